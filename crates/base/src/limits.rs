@@ -1,0 +1,34 @@
+//! Every limit that more than one crate relies on, each with its reason.
+
+/// Unit of alignment on the medium: the largest logical block of ordinary disks, and the page that direct I/O wants.
+pub const BLOCK: usize = 4096;
+
+/// Bytes at the head of a lane that hold the four superblock copies.
+pub const HEAD: u64 = 1 << 20;
+
+/// Smallest slot: below it the headers cost more than a tenth of the medium.
+pub const MIN_SLOT: u64 = 64 << 10;
+
+/// Largest slot: offsets inside a slot fit in 32 bits with room, and a snapshot can still be read in seconds.
+pub const MAX_SLOT: u64 = 256 << 20;
+
+/// Below this slot size repositioning costs too much of a drive for any guarantee.
+pub const MIN_GUARANTEED_SLOT: u64 = 8 << 20;
+
+/// Streams of one ring: each has an entry in every slot's summary, which is read at every restart.
+pub const MAX_STREAMS: usize = 256;
+
+/// Bytes of a stream's or ring's name: it has a fixed place in summaries and the superblock.
+pub const MAX_NAME: usize = 64;
+
+/// Largest element: it must pass through slots of at most 256 MiB as a handful of fragments.
+pub const MAX_ELEMENT: u64 = 1 << 30;
+
+/// Bytes of payload that one checksum covers, so that verifying a small hit reads kilobytes.
+pub const CHECK_BLOCK: usize = 64 << 10;
+
+/// Bytes of metadata (packet options) that one element may carry beside its payload.
+pub const MAX_META: usize = 65_535;
+
+/// Bytes of a hold's reason and of its owner.
+pub const MAX_REASON: usize = 1024;

@@ -1,0 +1,137 @@
+//! The storage trait and what passes through it. No implementation lives here.
+
+use crate::Buffer;
+use std::time::Duration;
+
+/// One lane's storage: requests go in, completions come out, in any order.
+///
+/// Offsets and lengths are multiples of [`DiskInfo::block`]. Buffers move in with their request and come back
+/// with its completion, so that nothing else can touch them meanwhile. A write with `durable` set, and every
+/// write that completed before a [`Op::Flush`] was submitted, is on the medium once that completion is there.
+pub trait Disk: Send {
+    /// What is known of the medium.
+    fn info(&self) -> &DiskInfo;
+
+    /// Hands over a request; gives it back when [`DiskInfo::depth`] requests are already in flight.
+    /// Whatever else is wrong with it is told by its completion.
+    fn submit(&mut self, request: Request) -> Result<(), Request>;
+
+    /// The next completion; waits for one for at most `wait`. `None` when there was none.
+    fn complete(&mut self, wait: Duration) -> Option<Completion>;
+
+    /// Makes the medium `bytes` long where that is possible (a file), or takes note that it is that long by now
+    /// (a device). Never shrinks.
+    fn grow(&mut self, bytes: u64) -> Result<(), DiskError>;
+}
+
+/// What a disk says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskInfo {
+    /// What a person calls it: a path, or the kind for those without one.
+    pub name: String,
+    /// Its kind.
+    pub medium: Medium,
+    /// Bytes that can be addressed.
+    pub bytes: u64,
+    /// Alignment of offsets and lengths.
+    pub block: usize,
+    /// Requests that may be in flight at once.
+    pub depth: usize,
+    /// Whether the page cache is bypassed.
+    pub direct: bool,
+}
+
+/// Kinds of medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A raw block device or a partition.
+    Device,
+    /// A preallocated file.
+    File,
+    /// Memory, for tests and benches.
+    Memory,
+}
+
+/// One piece of work for a disk.
+#[derive(Debug)]
+pub struct Request {
+    /// Chosen by the caller, returned with the completion.
+    pub tag: u64,
+    /// What to do.
+    pub op: Op,
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub enum Op {
+    /// Write the first `len` bytes of `buffer` at `offset`; with `durable` the completion means "on the medium".
+    Write {
+        /// Byte position on the medium.
+        offset: u64,
+        /// Where the bytes are.
+        buffer: Buffer,
+        /// How many of them.
+        len: usize,
+        /// Whether the completion waits for the medium.
+        durable: bool,
+    },
+    /// Read `len` bytes at `offset` into the start of `buffer`.
+    Read {
+        /// Byte position on the medium.
+        offset: u64,
+        /// Where the bytes go.
+        buffer: Buffer,
+        /// How many of them.
+        len: usize,
+    },
+    /// Bring everything whose write has completed to the medium.
+    Flush,
+}
+
+/// The end of a request.
+#[derive(Debug)]
+pub struct Completion {
+    /// The request's tag.
+    pub tag: u64,
+    /// The request's buffer, if it had one.
+    pub buffer: Option<Buffer>,
+    /// How it went. After an error of a write nothing is known of the range; after one of a read the buffer
+    /// holds nothing of worth.
+    pub result: Result<(), DiskError>,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{disk}: {what} of {len} bytes at {offset} failed: {fault}")]
+pub struct DiskError {
+    /// The disk's name.
+    pub disk: String,
+    /// `write`, `read`, `flush` or `grow`.
+    pub what: &'static str,
+    /// Where.
+    pub offset: u64,
+    /// How much.
+    pub len: u64,
+    /// What went wrong.
+    pub fault: Fault,
+}
+
+/// Kinds of failure, told apart by what can be done about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The place is bad: another place may do.
+    #[error("input/output error (the medium may be damaged there)")]
+    Io,
+    /// The device is gone: it may come back.
+    #[error("the device is gone")]
+    Gone,
+    /// The file system has no room for the file.
+    #[error("no space left on the file system")]
+    NoSpace,
+    /// The request does not fit the medium or its alignment: a programming error.
+    #[error("the request is outside the medium or not aligned")]
+    Misplaced,
+    /// Anything else, with its errno.
+    #[error("system error {0}")]
+    Os(i32),
+}
