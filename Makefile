@@ -1,0 +1,65 @@
+# The commands of a newcomer. Each one installs what it needs and is missing (scripts/need), then does its work.
+# Nothing is built inside the clone: set CARGO_TARGET_DIR or HOLDFAST_TOOLS to build or keep tools elsewhere.
+
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/holdfast-target
+export HOLDFAST_TOOLS ?= $(HOME)/.cache/holdfast-tools
+# Where the tests find the Python of their own that has the packages they check exports with.
+export HOLDFAST_PYTHON ?= $(HOLDFAST_TOOLS)/python/bin/python
+export PATH := $(PATH):/usr/sbin:/sbin:$(HOME)/.cargo/bin:$(HOLDFAST_TOOLS)/bin
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+BIN := $(CARGO_TARGET_DIR)/release
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench install build fuzz deps-build deps-test deps-bench deps-lint
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: build ## Record live traffic, hold some of it, show that it outlives the rest (about a minute, cleans up)
+	@scripts/need demo
+	@scripts/demo $(BIN)
+
+test: deps-test ## Run every test
+	cargo test --workspace --locked
+
+lint: deps-lint ## Check format, lints, docs, scripts, licences and sources of dependencies
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/* .ci/run; else echo "scripts: no shellcheck, not checked"; fi
+	cargo deny --locked check licenses bans sources
+	@if timeout 60 cargo deny fetch db 2>/dev/null; then cargo deny --locked check advisories; \
+	else echo "advisories: their database is out of reach, not checked"; fi
+
+bench: deps-bench ## Measure speed and memory next to other tools (some minutes, wants a quiet machine)
+	cargo bench --workspace --locked
+
+install: build ## Build and install to PREFIX (/usr/local)
+	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(BIN)/holdfast" "$(BIN)/holdfast-recorder"
+	@echo "installed holdfast and holdfast-recorder in $(DESTDIR)$(PREFIX)/bin"
+
+build: deps-build ## Build the two programs
+	cargo build --release --workspace --bins --locked
+	@echo "built in $(BIN)"
+
+fuzz: deps-test ## Fuzz every parser for FUZZ_SECONDS each (needs a nightly toolchain and cargo-fuzz)
+	@scripts/need fuzz
+	cargo run --quiet --package holdfast-fuzz --example seeds -- fuzz/corpus
+	@set -e; for target in $$(cargo +nightly fuzz list); do \
+	  echo "== $$target"; \
+	  cargo +nightly fuzz run --features libfuzzer "$$target" -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536; \
+	done
+
+deps-build: ## Install what building needs
+	@scripts/need build
+
+deps-test: ## Install what the tests need
+	@scripts/need test
+
+deps-bench: ## Install what the benches need
+	@scripts/need bench
+
+deps-lint:
+	@scripts/need lint
