@@ -1,0 +1,157 @@
+//! What can be asked of a ring, and what it answers. Plain data: the wire form is the `link` crate's.
+
+use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
+
+/// A caller's number for an order, returned with its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderId(pub u64);
+
+/// Which elements: all conditions must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Not before this time.
+    pub from: Timestamp,
+    /// Not after this time.
+    pub to: Timestamp,
+    /// Whether `from` and `to` mean event time (arrival time otherwise).
+    pub by_event: bool,
+    /// Ordinals from the first, without the second.
+    pub ordinals: Option<(Ordinal, Ordinal)>,
+}
+
+impl Range {
+    /// Everything.
+    pub const ALL: Self = Self { from: Timestamp::MIN, to: Timestamp::MAX, by_event: false, ordinals: None };
+
+    /// Whether the range restricts time at all.
+    pub fn is_timed(&self) -> bool {
+        self.from != Timestamp::MIN || self.to != Timestamp::MAX
+    }
+}
+
+/// An order to preserve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldRequest {
+    /// The streams; none means all.
+    pub streams: Vec<StreamId>,
+    /// What of them.
+    pub range: Range,
+    /// Where the caller has found out which slots have it (a range of ordinals): just these, first and last.
+    pub sequences: Option<Vec<(Sequence, Sequence)>>,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub owner: String,
+    /// Until when; `Timestamp::MAX` for ever.
+    pub until: Timestamp,
+}
+
+/// An order to destroy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgeRequest {
+    /// The streams; none means all.
+    pub streams: Vec<StreamId>,
+    /// What of them.
+    pub range: Range,
+    /// Whether held data may go too.
+    pub held: bool,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub owner: String,
+}
+
+/// An order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Preserve.
+    Hold(HoldRequest),
+    /// End a hold.
+    Release(HoldId),
+    /// Destroy.
+    Purge(PurgeRequest),
+    /// Use a lane of this many bytes from now on.
+    Grow(ByteSize),
+}
+
+/// What came of an order; durable by the time it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The hold stands.
+    Held {
+        /// Its number.
+        id: HoldId,
+        /// Slots it keeps from expiring, the open one included.
+        slots: u32,
+        /// Their bytes on the medium.
+        bytes: ByteSize,
+        /// If the range began before the oldest data that is left: the arrival time of that oldest data.
+        expired_before: Option<Timestamp>,
+    },
+    /// The hold is no more.
+    Released {
+        /// Slots that nothing holds any longer.
+        slots: u32,
+    },
+    /// The range is destroyed.
+    Purged {
+        /// Elements destroyed.
+        elements: u64,
+        /// Their bytes of payload.
+        bytes: u64,
+        /// Slots that were overwritten.
+        slots: u32,
+    },
+    /// The ring has this many slots now.
+    Grown {
+        /// Slots.
+        slots: u32,
+    },
+    /// It was not done, and nothing has changed.
+    Refused(Refusal),
+}
+
+/// Why an order was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No data in that range.
+    #[error("nothing in that range is on the ring{}", .oldest.map_or(String::new(), |_| ": what was there has expired".to_owned()))]
+    Nothing {
+        /// Arrival time of the oldest data, if there is any.
+        oldest: Option<Timestamp>,
+    },
+    /// Too few slots would be left for capture.
+    #[error("it takes {wanted} more slots and only {free} may still be held: release a hold, grow the ring, or hold less")]
+    NoRoom {
+        /// Slots the hold would add.
+        wanted: u32,
+        /// Slots that may still be held.
+        free: u32,
+    },
+    /// The control records would not fit in a snapshot.
+    #[error("the journal has no room for another record of this size ({bytes} of {budget} bytes are in use): release a hold")]
+    JournalFull {
+        /// In use.
+        bytes: u64,
+        /// At most.
+        budget: u64,
+    },
+    /// No such hold.
+    #[error("there is no hold {0}: `holdfast holds` lists those there are")]
+    NoSuchHold(HoldId),
+    /// The purge touches held data.
+    #[error("hold {0} keeps some of it: say --held to destroy held data too")]
+    Held(HoldId),
+    /// The lane is not that long, or the ring cannot have so many slots.
+    #[error("{0}")]
+    Geometry(String),
+    /// The reason or owner is too long, or a time makes no sense.
+    #[error("{0}")]
+    Wrong(String),
+    /// The device is not answering.
+    #[error("the device does not answer: the order could not be made durable")]
+    NoDevice,
+    /// Another order of the kind is at work.
+    #[error("another {0} is at work: try again when it is done")]
+    Busy(&'static str),
+}

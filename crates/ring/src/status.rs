@@ -1,0 +1,138 @@
+//! What a ring says of itself: plain data for `status`, `slots`, `streams` and metrics.
+
+use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Counters, StreamKind};
+
+/// The state of a slot, as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotLook {
+    /// Never written, or given back.
+    Free,
+    /// Named to be overwritten next.
+    Runway,
+    /// Being written.
+    Writing,
+    /// Data that will expire.
+    Live,
+    /// Data that a hold keeps.
+    Held,
+    /// Data that did not pass its check.
+    Damaged,
+    /// Unusable.
+    Bad,
+}
+
+/// One slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotStatus {
+    /// Its place.
+    pub slot: SlotNo,
+    /// Its state.
+    pub look: SlotLook,
+    /// Sequence of what is in it (0: nothing).
+    pub sequence: Sequence,
+    /// When it expires, relative to others.
+    pub age: Age,
+    /// Earliest arrival in it, where known.
+    pub first: Option<Timestamp>,
+    /// Latest arrival in it, where known.
+    pub last: Option<Timestamp>,
+}
+
+/// Slots by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotCounts {
+    /// All.
+    pub total: u32,
+    /// Never written or given back.
+    pub free: u32,
+    /// Data that will expire.
+    pub live: u32,
+    /// Data that a hold keeps.
+    pub held: u32,
+    /// Named to be overwritten next.
+    pub runway: u32,
+    /// Being written.
+    pub writing: u32,
+    /// Data that did not pass its check (counted in live or held as well).
+    pub damaged: u32,
+    /// Unusable.
+    pub bad: u32,
+    /// More slots that may be held.
+    pub holdable: u32,
+}
+
+/// One stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamStatus {
+    /// Its number.
+    pub id: StreamId,
+    /// Its name.
+    pub name: String,
+    /// What its elements are.
+    pub kind: StreamKind,
+    /// How its elements were cut, as given on the command line.
+    pub framing: String,
+    /// When it was first seen.
+    pub created: Timestamp,
+    /// Cumulative over the ring's life.
+    pub counters: Counters,
+    /// Version of its preamble, 0 for none.
+    pub preamble: u32,
+    /// Bytes of its preamble.
+    pub preamble_bytes: u32,
+}
+
+/// The ring as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingStatus {
+    /// UUID.
+    pub ring: RingId,
+    /// Name.
+    pub name: String,
+    /// The lane's path.
+    pub lane: String,
+    /// Bytes of the lane.
+    pub lane_bytes: ByteSize,
+    /// Slot size.
+    pub slot_bytes: ByteSize,
+    /// Run of the recorder.
+    pub epoch: Epoch,
+    /// Sequence of the open slot, or of the next one.
+    pub sequence: Sequence,
+    /// Slots by state.
+    pub slots: SlotCounts,
+    /// Arrival of the oldest data that has not expired.
+    pub oldest: Option<Timestamp>,
+    /// Arrival of the newest data on the medium.
+    pub newest: Option<Timestamp>,
+    /// Holds that stand.
+    pub holds: u32,
+    /// Whether the table's times are all known (after a restart they are read behind capture).
+    pub scanned: bool,
+    /// Bound on the age of what a crash can cost.
+    pub durable_after: std::time::Duration,
+}
+
+/// One hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldStatus {
+    /// Its number.
+    pub id: HoldId,
+    /// When it was given.
+    pub created: Timestamp,
+    /// When it ends by itself; `Timestamp::MAX` for never.
+    pub until: Timestamp,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub owner: String,
+    /// Its streams; none means all.
+    pub streams: Vec<StreamId>,
+    /// What was asked for.
+    pub range: crate::Range,
+    /// Slots it keeps.
+    pub slots: u32,
+    /// First and last sequences.
+    pub sequences: Vec<(Sequence, Sequence)>,
+}
