@@ -1,0 +1,175 @@
+//! Documents name only what there is: paths in backticks, links and fences; make targets.
+
+use crate::{File, Finding, Tree};
+
+/// Folders at the top by which a name in backticks is known to be a path of this repository.
+const TOP: [&str; 9] = [".cargo", ".ci", "bench", "crates", "docs", "fuzz", "scripts", "ui", "xtask"];
+
+fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files
+        .iter()
+        .filter(|file| file.is("md") && (!file.path.contains('/') || file.path.starts_with("docs/")))
+}
+
+/// Every path that a document names exists.
+pub(crate) fn paths_exist(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for document in documents(tree) {
+        for (line, text, fenced) in lines(&document.text) {
+            let named: Vec<&str> = if fenced {
+                text.split_whitespace().collect()
+            } else {
+                backticked(text).chain(links(text)).collect()
+            };
+            for name in named {
+                let path = name.split('#').next().unwrap_or_default();
+                if !missing(tree, document, path) {
+                    continue;
+                }
+                findings.push(Finding::new(
+                    &document.path,
+                    line,
+                    format!("`{name}` is not there: mend the name"),
+                ));
+            }
+            for link in links(text).filter(|link| !fenced && !link.contains(':') && !link.starts_with('#')) {
+                let path = link.split('#').next().unwrap_or_default();
+                if !tree.has(&beside(document, path)) {
+                    findings.push(Finding::new(
+                        &document.path,
+                        line,
+                        format!("the link `{link}` leads nowhere"),
+                    ));
+                }
+            }
+        }
+    }
+    findings.dedup();
+    findings
+}
+
+/// A name that looks like a path of this repository, and is not one.
+fn missing(tree: &Tree, document: &File, name: &str) -> bool {
+    let name = name.trim_end_matches(['.', ',', ':', ';', ')']);
+    let name =
+        name.rsplit_once(':').filter(|(_, line)| line.parse::<u32>().is_ok()).map_or(name, |(path, _)| path);
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c)) {
+        return false;
+    }
+    if let Some((top, _)) = name.split_once('/') {
+        return TOP.contains(&top) && !tree.has(name) && !tree.has(&beside(document, name));
+    }
+    let source =
+        name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && ["rs", "md"].contains(&end));
+    source && !tree.names.iter().any(|path| path.rsplit('/').next() == Some(name))
+}
+
+/// `path` as seen from the folder of `document`.
+fn beside(document: &File, path: &str) -> String {
+    let mut parts: Vec<&str> = document.path.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Every `make X` in a document's code is a target of the Makefile.
+pub(crate) fn make_targets_exist(tree: &Tree) -> Vec<Finding> {
+    let makefile = tree.file("Makefile").map(|file| file.text.as_str()).unwrap_or_default();
+    let known = |target: &str| makefile.lines().any(|line| line.starts_with(&format!("{target}:")));
+    let mut findings = Vec::new();
+    for document in documents(tree) {
+        for (line, text, fenced) in lines(&document.text) {
+            let code: Vec<&str> = if fenced { vec![text] } else { backticked(text).collect() };
+            for code in code {
+                let command = code.trim_start().trim_start_matches("$ ");
+                let Some(target) =
+                    command.strip_prefix("make ").and_then(|rest| rest.split_whitespace().next())
+                else {
+                    continue;
+                };
+                if target.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !known(target) {
+                    findings.push(Finding::new(
+                        &document.path,
+                        line,
+                        format!("the Makefile has no target `{target}`"),
+                    ));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Lines with their numbers, and whether they stand in a fence.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str, bool)> {
+    let mut fenced = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+            return None;
+        }
+        Some((number + 1, line, fenced))
+    })
+}
+
+fn backticked(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// The targets of `[text](target)`.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(document: &str, text: &str) -> Vec<String> {
+        let tree = Tree::of(&[
+            ("Makefile", "test: deps ## Run\n"),
+            ("README.md", ""),
+            ("crates/ring/src/slots.rs", ""),
+            ("docs/format.md", ""),
+            (document, text),
+        ]);
+        [paths_exist(&tree), make_targets_exist(&tree)].concat().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_there_may_be_named() {
+        let text = "See `docs/format.md`, [the format](format.md#slot), [out](https://example.org/a), `slots.rs`,\n\
+                    `crates/ring/src/slots.rs:12`, `crates/ring/`, `a/b`, `crates/*/src`, [home](../README.md), [up](#up).\n\
+                    Make sure that `make test` runs.\n```\n$ make test\ncrates/ring   the heart\n```\n";
+        assert_eq!(found("docs/guide.md", text), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_that_is_gone_is_found() {
+        assert_eq!(
+            found("docs/a.md", "\nin `docs/gone.md`"),
+            ["docs/a.md:2: `docs/gone.md` is not there: mend the name"]
+        );
+        assert_eq!(found("a.md", "in `gone.rs`").len(), 1);
+        assert_eq!(found("a.md", "```\ncrates/gone  the heart\n```").len(), 1);
+        assert_eq!(
+            found("docs/a.md", "[x](docs/format.md)"),
+            ["docs/a.md:1: the link `docs/format.md` leads nowhere"]
+        );
+        assert_eq!(found("crates/ring/notes.md", "in `docs/gone.md`"), [""; 0]);
+    }
+
+    #[test]
+    fn a_make_target_that_is_gone_is_found() {
+        assert_eq!(found("a.md", "`make tost`"), ["a.md:1: the Makefile has no target `tost`"]);
+        assert_eq!(found("a.md", "```\nmake deps\n```").len(), 1);
+    }
+}

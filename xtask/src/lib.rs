@@ -1,0 +1,96 @@
+//! Tidy: the house rules that a compiler does not check, as pure functions from the tree to findings.
+//!
+//! A rule belongs here when breaking it would go unnoticed until somebody is misled by it. Format and common
+//! mistakes do not: rustfmt and clippy find those.
+#![forbid(unsafe_code)]
+
+mod code;
+mod docs;
+mod layers;
+mod source;
+mod tree;
+mod words;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub use tree::{File, Tree};
+
+/// A place where a rule is broken, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// File, from the root of the repository.
+    pub path: String,
+    /// Line, from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// The root of the repository that this program was built from.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Every rule on the repository at `root`.
+pub fn tidy(root: &Path) -> io::Result<Vec<Finding>> {
+    let tree = Tree::load(root)?;
+    let metadata = metadata(root)?;
+    let mut findings = [
+        docs::paths_exist(&tree),
+        docs::make_targets_exist(&tree),
+        layers::edges(&metadata),
+        layers::recorder_tree(&metadata),
+        source::headers(&tree),
+        source::unsafe_is_walled_in(&tree),
+        source::roots_forbid_unsafe(&tree),
+        source::sizes(&tree),
+        source::unfinished(&tree),
+        words::foreign(&tree),
+    ]
+    .concat();
+    findings.sort();
+    Ok(findings)
+}
+
+/// What cargo knows of the workspace, for this machine's platform. The network is asked only for packages that the
+/// build has not fetched: cargo wants the manifests of all, also of those that only other builds use.
+fn metadata(root: &Path) -> io::Result<serde_json::Value> {
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let ask = |network: &[&str]| {
+        Command::new(&cargo)
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &platform])
+            .args(network)
+            .current_dir(root)
+            .output()
+    };
+    let mut output = ask(&["--offline"])?;
+    if !output.status.success() {
+        output = ask(&[])?;
+    }
+    if !output.status.success() {
+        return Err(io::Error::other(format!(
+            "cargo metadata: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
