@@ -41,6 +41,48 @@ pub struct DiskInfo {
     pub direct: bool,
 }
 
+impl DiskInfo {
+    /// What a request does, where, and to how much: for its error.
+    pub(crate) fn error(&self, what: &'static str, offset: u64, len: u64, fault: Fault) -> DiskError {
+        DiskError { disk: self.name.clone(), what, offset, len, fault }
+    }
+
+    /// Whether a request lies on the medium, is aligned, and fits its buffer.
+    pub(crate) fn check(&self, op: &Op) -> Result<(), DiskError> {
+        let (what, offset, len, room) = match op {
+            Op::Write { offset, buffer, len, .. } => ("write", *offset, *len, buffer.len()),
+            Op::Read { offset, buffer, len } => ("read", *offset, *len, buffer.len()),
+            Op::Flush => return Ok(()),
+        };
+        let inside = offset.checked_add(len as u64).is_some_and(|end| end <= self.bytes);
+        let aligned = offset.is_multiple_of(self.block as u64) && len.is_multiple_of(self.block);
+        if inside && aligned && len > 0 && len <= room && u32::try_from(len).is_ok() {
+            Ok(())
+        } else {
+            Err(self.error(what, offset, len as u64, Fault::Misplaced))
+        }
+    }
+}
+
+impl Op {
+    /// Its name in errors, its place and its length.
+    pub(crate) fn place(&self) -> (&'static str, u64, u64) {
+        match self {
+            Self::Write { offset, len, .. } => ("write", *offset, *len as u64),
+            Self::Read { offset, len, .. } => ("read", *offset, *len as u64),
+            Self::Flush => ("flush", 0, 0),
+        }
+    }
+
+    /// The buffer that travels with it.
+    pub(crate) fn into_buffer(self) -> Option<Buffer> {
+        match self {
+            Self::Write { buffer, .. } | Self::Read { buffer, .. } => Some(buffer),
+            Self::Flush => None,
+        }
+    }
+}
+
 /// Kinds of medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
