@@ -44,7 +44,7 @@ build: deps-build ## Build the two programs
 	cargo build --release --workspace --bins --locked
 	@echo "built in $(BIN)"
 
-fuzz: deps-test ## Fuzz every parser for FUZZ_SECONDS each (needs a nightly toolchain and cargo-fuzz)
+fuzz: ## Fuzz every parser for FUZZ_SECONDS each (needs a nightly toolchain and cargo-fuzz)
 	@scripts/need fuzz
 	cargo run --quiet --package holdfast-fuzz --example seeds -- fuzz/corpus
 	@set -e; for target in $$(cargo +nightly fuzz list); do \
