@@ -1,1 +1,25 @@
-//! ingest
+//! From sources to slots: sources run on threads of their own and fill batches; the packer puts their rows into
+//! the open slot.
+//!
+//! Here belongs what stands between the outside world and the bytes of a slot: framing, packets, batches and their
+//! queues, overload, packing. When slots are written and which expire is the `ring` crate's; what their bytes mean
+//! is the `format` crate's.
+
+mod batch;
+mod cause;
+mod counters;
+mod framing;
+mod loss;
+mod packer;
+pub mod packet;
+mod producer;
+mod queue;
+mod sync;
+
+pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
+pub use cause::Cause;
+pub use counters::{Pressure, SourceCounters};
+pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, Step, Tail, UNTERMINATED};
+pub use packer::{Place, Progress};
+pub use producer::{Attributes, Carry, FLUSH_AGE, Inlet, Overload, Producer, ProducerSettings, channel};
+pub use queue::{CaptureEnd, Closed, Parker, SourceEnd, Waker, exchange};

@@ -1,0 +1,98 @@
+//! What a source shows of itself while it runs: plain counters that any thread may read without a lock.
+
+use crate::Cause;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// Places for causes: the format numbers them from 1, and has 9.
+const CAUSES: usize = 16;
+
+fn place(cause: Cause) -> usize {
+    usize::from(cause as u8) % CAUSES
+}
+
+/// Counters of one source. Written by its thread only; each is exact, but they are not read at one instant.
+#[derive(Debug, Default)]
+pub struct SourceCounters {
+    /// Elements that reached us, dropped ones included, the kernel's drops not.
+    pub elements: AtomicU64,
+    /// Bytes of them.
+    pub bytes: AtomicU64,
+    /// Elements not recorded, by cause.
+    dropped: [AtomicU64; CAUSES],
+    /// Bytes not recorded, by cause.
+    dropped_bytes: [AtomicU64; CAUSES],
+    /// Losses of which nobody knows how much they were.
+    pub unknown: AtomicU64,
+    /// Times the source had to wait for an empty batch.
+    pub waits: AtomicU64,
+    /// Nanoseconds it waited for one.
+    pub waited: AtomicU64,
+    /// Connections that are open (TCP).
+    pub connections: AtomicU64,
+    /// Connections that were refused or broken off by us (TCP).
+    pub refused: AtomicU64,
+    /// Batches sent.
+    pub batches: AtomicU64,
+}
+
+impl SourceCounters {
+    /// Elements not recorded because of `cause`.
+    pub fn dropped(&self, cause: Cause) -> u64 {
+        self.dropped[place(cause)].load(Ordering::Relaxed)
+    }
+
+    /// Bytes not recorded because of `cause`, as far as they are known.
+    pub fn dropped_bytes(&self, cause: Cause) -> u64 {
+        self.dropped_bytes[place(cause)].load(Ordering::Relaxed)
+    }
+
+    /// Elements not recorded, whatever the cause.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.iter().map(|n| n.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Bytes not recorded, whatever the cause, as far as they are known.
+    pub fn all_dropped_bytes(&self) -> u64 {
+        self.dropped_bytes.iter().map(|n| n.load(Ordering::Relaxed)).sum()
+    }
+
+    pub(crate) fn drop_more(&self, cause: Cause, elements: u64, bytes: u64) {
+        add(&self.dropped[place(cause)], elements);
+        add(&self.dropped_bytes[place(cause)], bytes);
+    }
+}
+
+/// Adds without a locked instruction: each counter has one writer.
+pub(crate) fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+/// Why there is no room, as the capture thread sees it; shared by all sources of a ring.
+#[derive(Debug, Default)]
+pub struct Pressure(AtomicU8);
+
+impl Pressure {
+    /// Room as far as the ring is concerned: a source that finds no empty batch is just too fast.
+    pub fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// No slot is free to be overwritten.
+    pub fn no_slot(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
+    /// The ring's device is gone.
+    pub fn device_absent(&self) {
+        self.0.store(2, Ordering::Relaxed);
+    }
+
+    /// The cause that a drop has now.
+    pub fn cause(&self) -> Cause {
+        match self.0.load(Ordering::Relaxed) {
+            1 => Cause::NoSlot,
+            2 => Cause::DeviceAbsent,
+            _ => Cause::NoBuffer,
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Framing: where elements begin and end in a stream of bytes, and how they are put back.
+//!
+//! Pure: bytes in, steps out. [`Framing`] is the rule, read from text and kept with the stream; [`Cutter`] is the
+//! state of one stream of bytes under it. Reading the bytes is the sources' part, storing them the producer's.
+
+use holdfast_base::{ByteSize, MAX_ELEMENT, UnitError};
+use std::fmt;
+use std::str::FromStr;
+
+/// How a stream of bytes is cut into elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Elements of a fixed size; a shorter rest is not an element.
+    Fixed(u64),
+    /// Plain chopping: blocks of a fixed size, the last one as short as it comes.
+    Blocks(u64),
+    /// Text lines; the newline is not part of the element.
+    Lines,
+    /// A length of 4 bytes, little-endian, then as many bytes.
+    Len32,
+    /// The same, big-endian.
+    Len32Be,
+    /// No bytes between elements and no rule inside: datagrams, packets.
+    Whole,
+}
+
+/// The mark (tag) of a last line that had no newline.
+pub const UNTERMINATED: u32 = 1;
+
+/// Block size where none is said: what a pipe holds.
+pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(64);
+
+/// An element up to this size is kept in one piece if a batch can take it.
+const KEEP_TOGETHER: u64 = 64 << 10;
+
+const WANTED: &str =
+    "fixed:N, blocks:N, lines, len32 or len32be (N from 1 to 1GiB, such as fixed:5032 or blocks:64KiB)";
+
+impl FromStr for Framing {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let wrong = || UnitError::new("framing", text, WANTED);
+        let size = |text: &str| {
+            let size: ByteSize = text.parse().map_err(|_| wrong())?;
+            if (1..=MAX_ELEMENT).contains(&size.0) { Ok(size.0) } else { Err(wrong()) }
+        };
+        match text.split_once(':') {
+            Some(("fixed", n)) => Ok(Self::Fixed(size(n)?)),
+            Some(("blocks", n)) => Ok(Self::Blocks(size(n)?)),
+            None if text == "lines" => Ok(Self::Lines),
+            None if text == "len32" => Ok(Self::Len32),
+            None if text == "len32be" => Ok(Self::Len32Be),
+            None if text == "whole" => Ok(Self::Whole),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Framing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(n) => write!(f, "fixed:{n}"),
+            Self::Blocks(n) => write!(f, "blocks:{n}"),
+            Self::Lines => f.write_str("lines"),
+            Self::Len32 => f.write_str("len32"),
+            Self::Len32Be => f.write_str("len32be"),
+            Self::Whole => f.write_str("whole"),
+        }
+    }
+}
+
+/// Bytes that stood in front of an element.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lead {
+    bytes: [u8; 4],
+    len: u8,
+}
+
+impl AsRef<[u8]> for Lead {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+impl Framing {
+    /// What stood in front of an element of `len` bytes.
+    pub fn lead(&self, len: u64) -> Lead {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        match self {
+            Self::Len32 => Lead { bytes: len.to_le_bytes(), len: 4 },
+            Self::Len32Be => Lead { bytes: len.to_be_bytes(), len: 4 },
+            _ => Lead::default(),
+        }
+    }
+
+    /// What stood behind an element with this tag.
+    pub fn trail(&self, tag: u32) -> &'static [u8] {
+        if matches!(self, Self::Lines) && tag != UNTERMINATED { b"\n" } else { b"" }
+    }
+
+    /// Writes an element back as it came.
+    pub fn restore(&self, out: &mut Vec<u8>, payload: &[u8], tag: u32) {
+        out.extend_from_slice(self.lead(payload.len() as u64).as_ref());
+        out.extend_from_slice(payload);
+        out.extend_from_slice(self.trail(tag));
+    }
+}
+
+/// What the next bytes are: `lead` bytes of framing, `take` bytes of an element, `trail` bytes of framing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes of framing first.
+    pub lead: usize,
+    /// An element begins behind them.
+    pub begins: bool,
+    /// Its size, where it is known.
+    pub total: Option<u64>,
+    /// Bytes of the element.
+    pub take: usize,
+    /// The element ends behind them.
+    pub ends: bool,
+    /// Bytes of framing last.
+    pub trail: usize,
+}
+
+/// What the end of a stream leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// Nothing: the last element was whole.
+    Clean,
+    /// An element that is whole by the end of the stream, marked with a tag.
+    Ends(u32),
+    /// The beginning of an element, or of its length.
+    Cut {
+        /// Bytes of it that came, a length prefix included.
+        have: u64,
+        /// Bytes it should have had, where that is known.
+        want: Option<u64>,
+    },
+}
+
+/// The state of one stream of bytes.
+#[derive(Clone, Debug)]
+pub struct Cutter {
+    framing: Framing,
+    /// Bytes the open element still lacks (not for lines).
+    lacks: u64,
+    /// Bytes of the open element so far.
+    has: u64,
+    /// An element has begun and not ended.
+    inside: bool,
+    prefix: [u8; 4],
+    prefix_has: usize,
+    elements: u64,
+    bytes: u64,
+}
+
+impl Cutter {
+    /// At the beginning of a stream.
+    pub fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            lacks: 0,
+            has: 0,
+            inside: false,
+            prefix: [0; 4],
+            prefix_has: 0,
+            elements: 0,
+            bytes: 0,
+        }
+    }
+
+    /// The rule.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Bytes seen so far.
+    pub fn position(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What the next bytes are; `bytes` is not empty, and the step covers at least one of them.
+    pub fn step(&mut self, bytes: &[u8]) -> Step {
+        let step = match self.framing {
+            Framing::Fixed(n) | Framing::Blocks(n) => self.counted(0, Some(n), bytes.len()),
+            Framing::Lines => self.line(bytes),
+            Framing::Len32 | Framing::Len32Be => self.prefixed(bytes),
+            Framing::Whole => self.counted(0, Some(bytes.len() as u64), bytes.len()),
+        };
+        self.bytes += (step.lead + step.take + step.trail) as u64;
+        self.elements += u64::from(step.ends);
+        step
+    }
+
+    /// An element whose size is known: `total` when it begins here.
+    fn counted(&mut self, lead: usize, total: Option<u64>, there: usize) -> Step {
+        let begins = !self.inside;
+        if let Some(total) = total
+            && begins
+        {
+            self.lacks = total;
+            self.has = 0;
+        }
+        let take = usize::try_from(self.lacks).unwrap_or(usize::MAX).min(there);
+        self.lacks -= take as u64;
+        self.has += take as u64;
+        self.inside = self.lacks > 0;
+        Step { lead, begins, total: total.filter(|_| begins), take, ends: !self.inside, trail: 0 }
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> Step {
+        let begins = !self.inside;
+        let newline = memchr::memchr(b'\n', bytes);
+        self.has = if begins { 0 } else { self.has } + newline.unwrap_or(bytes.len()) as u64;
+        self.inside = newline.is_none();
+        let total = newline.filter(|_| begins).map(|n| n as u64);
+        let trail = usize::from(newline.is_some());
+        Step { lead: 0, begins, total, take: newline.unwrap_or(bytes.len()), ends: newline.is_some(), trail }
+    }
+
+    fn prefixed(&mut self, bytes: &[u8]) -> Step {
+        if self.inside {
+            return self.counted(0, None, bytes.len());
+        }
+        let lead = (4 - self.prefix_has).min(bytes.len());
+        self.prefix[self.prefix_has..self.prefix_has + lead].copy_from_slice(&bytes[..lead]);
+        self.prefix_has += lead;
+        if self.prefix_has < 4 {
+            return Step { lead, ..Step::default() };
+        }
+        self.prefix_has = 0;
+        let total = match self.framing {
+            Framing::Len32Be => u32::from_be_bytes(self.prefix),
+            _ => u32::from_le_bytes(self.prefix),
+        };
+        self.counted(lead, Some(u64::from(total)), bytes.len() - lead)
+    }
+
+    /// The stream is over: what is left?
+    pub fn finish(&self) -> Tail {
+        match self.framing {
+            _ if self.prefix_has > 0 => Tail::Cut { have: self.prefix_has as u64, want: None },
+            _ if !self.inside => Tail::Clean,
+            Framing::Lines => Tail::Ends(UNTERMINATED),
+            Framing::Blocks(_) | Framing::Whole => Tail::Ends(0),
+            Framing::Fixed(n) => Tail::Cut { have: self.has, want: Some(n) },
+            Framing::Len32 | Framing::Len32Be => {
+                Tail::Cut { have: self.has, want: Some(self.has + self.lacks) }
+            }
+        }
+    }
+
+    /// Bytes of room that keep the next element in one piece, if it is not too large for that.
+    pub fn least(&self) -> usize {
+        let next = match self.framing {
+            Framing::Fixed(n) | Framing::Blocks(n) if !self.inside => n,
+            Framing::Fixed(_) | Framing::Blocks(_) | Framing::Len32 | Framing::Len32Be => self.lacks,
+            Framing::Lines | Framing::Whole => 0,
+        };
+        if next <= KEEP_TOGETHER { next as usize } else { 0 }
+    }
+
+    /// Of `room` bytes and `rows` rows, how many bytes to read so that both end together and, if it can be, with
+    /// an element.
+    pub fn most(&self, room: usize, rows: usize) -> usize {
+        let rows = rows as u64;
+        let most = match self.framing {
+            Framing::Fixed(n) | Framing::Blocks(n) => {
+                let first = if self.inside { self.lacks } else { 0 };
+                let whole = ((room as u64).saturating_sub(first) / n).min(rows.saturating_sub(1));
+                first + whole * n
+            }
+            Framing::Lines | Framing::Len32 | Framing::Len32Be if self.elements > 0 => {
+                rows.saturating_mul(self.bytes / self.elements + 1)
+            }
+            _ => rows.saturating_mul(16),
+        };
+        // Less than a page is not worth a system call; then the last element is simply cut.
+        usize::try_from(most).unwrap_or(room).max(4096).min(room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Cuts `stream`, given in pieces, and returns the elements with their tags and what is left.
+    fn cut(framing: Framing, stream: &[u8], pieces: &[usize]) -> (Vec<(Vec<u8>, u32)>, Tail) {
+        let mut cutter = Cutter::new(framing);
+        let (mut elements, mut open) = (Vec::new(), None::<Vec<u8>>);
+        let mut pieces = pieces.iter().copied().cycle();
+        let mut rest = stream;
+        while !rest.is_empty() {
+            let (mut piece, after) = rest.split_at(pieces.next().unwrap_or(7).clamp(1, rest.len()));
+            rest = after;
+            while !piece.is_empty() {
+                let step = cutter.step(piece);
+                assert!(step.lead + step.take + step.trail > 0, "progress");
+                assert_eq!(step.begins, step.begins && open.is_none());
+                if step.begins {
+                    open = Some(Vec::new());
+                }
+                if step.take > 0 || step.ends {
+                    open.as_mut().unwrap().extend_from_slice(&piece[step.lead..step.lead + step.take]);
+                }
+                if step.ends {
+                    elements.push((open.take().unwrap(), 0));
+                }
+                piece = &piece[step.lead + step.take + step.trail..];
+            }
+        }
+        assert_eq!(cutter.position(), stream.len() as u64);
+        let tail = cutter.finish();
+        if let Tail::Ends(tag) = tail {
+            elements.push((open.take().unwrap(), tag));
+        }
+        (elements, tail)
+    }
+
+    fn framing() -> impl Strategy<Value = Framing> {
+        prop_oneof![
+            (1u64..50).prop_map(Framing::Fixed),
+            (1u64..50).prop_map(Framing::Blocks),
+            Just(Framing::Lines),
+            Just(Framing::Len32),
+            Just(Framing::Len32Be),
+        ]
+    }
+
+    proptest! {
+        // Promises 2 and 5: whatever the pieces, the same elements, and the stream comes back byte for byte.
+        #[test]
+        fn elements_do_not_depend_on_how_the_bytes_arrive_and_restore_to_the_stream(
+            framing in framing(),
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20),
+            pieces in prop::collection::vec(1usize..40, 1..8),
+            cut_off in 0usize..30,
+        ) {
+            let mut stream = Vec::new();
+            for payload in &payloads {
+                let clean: Vec<u8> = match framing {
+                    Framing::Lines => payload.iter().map(|b| if *b == b'\n' { b' ' } else { *b }).collect(),
+                    _ => payload.clone(),
+                };
+                framing.restore(&mut stream, &clean, 0);
+            }
+            stream.truncate(stream.len().saturating_sub(cut_off));
+            let (elements, tail) = cut(framing, &stream, &pieces);
+            prop_assert_eq!(&cut(framing, &stream, &[usize::MAX]).0, &elements);
+            let mut back = Vec::new();
+            for (payload, tag) in &elements {
+                framing.restore(&mut back, payload, *tag);
+            }
+            let left = match (tail, framing) {
+                (Tail::Cut { have, want: Some(_) }, Framing::Len32 | Framing::Len32Be) => have + 4,
+                (Tail::Cut { have, .. }, _) => have,
+                _ => 0,
+            };
+            prop_assert_eq!(&stream[..stream.len() - left as usize], &back[..]);
+        }
+    }
+
+    #[test]
+    fn framings_are_read_and_shown_and_wrong_ones_say_what_to_give() {
+        for text in ["fixed:5032", "blocks:65536", "lines", "len32", "len32be", "whole"] {
+            assert_eq!(text.parse::<Framing>().unwrap().to_string(), text);
+        }
+        assert_eq!("blocks:64KiB".parse(), Ok(Framing::Blocks(65_536)));
+        for text in ["", "fixed", "fixed:0", "fixed:2GiB", "lines:3", "len64"] {
+            let said = text.parse::<Framing>().unwrap_err().to_string();
+            assert!(said.contains("fixed:N, blocks:N, lines"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_cut_element_says_what_it_has_and_what_it_lacks() {
+        assert_eq!(cut(Framing::Fixed(5), b"helloab", &[3]).1, Tail::Cut { have: 2, want: Some(5) });
+        assert_eq!(cut(Framing::Len32, &[9, 0, 0, 0, 1, 2], &[1]).1, Tail::Cut { have: 2, want: Some(9) });
+        assert_eq!(cut(Framing::Len32Be, &[0, 0], &[1]).1, Tail::Cut { have: 2, want: None });
+        let (lines, tail) = cut(Framing::Lines, b"a\n\nb", &[1]);
+        assert_eq!(tail, Tail::Ends(UNTERMINATED));
+        assert_eq!(lines, [(b"a".to_vec(), 0), (b"".to_vec(), 0), (b"b".to_vec(), UNTERMINATED)]);
+    }
+
+    #[test]
+    fn reads_are_sized_so_that_elements_stay_whole() {
+        let mut cutter = Cutter::new(Framing::Fixed(5032));
+        assert_eq!(cutter.most(20_000, 4000), 3 * 5032);
+        cutter.step(&[0; 5000]);
+        assert_eq!((cutter.least(), cutter.most(20_000, 4000)), (32, 32 + 3 * 5032));
+        assert_eq!(Cutter::new(Framing::Fixed(20)).most(256 << 10, 1001), 20 * 1000);
+    }
+}
