@@ -1,1 +1,18 @@
-//! link
+//! Between a recorder and everybody else: the socket's protocol, both of its ends, and the one reader of rings.
+//!
+//! Here belong wire types, the socket's path, a server without policy, a blocking client, the memory that a recorder
+//! hands out, and the reader that gives the same results with a recorder and without. What a recorder does with a
+//! request is the `recorder` crate's; what a command does with elements is the `cli` crate's.
+#![deny(unsafe_code)]
+
+pub mod client;
+mod error;
+pub mod path;
+mod reader;
+pub mod server;
+mod shared;
+pub mod wire;
+
+pub use error::LinkError;
+pub use reader::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, RingReader, Selection};
+pub use shared::TicketArea;

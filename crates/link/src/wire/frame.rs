@@ -1,0 +1,84 @@
+//! The head of a frame and the numbers of the types. What a body holds is told by `request` and `reply`.
+//!
+//! ```text
+//! 0   u32   bytes of the body that follows
+//! 4   u16   type
+//! 6   u16   reserved, 0
+//! 8   u64   request id: chosen by the client, repeated in the reply
+//! 16  …     body
+//! ```
+
+use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::message::HEAD_BYTES;
+
+/// Numbers of the types. A reply is its request plus 128, or one of the last three.
+pub mod kind {
+    /// Hello.
+    pub const HELLO: u16 = 1;
+    /// Status.
+    pub const STATUS: u16 = 2;
+    /// Slots.
+    pub const SLOTS: u16 = 3;
+    /// Streams.
+    pub const STREAMS: u16 = 4;
+    /// Preamble.
+    pub const PREAMBLE: u16 = 5;
+    /// Holds.
+    pub const HOLDS: u16 = 6;
+    /// Order.
+    pub const ORDER: u16 = 7;
+    /// Read.
+    pub const READ: u16 = 8;
+    /// Done.
+    pub const DONE: u16 = 9;
+    /// Open slots.
+    pub const OPEN_SLOTS: u16 = 10;
+    /// Open gains.
+    pub const OPEN_GAINS: u16 = 11;
+    /// What is added for a reply.
+    pub const REPLY: u16 = 128;
+    /// Expired.
+    pub const EXPIRED: u16 = 192;
+    /// Pending.
+    pub const PENDING: u16 = 193;
+    /// Error.
+    pub const ERROR: u16 = 194;
+}
+
+/// The head of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Bytes of the body.
+    pub body: u32,
+    /// Type.
+    pub kind: u16,
+    /// Request id.
+    pub id: u64,
+}
+
+impl Head {
+    /// Reads the head of a frame of which at least [`HEAD_BYTES`] are there; refuses one of more than `limit` bytes.
+    pub fn decode(bytes: &[u8], limit: usize) -> Result<Self, WireError> {
+        let mut get = Get::new("frame", bytes);
+        let body = get.u32("length")?;
+        let kind = get.u16("type")?;
+        get.u16("reserved")?;
+        let id = get.u64("request id")?;
+        let whole = u64::from(body) + HEAD_BYTES as u64;
+        if whole > limit as u64 {
+            return Err(WireError::Large { bytes: whole, limit });
+        }
+        Ok(Self { body, kind, id })
+    }
+}
+
+/// A whole frame: its head, and the body that `body` puts.
+pub(crate) fn frame(kind: u16, id: u64, body: impl FnOnce(&mut Put)) -> Vec<u8> {
+    let mut put = Put::new(Vec::with_capacity(64));
+    put.u32(0).u16(kind).u16(0).u64(id);
+    body(&mut put);
+    let len = (put.len() - HEAD_BYTES) as u32;
+    let mut bytes = put.into_bytes();
+    bytes[..4].copy_from_slice(&len.to_le_bytes());
+    bytes
+}

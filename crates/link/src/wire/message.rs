@@ -1,0 +1,223 @@
+//! Requests and replies as plain data. Their bytes are `encode`'s and `decode`'s; docs/protocol.md draws them.
+
+use crate::wire::status::Status;
+use holdfast_base::{HoldId, RingId, Sequence, StreamId};
+use holdfast_ring::{HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
+
+/// Version of the protocol: a recorder answers a client of another version with an error and closes.
+pub const VERSION: u16 = 1;
+
+/// Bytes of a frame's head.
+pub const HEAD_BYTES: usize = 16;
+
+/// Largest frame, head included: what a client must be ready to take.
+pub const MAX_FRAME: usize = 1 << 20;
+
+/// Largest request, head included: the recorder keeps a buffer of this size for every client. The largest order
+/// (all streams, [`MAX_RANGES`], longest texts) fits.
+pub const MAX_REQUEST: usize = 64 << 10;
+
+/// Bytes of body that a reply which comes in pieces aims at, so that no client makes the recorder keep much.
+pub const PIECE: usize = 192 << 10;
+
+/// Ranges of sequences in one order. An order that needs more is cut, or takes the range between.
+pub const MAX_RANGES: usize = 2048;
+
+/// Requests that a client may have unanswered; more wait in its socket.
+pub const MAX_PENDING: usize = 32;
+
+/// What a client asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// First of all: which version the client speaks.
+    Hello {
+        /// Its version.
+        version: u16,
+    },
+    /// How the ring and its recorder do.
+    Status,
+    /// Slots by place.
+    Slots {
+        /// First slot.
+        from: u32,
+        /// How many; the reply may have fewer.
+        count: u32,
+    },
+    /// All streams.
+    Streams,
+    /// A piece of a preamble.
+    Preamble {
+        /// Whose.
+        stream: StreamId,
+        /// Which.
+        version: u32,
+        /// First byte wanted.
+        offset: u32,
+    },
+    /// Holds in rising order of their numbers.
+    Holds {
+        /// Those after this one.
+        after: HoldId,
+    },
+    /// An order; answered by its outcome once that is durable.
+    Order(Order),
+    /// A piece of a slot, by the sequence it must have. Offset and length are multiples of 4 KiB.
+    Read {
+        /// Which.
+        sequence: Sequence,
+        /// First byte, from the slot's start.
+        offset: u32,
+        /// How many, at most a quantum.
+        len: u32,
+    },
+    /// The piece of the ticket area that a read was answered with has been copied out.
+    Done {
+        /// Its place, as it was told.
+        offset: u64,
+    },
+    /// The sequences that are not on the medium yet.
+    OpenSlots,
+    /// What an open slot has beyond a cursor.
+    OpenGains {
+        /// Which.
+        sequence: Sequence,
+        /// 0, or what the last reply gave.
+        cursor: u64,
+    },
+}
+
+/// What the recorder answers. Every reply carries the id of its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To [`Request::Hello`]; the ticket area's memory file comes along.
+    Hello(Box<Welcome>),
+    /// To [`Request::Status`].
+    Status(Box<Status>),
+    /// To [`Request::Slots`]: from the one asked for on, without holes; none behind the last.
+    Slots {
+        /// How many there are in all.
+        total: u32,
+        /// Those.
+        slots: Vec<SlotStatus>,
+    },
+    /// To [`Request::Streams`].
+    Streams(Vec<StreamStatus>),
+    /// To [`Request::Preamble`].
+    Preamble {
+        /// Bytes of the whole preamble.
+        total: u32,
+        /// Those from the offset on, as many as fit.
+        bytes: Vec<u8>,
+    },
+    /// To [`Request::Holds`].
+    Holds {
+        /// Whether there are more behind these.
+        more: bool,
+        /// Those.
+        holds: Vec<HoldStatus>,
+    },
+    /// To [`Request::Order`].
+    Outcome(Outcome),
+    /// To [`Request::Read`]: the bytes are in the ticket area, until the client says done or its time is up.
+    Ready {
+        /// Where.
+        offset: u64,
+        /// How many.
+        len: u32,
+    },
+    /// To [`Request::Done`].
+    Done {
+        /// Whether the piece was the client's until now: if not, what it copied is worth nothing.
+        kept: bool,
+    },
+    /// To [`Request::OpenSlots`], in rising order.
+    OpenSlots(Vec<OpenSequence>),
+    /// To [`Request::OpenGains`].
+    Gains {
+        /// For the next request.
+        cursor: u64,
+        /// Whether this was all that the slot has by now.
+        end: bool,
+        /// Journal records 11 to 13, as in a commit.
+        records: Vec<u8>,
+    },
+    /// To [`Request::Read`] and [`Request::OpenGains`]: the sequence has expired (or never was).
+    Expired,
+    /// To [`Request::Read`]: the sequence is not on the medium yet: ask again later. To [`Request::OpenGains`]: the slot
+    /// is sealed: read it.
+    Pending,
+    /// To anything.
+    Error {
+        /// What, where, what to do.
+        text: String,
+    },
+}
+
+/// What a client is told first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The recorder's version.
+    pub version: u16,
+    /// The recorder's process.
+    pub pid: u32,
+    /// The ring.
+    pub ring: RingId,
+    /// Most bytes of one read.
+    pub quantum: u32,
+    /// Bytes of the ticket area.
+    pub area: u64,
+    /// The newest superblock, 4 KiB: geometry and key.
+    pub superblock: Vec<u8>,
+    /// Path of the lane, as the recorder was given it.
+    pub lane: String,
+}
+
+/// A slot that is not on the medium yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenSequence {
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// Whether it is sealed: it will be on the medium soon, and may be read like one that is.
+    pub sealed: bool,
+}
+
+impl Request {
+    /// Its name in errors.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Hello { .. } => "hello",
+            Self::Status => "status",
+            Self::Slots { .. } => "slots",
+            Self::Streams => "streams",
+            Self::Preamble { .. } => "preamble",
+            Self::Holds { .. } => "holds",
+            Self::Order(_) => "order",
+            Self::Read { .. } => "read",
+            Self::Done { .. } => "done",
+            Self::OpenSlots => "open slots",
+            Self::OpenGains { .. } => "open gains",
+        }
+    }
+}
+
+impl Reply {
+    /// Its name in errors.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Status(_) => "status",
+            Self::Slots { .. } => "slots",
+            Self::Streams(_) => "streams",
+            Self::Preamble { .. } => "preamble",
+            Self::Holds { .. } => "holds",
+            Self::Outcome(_) => "outcome",
+            Self::Ready { .. } => "ready",
+            Self::Done { .. } => "done",
+            Self::OpenSlots(_) => "open slots",
+            Self::Gains { .. } => "gains",
+            Self::Expired => "expired",
+            Self::Pending => "pending",
+            Self::Error { .. } => "error",
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The protocol of a recorder's socket: frames, requests, replies. docs/protocol.md draws every byte.
+//!
+//! Only bytes and values: no sockets. Every decoder takes any bytes whatever and answers with a value or a
+//! [`WireError`]; none panics, none allocates more than a small multiple of the input.
+
+mod bytes;
+mod frame;
+mod message;
+mod order;
+mod reply;
+mod request;
+mod ring;
+mod status;
+mod status_bytes;
+
+pub use bytes::WireError;
+pub use frame::{Head, kind};
+pub use message::{
+    HEAD_BYTES, MAX_FRAME, MAX_PENDING, MAX_RANGES, MAX_REQUEST, OpenSequence, PIECE, Reply, Request, VERSION,
+    Welcome,
+};
+pub use status::{
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
+    RecorderStatus, SourceState, SourceStatus, Status,
+};

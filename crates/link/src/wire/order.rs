@@ -1,0 +1,185 @@
+//! Bytes of orders, ranges and outcomes.
+
+use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::message::MAX_RANGES;
+use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, Ordinal, Sequence, StreamId};
+use holdfast_ring::{HoldRequest, Order, Outcome, PurgeRequest, Range, Refusal};
+
+pub(crate) fn put_range(put: &mut Put, range: &Range) {
+    let (first, end) = range.ordinals.unwrap_or_default();
+    let flags = u8::from(range.by_event) | u8::from(range.ordinals.is_some()) << 1;
+    put.time(range.from).time(range.to).u64(first.0).u64(end.0).u8(flags);
+}
+
+pub(crate) fn get_range(get: &mut Get<'_>) -> Result<Range, WireError> {
+    let (from, to) = (get.time("from")?, get.time("to")?);
+    let ordinals = (Ordinal(get.u64("first ordinal")?), Ordinal(get.u64("end ordinal")?));
+    let flags = get.u8("range flags")?;
+    Ok(Range { from, to, by_event: flags & 1 != 0, ordinals: (flags & 2 != 0).then_some(ordinals) })
+}
+
+pub(crate) fn put_streams(put: &mut Put, streams: &[StreamId]) {
+    put.list(streams, |put, stream| {
+        put.u32(stream.0);
+    });
+}
+
+pub(crate) fn get_streams(get: &mut Get<'_>) -> Result<Vec<StreamId>, WireError> {
+    let streams = get.list("streams", 4, |get| get.u32("stream").map(StreamId))?;
+    limit(get, "number of streams", streams, MAX_STREAMS)
+}
+
+pub(crate) fn put_ranges(put: &mut Put, ranges: &[(Sequence, Sequence)]) {
+    put.list(ranges, |put, (first, last)| {
+        put.u64(first.0).u64(last.0);
+    });
+}
+
+pub(crate) fn get_ranges(get: &mut Get<'_>) -> Result<Vec<(Sequence, Sequence)>, WireError> {
+    get.list("ranges", 16, |get| Ok((Sequence(get.u64("first sequence")?), Sequence(get.u64("last sequence")?))))
+}
+
+fn limit<T>(get: &Get<'_>, what: &'static str, things: Vec<T>, most: usize) -> Result<Vec<T>, WireError> {
+    if things.len() > most { Err(get.unknown(what, things.len() as u64)) } else { Ok(things) }
+}
+
+pub(crate) fn put_order(put: &mut Put, order: &Order) {
+    match order {
+        Order::Hold(hold) => {
+            put.u8(1);
+            put_range(put, &hold.range);
+            put.time(hold.until);
+            put_streams(put, &hold.streams);
+            put.option(hold.sequences.as_deref(), put_ranges);
+            put.text(&hold.reason).text(&hold.owner);
+        }
+        Order::Release(id) => {
+            put.u8(2).u64(id.0);
+        }
+        Order::Purge(purge) => {
+            put.u8(3);
+            put_range(put, &purge.range);
+            put_streams(put, &purge.streams);
+            put.u8(u8::from(purge.held)).text(&purge.reason).text(&purge.owner);
+        }
+        Order::Grow(bytes) => {
+            put.u8(4).u64(bytes.0);
+        }
+    }
+}
+
+pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
+    match get.u8("kind of order")? {
+        1 => {
+            let (range, until, streams) = (get_range(get)?, get.time("until")?, get_streams(get)?);
+            let sequences = get.option("ranges", get_ranges)?;
+            let sequences = sequences.map(|ranges| limit(get, "number of ranges", ranges, MAX_RANGES)).transpose()?;
+            let (reason, owner) = (get.text("reason")?, get.text("owner")?);
+            Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until }))
+        }
+        2 => Ok(Order::Release(HoldId(get.u64("hold")?))),
+        3 => {
+            let (range, streams, held) = (get_range(get)?, get_streams(get)?, get.bool("held")?);
+            let (reason, owner) = (get.text("reason")?, get.text("owner")?);
+            Ok(Order::Purge(PurgeRequest { streams, range, held, reason, owner }))
+        }
+        4 => Ok(Order::Grow(ByteSize(get.u64("bytes")?))),
+        other => Err(get.unknown("kind of order", u64::from(other))),
+    }
+}
+
+pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {
+    match outcome {
+        Outcome::Held { id, slots, bytes, expired_before } => {
+            put.u8(1).u64(id.0).u32(*slots).u64(bytes.0).option(*expired_before, |put, at| {
+                put.time(at);
+            });
+        }
+        Outcome::Released { slots } => {
+            put.u8(2).u32(*slots);
+        }
+        Outcome::Purged { elements, bytes, slots } => {
+            put.u8(3).u64(*elements).u64(*bytes).u32(*slots);
+        }
+        Outcome::Grown { slots } => {
+            put.u8(4).u32(*slots);
+        }
+        Outcome::Refused(refusal) => {
+            put.u8(5);
+            put_refusal(put, refusal);
+        }
+    }
+}
+
+pub(crate) fn get_outcome(get: &mut Get<'_>) -> Result<Outcome, WireError> {
+    match get.u8("kind of outcome")? {
+        1 => {
+            let (id, slots) = (HoldId(get.u64("hold")?), get.u32("slots")?);
+            let bytes = ByteSize(get.u64("bytes")?);
+            let expired_before = get.option("expired before", |get| get.time("expired before"))?;
+            Ok(Outcome::Held { id, slots, bytes, expired_before })
+        }
+        2 => Ok(Outcome::Released { slots: get.u32("slots")? }),
+        3 => {
+            let (elements, bytes) = (get.u64("elements")?, get.u64("bytes")?);
+            Ok(Outcome::Purged { elements, bytes, slots: get.u32("slots")? })
+        }
+        4 => Ok(Outcome::Grown { slots: get.u32("slots")? }),
+        5 => get_refusal(get).map(Outcome::Refused),
+        other => Err(get.unknown("kind of outcome", u64::from(other))),
+    }
+}
+
+fn put_refusal(put: &mut Put, refusal: &Refusal) {
+    match refusal {
+        Refusal::Nothing { oldest } => {
+            put.u8(1).option(*oldest, |put, at| {
+                put.time(at);
+            });
+        }
+        Refusal::NoRoom { wanted, free } => {
+            put.u8(2).u32(*wanted).u32(*free);
+        }
+        Refusal::JournalFull { bytes, budget } => {
+            put.u8(3).u64(*bytes).u64(*budget);
+        }
+        Refusal::NoSuchHold(id) => {
+            put.u8(4).u64(id.0);
+        }
+        Refusal::Held(id) => {
+            put.u8(5).u64(id.0);
+        }
+        Refusal::Geometry(text) => {
+            put.u8(6).text(text);
+        }
+        Refusal::Wrong(text) => {
+            put.u8(7).text(text);
+        }
+        Refusal::NoDevice => {
+            put.u8(8);
+        }
+        Refusal::Busy(what) => {
+            put.u8(9).text(what);
+        }
+    }
+}
+
+fn get_refusal(get: &mut Get<'_>) -> Result<Refusal, WireError> {
+    Ok(match get.u8("kind of refusal")? {
+        1 => Refusal::Nothing { oldest: get.option("oldest", |get| get.time("oldest"))? },
+        2 => Refusal::NoRoom { wanted: get.u32("wanted")?, free: get.u32("free")? },
+        3 => Refusal::JournalFull { bytes: get.u64("bytes")?, budget: get.u64("budget")? },
+        4 => Refusal::NoSuchHold(HoldId(get.u64("hold")?)),
+        5 => Refusal::Held(HoldId(get.u64("hold")?)),
+        6 => Refusal::Geometry(get.text("text")?),
+        7 => Refusal::Wrong(get.text("text")?),
+        8 => Refusal::NoDevice,
+        9 => Refusal::Busy(busy(&get.text("what is busy")?)),
+        other => return Err(get.unknown("kind of refusal", u64::from(other))),
+    })
+}
+
+/// The words that a ring uses for what keeps it busy; another release's are told in general.
+fn busy(what: &str) -> &'static str {
+    ["hold", "release", "purge", "growth", "grow"].into_iter().find(|word| *word == what).unwrap_or("order")
+}

@@ -1,0 +1,135 @@
+//! Bytes of replies.
+
+use crate::wire::bytes::{Get, Put, WireError};
+use crate::wire::frame::{Head, frame, kind};
+use crate::wire::message::{MAX_FRAME, OpenSequence, Reply, Welcome};
+use crate::wire::order::{get_outcome, put_outcome};
+use crate::wire::ring::{SLOT_LEAST, get_hold, get_slot, put_hold, put_slot};
+use crate::wire::status_bytes::{STREAM_LEAST, get_status, get_stream, put_status, put_stream};
+use holdfast_base::{BLOCK, RingId, Sequence};
+
+impl Reply {
+    /// The whole frame, with the id of the request. A reply too large for a frame becomes an error that says so.
+    pub fn encode(&self, id: u64) -> Vec<u8> {
+        let bytes = frame(self.kind(), id, |put| self.put(put));
+        if bytes.len() <= MAX_FRAME {
+            return bytes;
+        }
+        let text = format!("the answer takes {} bytes and a frame at most {MAX_FRAME}: ask for less", bytes.len());
+        Self::Error { text }.encode(id)
+    }
+
+    fn put(&self, put: &mut Put) {
+        match self {
+            Self::Hello(welcome) => put_welcome(put, welcome),
+            Self::Status(status) => put_status(put, status),
+            Self::Slots { total, slots } => {
+                put.u32(*total).list(slots, put_slot);
+            }
+            Self::Streams(streams) => {
+                put.list(streams, put_stream);
+            }
+            Self::Preamble { total, bytes } => {
+                put.u32(*total).bytes(bytes);
+            }
+            Self::Holds { more, holds } => {
+                put.u8(u8::from(*more)).list(holds, put_hold);
+            }
+            Self::Outcome(outcome) => put_outcome(put, outcome),
+            Self::Ready { offset, len } => {
+                put.u64(*offset).u32(*len);
+            }
+            Self::Done { kept } => {
+                put.u8(u8::from(*kept));
+            }
+            Self::OpenSlots(slots) => {
+                put.list(slots, |put, slot| {
+                    put.u64(slot.sequence.0).u8(u8::from(slot.sealed));
+                });
+            }
+            Self::Gains { cursor, end, records } => {
+                put.u64(*cursor).u8(u8::from(*end)).bytes(records);
+            }
+            Self::Expired | Self::Pending => {}
+            Self::Error { text } => {
+                put.text(text);
+            }
+        }
+    }
+
+    /// Reads the body of a frame whose head is known. Bytes behind the known fields are skipped, except where a body
+    /// ends with plain bytes.
+    pub fn decode(head: Head, body: &[u8]) -> Result<Self, WireError> {
+        let get = &mut Get::new("reply", body);
+        let Some(request) = head.kind.checked_sub(kind::REPLY) else { return Err(WireError::Kind(head.kind)) };
+        Ok(match request {
+            kind::HELLO => Self::Hello(Box::new(get_welcome(get)?)),
+            kind::STATUS => Self::Status(Box::new(get_status(get)?)),
+            kind::SLOTS => {
+                let total = get.u32("slots")?;
+                Self::Slots { total, slots: get.list("slots", SLOT_LEAST, get_slot)? }
+            }
+            kind::STREAMS => Self::Streams(get.list("streams", STREAM_LEAST, get_stream)?),
+            kind::PREAMBLE => Self::Preamble { total: get.u32("bytes in all")?, bytes: get.rest().to_vec() },
+            kind::HOLDS => {
+                let more = get.bool("more")?;
+                Self::Holds { more, holds: get.list("holds", 80, get_hold)? }
+            }
+            kind::ORDER => Self::Outcome(get_outcome(get)?),
+            kind::READ => Self::Ready { offset: get.u64("offset")?, len: get.u32("length")? },
+            kind::DONE => Self::Done { kept: get.bool("kept")? },
+            kind::OPEN_SLOTS => Self::OpenSlots(get.list("open slots", 9, |get| {
+                let sequence = Sequence(get.u64("sequence")?);
+                Ok(OpenSequence { sequence, sealed: get.bool("sealed")? })
+            })?),
+            kind::OPEN_GAINS => {
+                let (cursor, end) = (get.u64("cursor")?, get.bool("end")?);
+                Self::Gains { cursor, end, records: get.rest().to_vec() }
+            }
+            _ => match head.kind {
+                kind::EXPIRED => Self::Expired,
+                kind::PENDING => Self::Pending,
+                kind::ERROR => Self::Error { text: get.text("text")? },
+                other => return Err(WireError::Kind(other)),
+            },
+        })
+    }
+
+    fn kind(&self) -> u16 {
+        let request = match self {
+            Self::Hello(_) => kind::HELLO,
+            Self::Status(_) => kind::STATUS,
+            Self::Slots { .. } => kind::SLOTS,
+            Self::Streams(_) => kind::STREAMS,
+            Self::Preamble { .. } => kind::PREAMBLE,
+            Self::Holds { .. } => kind::HOLDS,
+            Self::Outcome(_) => kind::ORDER,
+            Self::Ready { .. } => kind::READ,
+            Self::Done { .. } => kind::DONE,
+            Self::OpenSlots(_) => kind::OPEN_SLOTS,
+            Self::Gains { .. } => kind::OPEN_GAINS,
+            Self::Expired => return kind::EXPIRED,
+            Self::Pending => return kind::PENDING,
+            Self::Error { .. } => return kind::ERROR,
+        };
+        request + kind::REPLY
+    }
+}
+
+fn put_welcome(put: &mut Put, welcome: &Welcome) {
+    put.u16(welcome.version).u16(0).u32(welcome.pid).bytes(&welcome.ring.0).u32(welcome.quantum).u32(0);
+    put.u64(welcome.area);
+    let mut block = welcome.superblock.clone();
+    block.resize(BLOCK, 0);
+    put.bytes(&block).text(&welcome.lane);
+}
+
+fn get_welcome(get: &mut Get<'_>) -> Result<Welcome, WireError> {
+    let version = get.u16("version")?;
+    get.u16("reserved")?;
+    let (pid, ring, quantum) = (get.u32("pid")?, RingId(get.id("ring")?), get.u32("quantum")?);
+    get.u32("reserved")?;
+    let area = get.u64("bytes of the area")?;
+    let superblock = get.take(BLOCK, "superblock")?.to_vec();
+    Ok(Welcome { version, pid, ring, quantum, area, superblock, lane: get.text("lane")? })
+}

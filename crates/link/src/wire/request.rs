@@ -1,0 +1,83 @@
+//! Bytes of requests.
+
+use crate::wire::bytes::{Get, WireError};
+use crate::wire::frame::{Head, frame, kind};
+use crate::wire::message::Request;
+use crate::wire::order::{get_order, put_order};
+use holdfast_base::{HoldId, Sequence, StreamId};
+
+impl Request {
+    /// The whole frame. The id comes back with the reply.
+    pub fn encode(&self, id: u64) -> Vec<u8> {
+        frame(self.kind(), id, |put| match self {
+            Self::Hello { version } => {
+                put.u16(*version);
+            }
+            Self::Status | Self::Streams | Self::OpenSlots => {}
+            Self::Slots { from, count } => {
+                put.u32(*from).u32(*count);
+            }
+            Self::Preamble { stream, version, offset } => {
+                put.u32(stream.0).u32(*version).u32(*offset);
+            }
+            Self::Holds { after } => {
+                put.u64(after.0);
+            }
+            Self::Order(order) => put_order(put, order),
+            Self::Read { sequence, offset, len } => {
+                put.u64(sequence.0).u32(*offset).u32(*len);
+            }
+            Self::Done { offset } => {
+                put.u64(*offset);
+            }
+            Self::OpenGains { sequence, cursor } => {
+                put.u64(sequence.0).u64(*cursor);
+            }
+        })
+    }
+
+    /// Reads the body of a frame whose head is known. Bytes behind the known fields are skipped.
+    pub fn decode(head: Head, body: &[u8]) -> Result<Self, WireError> {
+        let get = &mut Get::new("request", body);
+        Ok(match head.kind {
+            kind::HELLO => Self::Hello { version: get.u16("version")? },
+            kind::STATUS => Self::Status,
+            kind::SLOTS => Self::Slots { from: get.u32("first slot")?, count: get.u32("count")? },
+            kind::STREAMS => Self::Streams,
+            kind::PREAMBLE => Self::Preamble {
+                stream: StreamId(get.u32("stream")?),
+                version: get.u32("version")?,
+                offset: get.u32("offset")?,
+            },
+            kind::HOLDS => Self::Holds { after: HoldId(get.u64("hold")?) },
+            kind::ORDER => Self::Order(get_order(get)?),
+            kind::READ => Self::Read {
+                sequence: Sequence(get.u64("sequence")?),
+                offset: get.u32("offset")?,
+                len: get.u32("length")?,
+            },
+            kind::DONE => Self::Done { offset: get.u64("offset")? },
+            kind::OPEN_SLOTS => Self::OpenSlots,
+            kind::OPEN_GAINS => {
+                Self::OpenGains { sequence: Sequence(get.u64("sequence")?), cursor: get.u64("cursor")? }
+            }
+            other => return Err(WireError::Kind(other)),
+        })
+    }
+
+    fn kind(&self) -> u16 {
+        match self {
+            Self::Hello { .. } => kind::HELLO,
+            Self::Status => kind::STATUS,
+            Self::Slots { .. } => kind::SLOTS,
+            Self::Streams => kind::STREAMS,
+            Self::Preamble { .. } => kind::PREAMBLE,
+            Self::Holds { .. } => kind::HOLDS,
+            Self::Order(_) => kind::ORDER,
+            Self::Read { .. } => kind::READ,
+            Self::Done { .. } => kind::DONE,
+            Self::OpenSlots => kind::OPEN_SLOTS,
+            Self::OpenGains { .. } => kind::OPEN_GAINS,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a recorder says of itself beside the ring's own status: plain data. The bytes are `encode`'s.
+
+use holdfast_base::{StreamId, Timestamp};
+use holdfast_format::Cause;
+use holdfast_ring::RingStatus;
+use std::time::Duration;
+
+/// Buckets of a latency histogram: bucket `n` counts what took from 2ⁿ⁻¹ up to 2ⁿ µs (bucket 0: under 1 µs), the last
+/// one everything above: 2³⁰ µs is 18 minutes, far beyond any drive's error limit.
+pub const LATENCY_BUCKETS: usize = 32;
+
+/// A ring, and the recorder that owns it, if one runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The ring.
+    pub ring: RingStatus,
+    /// The recorder; `None` when the ring was opened without one.
+    pub recorder: Option<RecorderStatus>,
+}
+
+/// A running recorder. All counts are since its start; a client that wants rates takes two and divides by the
+/// difference of [`RecorderStatus::uptime`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecorderStatus {
+    /// Its process.
+    pub pid: u32,
+    /// When it started.
+    pub since: Timestamp,
+    /// Arrival time now: its monotonic clock, anchored to UTC.
+    pub now: Timestamp,
+    /// Monotonic time since its start.
+    pub uptime: Duration,
+    /// How the device does.
+    pub device: DeviceStatus,
+    /// Its sources, in the order they were given.
+    pub sources: Vec<SourceStatus>,
+    /// Its lanes.
+    pub lanes: Vec<LaneStatus>,
+    /// Slot buffers.
+    pub buffers: BufferStatus,
+    /// What a person should know, such as memory that could not be locked.
+    pub warnings: Vec<String>,
+}
+
+/// Whether the lane's device answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceState {
+    /// It answers.
+    #[default]
+    Ok,
+    /// A request failed and is being tried again.
+    Retrying,
+    /// It is gone; it is tried again from time to time.
+    Absent,
+}
+
+/// How a lane's device does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStatus {
+    /// Whether it answers.
+    pub state: DeviceState,
+    /// Since when it is in this state.
+    pub since: Timestamp,
+    /// The last error, empty for none.
+    pub error: String,
+}
+
+/// Losses of one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Why.
+    pub cause: Cause,
+    /// Elements.
+    pub elements: u64,
+    /// Their bytes; for causes outside Holdfast only what is known of them.
+    pub bytes: u64,
+}
+
+/// Whether a source still delivers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceState {
+    /// It delivers, or will.
+    #[default]
+    Running,
+    /// Its input ended.
+    Ended,
+    /// It failed: see [`SourceStatus::error`].
+    Failed,
+}
+
+/// One source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceStatus {
+    /// Its stream.
+    pub stream: StreamId,
+    /// The stream's name.
+    pub name: String,
+    /// What was given on the command line.
+    pub spec: String,
+    /// Elements received.
+    pub elements: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Elements that are in slots, or on their way into them.
+    pub packed_elements: u64,
+    /// Their bytes.
+    pub packed_bytes: u64,
+    /// What was lost, by cause; causes that never occurred are left out.
+    pub dropped: Vec<Dropped>,
+    /// What the kernel says it dropped between the interface and us.
+    pub kernel_drops: u64,
+    /// What the interface says it dropped before the kernel saw it.
+    pub interface_drops: u64,
+    /// Elements that wait to be packed.
+    pub waiting: u64,
+    /// Connections that are open now.
+    pub connections: u32,
+    /// Whether it still delivers.
+    pub state: SourceState,
+    /// Its last error, empty for none.
+    pub error: String,
+}
+
+/// How long requests took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Requests by how long they took: see [`LATENCY_BUCKETS`].
+    pub buckets: [u64; LATENCY_BUCKETS],
+    /// The worst.
+    pub worst: Duration,
+    /// All together.
+    pub total: Duration,
+}
+
+impl Latency {
+    /// The bucket that counts what took `span`.
+    pub fn bucket(span: Duration) -> usize {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        ((u64::BITS - micros.leading_zeros()) as usize).min(LATENCY_BUCKETS - 1)
+    }
+
+    /// Counts one request.
+    pub fn add(&mut self, span: Duration) {
+        self.buckets[Self::bucket(span)] += 1;
+        self.worst = self.worst.max(span);
+        self.total = self.total.saturating_add(span);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+/// One lane. Counts are of requests that have completed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneStatus {
+    /// Path of its device or file.
+    pub path: String,
+    /// Bytes of slots written.
+    pub slot_bytes: u64,
+    /// Bytes of journal written.
+    pub journal_bytes: u64,
+    /// Writes, of slots and journal.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Reads.
+    pub reads: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// How long writes took.
+    pub write_latency: Latency,
+    /// How long reads took.
+    pub read_latency: Latency,
+}
+
+/// Slot buffers, and the margin they show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferStatus {
+    /// How many there are.
+    pub count: u32,
+    /// In use now.
+    pub in_use: u32,
+    /// In use at most.
+    pub most_in_use: u32,
+}
+
+impl BufferStatus {
+    /// The margin: fewest free buffers seen.
+    pub fn least_free(&self) -> u32 {
+        self.count.saturating_sub(self.most_in_use)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_fall_into_powers_of_two() {
+        for (micros, bucket) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1 << 30, 31), (u64::MAX, 31)] {
+            assert_eq!(Latency::bucket(Duration::from_micros(micros)), bucket, "{micros}");
+        }
+        let mut latency = Latency::default();
+        latency.add(Duration::from_micros(5));
+        latency.add(Duration::from_millis(5));
+        assert_eq!((latency.count(), latency.worst), (2, Duration::from_millis(5)));
+    }
+}
