@@ -1,0 +1,89 @@
+//! What was lost, by the kernel's own account.
+
+use std::fs;
+
+/// What the kernel counted for one ring since it was opened.
+///
+/// Of the frames that passed the filter (all those that this ring was given, in a group of rings), `received` were
+/// put into the ring, read by now or not, and `dropped` found no room: `received + dropped` is all of them. The
+/// kernel's own counters start again from zero whenever they are read; here they are added up, so only this process
+/// may read them, and only through here. They are 32 bits wide and must be read before so many packets passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct KernelCounters {
+    /// Frames put into the ring.
+    pub received: u64,
+    /// Frames that found no room in the ring.
+    pub dropped: u64,
+    /// How often the ring was found full.
+    pub full: u64,
+}
+
+impl KernelCounters {
+    /// Adds what was counted since the last reading. The kernel counts what it dropped among the packets, too.
+    pub(super) fn add(&mut self, (packets, drops, full): (u32, u32, u32)) {
+        self.received += u64::from(packets.saturating_sub(drops));
+        self.dropped += u64::from(drops);
+        self.full += u64::from(full);
+    }
+}
+
+/// What an interface counted since it exists: for what was lost before any ring saw it. Counters of drivers differ;
+/// what is not told is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct InterfaceCounters {
+    /// Frames received and handed on.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames sent.
+    pub tx_packets: u64,
+    /// Frames received and thrown away for want of buffers in the kernel.
+    pub rx_dropped: u64,
+    /// Frames that the hardware had no room for.
+    pub rx_missed_errors: u64,
+    /// Frames lost in the hardware's FIFO.
+    pub rx_fifo_errors: u64,
+    /// Frames lost because a receive ring was overrun.
+    pub rx_over_errors: u64,
+    /// Damaged frames, and all other receive errors.
+    pub rx_errors: u64,
+}
+
+impl InterfaceCounters {
+    /// Reads them from `/sys/class/net`; `None` if there is no such interface. That tree shows the network name space
+    /// in which it was mounted.
+    pub fn read(interface: &str) -> Option<Self> {
+        if interface.is_empty() || interface.starts_with('.') || interface.contains('/') {
+            return None;
+        }
+        let folder = format!("/sys/class/net/{interface}/statistics");
+        fs::metadata(&folder).ok()?;
+        let read = |name: &str| {
+            fs::read_to_string(format!("{folder}/{name}"))
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(0)
+        };
+        Some(Self {
+            rx_packets: read("rx_packets"),
+            rx_bytes: read("rx_bytes"),
+            tx_packets: read("tx_packets"),
+            rx_dropped: read("rx_dropped"),
+            rx_missed_errors: read("rx_missed_errors"),
+            rx_fifo_errors: read("rx_fifo_errors"),
+            rx_over_errors: read("rx_over_errors"),
+            rx_errors: read("rx_errors"),
+        })
+    }
+
+    /// Frames that were lost before any ring could see them.
+    pub fn lost_before(&self) -> u64 {
+        self.rx_dropped + self.rx_missed_errors + self.rx_fifo_errors + self.rx_over_errors
+    }
+}
+
+/// The speed of an interface in bits a second, where it has one.
+pub(super) fn speed(interface: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
+    text.trim().parse::<u64>().ok().map(|megabits| megabits * 1_000_000)
+}

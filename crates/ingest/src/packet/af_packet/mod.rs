@@ -1,0 +1,183 @@
+//! Takes packets from a network interface of this machine: packet sockets with mapped rings (`TPACKET_V3`).
+//!
+//! Belongs here: opening, waiting, handing out packets block by block, and the kernel's counters. Retrying,
+//! threads, what to do about overload, and gaps are the caller's.
+//!
+//! On the loopback interface every packet passes twice, going out and coming in; as tcpdump does, only those
+//! coming in are taken.
+
+mod block;
+mod counters;
+mod error;
+mod link_type;
+mod open;
+mod sys;
+
+pub use block::LivePacket;
+pub use counters::{InterfaceCounters, KernelCounters};
+pub use error::CaptureError;
+pub use open::{Fanout, MAX_RING_BYTES, MAX_RINGS, Options};
+
+use super::bpf::Program;
+use super::{LinkType, LiveInterface};
+use block::Shape;
+use holdfast_base::{Clock, SystemClock, Timestamp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::Duration;
+use sys::{Device, PacketSocket, Ring};
+
+/// Where the times of packets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeSource {
+    /// The kernel's wall clock, when it took the packet.
+    Kernel,
+    /// The interface's own clock, for all packets that it stamps.
+    Hardware,
+}
+
+/// One ring of packets from an interface; belongs to one thread at a time.
+///
+/// Nothing is allocated while packets are taken.
+#[derive(Debug)]
+pub struct Capture {
+    // Unmapped before the socket is closed.
+    ring: Ring,
+    socket: PacketSocket,
+    interface: String,
+    device: Device,
+    link_type: LinkType,
+    shape: Shape,
+    snaplen: u32,
+    filter_text: Option<String>,
+    /// What the kernel cannot do for us, since it sees these packets without the header that we make.
+    filter: Option<Program>,
+    time_source: TimeSource,
+    counters: KernelCounters,
+    filtered: u64,
+    malformed: u64,
+}
+
+impl Capture {
+    /// Starts to take packets, on as many rings as the options say; together they get each packet once.
+    pub fn open(options: &Options) -> Result<Vec<Self>, CaptureError> {
+        open::open(options)
+    }
+
+    /// Waits until a block of packets is there, at most `timeout`; `false` if none came.
+    ///
+    /// An interface that goes down or away is an error, told once; packets that came before can still be taken.
+    /// After [`CaptureError::Down`] the same capture goes on when the interface is up again.
+    pub fn poll(&mut self, timeout: Duration) -> Result<bool, CaptureError> {
+        if self.ring.ready() {
+            return Ok(true);
+        }
+        let failed = |error: rustix::io::Errno| {
+            CaptureError::system("wait for packets", &self.interface, error.into())
+        };
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
+        match poll(&mut polled, Some(&timeout)) {
+            // A signal is the caller's business: it looks around and comes back.
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if polled[0].revents().contains(PollFlags::ERR) {
+            match rustix::net::sockopt::socket_error(&self.socket).map_err(failed)? {
+                Ok(()) => {}
+                Err(rustix::io::Errno::NETDOWN) => return Err(self.down_or_gone()),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(self.ring.ready())
+    }
+
+    fn down_or_gone(&self) -> CaptureError {
+        let interface = self.interface.clone();
+        match Device::find(&interface) {
+            Ok(device) if device.index == self.device.index => CaptureError::Down { interface },
+            _ => CaptureError::Gone { interface },
+        }
+    }
+
+    /// Hands out the packets of the next block, if one is there, and gives the block back to the kernel. Tells how many
+    /// there were.
+    pub fn take_block(&mut self, mut each: impl FnMut(LivePacket<'_>)) -> u64 {
+        let read_at = match self.time_source {
+            TimeSource::Hardware => SystemClock::new().wall(),
+            TimeSource::Kernel => Timestamp(0),
+        };
+        let held = Held { ring: &mut self.ring };
+        let Some(block) = held.ring.block() else { return 0 };
+        let (mut taken, mut filtered) = (0, 0);
+        let filter = self.filter.as_ref();
+        let malformed = block::walk(block, self.shape, read_at, |packet| {
+            if filter.is_some_and(|filter| filter.run(packet.data, packet.original_len) == 0) {
+                filtered += 1;
+            } else {
+                taken += 1;
+                each(packet);
+            }
+        });
+        drop(held);
+        self.filtered += filtered;
+        self.malformed += malformed;
+        taken
+    }
+
+    /// What the kernel counted since the capture was opened; see [`KernelCounters`].
+    pub fn counters(&mut self) -> Result<KernelCounters, CaptureError> {
+        let counted = self
+            .socket
+            .take_statistics()
+            .map_err(|error| CaptureError::system("read the packet counters", &self.interface, error))?;
+        self.counters.add(counted);
+        Ok(self.counters)
+    }
+
+    /// Packets that the kernel counted as received, but the filter rejected here: only on interfaces whose packets get
+    /// a cooked header.
+    pub fn filtered(&self) -> u64 {
+        self.filtered
+    }
+
+    /// Frames in the ring that made no sense, and were not handed out: always 0 on kernels that keep their word.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// What packets start with.
+    pub fn link_type(&self) -> LinkType {
+        self.link_type
+    }
+
+    /// Where the times of packets come from.
+    pub fn time_source(&self) -> TimeSource {
+        self.time_source
+    }
+
+    /// What a preamble says of the interface.
+    pub fn describe(&self) -> LiveInterface<'_> {
+        LiveInterface {
+            name: &self.interface,
+            link_type: self.link_type,
+            snaplen: self.snaplen,
+            filter: self.filter_text.as_deref(),
+            mac: (self.device.hardware == libc::ARPHRD_ETHER).then_some(self.device.address),
+            speed: counters::speed(&self.interface),
+        }
+    }
+}
+
+/// A block that goes back to the kernel whatever happens to its packets.
+struct Held<'a> {
+    ring: &'a mut Ring,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.ring.release();
+    }
+}

@@ -1,0 +1,150 @@
+//! Filters in tcpdump syntax: compiled by libpcap, run by the kernel (live) or by `bpf` (files).
+
+use super::bpf::{BadProgram, Instruction, Program};
+use super::{Interface, LinkType, Packet};
+use std::str::FromStr;
+
+/// Longest expression that is taken; libpcap's parser works recursively.
+pub const MAX_EXPRESSION: usize = 16 << 10;
+
+/// Bytes to keep when a filter is the only one to say so: all.
+const ALL: u32 = u32::MAX;
+
+/// Why there is no filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// libpcap does not understand it, or it makes no sense for this kind of packet.
+    #[error("the filter `{expression}` cannot be used on packets of link type {link_type}: {message}")]
+    Expression {
+        /// The filter as given, its beginning if it is long.
+        expression: String,
+        /// Link type it was compiled for.
+        link_type: u16,
+        /// What libpcap says.
+        message: String,
+    },
+    /// Too long.
+    #[error("the filter has {0} bytes; at most {MAX_EXPRESSION} are taken")]
+    TooLong(usize),
+    /// libpcap made something that is no program.
+    #[error(transparent)]
+    Program(#[from] BadProgram),
+}
+
+/// A filter compiled for packets of one link type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    program: Program,
+}
+
+impl Filter {
+    /// Compiles `expression` for packets that are given whole, as from a file.
+    pub fn compile(expression: &str, link_type: LinkType) -> Result<Self, FilterError> {
+        check_length(expression)?;
+        let wrong = |error| refused(expression, link_type, &error);
+        let handle = pcap::Capture::dead(pcap::Linktype(link_type.dlt())).map_err(wrong)?;
+        Self::from_compiled(&handle.compile(expression, true).map_err(wrong)?)
+    }
+
+    /// Compiles `expression` for packets as the kernel sees them on this interface: VLAN tags beside the packet
+    /// and not in it, and the direction known, so that `vlan` and `inbound` mean what they say. Needs the same
+    /// privilege as capturing.
+    pub(crate) fn compile_live(
+        expression: &str,
+        interface: &str,
+        link_type: LinkType,
+    ) -> Result<Self, FilterError> {
+        check_length(expression)?;
+        let wrong = |error| refused(expression, link_type, &error);
+        let handle = pcap::Capture::from_device(interface)
+            .map(|handle| handle.buffer_size(1 << 20).snaplen(256).promisc(false))
+            .and_then(pcap::Capture::open)
+            .map_err(wrong)?;
+        if handle.get_datalink().0 != link_type.dlt() {
+            return Self::compile(expression, link_type);
+        }
+        Self::from_compiled(&handle.compile(expression, true).map_err(wrong)?)
+    }
+
+    fn from_compiled(compiled: &pcap::BpfProgram) -> Result<Self, FilterError> {
+        let instructions: Result<Vec<_>, _> =
+            compiled.get_instructions().iter().map(|one| parse_instruction(&one.to_string())).collect();
+        Ok(Self { program: Program::new(instructions?)?.keeping(ALL) })
+    }
+
+    /// The program, which keeps all of what it accepts.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Whether the packet passes.
+    pub fn accepts(&self, data: &[u8], original_len: u32) -> bool {
+        self.program.run(data, original_len) != 0
+    }
+}
+
+fn check_length(expression: &str) -> Result<(), FilterError> {
+    if expression.len() > MAX_EXPRESSION {
+        return Err(FilterError::TooLong(expression.len()));
+    }
+    Ok(())
+}
+
+fn refused(expression: &str, link_type: LinkType, error: &pcap::Error) -> FilterError {
+    let message = match error {
+        pcap::Error::PcapError(message) => message.clone(),
+        other => other.to_string(),
+    };
+    let expression = expression.chars().take(200).collect();
+    FilterError::Expression { expression, link_type: link_type.0, message }
+}
+
+/// The crate shows instructions as `code jt jf k` and in no other way.
+fn parse_instruction(text: &str) -> Result<Instruction, BadProgram> {
+    fn field<'a, T: FromStr>(fields: &mut impl Iterator<Item = &'a str>) -> Option<T> {
+        fields.next()?.parse().ok()
+    }
+    let mut fields = text.split(' ');
+    let fields = &mut fields;
+    let parsed = (field(fields), field(fields), field(fields), field(fields));
+    let (Some(code), Some(if_true), Some(if_false), Some(k)) = parsed else {
+        return Err(BadProgram::Instruction(0));
+    };
+    Ok(Instruction { code, if_true, if_false, k })
+}
+
+/// One expression for all the interfaces of a file, compiled once for each link type.
+#[derive(Clone, Debug)]
+pub struct FileFilter {
+    filters: Vec<Filter>,
+    by_interface: Vec<u16>,
+}
+
+impl FileFilter {
+    /// Compiles `expression` for the packets of `interfaces`.
+    pub fn compile(expression: &str, interfaces: &[Interface]) -> Result<Self, FilterError> {
+        let mut link_types: Vec<LinkType> = Vec::new();
+        let mut filters = Vec::new();
+        let mut by_interface = Vec::new();
+        for interface in interfaces {
+            let known = link_types.iter().position(|known| *known == interface.link_type);
+            let at = if let Some(at) = known {
+                at
+            } else {
+                filters.push(Filter::compile(expression, interface.link_type)?);
+                link_types.push(interface.link_type);
+                filters.len() - 1
+            };
+            by_interface.push(at as u16);
+        }
+        Ok(Self { filters, by_interface })
+    }
+
+    /// Whether the packet passes; one of an interface that was not there at compiling does not.
+    pub fn accepts(&self, packet: &Packet<'_>) -> bool {
+        self.by_interface
+            .get(usize::from(packet.interface))
+            .and_then(|at| self.filters.get(usize::from(*at)))
+            .is_some_and(|filter| filter.accepts(packet.data, packet.original_len))
+    }
+}
