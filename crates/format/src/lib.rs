@@ -1,1 +1,27 @@
-//! format
+//! The on-disk format, byte by byte: superblock, journal, slot. `docs/format.md` draws it.
+//!
+//! Bytes in, values out, and back. No I/O, no clock, no threads, and no decisions about what to write when: those
+//! belong to `ring` and `ingest`. Every decoder takes any bytes whatever and answers with a value or a
+//! [`FormatError`]; none panics, none allocates more than the input is long times a small constant.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod check;
+mod error;
+mod geometry;
+mod journal;
+mod name;
+mod recovery_string;
+mod slot;
+mod superblock;
+
+pub use check::{Key, crc32c};
+pub use error::FormatError;
+pub use geometry::{Geometry, Region};
+pub use journal::{
+    CommitHead, CommitWriter, CopyRecord, HoldRecord, MAX_COMMIT, OpenEntries, OpenEntry, OpenSlot,
+    PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len, read_commit,
+};
+pub use name::Name;
+pub use slot::*;
+pub use superblock::{Codec, Superblock};

@@ -1,0 +1,13 @@
+//! The journal: commits, and the records in them. When to write what, and what recovery concludes, is for `ring`.
+
+mod commit;
+mod open;
+mod orders;
+mod record;
+mod table;
+
+pub use commit::{CommitHead, CommitWriter, MAX_COMMIT, Records, commit_len, read_commit};
+pub use open::{OpenEntries, OpenEntry, OpenSlot};
+pub use orders::{HoldRecord, PurgeRecord, StreamRecord};
+pub use record::Record;
+pub use table::{CopyRecord, SlotState, TableEntry};

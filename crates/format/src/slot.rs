@@ -1,0 +1,51 @@
+//! A slot: header, summary, payload, index, footer. [`Builder`] makes one, [`Rebuild`] makes one from the journal,
+//! the rest reads. What goes into which slot is for `ingest` and `ring`.
+
+mod build;
+mod chunk;
+mod columns;
+mod directory;
+mod gains;
+mod gap;
+mod header;
+mod pending;
+mod rebuild;
+mod row;
+mod seal;
+mod stats;
+mod summary;
+mod view;
+
+pub use build::{Builder, Entry, SlotId};
+pub use chunk::{Chunk, Rows};
+pub use directory::{DirectoryEntry, decode_directory};
+pub use gains::Cursor;
+pub use gap::{Cause, Gap};
+pub use header::{PartHeader, SlotFlags, footer_binds};
+pub use rebuild::Rebuild;
+pub use row::{Direction, Flags, Kind, Row};
+pub use seal::{Sealed, restamp};
+pub use stats::{Counters, StreamKind};
+pub use summary::{EntrySummary, Section, SectionKind, Summary};
+pub use view::{check_image, check_payload_block};
+
+use holdfast_base::MAX_STREAMS;
+
+/// Most rows of a chunk on any ring: a reader gets at one row by reading some ten kilobytes.
+pub(crate) const MAX_CHUNK_ROWS: usize = 4096;
+
+/// Most rows of a chunk in slots of `slot_bytes`.
+pub(crate) fn chunk_rows(slot_bytes: u64) -> usize {
+    MAX_CHUNK_ROWS.min((slot_bytes / 1024) as usize)
+}
+
+/// Most dictionary entries in slots of `slot_bytes`: they take at most an eighth of the slot.
+pub(crate) fn max_entries(slot_bytes: u64) -> usize {
+    MAX_STREAMS.min((slot_bytes / 2048) as usize)
+}
+
+/// Most chunks of a slot. A chunk of many rows has more than 4 KiB unless they are nearly all alike; the directory
+/// is allocated for as many, and a slot that has them is sealed.
+pub(crate) fn max_chunks(slot_bytes: usize) -> usize {
+    (slot_bytes / 4096).max(256)
+}

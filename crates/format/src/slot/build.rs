@@ -1,0 +1,391 @@
+//! The builder: elements in, a sealed slot out. Here is what happens for every element; sealing is in `seal`, what
+//! the journal gets in `gains`. All memory is allocated by [`Builder::new`].
+
+use super::columns::{ChunkHead, ChunkStream, Plan, ROW_BYTES, worst};
+use super::directory::Bounds;
+use super::pending::Pending;
+use super::stats::EntryStats;
+use super::{Counters, DirectoryEntry, Gap, Kind, Row, StreamKind, chunk_rows, max_chunks, max_entries};
+use crate::bytes::{Put, blocks};
+use crate::geometry::check_slot_size;
+use crate::journal::{OpenEntries, OpenEntry};
+use crate::slot::summary::summary_bytes;
+use crate::{FormatError, Name, crc32c};
+use holdfast_base::{
+    Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp,
+};
+
+/// Rows below which closing a chunk early is not worth its header.
+const FEW_ROWS: usize = 64;
+
+/// What a slot is, known when it is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SlotId {
+    /// The ring.
+    pub ring: RingId,
+    /// Its group.
+    pub group: RingId,
+    /// The lane.
+    pub lane: LaneNo,
+    /// The slot's sequence.
+    pub sequence: Sequence,
+    /// The run that writes it.
+    pub epoch: Epoch,
+    /// When it will expire.
+    pub age: Age,
+}
+
+/// A stream as the slot's dictionary has it when the slot is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Entry {
+    /// The stream.
+    pub stream: StreamId,
+    /// What its elements are.
+    pub kind: StreamKind,
+    /// Its name.
+    pub name: Name,
+    /// Version of the preamble in force; 0: none.
+    pub preamble: u32,
+    /// Version of its schema; 0: none.
+    pub schema: u32,
+    /// What it has received and lost so far.
+    pub counters: Counters,
+}
+
+/// A dictionary entry while the slot is open; its counters are counted on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntryState {
+    pub(super) entry: Entry,
+    pub(super) stats: EntryStats,
+    /// The ordinal that the next row is expected to have.
+    expected: u64,
+    /// The chunk in which it had a row last.
+    chunk: u32,
+    /// What was expected before its first row in that chunk.
+    pub(super) chunk_first: u64,
+    /// Its rows in that chunk.
+    pub(super) chunk_rows: u32,
+}
+
+/// Fills one slot after the other. It never owns the slot's buffer, which moves to the medium and back; the buffer
+/// that `open` got must be passed to every call until `seal`.
+///
+/// ```text
+/// header, summary (left free) | payload → … ← chunks, youngest first |
+/// ```
+///
+/// A row that does not describe exactly what was written, or bytes beyond [`Builder::room`], are errors in the
+/// program and panic.
+#[derive(Debug)]
+pub struct Builder {
+    pub(super) slot_bytes: usize,
+    pub(super) chunk_rows: usize,
+    max_entries: usize,
+    max_chunks: usize,
+    pub(super) id: SlotId,
+    pub(super) opened: Timestamp,
+    /// Where the payload begins.
+    pub(super) payload_at: usize,
+    /// Bytes of payload written.
+    pub(super) payload: usize,
+    /// Bytes of payload that rows describe.
+    pub(super) covered: usize,
+    /// Where the pending chunk's payload begins.
+    pub(super) chunk_payload: usize,
+    /// Rows, the pending ones included.
+    pub(super) rows: u32,
+    /// Bytes of closed chunks at the end of the buffer.
+    pub(super) chunk_bytes: usize,
+    pub(super) entries: Vec<EntryState>,
+    /// The dictionary as the journal's record of the open slot has it.
+    pub(super) opening: Vec<u8>,
+    /// A CRC32C for every whole 64 KiB of payload.
+    pub(super) checks: Vec<u32>,
+    /// Closed chunks; `offset` is how far before the end of the buffer one begins.
+    pub(super) directory: Vec<DirectoryEntry>,
+    pub(super) pending: Pending,
+    /// Dictionary entries that have rows in the pending chunk.
+    pub(super) streams: Vec<u16>,
+    bounds: Bounds,
+    /// Repeated for rows without an event time, so that they do not widen the column.
+    last_event: i64,
+}
+
+impl Builder {
+    /// A builder for slots of `slot_bytes` with at most `max_entries` streams. A size that is not a slot's is
+    /// rounded to one, and the number of streams is limited to [`Geometry::max_streams`](crate::Geometry::max_streams).
+    pub fn new(slot_bytes: u64, max_entries_wanted: usize) -> Self {
+        let slot_bytes = slot_bytes.clamp(MIN_SLOT, MAX_SLOT);
+        let slot_bytes =
+            if check_slot_size(slot_bytes).is_ok() { slot_bytes } else { 1 << slot_bytes.ilog2() };
+        let max_entries = max_entries(slot_bytes).min(max_entries_wanted.max(1));
+        let chunk_rows = chunk_rows(slot_bytes);
+        let slot_bytes = slot_bytes as usize;
+        let max_chunks = max_chunks(slot_bytes);
+        Self {
+            slot_bytes,
+            chunk_rows,
+            max_entries,
+            max_chunks,
+            id: SlotId::default(),
+            opened: Timestamp(0),
+            payload_at: 0,
+            payload: 0,
+            covered: 0,
+            chunk_payload: 0,
+            rows: 0,
+            chunk_bytes: 0,
+            entries: Vec::with_capacity(max_entries),
+            opening: Vec::with_capacity(max_entries * OpenEntries::BYTES),
+            checks: Vec::with_capacity(slot_bytes / CHECK_BLOCK + 1),
+            directory: Vec::with_capacity(max_chunks),
+            pending: Pending::new(),
+            streams: Vec::with_capacity(max_entries),
+            bounds: Bounds::EMPTY,
+            last_event: 0,
+        }
+    }
+
+    /// Begins a slot in `buffer`, whose old contents do not matter. What the builder held before is forgotten.
+    pub fn open(
+        &mut self,
+        buffer: &mut [u8],
+        id: SlotId,
+        opened: Timestamp,
+        entries: &[Entry],
+    ) -> Result<(), FormatError> {
+        if buffer.len() < self.slot_bytes {
+            return Err(FormatError::OutOfBounds {
+                structure: "slot",
+                at: buffer.len() as u64,
+                what: "the buffer",
+            });
+        }
+        if entries.len() > self.max_entries {
+            let (count, limit) = (entries.len() as u64, self.max_entries as u64);
+            return Err(FormatError::TooMany { what: "streams in slots of this size", count, limit });
+        }
+        self.id = id;
+        self.opened = opened;
+        self.payload_at = blocks(BLOCK + summary_bytes(entries.len()));
+        (self.payload, self.covered, self.chunk_payload) = (0, 0, 0);
+        (self.rows, self.chunk_bytes) = (0, 0);
+        self.entries.clear();
+        self.checks.clear();
+        self.directory.clear();
+        self.pending.len = 0;
+        self.streams.clear();
+        self.bounds = Bounds::EMPTY;
+        self.last_event = 0;
+        self.opening.resize(entries.len() * OpenEntries::BYTES, 0);
+        let mut put = Put::new(&mut self.opening);
+        for entry in entries {
+            OpenEntry { stream: entry.stream, preamble: entry.preamble, counters: entry.counters }
+                .put(&mut put);
+            self.entries.push(EntryState {
+                entry: *entry,
+                stats: EntryStats::EMPTY,
+                expected: entry.counters.next_ordinal.0,
+                chunk: u32::MAX,
+                chunk_first: 0,
+                chunk_rows: 0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Bytes of payload that can still be written so that one more row for them fits. 0: seal.
+    #[inline]
+    pub fn room(&self) -> usize {
+        if self.directory.len() >= self.max_chunks {
+            return 0;
+        }
+        // Payload checks as if the whole slot were payload; the pending rows, and one more, at their widest.
+        let index = self.slot_bytes / CHECK_BLOCK * 4
+            + DirectoryEntry::BYTES * (self.directory.len() + 1)
+            + self.chunk_bytes
+            + worst(self.pending.len + 1, self.streams.len() + 1).next_multiple_of(8);
+        (self.slot_bytes - BLOCK).saturating_sub(blocks(index) + self.payload_at + self.payload)
+    }
+
+    /// Appends `bytes` to the payload.
+    #[inline]
+    pub fn write(&mut self, buffer: &mut [u8], bytes: &[u8]) {
+        let at = self.payload_at + self.payload;
+        let until_check = CHECK_BLOCK - self.payload % CHECK_BLOCK;
+        if bytes.len() < until_check {
+            buffer[at..at + bytes.len()].copy_from_slice(bytes);
+            self.payload += bytes.len();
+        } else {
+            self.write_across(buffer, bytes);
+        }
+    }
+
+    /// Copies and checks 64 KiB at a time, so that what is checked is still in the cache.
+    #[inline(never)]
+    fn write_across(&mut self, buffer: &mut [u8], mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let piece = bytes.len().min(CHECK_BLOCK - self.payload % CHECK_BLOCK);
+            let at = self.payload_at + self.payload;
+            buffer[at..at + piece].copy_from_slice(&bytes[..piece]);
+            self.advance(buffer, piece);
+            bytes = &bytes[piece..];
+        }
+    }
+
+    /// The part of the buffer that the next payload bytes belong in, [`Builder::room`] long: for a source that reads
+    /// straight into the slot. [`Builder::advance`] then says how much it was.
+    pub fn spare<'a>(&self, buffer: &'a mut [u8]) -> &'a mut [u8] {
+        let at = self.payload_at + self.payload;
+        &mut buffer[at..at + self.room()]
+    }
+
+    /// Takes `len` bytes that are in [`Builder::spare`] into the payload.
+    pub fn advance(&mut self, buffer: &[u8], len: usize) {
+        self.payload += len;
+        while self.payload / CHECK_BLOCK > self.checks.len() {
+            let at = self.payload_at + self.checks.len() * CHECK_BLOCK;
+            self.checks.push(crc32c(&buffer[at..at + CHECK_BLOCK]));
+        }
+    }
+
+    /// Describes the `meta + len` bytes that were written since the last row.
+    #[inline]
+    pub fn row(&mut self, buffer: &mut [u8], row: &Row) {
+        assert!(
+            self.payload - self.covered == row.payload(),
+            "a row must describe what was written since the last"
+        );
+        let gap = if row.kind == Kind::Gap { self.gap(buffer, row) } else { None };
+        let entry = &mut self.entries[usize::from(row.stream)];
+        entry.stats.count(row, gap.as_ref());
+        entry.entry.counters.count(row, gap.as_ref());
+        let ordinal = if row.kind == Kind::Note { entry.expected } else { row.ordinal.0 };
+        let chunk = self.directory.len() as u32;
+        if entry.chunk != chunk {
+            entry.chunk = chunk;
+            entry.chunk_rows = 0;
+            entry.chunk_first = ordinal;
+            entry.expected = ordinal;
+            self.streams.push(row.stream);
+        }
+        entry.chunk_rows += 1;
+        let excess = ordinal.wrapping_sub(entry.expected);
+        entry.expected = ordinal.wrapping_add(u64::from(row.ends_element()));
+        if row.flags.has(super::Flags::EVENT) {
+            self.last_event = row.event.0;
+        }
+        self.bounds.count(row);
+        self.pending.push(row, excess, self.last_event);
+        self.covered = self.payload;
+        self.rows += 1;
+        if self.pending.len == self.chunk_rows || self.worth_closing() {
+            self.close_chunk(buffer);
+        }
+    }
+
+    /// The data of a gap that was just written.
+    #[cold]
+    fn gap(&self, buffer: &[u8], row: &Row) -> Option<Gap> {
+        let end = self.payload_at + self.payload;
+        Gap::decode(&buffer[end - row.len as usize..end]).ok()
+    }
+
+    /// Near the end of the slot the pending rows, reserved at their widest, take more than what is left: their true
+    /// size makes room.
+    #[inline]
+    fn worth_closing(&self) -> bool {
+        self.pending.len >= FEW_ROWS && ROW_BYTES * self.pending.len > self.room()
+    }
+
+    /// Makes a chunk of the pending rows, in front of the chunks at the end of the buffer.
+    #[inline(never)]
+    pub(super) fn close_chunk(&mut self, buffer: &mut [u8]) {
+        let rows = self.pending.len;
+        if rows == 0 {
+            return;
+        }
+        let plan = Plan::new(&self.pending, 0..rows, self.streams.len());
+        let entries = &self.entries;
+        let streams = self.streams.iter().map(|number| {
+            let state = &entries[usize::from(*number)];
+            ChunkStream { entry: *number, rows: state.chunk_rows, first: state.chunk_first }
+        });
+        let head = ChunkHead {
+            first_row: self.rows - rows as u32,
+            payload_offset: self.chunk_payload as u32,
+            payload_bytes: (self.covered - self.chunk_payload) as u32,
+            sequence: self.id.sequence.0 as u32,
+        };
+        let end = self.slot_bytes - self.chunk_bytes;
+        plan.write(&mut buffer[end - plan.bytes()..end], &self.pending, &head, streams);
+        self.chunk_bytes += plan.bytes();
+        self.directory.push(DirectoryEntry {
+            offset: self.chunk_bytes as u32,
+            bytes: plan.bytes() as u32,
+            first_row: head.first_row,
+            rows: rows as u32,
+            payload_offset: head.payload_offset,
+            payload_bytes: head.payload_bytes,
+            first_arrival: Timestamp(self.bounds.first_arrival),
+            last_arrival: Timestamp(self.bounds.last_arrival),
+            first_event: Timestamp(self.bounds.first_event),
+            last_event: Timestamp(self.bounds.last_event),
+            streams: self.bounds.streams,
+        });
+        self.chunk_payload = self.covered;
+        self.pending.len = 0;
+        self.streams.clear();
+        self.bounds = Bounds::EMPTY;
+    }
+
+    /// Whether the slot has no row yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Bytes of payload so far.
+    pub fn payload_bytes(&self) -> usize {
+        self.payload
+    }
+
+    /// Bytes written since the last row.
+    pub fn uncommitted(&self) -> usize {
+        self.payload - self.covered
+    }
+
+    /// The open slot's sequence.
+    pub fn sequence(&self) -> Sequence {
+        self.id.sequence
+    }
+
+    /// What the open slot is.
+    pub fn id(&self) -> SlotId {
+        self.id
+    }
+
+    /// When the slot was opened.
+    pub fn opened(&self) -> Timestamp {
+        self.opened
+    }
+
+    /// The slot size.
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
+    }
+
+    /// Dictionary entries of the open slot.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What the stream of a dictionary entry has received and lost by now; zeros for an entry that is not there.
+    pub fn counters(&self, entry: u16) -> Counters {
+        self.entries.get(usize::from(entry)).map(|state| state.entry.counters).unwrap_or_default()
+    }
+}

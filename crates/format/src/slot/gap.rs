@@ -1,0 +1,102 @@
+//! A gap: a loss, as the 64 bytes of data that its row has.
+
+use crate::FormatError;
+use crate::bytes::{Get, Put};
+use holdfast_base::Timestamp;
+
+const UNKNOWN: u64 = u64::MAX;
+
+/// Why something was lost.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Cause {
+    /// The ring was full of what may not expire.
+    NoSlot = 1,
+    /// All buffers were waiting for the medium.
+    NoBuffer = 2,
+    /// The kernel dropped it.
+    Kernel = 3,
+    /// The recorder or the machine stopped.
+    Crash = 4,
+    /// The device was away.
+    DeviceAbsent = 5,
+    /// The source failed.
+    SourceFailed = 6,
+    /// It was destroyed on purpose.
+    Purged = 7,
+    /// The source gave up in the middle of an element.
+    Aborted = 8,
+    /// It was larger than an element may be.
+    Oversized = 9,
+}
+
+impl Cause {
+    /// The cause with this number.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        use Cause::{
+            Aborted, Crash, DeviceAbsent, Kernel, NoBuffer, NoSlot, Oversized, Purged, SourceFailed,
+        };
+        const ALL: [Cause; 9] =
+            [NoSlot, NoBuffer, Kernel, Crash, DeviceAbsent, SourceFailed, Purged, Aborted, Oversized];
+        ALL.get(usize::from(byte).wrapping_sub(1)).copied()
+    }
+}
+
+/// A loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// Ordinals that it skips.
+    pub ordinals: u64,
+    /// Elements lost; `None`: unknown.
+    pub elements: Option<u64>,
+    /// Bytes lost; `None`: unknown.
+    pub bytes: Option<u64>,
+    /// When the loss began.
+    pub first: Timestamp,
+    /// When it ended.
+    pub last: Timestamp,
+    /// Why.
+    pub cause: Cause,
+    /// More about the cause.
+    pub note: u64,
+}
+
+impl Gap {
+    /// Bytes of a gap.
+    pub const BYTES: usize = 64;
+
+    /// The data of the gap's row.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        Put::new(&mut bytes)
+            .u64(self.ordinals)
+            .u64(self.elements.unwrap_or(UNKNOWN))
+            .u64(self.bytes.unwrap_or(UNKNOWN))
+            .time(self.first)
+            .time(self.last)
+            .u8(self.cause as u8)
+            .zeros(15)
+            .u64(self.note);
+        bytes
+    }
+
+    /// Reads the data of a gap's row.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let mut get = Get::new("gap", bytes);
+        let ordinals = get.u64()?;
+        let (elements, lost) = (get.u64()?, get.u64()?);
+        let (first, last) = (get.time()?, get.time()?);
+        let cause =
+            Cause::from_byte(get.u8()?).ok_or_else(|| get.malformed("a cause that does not exist"))?;
+        get.take(15)?;
+        let known = |count| Some(count).filter(|count| *count != UNKNOWN);
+        Ok(Self {
+            ordinals,
+            elements: known(elements),
+            bytes: known(lost),
+            first,
+            last,
+            cause,
+            note: get.u64()?,
+        })
+    }
+}

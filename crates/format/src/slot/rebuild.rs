@@ -1,0 +1,115 @@
+//! An open slot made again from the journal, after a crash. It allocates; nothing is hot here.
+
+use super::{Builder, Chunk, Entry, SlotId};
+use crate::FormatError;
+use crate::journal::Record;
+use holdfast_base::{BLOCK, Sequence, Timestamp};
+use std::collections::BTreeMap;
+
+const WHAT: &str = "journaled open slot";
+
+/// Collects what the journal has of an open slot and ends in a [`Builder`] that holds it, to be sealed.
+/// Pieces may come in any order and more than once.
+#[derive(Debug)]
+pub struct Rebuild {
+    builder: Builder,
+    /// Stretches of payload that are there, as start and end; they do not touch.
+    payload: BTreeMap<usize, usize>,
+    /// Chunks by their first row.
+    chunks: BTreeMap<u32, Chunk>,
+}
+
+impl Rebuild {
+    /// Begins with what the record of the open slot says: its id, when it was opened, and its dictionary, with
+    /// names and kinds from the records of the streams and counters from the record of the slot.
+    pub fn open(
+        mut builder: Builder,
+        buffer: &mut [u8],
+        id: SlotId,
+        opened: Timestamp,
+        entries: &[Entry],
+    ) -> Result<Self, FormatError> {
+        builder.open(buffer, id, opened, entries)?;
+        Ok(Self { builder, payload: BTreeMap::new(), chunks: BTreeMap::new() })
+    }
+
+    /// The slot's sequence.
+    pub fn sequence(&self) -> Sequence {
+        self.builder.sequence()
+    }
+
+    /// Takes a record of payload or rows; `false` when it is another record, or of another slot.
+    pub fn apply(&mut self, buffer: &mut [u8], record: &Record<'_>) -> Result<bool, FormatError> {
+        match record {
+            Record::OpenPayload { sequence, offset, bytes } if *sequence == self.sequence() => {
+                self.payload(buffer, *offset, bytes)?;
+            }
+            Record::OpenRows { sequence, chunk, .. } if *sequence == self.sequence() => self.rows(chunk)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes payload.
+    pub fn payload(&mut self, buffer: &mut [u8], offset: u32, bytes: &[u8]) -> Result<(), FormatError> {
+        let (mut start, mut end) = (offset as usize, offset as usize + bytes.len());
+        let room = self.builder.slot_bytes - BLOCK - self.builder.payload_at;
+        if end > room {
+            return Err(FormatError::OutOfBounds { structure: WHAT, at: u64::from(offset), what: "payload" });
+        }
+        let at = self.builder.payload_at;
+        buffer[at + start..at + end].copy_from_slice(bytes);
+        // Grow over every stretch that this one touches.
+        while let Some((near_start, near_end)) = self.payload.range(..=end).next_back().map(|(a, b)| (*a, *b))
+        {
+            if near_end < start {
+                break;
+            }
+            (start, end) = (start.min(near_start), end.max(near_end));
+            self.payload.remove(&near_start);
+        }
+        self.payload.insert(start, end);
+        Ok(())
+    }
+
+    /// Takes rows.
+    pub fn rows(&mut self, chunk: &[u8]) -> Result<(), FormatError> {
+        let chunk = Chunk::decode(chunk)?;
+        let known = |(entry, _): (u16, u32)| usize::from(entry) < self.builder.entries.len();
+        if !chunk.belongs_to(self.sequence()) || !chunk.streams().all(known) {
+            let what = "rows that do not belong to it";
+            return Err(FormatError::Malformed { structure: WHAT, at: u64::from(chunk.first_row()), what });
+        }
+        let end = chunk.first_row() + chunk.len();
+        self.chunks.retain(|first, old| *first < chunk.first_row() || first + old.len() > end);
+        let longer = self.chunks.get(&chunk.first_row()).is_some_and(|old| old.len() > chunk.len());
+        if !longer {
+            self.chunks.insert(chunk.first_row(), chunk);
+        }
+        Ok(())
+    }
+
+    /// Puts together what there is: rows from the first on, as far as they and their payload follow each other
+    /// without a hole.
+    pub fn finish(mut self, buffer: &mut [u8]) -> Builder {
+        let there = self.payload.get(&0).copied().unwrap_or(0);
+        for chunk in self.chunks.values() {
+            if chunk.first_row() > self.builder.rows() {
+                break;
+            }
+            let skip = (self.builder.rows() - chunk.first_row()) as usize;
+            for (row, at) in chunk.rows().skip(skip) {
+                let follows = at as usize == self.builder.payload_bytes();
+                let end = at as usize + row.payload();
+                // Without room even for an empty row the slot would have been sealed.
+                if !follows || end > there || row.payload() > self.builder.room() || self.builder.room() == 0
+                {
+                    return self.builder;
+                }
+                self.builder.advance(buffer, row.payload());
+                self.builder.row(buffer, &row);
+            }
+        }
+        self.builder
+    }
+}

@@ -1,0 +1,152 @@
+//! What is counted of a stream: over the ring's life, and in one slot.
+
+use super::gap::Gap;
+use super::row::{Flags, Kind, Row};
+use crate::FormatError;
+use crate::bytes::{Get, Put};
+use holdfast_base::Ordinal;
+
+/// What a stream's elements are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StreamKind {
+    /// Byte strings.
+    #[default]
+    Bytes = 0,
+    /// Network packets.
+    Packets = 1,
+}
+
+impl StreamKind {
+    pub(crate) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+        match get.u8()? {
+            0 => Ok(Self::Bytes),
+            1 => Ok(Self::Packets),
+            _ => Err(get.malformed("a kind of stream that does not exist")),
+        }
+    }
+}
+
+/// What a stream received and lost, counted over the ring's life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Elements whose end was received.
+    pub received: u64,
+    /// Bytes of data received.
+    pub received_bytes: u64,
+    /// Elements lost, as far as it is known.
+    pub lost: u64,
+    /// Bytes lost, as far as it is known.
+    pub lost_bytes: u64,
+    /// The ordinal that the next element gets.
+    pub next_ordinal: Ordinal,
+    /// Gaps.
+    pub gaps: u64,
+    /// Gaps of which the number of elements is unknown.
+    pub unknown_gaps: u64,
+}
+
+impl Counters {
+    pub(crate) const BYTES: usize = 56;
+
+    pub(crate) fn put(&self, put: &mut Put<'_>) {
+        put.u64(self.received).u64(self.received_bytes).u64(self.lost).u64(self.lost_bytes);
+        put.u64(self.next_ordinal.0).u64(self.gaps).u64(self.unknown_gaps);
+    }
+
+    pub(crate) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+        Ok(Self {
+            received: get.u64()?,
+            received_bytes: get.u64()?,
+            lost: get.u64()?,
+            lost_bytes: get.u64()?,
+            next_ordinal: Ordinal(get.u64()?),
+            gaps: get.u64()?,
+            unknown_gaps: get.u64()?,
+        })
+    }
+
+    /// Counts a row. `gap` is what the row of a gap says, if it could be read.
+    #[inline]
+    pub fn count(&mut self, row: &Row, gap: Option<&Gap>) {
+        match row.kind {
+            Kind::Element => {
+                self.received += 1;
+                self.received_bytes += u64::from(row.len);
+                self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
+            }
+            Kind::Fragment => {
+                self.received_bytes += u64::from(row.len);
+                if row.flags.has(Flags::LAST) {
+                    self.received += 1;
+                    self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
+                }
+            }
+            Kind::Abort => self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1)),
+            Kind::Gap => self.count_gap(row.ordinal, gap),
+            Kind::Note => {}
+        }
+    }
+
+    #[cold]
+    fn count_gap(&mut self, ordinal: Ordinal, gap: Option<&Gap>) {
+        let skipped = gap.map_or(0, |gap| gap.ordinals);
+        let elements = gap.and_then(|gap| gap.elements);
+        self.gaps += 1;
+        self.unknown_gaps += u64::from(elements.is_none());
+        self.lost = self.lost.saturating_add(elements.unwrap_or(0));
+        self.lost_bytes = self.lost_bytes.saturating_add(gap.and_then(|gap| gap.bytes).unwrap_or(0));
+        self.next_ordinal = Ordinal(ordinal.0.wrapping_add(skipped));
+    }
+}
+
+/// What one slot holds of one stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EntryStats {
+    /// Least ordinal; max: none.
+    pub(crate) first_ordinal: u64,
+    pub(crate) last_ordinal: u64,
+    pub(crate) rows: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) first_arrival: i64,
+    pub(crate) last_arrival: i64,
+    /// Least event time; max: none.
+    pub(crate) first_event: i64,
+    pub(crate) last_event: i64,
+    pub(crate) gaps: u64,
+}
+
+impl EntryStats {
+    pub(crate) const EMPTY: Self = Self {
+        first_ordinal: u64::MAX,
+        last_ordinal: 0,
+        rows: 0,
+        payload_bytes: 0,
+        first_arrival: i64::MAX,
+        last_arrival: i64::MIN,
+        first_event: i64::MAX,
+        last_event: i64::MIN,
+        gaps: 0,
+    };
+
+    /// Takes a row into account.
+    #[inline]
+    pub(crate) fn count(&mut self, row: &Row, gap: Option<&Gap>) {
+        self.rows += 1;
+        self.payload_bytes += row.payload() as u64;
+        self.first_arrival = self.first_arrival.min(row.first_arrival().0);
+        self.last_arrival = self.last_arrival.max(row.arrival.0);
+        if row.flags.has(Flags::EVENT) {
+            self.first_event = self.first_event.min(row.event.0);
+            self.last_event = self.last_event.max(row.event.0);
+        }
+        if row.kind != Kind::Note {
+            let mut last = row.ordinal.0;
+            if row.kind == Kind::Gap {
+                self.gaps += 1;
+                last = last.saturating_add(gap.map_or(0, |gap| gap.ordinals).saturating_sub(1));
+            }
+            self.first_ordinal = self.first_ordinal.min(row.ordinal.0);
+            self.last_ordinal = self.last_ordinal.max(last);
+        }
+    }
+}
