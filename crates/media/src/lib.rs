@@ -1,19 +1,33 @@
 //! Disks: the trait through which all bytes reach a medium, its kinds, and the buffers they move.
 //!
-//! Here belongs what touches a device: io_uring, plain files, memory, faults, locks, foreign signatures.
+//! Here belongs what touches a device: `io_uring`, plain files, memory, faults, locks, foreign signatures.
 //! What the bytes mean does not: that is the `format` crate's.
 
 mod arena;
 mod buffer;
+mod device;
 mod disk;
+mod fault;
 mod faulty;
 mod image;
+mod lane;
 mod memory;
+mod plain;
+mod real;
 mod seed;
+mod uring;
 
 pub use buffer::{Buffer, BufferPool, Lock, PoolError, Region};
+pub use device::{
+    Access, CreateError, Device, Foreign, Holder, OpenError, Prefill, caution_for, create_file, signature,
+    wipe,
+};
 pub use disk::{Completion, Disk, DiskError, DiskInfo, Fault, Medium, Op, Request};
 pub use faulty::{FaultPlan, FaultyDisk, Stall, Survival};
 pub use image::Image;
+pub use lane::{Lane, LaneOptions};
 pub use memory::MemoryDisk;
+pub use plain::PlainDisk;
+pub use real::RealDisk;
 pub use seed::Seed;
+pub use uring::{MAX_DEPTH, UringDisk};

@@ -1,5 +1,6 @@
 //! Every fault of the faulty disk can be seen, and the same seed gives the same run. What recovery is proven with
 //! (promise 6) must itself be known to bite.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_base::{BLOCK, Clock, ManualClock, Rate, Timestamp};
 use holdfast_media::{
@@ -279,6 +280,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// After a crash each sector holds the last version that was certain or a later one, never an older one and
     /// never anything else; and a second run from the same seed ends in the same image.
     #[test]

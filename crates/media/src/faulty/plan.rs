@@ -105,7 +105,7 @@ impl Stall {
             }
             _ => since,
         };
-        if into < self.length { at + (self.length - into) } else { at }
+        at + self.length.saturating_sub(into)
     }
 }
 

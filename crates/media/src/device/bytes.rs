@@ -1,0 +1,91 @@
+//! Moving bytes by plain system calls, and the length of a file: for all that is not capture.
+
+use crate::disk::{DiskError, DiskInfo, Fault, Medium};
+use crate::{Buffer, fault};
+use holdfast_base::BLOCK;
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::io::Errno;
+use std::fs::File;
+
+/// Length in whole blocks. Seeking to the end measures files and block devices alike.
+pub(super) fn length(file: &File) -> Result<u64, Errno> {
+    let bytes = rustix::fs::seek(file, SeekFrom::End(0))?;
+    Ok(bytes - bytes % BLOCK as u64)
+}
+
+pub(crate) fn grow(file: &File, info: &mut DiskInfo, bytes: u64) -> Result<(), DiskError> {
+    let failed = |info: &DiskInfo, cause| info.error("grow", info.bytes, bytes, fault::of(cause));
+    let mut now = length(file).map_err(|cause| failed(info, cause))?;
+    if now < bytes {
+        if info.medium == Medium::Device {
+            return Err(info.error("grow", now, bytes, Fault::Misplaced));
+        }
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), now, bytes - now) {
+            Ok(()) => {}
+            Err(Errno::OPNOTSUPP) => fill(file, info, now, bytes, &mut |_| {})?,
+            Err(cause) => return Err(failed(info, cause)),
+        }
+        rustix::fs::fsync(file).map_err(|cause| failed(info, cause))?;
+        now = bytes;
+    }
+    info.bytes = info.bytes.max(now);
+    Ok(())
+}
+
+/// Writes zeros from `start` to `end`, and tells how far it is.
+pub(super) fn fill(
+    file: &File,
+    info: &DiskInfo,
+    start: u64,
+    end: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(), DiskError> {
+    const PIECE: u64 = 8 << 20;
+    let room = DiskInfo { bytes: end, ..info.clone() };
+    let zeros =
+        Buffer::aligned(PIECE as usize).map_err(|_| info.error("write", start, PIECE, Fault::Os(12)))?;
+    let mut at = start;
+    while at < end {
+        let len = PIECE.min(end - at);
+        write_at(file, &room, at, &zeros[..len as usize])?;
+        at += len;
+        progress(at);
+    }
+    Ok(())
+}
+
+pub(crate) fn read_at(file: &File, info: &DiskInfo, offset: u64, target: &mut [u8]) -> Result<(), DiskError> {
+    let mut done = 0;
+    while done < target.len() {
+        match rustix::io::pread(file, &mut target[done..], offset + done as u64) {
+            Ok(0) => return Err(info.error("read", offset, target.len() as u64, Fault::Io)),
+            Ok(more) => done += more,
+            Err(Errno::INTR) => {}
+            Err(cause) => return Err(info.error("read", offset, target.len() as u64, fault::of(cause))),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn write_at(file: &File, info: &DiskInfo, offset: u64, source: &[u8]) -> Result<(), DiskError> {
+    let mut done = 0;
+    while done < source.len() {
+        match rustix::io::pwrite(file, &source[done..], offset + done as u64) {
+            Ok(0) => return Err(info.error("write", offset, source.len() as u64, Fault::Io)),
+            Ok(more) => done += more,
+            Err(Errno::INTR) => {}
+            Err(cause) => return Err(info.error("write", offset, source.len() as u64, fault::of(cause))),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn sync(file: &File, info: &DiskInfo) -> Result<(), DiskError> {
+    loop {
+        match rustix::fs::fdatasync(file) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(cause) => return Err(info.error("flush", 0, 0, fault::of(cause))),
+        }
+    }
+}

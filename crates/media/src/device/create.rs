@@ -1,0 +1,160 @@
+//! Making the file of a ring: its space reserved, so that no write finds the file system full later.
+
+use super::bytes::fill;
+use super::{Access, Device, OpenError, caution};
+use crate::disk::{DiskError, Fault};
+use holdfast_base::{BLOCK, ByteSize};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Whether every byte is written once in advance.
+pub enum Prefill<'a> {
+    /// Space is reserved; the first lap writes to it.
+    No,
+    /// All is written now, so that the first lap is as fast as those after it. Told the bytes done so far.
+    Yes(&'a mut dyn FnMut(u64)),
+}
+
+/// Why a file could not be made. Nothing is left of it then.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// There is something already.
+    #[error("{}: exists already", path.display())]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A size that no ring can have.
+    #[error("{}: a ring file needs a size of whole {BLOCK}-byte blocks, not {bytes} bytes", path.display())]
+    Size {
+        /// The path.
+        path: PathBuf,
+        /// What was asked.
+        bytes: u64,
+    },
+    /// The file system is too small.
+    #[error("{}: {} do not fit: the file system has {} free; give a smaller size or another place", path.display(), ByteSize(*bytes), ByteSize(*free))]
+    NoSpace {
+        /// The path.
+        path: PathBuf,
+        /// What was asked.
+        bytes: u64,
+        /// What there is.
+        free: u64,
+    },
+    /// The file system cannot hold files of that size.
+    #[error("{}: the file system cannot hold a file of {}", path.display(), ByteSize(*bytes))]
+    TooLarge {
+        /// The path.
+        path: PathBuf,
+        /// What was asked.
+        bytes: u64,
+    },
+    /// Writing it failed.
+    #[error(transparent)]
+    Write(#[from] DiskError),
+    /// It could not be opened after being made.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Anything else.
+    #[error("{}: cannot {what}: {cause}", path.display())]
+    System {
+        /// The path.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+}
+
+/// Makes a file of `bytes` at `path` and opens it as its owner. Only its user may read it: it will hold what was
+/// recorded.
+pub fn create_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<Device, CreateError> {
+    if bytes == 0 || !bytes.is_multiple_of(BLOCK as u64) || i64::try_from(bytes).is_err() {
+        return Err(CreateError::Size { path: path.to_owned(), bytes });
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let failed = |what: &'static str| {
+        move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
+    };
+    let free = free_space(folder).map_err(failed("look at its folder"))?;
+    if free < bytes {
+        return Err(CreateError::NoSpace { path: path.to_owned(), bytes, free });
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(Errno::EXIST) => return Err(CreateError::Exists { path: path.to_owned() }),
+        Err(cause) => return Err(failed("create it")(cause)),
+    };
+    // From here on a failure must not leave a piece of a ring behind.
+    let made = reserve(&file, path, folder, bytes, prefill);
+    if made.is_err() {
+        let _ = rustix::fs::unlink(path);
+    }
+    made
+}
+
+fn free_space(folder: &Path) -> Result<u64, Errno> {
+    let stat = rustix::fs::statvfs(folder)?;
+    // ramfs and some others do not count.
+    if stat.f_blocks == 0 {
+        return Ok(u64::MAX);
+    }
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+fn reserve(
+    file: &File,
+    path: &Path,
+    folder: &Path,
+    bytes: u64,
+    prefill: Prefill<'_>,
+) -> Result<Device, CreateError> {
+    let failed = |what: &'static str| {
+        move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
+    };
+    let full =
+        || CreateError::NoSpace { path: path.to_owned(), bytes, free: free_space(folder).unwrap_or(0) };
+    let reserved = match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => true,
+        // ext2 and some network file systems know no reservation: only writing makes sure.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
+        Err(Errno::NOSPC | Errno::DQUOT) => return Err(full()),
+        Err(Errno::FBIG) => return Err(CreateError::TooLarge { path: path.to_owned(), bytes }),
+        Err(cause) => return Err(failed("reserve its space")(cause)),
+    };
+    if !reserved {
+        rustix::fs::ftruncate(file, bytes).map_err(failed("set its length"))?;
+    }
+    let device = Device::open(path, Access::Own)?;
+    let mut silent = |_| {};
+    let progress: Option<&mut dyn FnMut(u64)> = match prefill {
+        Prefill::Yes(progress) => Some(progress),
+        Prefill::No if !reserved => Some(&mut silent),
+        Prefill::No => None,
+    };
+    if let Some(progress) = progress {
+        match fill(device.file(), device.info(), 0, bytes, progress) {
+            Err(DiskError { fault: Fault::NoSpace, .. }) => return Err(full()),
+            other => other?,
+        }
+    }
+    rustix::fs::fsync(file).map_err(failed("bring it to the medium"))?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::empty())
+        .and_then(rustix::fs::fsync)
+        .map_err(failed("bring its folder to the medium"))?;
+    Ok(device)
+}
+
+/// Why no rate could be guaranteed for a ring file in `folder`, before it is made.
+pub fn caution_for(folder: &Path) -> Option<String> {
+    rustix::fs::statfs(folder).ok().and_then(|stat| caution::no_guarantee(&stat))
+}

@@ -1,0 +1,17 @@
+//! Devices and files as a ring's place: opening, claiming, looking what they carry, creating.
+//! Moving bytes fast is not done here: that is `uring` and `plain`.
+
+mod busy;
+mod bytes;
+mod caution;
+mod create;
+mod lock;
+mod open;
+mod signature;
+
+pub(crate) use bytes::{grow, read_at, sync, write_at};
+pub use create::{CreateError, Prefill, caution_for, create_file};
+pub use lock::Holder;
+pub use open::{Access, Device, OpenError};
+pub(crate) use open::{Claim, Parts};
+pub use signature::{Foreign, signature, wipe};

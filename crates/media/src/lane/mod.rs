@@ -1,0 +1,191 @@
+//! A disk with a thread of its own: the only one that touches it. The owner talks to it through two queues, and is
+//! itself a [`Disk`] to whoever uses it.
+
+mod bell;
+mod priority;
+mod queue;
+mod serve;
+#[cfg(test)]
+mod shuttled;
+mod sync;
+
+pub use priority::LaneOptions;
+
+use crate::disk::{Completion, Disk, DiskError, DiskInfo, Fault, Request};
+use crate::real::RealDisk;
+use bell::Bell;
+use queue::{Receiver, Sender, queue};
+use serve::{Answer, Order, Ports, serve};
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Longest sleep between two looks at a disk that grows: its answer wakes us only if `notify` does.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The owner's side of a lane's I/O thread. After [`Lane::spawn`] nothing is allocated.
+pub struct Lane {
+    info: DiskInfo,
+    orders: Sender<Order>,
+    answers: Receiver<Answer>,
+    /// Completions that came while we waited for something else.
+    early: VecDeque<Completion>,
+    bell: Arc<Bell>,
+    stop: Arc<AtomicBool>,
+    flying: usize,
+    thread: Option<JoinHandle<()>>,
+    warnings: Vec<String>,
+}
+
+impl Lane {
+    /// Moves a real disk into a thread of its own, called `name` (the kernel shows its first 15 bytes).
+    ///
+    /// `notify` runs on that thread after completions were put into the queue: it should wake the owner, as
+    /// [`std::thread::Thread::unpark`] does, and must not take long.
+    pub fn spawn(
+        disk: RealDisk,
+        name: &str,
+        options: LaneOptions,
+        notify: Box<dyn Fn() + Send>,
+    ) -> std::io::Result<Self> {
+        let warnings = disk.warnings().to_vec();
+        Self::start(disk, RealDisk::ready, warnings, name, options, notify)
+    }
+
+    /// As [`Lane::spawn`], for a disk in memory: tests and benches.
+    pub fn spawn_simulated<D: Disk + 'static>(
+        disk: D,
+        name: &str,
+        options: LaneOptions,
+        notify: Box<dyn Fn() + Send>,
+    ) -> std::io::Result<Self> {
+        Self::start(disk, |_| None, Vec::new(), name, options, notify)
+    }
+
+    fn start<D: Disk + 'static>(
+        mut disk: D,
+        ready: fn(&D) -> Option<BorrowedFd<'_>>,
+        mut warnings: Vec<String>,
+        name: &str,
+        options: LaneOptions,
+        notify: Box<dyn Fn() + Send>,
+    ) -> std::io::Result<Self> {
+        let info = disk.info().clone();
+        // One more than can be under way: growth.
+        let (orders, orders_out) = queue(info.depth + 1);
+        let (answers_in, answers) = queue(info.depth + 1);
+        let bell = Arc::new(Bell::new()?);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut ports = Ports {
+            orders: orders_out,
+            answers: answers_in,
+            bell: Arc::clone(&bell),
+            stop: Arc::clone(&stop),
+            notify,
+        };
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let owned = name.to_owned();
+        let thread = std::thread::Builder::new().name(owned.clone()).spawn(move || {
+            let _ = tell.send(priority::apply(options, &owned));
+            serve(&mut disk, ready, &mut ports);
+        })?;
+        warnings.extend(told.recv().unwrap_or_default());
+        let early = VecDeque::with_capacity(info.depth);
+        Ok(Self { info, orders, answers, early, bell, stop, flying: 0, thread: Some(thread), warnings })
+    }
+
+    /// What a person should know before relying on it.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether the I/O thread runs. If it does not, something panicked there, and nothing will complete any more.
+    pub fn alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    fn fetch(&mut self) -> Option<Completion> {
+        let done = self.early.pop_front().or_else(|| match self.answers.pop()? {
+            Answer::Done(done) => Some(done),
+            // Nobody waits for it any more.
+            Answer::Grown(_) => None,
+        })?;
+        self.flying -= 1;
+        Some(done)
+    }
+}
+
+impl Disk for Lane {
+    fn info(&self) -> &DiskInfo {
+        &self.info
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Request> {
+        if self.flying >= self.info.depth {
+            return Err(request);
+        }
+        match self.orders.push(Order::Run(request)) {
+            Ok(()) => {
+                self.flying += 1;
+                self.bell.ring();
+                Ok(())
+            }
+            Err(Order::Run(request)) => Err(request),
+            Err(Order::Grow(_)) => Ok(()),
+        }
+    }
+
+    fn complete(&mut self, wait: Duration) -> Option<Completion> {
+        let mut deadline = None;
+        loop {
+            if let Some(done) = self.fetch() {
+                return Some(done);
+            }
+            if wait.is_zero() || self.flying == 0 || !self.alive() {
+                return None;
+            }
+            let now = Instant::now();
+            let left = deadline.get_or_insert(now + wait).saturating_duration_since(now);
+            if left.is_zero() {
+                return None;
+            }
+            std::thread::park_timeout(left);
+        }
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
+        let gone = |info: &DiskInfo| info.error("grow", info.bytes, bytes, Fault::Gone);
+        self.orders.push(Order::Grow(bytes)).map_err(|_| gone(&self.info))?;
+        self.bell.ring();
+        loop {
+            match self.answers.pop() {
+                Some(Answer::Done(done)) => self.early.push_back(done),
+                Some(Answer::Grown(grown)) => {
+                    self.info.bytes = grown?;
+                    return Ok(());
+                }
+                None if self.alive() => std::thread::park_timeout(LOOK),
+                None => return Err(gone(&self.info)),
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lane").field("info", &self.info).field("flying", &self.flying).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,77 @@
+//! What the I/O thread of a lane does: orders in, completions out, asleep in between.
+
+use super::queue::{Receiver, Sender};
+use super::sync::{Arc, AtomicBool, Bell, Ordering};
+use crate::disk::{Completion, Disk, DiskError, Request};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// What the owner wants.
+pub(super) enum Order {
+    Run(Request),
+    Grow(u64),
+}
+
+/// What the I/O thread answers.
+pub(super) enum Answer {
+    Done(Completion),
+    /// The bytes that the disk has now, or why it did not grow.
+    Grown(Result<u64, DiskError>),
+}
+
+/// The I/O thread's side of a lane.
+pub(super) struct Ports {
+    pub(super) orders: Receiver<Order>,
+    pub(super) answers: Sender<Answer>,
+    pub(super) bell: Arc<Bell>,
+    pub(super) stop: Arc<AtomicBool>,
+    /// Called after an answer was put into the queue.
+    pub(super) notify: Box<dyn Fn() + Send>,
+}
+
+/// How often a disk is asked that cannot tell when it is ready.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Serves until told to stop. The queues have room for all that can be under way, so neither is ever full.
+pub(super) fn serve<D: Disk>(disk: &mut D, ready: impl Fn(&D) -> Option<BorrowedFd<'_>>, ports: &mut Ports) {
+    let mut flying = 0usize;
+    let mut held: Option<Request> = None;
+    while !ports.stop.load(Ordering::Acquire) {
+        while let Some(request) = held.take().or_else(|| next(disk, ports)) {
+            match disk.submit(request) {
+                Ok(()) => flying += 1,
+                Err(request) => {
+                    held = Some(request);
+                    break;
+                }
+            }
+        }
+        let mut answered = false;
+        let blind = flying > 0 && ready(disk).is_none();
+        while let Some(done) = disk.complete(if blind && !answered { TICK } else { Duration::ZERO }) {
+            flying = flying.saturating_sub(1);
+            answered |= ports.answers.push(Answer::Done(done)).is_ok();
+        }
+        if answered {
+            (ports.notify)();
+        }
+        // A disk that holds requests back, or cannot tell when it is ready, is looked after without sleeping.
+        if held.is_none() && (flying == 0 || ready(disk).is_some()) {
+            ports.bell.wait(ready(disk));
+        }
+    }
+}
+
+/// The next request; growth is done on the way.
+fn next(disk: &mut dyn Disk, ports: &mut Ports) -> Option<Request> {
+    loop {
+        match ports.orders.pop()? {
+            Order::Run(request) => return Some(request),
+            Order::Grow(bytes) => {
+                let grown = disk.grow(bytes).map(|()| disk.info().bytes);
+                let _ = ports.answers.push(Answer::Grown(grown));
+                (ports.notify)();
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The disk of a real device or file, by the best means that the system allows.
+
+use crate::Region;
+use crate::device::Device;
+use crate::disk::{Completion, Disk, DiskError, DiskInfo, Request};
+use crate::plain::PlainDisk;
+use crate::uring::UringDisk;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// A device or file: under `io_uring`, or by plain calls where that is forbidden.
+#[derive(Debug)]
+pub enum RealDisk {
+    /// The usual.
+    Uring(Box<UringDisk>),
+    /// The fallback.
+    Plain(PlainDisk),
+}
+
+impl RealDisk {
+    /// Runs `device` with at most `depth` requests in flight; buffers of `regions` are registered with the kernel
+    /// where it lets us.
+    pub fn new(device: Device, regions: &[Region], depth: usize) -> Self {
+        match UringDisk::new(device, regions, depth) {
+            Ok(disk) => Self::Uring(Box::new(disk)),
+            Err((device, cause)) => {
+                let mut disk = PlainDisk::new(device, depth);
+                let text = format!(
+                    "{}: io_uring cannot be used ({cause}): requests are done one after the other, and no rate is guaranteed; see kernel.io_uring_disabled and the container's seccomp profile",
+                    disk.info().name
+                );
+                disk.warn(text);
+                Self::Plain(disk)
+            }
+        }
+    }
+
+    /// What a person should know before relying on it.
+    pub fn warnings(&self) -> &[String] {
+        match self {
+            Self::Uring(disk) => disk.warnings(),
+            Self::Plain(disk) => disk.warnings(),
+        }
+    }
+
+    /// Readable when a completion is there. `None` where requests complete while they are submitted.
+    pub fn ready(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Uring(disk) => Some(disk.ready()),
+            Self::Plain(_) => None,
+        }
+    }
+}
+
+impl Disk for RealDisk {
+    fn info(&self) -> &DiskInfo {
+        match self {
+            Self::Uring(disk) => disk.info(),
+            Self::Plain(disk) => disk.info(),
+        }
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Request> {
+        match self {
+            Self::Uring(disk) => disk.submit(request),
+            Self::Plain(disk) => disk.submit(request),
+        }
+    }
+
+    fn complete(&mut self, wait: Duration) -> Option<Completion> {
+        match self {
+            Self::Uring(disk) => disk.complete(wait),
+            Self::Plain(disk) => disk.complete(wait),
+        }
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
+        match self {
+            Self::Uring(disk) => disk.grow(bytes),
+            Self::Plain(disk) => disk.grow(bytes),
+        }
+    }
+}
