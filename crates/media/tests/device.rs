@@ -84,7 +84,7 @@ fn what_is_no_place_for_a_ring_is_named() {
     if !common::root() {
         let path = folder.path().join("foreign");
         drop(create_file(&path, MIB, Prefill::No).unwrap());
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
         assert!(said(&path).contains("permission denied; run as a user who may read and write it"));
     }
 }
@@ -118,8 +118,11 @@ fn a_file_system_that_is_too_small_is_told_and_nothing_is_left() {
     assert!(warnings.contains("no guarantee on tmpfs: it is memory"), "{warnings}");
 }
 
+/// Bytes and where they stand.
+type Marks = Vec<(u64, Vec<u8>)>;
+
 /// Marks at their places, and the name that they must get.
-fn handmade() -> Vec<(&'static str, Vec<(u64, Vec<u8>)>)> {
+fn handmade() -> Vec<(&'static str, Marks)> {
     let one = |at: u64, mark: &[u8]| vec![(at, mark.to_vec())];
     let end = 4 * MIB;
     let mut mbr = vec![0; 512];
