@@ -4,6 +4,7 @@
 //! Here belongs what stands between the outside world and the bytes of a slot: framing, packets, batches and their
 //! queues, overload, packing. When slots are written and which expire is the `ring` crate's; what their bytes mean
 //! is the `format` crate's.
+#![deny(unsafe_code)]
 
 mod batch;
 mod cause;

@@ -36,8 +36,9 @@ impl<R: Read> Input<R> {
                 self.start = 0;
             }
             if self.end == self.buffer.len() {
-                let grown = (self.buffer.len() * 2).max(CHUNK);
-                self.buffer.resize(grown, 0);
+                // Twice as much as has come, but not more than is wanted.
+                let most = wanted.next_multiple_of(CHUNK);
+                self.buffer.resize((self.buffer.len() * 2).clamp(CHUNK, most), 0);
             }
             match self.source.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Ok(self.end - self.start),

@@ -1,0 +1,345 @@
+//! The live receiver on a virtual link between two network name spaces: every packet is accounted for (promises 1 and
+//! 2), as it was sent (promise 5). Needs root; where there is no right to make such a link each test says so and ends.
+#![allow(clippy::unwrap_used)]
+
+mod link;
+
+use holdfast_base::Timestamp;
+use holdfast_ingest::packet::af_packet::{
+    Capture, CaptureError, Fanout, InterfaceCounters, KernelCounters, LivePacket, Options, TimeSource,
+};
+use holdfast_ingest::packet::filter::FilterError;
+use holdfast_ingest::packet::{Direction, Flags, LinkType, Preamble, Reception};
+use link::{EXPERIMENTAL, Link, frame, number};
+use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// What a test remembers of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    data: Vec<u8>,
+    original_len: u32,
+    time: Timestamp,
+    flags: Flags,
+}
+
+impl From<LivePacket<'_>> for Seen {
+    fn from(packet: LivePacket<'_>) -> Self {
+        assert_eq!(packet.hardware_time, None);
+        Self {
+            data: packet.data.to_vec(),
+            original_len: packet.original_len,
+            time: packet.time,
+            flags: packet.flags,
+        }
+    }
+}
+
+/// Waits for so many packets. Gives up when none comes for long, so that a loss fails the test instead of hanging it.
+fn take(capture: &mut Capture, wanted: usize) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    while seen.len() < wanted {
+        if !capture.poll(Duration::from_secs(10)).unwrap() {
+            break;
+        }
+        capture.take_block(|packet| seen.push(packet.into()));
+    }
+    assert_eq!(capture.malformed(), 0);
+    seen
+}
+
+fn only(mut captures: Vec<Capture>) -> Capture {
+    assert_eq!(captures.len(), 1);
+    captures.remove(0)
+}
+
+/// Everything of the test's own protocol on the near end of the link.
+fn options(link: &Link) -> Options {
+    Options {
+        filter: Some(format!("ether proto {EXPERIMENTAL:#x}")),
+        retire: Duration::from_millis(10),
+        ..Options::new(&link.near)
+    }
+}
+
+#[test]
+fn all_that_was_sent_is_there_as_it_was_sent() {
+    let Some(link) = Link::make() else { return };
+    let start = Timestamp(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as i64);
+    // No filter: also what the machine itself may send there must be accounted for.
+    let all = Options { filter: None, promiscuous: true, hardware_time: true, ..options(&link) };
+    let before = InterfaceCounters::read(&link.near).unwrap();
+    let mut capture = only(Capture::open(&all).unwrap());
+    assert_eq!((capture.link_type(), capture.time_source()), (LinkType::ETHERNET, TimeSource::Kernel));
+    let sent: Vec<Vec<u8>> = (0..5000).map(|n| frame(n, 20 + n as usize % 1480)).collect();
+    link.send(&sent);
+    let mut seen = take(&mut capture, sent.len());
+    let received = |seen: &[Seen]| {
+        seen.iter().filter(|packet| packet.flags.direction() == Direction::Inbound).count() as u64
+    };
+    let mut after = InterfaceCounters::read(&link.near).unwrap();
+    // Should the machine itself have said something on the link, that is still to come.
+    while received(&seen) < after.rx_packets - before.rx_packets {
+        let more = take(&mut capture, 1);
+        assert!(!more.is_empty(), "the interface counted more than was seen");
+        seen.extend(more);
+        after = InterfaceCounters::read(&link.near).unwrap();
+    }
+    assert_eq!(received(&seen), after.rx_packets - before.rx_packets);
+    assert_eq!(after.lost_before(), before.lost_before());
+    let counted = capture.counters().unwrap();
+    assert_eq!((counted.received, counted.dropped, counted.full), (seen.len() as u64, 0, 0));
+    seen.retain(|packet| number(&packet.data).is_some());
+    assert_eq!(seen.len(), sent.len());
+    for (packet, sent) in seen.iter().zip(&sent) {
+        assert_eq!((&packet.data, packet.original_len as usize), (sent, sent.len()));
+        assert_eq!(packet.flags, Flags::new(Direction::Inbound, Reception::Broadcast));
+        assert!(packet.time >= start);
+    }
+    let preamble = Preamble::live(&[capture.describe()]).unwrap();
+    assert_eq!(preamble.interfaces()[0].name(), Some(&link.near[..]));
+}
+
+#[test]
+fn what_the_kernel_drops_is_counted_exactly() {
+    let Some(link) = Link::make() else { return };
+    let small = Options { block_bytes: 128 << 10, blocks: 2, ..options(&link) };
+    let mut capture = only(Capture::open(&small).unwrap());
+    let sent: Vec<Vec<u8>> = (0..2000).map(|n| frame(n, 1000)).collect();
+    link.send(&sent);
+    let counted = capture.counters().unwrap();
+    assert!(counted.dropped > 0 && counted.full > 0, "{counted:?}");
+    assert_eq!(counted.received + counted.dropped, sent.len() as u64);
+    let first = take(&mut capture, counted.received as usize);
+    assert_eq!(first.len() as u64, counted.received);
+    // The ring works on, and its counters go on from where they were.
+    link.send(&sent[..7]);
+    let more = take(&mut capture, 7);
+    assert_eq!(more.len(), 7);
+    let later = capture.counters().unwrap();
+    assert_eq!(later, KernelCounters { received: counted.received + 7, ..counted });
+    let numbers: Vec<u32> = first.iter().map(|packet| number(&packet.data).unwrap()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b));
+    assert!(first.iter().all(|packet| packet.data.len() == 1000));
+}
+
+#[test]
+fn vlan_tags_are_where_they_were_on_the_wire() {
+    let Some(link) = Link::make() else { return };
+    let tagged = |n: u32, tags: &[[u8; 4]]| {
+        let plain = frame(n, 60);
+        [&plain[..12], &tags.concat(), &plain[12..]].concat()
+    };
+    let sent = [
+        tagged(0, &[]),
+        tagged(1, &[[0x81, 0, 0x20, 5]]),
+        tagged(2, &[[0x88, 0xa8, 0, 7], [0x81, 0, 0, 5]]),
+        tagged(3, &[[0x81, 0, 0, 6]]),
+        tagged(4, &[[0x81, 0, 0, 5]]),
+    ];
+    let all = Options { filter: None, ..options(&link) };
+    let filtered = Options { filter: Some("vlan 5".into()), ..options(&link) };
+    let cut = Options { filter: Some("vlan 6".into()), snaplen: 20, ..options(&link) };
+    let mut captures: Vec<Capture> =
+        [all, filtered, cut].iter().map(|options| only(Capture::open(options).unwrap())).collect();
+    link.send(&sent);
+    let mut seen = take(&mut captures[0], sent.len());
+    seen.retain(|packet| packet.data[..6] == sent[0][..6]);
+    let data: Vec<&[u8]> = seen.iter().map(|packet| &packet.data[..]).collect();
+    assert_eq!(data, sent);
+    assert!(seen.iter().all(|packet| packet.original_len as usize == packet.data.len()));
+    let seen = take(&mut captures[1], 2);
+    assert_eq!([&seen[0].data, &seen[1].data], [&sent[1], &sent[4]]);
+    let seen = take(&mut captures[2], 1);
+    assert_eq!((&seen[0].data[..], seen[0].original_len), (&sent[3][..20], 64));
+}
+
+#[test]
+fn the_snap_length_cuts_and_the_original_length_stays() {
+    let Some(link) = Link::make() else { return };
+    for filter in [None, options(&link).filter] {
+        let mut capture = only(Capture::open(&Options { snaplen: 96, filter, ..options(&link) }).unwrap());
+        let sent = [frame(0, 1000), frame(1, 97), frame(2, 96), frame(3, 40)];
+        link.send(&sent);
+        let mut seen = take(&mut capture, 4);
+        seen.retain(|packet| number(&packet.data).is_some());
+        let lengths: Vec<_> = seen.iter().map(|packet| (packet.data.len(), packet.original_len)).collect();
+        assert_eq!(lengths, [(96, 1000), (96, 97), (96, 96), (40, 40)]);
+        assert!(seen.iter().zip(&sent).all(|(packet, sent)| sent.starts_with(&packet.data)));
+    }
+}
+
+#[test]
+fn several_rings_get_every_packet_once() {
+    let Some(link) = Link::make() else { return };
+    for (fanout, shared) in [(Fanout::RoundRobin, true), (Fanout::FlowThenAny, false), (Fanout::Cpu, false)] {
+        let several = Options { rings: 3, fanout, ..options(&link) };
+        let mut captures = Capture::open(&several).unwrap();
+        let sent: Vec<Vec<u8>> = (0..900).map(|n| frame(n, 100)).collect();
+        link.send(&sent);
+        let mut numbers = Vec::new();
+        for capture in &mut captures {
+            let counted = capture.counters().unwrap();
+            assert_eq!(counted.dropped, 0);
+            let seen = take(capture, counted.received as usize);
+            assert_eq!(seen.len() as u64, counted.received);
+            assert!(!shared || seen.len() == 300, "{}", seen.len());
+            numbers.extend(seen.iter().map(|packet| number(&packet.data).unwrap()));
+        }
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..900).collect::<Vec<u32>>());
+    }
+}
+
+#[test]
+fn loopback_packets_are_seen_once() {
+    let Some(link) = Link::make() else { return };
+    link.inside(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let wanted = Options {
+            filter: Some(format!("udp port {port}")),
+            retire: Duration::from_millis(10),
+            ..Options::new("lo")
+        };
+        let mut capture = only(Capture::open(&wanted).unwrap());
+        for n in 0..10u8 {
+            socket.send_to(&[n], ("127.0.0.1", port)).unwrap();
+        }
+        let seen = take(&mut capture, 10);
+        let last: Vec<u8> = seen.iter().map(|packet| *packet.data.last().unwrap()).collect();
+        assert_eq!(last, (0..10).collect::<Vec<u8>>());
+        assert!(seen.iter().all(|packet| packet.flags.direction() == Direction::Inbound));
+        assert_eq!(capture.counters().unwrap(), KernelCounters { received: 10, dropped: 0, full: 0 });
+    });
+}
+
+#[test]
+fn both_directions_are_told() {
+    let Some(link) = Link::make() else { return };
+    link.inside(|| {
+        let both = Options { interface: link.far.clone(), ..options(&link) };
+        let mut capture = only(Capture::open(&both).unwrap());
+        let outbound = Options {
+            filter: Some("outbound and not ip6".into()),
+            interface: link.far.clone(),
+            ..options(&link)
+        };
+        let mut outbound = only(Capture::open(&outbound).unwrap());
+        link.send(&[frame(0, 60)]);
+        link.reply(&[frame(1, 60)]);
+        let seen = take(&mut capture, 2);
+        let directions: Vec<_> = seen.iter().map(|packet| packet.flags.direction()).collect();
+        assert_eq!(directions, [Direction::Outbound, Direction::Inbound]);
+        let seen = take(&mut outbound, 1);
+        assert!(seen.iter().all(|packet| packet.flags.direction() == Direction::Outbound));
+        assert!(seen.iter().any(|packet| number(&packet.data) == Some(0)));
+    });
+}
+
+/// Polls until something is wrong.
+fn trouble(capture: &mut Capture) -> CaptureError {
+    for _ in 0..100 {
+        match capture.poll(Duration::from_secs(1)) {
+            Ok(_) => capture.take_block(|_| {}),
+            Err(error) => return error,
+        };
+    }
+    panic!("nothing is wrong");
+}
+
+#[test]
+fn an_interface_that_goes_down_comes_back_and_one_that_is_removed_does_not() {
+    let Some(link) = Link::make() else { return };
+    let mut capture = only(Capture::open(&options(&link)).unwrap());
+    link.send(&[frame(0, 60)]);
+    assert_eq!(take(&mut capture, 1).len(), 1);
+    link.set("down");
+    let error = trouble(&mut capture);
+    assert!(matches!(error, CaptureError::Down { .. }) && error.may_pass(), "{error}");
+    assert!(matches!(Capture::open(&options(&link)), Err(CaptureError::Down { .. })));
+    link.set("up");
+    link.send(&[frame(1, 60)]);
+    let seen = take(&mut capture, 1);
+    assert_eq!(number(&seen[0].data), Some(1));
+    link.remove();
+    let error = trouble(&mut capture);
+    assert!(matches!(error, CaptureError::Gone { .. }) && error.may_pass(), "{error}");
+    let error = Capture::open(&options(&link)).unwrap_err();
+    assert!(matches!(error, CaptureError::NoInterface { .. }) && error.may_pass(), "{error}");
+}
+
+#[test]
+fn an_interface_without_link_header_gives_plain_ip() {
+    let Some(link) = Link::make() else { return };
+    link.inside(|| {
+        if !link::run("ip", &["tuntap", "add", "mode", "tun", "name", "hftun"]) {
+            println!("skipped: this kernel has no tun devices");
+            return;
+        }
+        assert!(link::run("ip", &["link", "set", "hftun", "up"]));
+        let mut wanted = Options::new("hftun");
+        assert_eq!(only(Capture::open(&wanted).unwrap()).link_type(), LinkType::RAW);
+        // Compiled for what the packets really start with.
+        wanted.filter = Some("ether host 02:00:00:00:00:01".into());
+        assert!(matches!(Capture::open(&wanted), Err(CaptureError::Filter(_))));
+    });
+}
+
+#[test]
+fn wrong_orders_are_told_with_what_to_do() {
+    let error = Capture::open(&Options::new("no-such-if")).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("`no-such-if`") && told.contains("lo"), "{told}");
+    for (wrong, option) in [
+        (Options { rings: 0, ..Options::new("lo") }, "rings"),
+        (Options { block_bytes: 100_000, ..Options::new("lo") }, "block bytes"),
+        (Options { blocks: 1, ..Options::new("lo") }, "blocks"),
+        (Options { retire: Duration::ZERO, ..Options::new("lo") }, "retire (ms)"),
+    ] {
+        match Capture::open(&wrong) {
+            Err(CaptureError::Option { option: told, .. }) => assert_eq!(told, option),
+            other => panic!("{other:?}"),
+        }
+    }
+    let Some(link) = Link::make() else { return };
+    let error = Capture::open(&Options { filter: Some("tcp prot 80".into()), ..options(&link) }).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("`tcp prot 80`") && told.contains("syntax error"), "{told}");
+    assert!(matches!(error, CaptureError::Filter(FilterError::Expression { link_type: 1, .. })));
+}
+
+/// Set for the run of this program without privileges.
+const UNPRIVILEGED: &str = "HOLDFAST_TEST_UNPRIVILEGED";
+
+#[test]
+fn without_the_privilege_the_error_says_how_to_get_it() {
+    if std::env::var_os(UNPRIVILEGED).is_some() {
+        let error = Capture::open(&Options::new("lo")).unwrap_err();
+        assert!(matches!(error, CaptureError::NoPrivilege { .. }), "{error}");
+        assert!(error.to_string().contains("setcap cap_net_raw"), "{error}");
+        return;
+    }
+    if !link::is_root() {
+        println!("skipped: only root can run a program as somebody else");
+        return;
+    }
+    // A copy, since nobody else may enter the folder that this program is in.
+    let folder = tempfile::Builder::new().prefix("holdfast").tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let program = folder.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let output = Command::new(&program)
+        .args(["--exact", "without_the_privilege_the_error_says_how_to_get_it"])
+        .env(UNPRIVILEGED, "1")
+        .current_dir(folder.path())
+        .uid(65_534)
+        .gid(65_534)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
