@@ -4,8 +4,35 @@
 //! a disk. What arrives and how it is packed is not known here: the `ingest` crate's.
 #![forbid(unsafe_code)]
 
+mod blocking;
+mod check;
+mod create;
+mod driver;
+mod flush;
+mod journal;
+mod ledger;
+mod look;
+mod once;
 mod order;
+mod orders;
+mod recover;
+mod state;
 mod status;
+mod streams;
+mod table;
+mod walk;
 
+pub use blocking::Blocking;
+pub use check::{CHECK_QUANTUM, Damage, Depth, SlotCheck, check_slot};
+pub use create::{CreateError, NewRing, create, write_superblocks};
+pub use driver::{Driver, DriverCounts, Gains, ReadDone};
+pub use flush::durable_after;
+pub use journal::JournalEnd;
+pub use ledger::{ClockStep, EpochStart, Preamble};
+pub use once::{OnceError, order_once};
 pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refusal};
+pub use recover::{Rebuilt, RecoverError, Recovered, read_superblock, recover};
+pub use state::{Action, Config, DeviceState, Event, OpenBrief, Ring, SealedSlot};
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
+pub use streams::NewStream;
+pub use table::Bounds;

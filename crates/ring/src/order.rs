@@ -121,7 +121,9 @@ pub enum Refusal {
         oldest: Option<Timestamp>,
     },
     /// Too few slots would be left for capture.
-    #[error("it takes {wanted} more slots and only {free} may still be held: release a hold, grow the ring, or hold less")]
+    #[error(
+        "it takes {wanted} more slots and only {free} may still be held: release a hold, grow the ring, or hold less"
+    )]
     NoRoom {
         /// Slots the hold would add.
         wanted: u32,
@@ -129,7 +131,9 @@ pub enum Refusal {
         free: u32,
     },
     /// The control records would not fit in a snapshot.
-    #[error("the journal has no room for another record of this size ({bytes} of {budget} bytes are in use): release a hold")]
+    #[error(
+        "the journal has no room for another record of this size ({bytes} of {budget} bytes are in use): release a hold"
+    )]
     JournalFull {
         /// In use.
         bytes: u64,

@@ -1,0 +1,233 @@
+//! Verifying a slot piece by piece: which range to read next, and whether what was read is sound. Pure: the driver reads behind
+//! capture, `holdfast check` reads in a row.
+
+use crate::blocking::Blocking;
+use crate::recover::bounds_of;
+use crate::table::Bounds;
+use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, SlotNo};
+use holdfast_format::{
+    Chunk, DirectoryEntry, FormatError, Key, PartHeader, SectionKind, Summary, Superblock,
+    check_payload_block, crc32c, decode_directory, footer_binds,
+};
+use holdfast_media::DiskError;
+use std::ops::Range;
+
+/// Most bytes that a check reads at once.
+pub const CHECK_QUANTUM: usize = 1 << 20;
+
+/// How much of a slot is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Header, footer and summary.
+    Brief,
+    /// Every byte.
+    Full,
+}
+
+/// Why a slot is not sound.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// It could not be read.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// It says something else than it should.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// It holds another slot's image.
+    #[error("the header is that of slot {found}")]
+    Elsewhere {
+        /// What the header says.
+        found: SlotNo,
+    },
+}
+
+#[derive(Debug)]
+enum Stage {
+    Header,
+    Footer(PartHeader),
+    Summary(PartHeader),
+    Checks,
+    Directory,
+    Chunks { next: usize },
+    Payload { next: usize },
+    Done,
+}
+
+/// The check of one slot under way.
+#[derive(Debug)]
+pub struct SlotCheck {
+    slot: SlotNo,
+    offset: u64,
+    depth: Depth,
+    stage: Stage,
+    sound: Option<(PartHeader, Summary)>,
+    checks: Vec<u8>,
+    directory: Vec<DirectoryEntry>,
+}
+
+/// The blocks that cover a range, and where the range begins in them.
+fn blocks(range: &Range<usize>) -> (usize, usize, usize) {
+    let start = range.start / BLOCK * BLOCK;
+    (start, range.end.next_multiple_of(BLOCK) - start, range.start - start)
+}
+
+impl SlotCheck {
+    /// Begins with the slot at `offset` on the lane.
+    pub fn new(slot: SlotNo, offset: u64, depth: Depth) -> Self {
+        Self {
+            slot,
+            offset,
+            depth,
+            stage: Stage::Header,
+            sound: None,
+            checks: Vec::new(),
+            directory: Vec::new(),
+        }
+    }
+
+    /// The slot.
+    pub fn slot(&self) -> SlotNo {
+        self.slot
+    }
+
+    /// What to read next: offset on the lane and length; `None` when the slot has passed.
+    pub fn next_read(&self) -> Option<(u64, usize)> {
+        let range = self.range()?;
+        let (start, len, _) = blocks(&range);
+        Some((self.offset + start as u64, len))
+    }
+
+    /// Header, summary and bounds of a slot that has passed that far.
+    pub fn sound(&self) -> Option<(&PartHeader, &Summary, Bounds)> {
+        self.sound.as_ref().map(|(header, summary)| (header, summary, bounds_of(&summary.entries)))
+    }
+
+    fn section(&self, kind: SectionKind) -> Range<usize> {
+        let section = self.sound.as_ref().and_then(|(_, summary)| summary.section(kind));
+        section.map_or(0..0, holdfast_format::Section::range)
+    }
+
+    fn range(&self) -> Option<Range<usize>> {
+        let range = match &self.stage {
+            Stage::Header => 0..BLOCK,
+            Stage::Footer(header) => header.footer_offset as usize..header.footer_offset as usize + BLOCK,
+            Stage::Summary(header) => BLOCK..BLOCK + header.summary_bytes as usize,
+            Stage::Checks => self.section(SectionKind::PayloadChecks),
+            Stage::Directory => self.section(SectionKind::ChunkDirectory),
+            Stage::Chunks { next } => {
+                let base = self.section(SectionKind::Chunks).start;
+                let run = &self.directory[*next..self.run_end(*next)];
+                let (first, last) = (run.first()?, run.last()?);
+                base + first.offset as usize..base + (last.offset + last.bytes) as usize
+            }
+            Stage::Payload { next } => {
+                let (header, _) = self.sound.as_ref()?;
+                let start = header.payload_offset as usize + next;
+                start..(start + CHECK_QUANTUM).min((header.payload_offset + header.payload_bytes) as usize)
+            }
+            Stage::Done => return None,
+        };
+        Some(range)
+    }
+
+    /// The chunks from `next` on that are read at once.
+    fn run_end(&self, next: usize) -> usize {
+        let start = self.directory.get(next).map_or(0, |e| e.offset as usize);
+        let fits = |e: &&DirectoryEntry| (e.offset + e.bytes) as usize - start <= CHECK_QUANTUM - 2 * BLOCK;
+        next + self.directory[next..].iter().take_while(fits).count().max(1)
+    }
+
+    /// Takes what was asked for.
+    pub fn feed(&mut self, bytes: &[u8], key: &Key, ring: RingId) -> Result<(), Damage> {
+        let Some(range) = self.range() else {
+            return Ok(());
+        };
+        let (_, _, skip) = blocks(&range);
+        let short = FormatError::OutOfBounds { structure: "slot", at: range.start as u64, what: "a read" };
+        let bytes = bytes.get(skip..skip + range.len()).ok_or(short)?;
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Header => {
+                let header = PartHeader::decode(bytes, key, ring)?;
+                if header.slot != self.slot {
+                    return Err(Damage::Elsewhere { found: header.slot });
+                }
+                Stage::Footer(header)
+            }
+            Stage::Footer(header) => {
+                footer_binds(&header, bytes, key)?;
+                Stage::Summary(header)
+            }
+            Stage::Summary(header) => {
+                let summary = Summary::decode(&header, bytes)?;
+                self.sound = Some((header, summary));
+                if self.depth == Depth::Brief { Stage::Done } else { Stage::Checks }
+            }
+            Stage::Checks => {
+                self.same_crc(SectionKind::PayloadChecks, bytes)?;
+                self.checks.clear();
+                self.checks.extend_from_slice(bytes);
+                Stage::Directory
+            }
+            Stage::Directory => {
+                let crc = self.crc(SectionKind::ChunkDirectory);
+                self.directory = decode_directory(bytes, crc)?;
+                self.after_chunks(0)
+            }
+            Stage::Chunks { next } => {
+                let end = self.run_end(next);
+                let start = self.directory[next].offset as usize;
+                let sequence = self.sound.as_ref().map(|(h, _)| h.sequence).unwrap_or_default();
+                for entry in &self.directory[next..end] {
+                    let at = entry.offset as usize - start;
+                    let chunk = bytes.get(at..at + entry.bytes as usize).unwrap_or(&[]);
+                    Chunk::decode_at(entry, sequence, chunk)?;
+                }
+                self.after_chunks(end)
+            }
+            Stage::Payload { next } => {
+                for (at, block) in bytes.chunks(CHECK_BLOCK).enumerate() {
+                    check_payload_block(&self.checks, next / CHECK_BLOCK + at, block)?;
+                }
+                self.after_payload(next + bytes.len())
+            }
+            Stage::Done => Stage::Done,
+        };
+        Ok(())
+    }
+
+    fn after_chunks(&self, next: usize) -> Stage {
+        if next < self.directory.len() { Stage::Chunks { next } } else { self.after_payload(0) }
+    }
+
+    fn after_payload(&self, next: usize) -> Stage {
+        let whole = self.sound.as_ref().map_or(0, |(h, _)| h.payload_bytes as usize);
+        if next < whole { Stage::Payload { next } } else { Stage::Done }
+    }
+
+    fn crc(&self, kind: SectionKind) -> u32 {
+        self.sound.as_ref().and_then(|(_, summary)| summary.section(kind)).map_or(0, |s| s.crc)
+    }
+
+    fn same_crc(&self, kind: SectionKind, bytes: &[u8]) -> Result<(), FormatError> {
+        if crc32c(bytes) == self.crc(kind) {
+            Ok(())
+        } else {
+            Err(FormatError::BadChecksum { structure: "payload checks", at: 0 })
+        }
+    }
+}
+
+/// Verifies one slot from end to end; `window` must hold a quantum.
+pub fn check_slot(
+    window: &mut Blocking<'_>,
+    superblock: &Superblock,
+    slot: SlotNo,
+    depth: Depth,
+) -> Result<SlotCheck, Damage> {
+    let mut check = SlotCheck::new(slot, superblock.geometry.slot_offset(slot), depth);
+    while let Some((offset, len)) = check.next_read() {
+        let bytes = window.read(offset, len)?;
+        check.feed(bytes, &superblock.key, superblock.ring)?;
+    }
+    Ok(check)
+}

@@ -1,0 +1,122 @@
+//! Making a ring: the first snapshot, then the superblocks. What was on the lane is lost.
+
+use crate::blocking::Blocking;
+use crate::ledger::{Item, Ledger, Runway};
+use holdfast_base::{LaneNo, RingId, Sequence, Timestamp};
+use holdfast_format::{Codec, CommitHead, CommitWriter, Geometry, Key, Superblock};
+use holdfast_media::{Disk, DiskError, PoolError};
+
+/// What a new ring is to be.
+#[derive(Clone, Debug)]
+pub struct NewRing {
+    /// Its UUID, chosen at random.
+    pub ring: RingId,
+    /// Its key, chosen at random.
+    pub key: Key,
+    /// Its name.
+    pub name: String,
+    /// Where its slots are.
+    pub geometry: Geometry,
+    /// Whether every slot has been written once already.
+    pub prefilled: bool,
+}
+
+/// Why a ring could not be made or its superblocks not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The disk said no.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// No memory for a buffer.
+    #[error(transparent)]
+    Memory(#[from] PoolError),
+    /// The first snapshot does not fit: a bug, as the limits of the format make it fit.
+    #[error("the first snapshot does not fit in one extent")]
+    Snapshot,
+}
+
+/// Slots that no hold may take, of a ring with so many: a twentieth.
+fn default_reserve(slots: u32) -> u32 {
+    slots.div_ceil(20)
+}
+
+/// Formats a lane. The order makes a crash harmless: a lane without a valid superblock is no ring.
+pub fn create(disk: &mut dyn Disk, new: NewRing, now: Timestamp) -> Result<Superblock, CreateError> {
+    let superblock = Superblock {
+        generation: 1,
+        ring: new.ring,
+        group: new.ring,
+        key: new.key,
+        created: now,
+        lane: LaneNo(0),
+        lanes: 1,
+        n: 1,
+        k: 0,
+        codec: Codec::None,
+        prefilled: new.prefilled,
+        reserve: default_reserve(new.geometry.slots),
+        name: new.name,
+        lane_ids: vec![new.ring],
+        geometry: new.geometry,
+    };
+    write_first_snapshot(disk, &superblock, now)?;
+    write_superblocks(disk, &superblock)?;
+    Ok(superblock)
+}
+
+fn write_first_snapshot(
+    disk: &mut dyn Disk,
+    superblock: &Superblock,
+    now: Timestamp,
+) -> Result<(), CreateError> {
+    let geometry = &superblock.geometry;
+    let ledger = Ledger::empty(geometry.clone());
+    let mut items: std::collections::VecDeque<Item> = ledger.items().into();
+    items.push_back(Item::CleanEnd(now));
+    let runway = Runway { naming: Sequence(1), slots: &[] };
+    let mut window = Blocking::new(disk, geometry.commit_bytes())?;
+    let (mut at, mut number) = (0, 0);
+    while !items.is_empty() {
+        let before = items.len();
+        number += 1;
+        let mut written = 0;
+        window.write(geometry.extent_offset(0) + at, |buffer| {
+            let mut writer = CommitWriter::new(buffer);
+            while let Some(item) = items.front_mut() {
+                if !ledger.emit(item, &runway, &mut writer) {
+                    break;
+                }
+                items.pop_front();
+            }
+            let head = CommitHead {
+                ring: superblock.ring,
+                generation: 1,
+                number,
+                epoch: ledger.epoch.epoch,
+                begins: number == 1,
+                part: true,
+                ends: items.is_empty(),
+            };
+            written = writer.finish(&superblock.key, &head);
+            written
+        })?;
+        at += written as u64;
+        if at > geometry.extent_bytes() || (items.len() == before && written <= holdfast_base::BLOCK) {
+            return Err(CreateError::Snapshot);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the four copies, the second pair only once the first is on the medium.
+pub fn write_superblocks(disk: &mut dyn Disk, superblock: &Superblock) -> Result<(), CreateError> {
+    let bytes = superblock.encode();
+    let mut window = Blocking::new(disk, bytes.len())?;
+    for offset in Superblock::OFFSETS {
+        window.write(offset, |buffer| {
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            bytes.len()
+        })?;
+    }
+    Ok(())
+}

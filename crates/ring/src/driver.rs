@@ -1,0 +1,541 @@
+//! Carries the ring's actions out on a disk. Thin: it moves buffers, keeps tags, and decides nothing.
+//!
+//! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
+//! simulator (over a faulty disk in virtual time).
+
+use crate::check::{Depth, SlotCheck};
+use crate::state::{Action, Config, Event, OpenBrief, Ring, SealedSlot};
+use crate::table::State;
+use crate::{CHECK_QUANTUM, Order, OrderId, Outcome, Recovered};
+use holdfast_base::{BLOCK, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{CommitWriter, Counters, Cursor, Geometry, Key, Superblock, restamp};
+use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, PoolError, Request};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a request was for; kept in the upper byte of its tag.
+const WRITE: u64 = 1 << 56;
+const COMMIT: u64 = 2 << 56;
+const SUPERBLOCK: u64 = 3 << 56;
+const SCAN: u64 = 4 << 56;
+const READ: u64 = 5 << 56;
+const KIND: u64 = 0xff << 56;
+
+/// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
+pub type Gains<'a> = dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool) + 'a;
+
+/// A sealed slot's buffer on its way.
+#[derive(Debug)]
+struct Moving {
+    sequence: Sequence,
+    bytes: usize,
+    /// With the disk when `None`.
+    buffer: Option<Buffer>,
+    since: Timestamp,
+    /// Not part of the pool: given back to nobody.
+    extra: bool,
+}
+
+/// A read for somebody else, carried out between writes.
+#[derive(Debug)]
+pub struct ReadDone {
+    /// The caller's number.
+    pub id: u64,
+    /// Its buffer.
+    pub buffer: Buffer,
+    /// How it went; `None` when the slot no longer holds that sequence.
+    pub result: Option<Result<(), DiskError>>,
+}
+
+/// What passed through, cumulative since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverCounts {
+    /// Slots written.
+    pub writes: u64,
+    /// Their bytes.
+    pub write_bytes: u64,
+    /// Bytes of commits.
+    pub journal_bytes: u64,
+    /// Reads for others.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Errors that the disk told.
+    pub errors: u64,
+    /// Slot writes by how long they took: bucket `n` has those below 2ⁿ µs.
+    pub latency: [u64; 32],
+    /// The longest.
+    pub worst: Duration,
+}
+
+/// A ring on a disk.
+#[derive(Debug)]
+pub struct Driver<D: Disk> {
+    ring: Ring,
+    disk: D,
+    superblock: Superblock,
+    free: Vec<Buffer>,
+    buffers: usize,
+    moving: Vec<Moving>,
+    commit: Option<Buffer>,
+    commit_bytes: usize,
+    /// Bytes and next copy of superblocks being written, with the window they pass through.
+    superblocks: Option<(Vec<u8>, usize)>,
+    superblock_buffer: Option<Buffer>,
+    scan: Option<SlotCheck>,
+    scan_sequence: Sequence,
+    scan_buffer: Option<Buffer>,
+    scan_next: u32,
+    suspects: Vec<SlotNo>,
+    reads: Vec<(u64, SlotNo, Sequence)>,
+    reads_done: VecDeque<ReadDone>,
+    /// Requests that the disk had no room for.
+    queue: VecDeque<Request>,
+    in_flight: usize,
+    actions: Vec<Action>,
+    replies: VecDeque<(OrderId, Outcome)>,
+    counts: DriverCounts,
+    last_error: Option<String>,
+    fewest_free: usize,
+}
+
+impl<D: Disk> Driver<D> {
+    /// Begins a run: `buffers` are the slot buffers, each of one slot. Capture may begin when
+    /// [`Driver::is_starting`] has become false.
+    pub fn start(
+        disk: D,
+        mut recovered: Recovered,
+        buffers: Vec<Buffer>,
+        config: Config,
+        now: Timestamp,
+        wall: Timestamp,
+    ) -> Result<Self, PoolError> {
+        let superblock = recovered.superblock.clone();
+        let rebuilt = std::mem::take(&mut recovered.rebuilt);
+        let suspects = std::mem::take(&mut recovered.suspects);
+        let count = buffers.len();
+        let mut driver = Self {
+            ring: Ring::start(recovered, config, now, wall),
+            disk,
+            commit: Some(Buffer::aligned(superblock.geometry.commit_bytes())?),
+            superblock_buffer: Some(Buffer::aligned(BLOCK)?),
+            scan_buffer: Some(Buffer::aligned(CHECK_QUANTUM + 2 * BLOCK)?),
+            superblock,
+            free: buffers,
+            buffers: count,
+            moving: Vec::with_capacity(count + rebuilt.len()),
+            commit_bytes: 0,
+            superblocks: None,
+            scan: None,
+            scan_sequence: Sequence(0),
+            scan_next: 0,
+            suspects,
+            reads: Vec::with_capacity(64),
+            reads_done: VecDeque::with_capacity(64),
+            queue: VecDeque::with_capacity(64),
+            in_flight: 0,
+            actions: Vec::with_capacity(64),
+            replies: VecDeque::with_capacity(64),
+            counts: DriverCounts::default(),
+            last_error: None,
+            fewest_free: count,
+        };
+        for slot in rebuilt {
+            for (stream, preamble, counters) in slot.counters {
+                driver.ring.note_counters(stream, preamble, counters, slot.sealed.sequence);
+            }
+            driver.moving.push(Moving {
+                sequence: slot.sealed.sequence,
+                bytes: slot.sealed.bytes,
+                buffer: Some(slot.image),
+                since: now,
+                extra: true,
+            });
+            driver.ring.adopt(slot.sealed, &mut driver.actions);
+        }
+        driver.act(now);
+        Ok(driver)
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The ring, to add streams before capture begins.
+    pub fn ring_mut(&mut self) -> &mut Ring {
+        &mut self.ring
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> &D {
+        &self.disk
+    }
+
+    /// The disk, for tests that break it.
+    pub fn disk_mut(&mut self) -> &mut D {
+        &mut self.disk
+    }
+
+    /// Ends the driver where it stands and gives the disk back.
+    pub fn into_disk(self) -> D {
+        self.disk
+    }
+
+    /// The superblock in force.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The key under which slots are sealed.
+    pub fn key(&self) -> &Key {
+        &self.superblock.key
+    }
+
+    /// What passed through.
+    pub fn counts(&self) -> &DriverCounts {
+        &self.counts
+    }
+
+    /// The last error of the disk, as text.
+    pub fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    /// Slot buffers: all, free now, and the fewest that were ever free.
+    pub fn buffers(&self) -> (usize, usize, usize) {
+        (self.buffers, self.free.len(), self.fewest_free)
+    }
+
+    /// Whether the run's first snapshot is not durable yet.
+    pub fn is_starting(&self) -> bool {
+        self.ring.is_starting()
+    }
+
+    /// Whether nothing is on its way, neither in the ring nor at the disk.
+    pub fn is_idle(&self) -> bool {
+        self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty()
+    }
+
+    /// Takes a free slot buffer.
+    pub fn take_buffer(&mut self) -> Option<Buffer> {
+        let buffer = self.free.pop();
+        self.fewest_free = self.fewest_free.min(self.free.len());
+        buffer
+    }
+
+    /// Gives a slot buffer back unused.
+    pub fn give_buffer(&mut self, buffer: Buffer) {
+        self.free.push(buffer);
+    }
+
+    /// Takes a sealed slot; it is written as soon as it has a place.
+    pub fn sealed(
+        &mut self,
+        buffer: Buffer,
+        slot: SealedSlot,
+        streams: &[(StreamId, u32, Counters)],
+        now: Timestamp,
+    ) {
+        for (stream, preamble, counters) in streams {
+            self.ring.note_counters(*stream, *preamble, *counters, slot.sequence);
+        }
+        let moving = Moving {
+            sequence: slot.sequence,
+            bytes: slot.bytes,
+            buffer: Some(buffer),
+            since: now,
+            extra: false,
+        };
+        self.moving.push(moving);
+        self.ring.step(Event::Sealed(slot), now, &mut self.actions);
+        self.act(now);
+    }
+
+    /// Gives an order; its outcome comes through [`Driver::reply`].
+    pub fn order(&mut self, id: OrderId, order: Order, open: Option<OpenBrief>, now: Timestamp) {
+        if let Order::Grow(bytes) = &order
+            && let Err(error) = self.disk.grow(bytes.0)
+        {
+            let why = crate::Refusal::Geometry(error.to_string());
+            self.replies.push_back((id, Outcome::Refused(why)));
+            return;
+        }
+        self.ring.step(Event::Order(id, order, open), now, &mut self.actions);
+        self.act(now);
+    }
+
+    /// The next outcome of an order.
+    pub fn reply(&mut self) -> Option<(OrderId, Outcome)> {
+        self.replies.pop_front()
+    }
+
+    /// Reads `len` bytes at `offset` of the slot that holds `sequence`; `false` (and the buffer back) if none does.
+    pub fn read(
+        &mut self,
+        id: u64,
+        sequence: Sequence,
+        offset: u64,
+        len: usize,
+        buffer: Buffer,
+    ) -> Result<(), Buffer> {
+        let Some(slot) = self.ring.ledger.table.find(sequence) else {
+            return Err(buffer);
+        };
+        let offset = self.ring.ledger.geometry.slot_offset(slot) + offset;
+        self.reads.push((id, slot, sequence));
+        self.queue.push_back(Request { tag: READ | id, op: Op::Read { offset, buffer, len } });
+        self.pump();
+        Ok(())
+    }
+
+    /// The next read that ended.
+    pub fn read_done(&mut self) -> Option<ReadDone> {
+        self.reads_done.pop_front()
+    }
+
+    /// Lets the ring know the time, carries out what is due, and takes in what the disk has done, waiting for that at
+    /// most `wait`. `open` tells of the open slot, `gains` exports from it.
+    pub fn poll(&mut self, now: Timestamp, wait: Duration, open: Option<OpenBrief>, gains: &mut Gains<'_>) {
+        let mut wait = if self.in_flight == 0 { Duration::ZERO } else { wait };
+        while let Some(done) = self.disk.complete(wait) {
+            wait = Duration::ZERO;
+            self.in_flight -= 1;
+            self.done(done, now);
+        }
+        self.ring.step(Event::Tick(open), now, &mut self.actions);
+        self.act(now);
+        self.commit(gains);
+        self.scan();
+        self.pump();
+    }
+
+    fn done(&mut self, done: Completion, now: Timestamp) {
+        let Completion { tag, buffer, result } = done;
+        if let Err(error) = &result {
+            self.counts.errors += 1;
+            self.last_error = Some(error.to_string());
+        }
+        let fault = result.as_ref().map(|()| ()).map_err(|e| e.fault);
+        match tag & KIND {
+            WRITE => self.slot_written(Sequence(tag & !KIND), buffer, fault, now),
+            COMMIT => {
+                self.commit = buffer;
+                if fault.is_ok() {
+                    self.counts.journal_bytes += self.commit_bytes as u64;
+                }
+                self.ring.step(Event::Committed(fault), now, &mut self.actions);
+            }
+            SUPERBLOCK => {
+                self.superblock_buffer = buffer;
+                self.superblock_written(fault, now);
+            }
+            SCAN => {
+                self.scan_buffer = buffer;
+                self.scan_read(result, now);
+            }
+            READ => self.read_ended(tag & !KIND, buffer, result),
+            _ => {}
+        }
+        self.act(now);
+    }
+
+    fn slot_written(
+        &mut self,
+        sequence: Sequence,
+        buffer: Option<Buffer>,
+        result: Result<(), Fault>,
+        now: Timestamp,
+    ) {
+        let Some(at) = self.moving.iter().position(|m| m.sequence == sequence) else {
+            return;
+        };
+        self.moving[at].buffer = buffer;
+        if result.is_ok() {
+            let moving = self.moving.remove(at);
+            let took = now.since(moving.since);
+            self.counts.writes += 1;
+            self.counts.write_bytes += moving.bytes as u64;
+            self.counts.worst = self.counts.worst.max(took);
+            let micros = took.as_micros().min(u128::from(u32::MAX / 2)) as u64;
+            self.counts.latency[(64 - micros.leading_zeros() as usize).min(31)] += 1;
+            self.ring.note_write_time(took);
+            if let (Some(buffer), false) = (moving.buffer, moving.extra) {
+                self.free.push(buffer);
+            }
+        }
+        self.ring.step(Event::Wrote { sequence, result }, now, &mut self.actions);
+    }
+
+    fn read_ended(&mut self, id: u64, buffer: Option<Buffer>, result: Result<(), DiskError>) {
+        let Some(at) = self.reads.iter().position(|(read, ..)| *read == id) else {
+            return;
+        };
+        let (_, slot, sequence) = self.reads.remove(at);
+        let here = self.ring.ledger.table.get(slot);
+        let still = here.state == State::Data && here.sequence == sequence;
+        if let Some(buffer) = buffer {
+            self.counts.reads += 1;
+            self.reads_done.push_back(ReadDone { id, buffer, result: still.then_some(result) });
+        }
+    }
+
+    fn act(&mut self, now: Timestamp) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Write { sequence, slot, offset } => self.write_slot(sequence, slot, offset, now),
+                Action::Superblock(geometry) => self.write_superblocks(geometry),
+                Action::Reply(id, outcome) => self.replies.push_back((id, outcome)),
+            }
+        }
+        self.actions = actions;
+        self.pump();
+    }
+
+    fn write_slot(&mut self, sequence: Sequence, slot: SlotNo, offset: u64, now: Timestamp) {
+        let Some(moving) = self.moving.iter_mut().find(|m| m.sequence == sequence) else {
+            return;
+        };
+        let Some(mut buffer) = moving.buffer.take() else {
+            return;
+        };
+        moving.since = now;
+        // The image was sealed before its place was known.
+        if let Err(error) = restamp(&mut buffer, &self.superblock.key, slot) {
+            self.last_error = Some(error.to_string());
+        }
+        let op = Op::Write { offset, buffer, len: moving.bytes, durable: true };
+        self.queue.push_front(Request { tag: WRITE | sequence.0, op });
+    }
+
+    fn write_superblocks(&mut self, geometry: Geometry) {
+        self.superblock.geometry = geometry;
+        self.superblock.generation += 1;
+        self.superblocks = Some((self.superblock.encode(), 0));
+        self.next_superblock();
+    }
+
+    fn next_superblock(&mut self) {
+        let Some((bytes, copy)) = &self.superblocks else {
+            return;
+        };
+        let Some(mut buffer) = self.superblock_buffer.take() else {
+            return;
+        };
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        let op = Op::Write { offset: Superblock::OFFSETS[*copy], buffer, len: bytes.len(), durable: true };
+        self.queue.push_back(Request { tag: SUPERBLOCK, op });
+    }
+
+    fn superblock_written(&mut self, result: Result<(), Fault>, now: Timestamp) {
+        let Some((_, copy)) = &mut self.superblocks else {
+            return;
+        };
+        *copy += 1;
+        if result.is_ok() && *copy < Superblock::OFFSETS.len() {
+            self.next_superblock();
+            return;
+        }
+        self.superblocks = None;
+        self.ring.step(Event::SuperblockWritten(result), now, &mut self.actions);
+    }
+
+    fn commit(&mut self, gains: &mut Gains<'_>) {
+        if self.commit.is_none() {
+            return;
+        }
+        let offset = if let Some(offset) = self.ring.retry_commit() {
+            offset
+        } else if let Some((offset, room)) = self.ring.plan_commit() {
+            let Some(buffer) = &mut self.commit else {
+                return;
+            };
+            let mut writer = CommitWriter::new(&mut buffer[..room]);
+            let head = self.ring.fill(&mut writer, gains);
+            self.commit_bytes = writer.finish(&self.superblock.key, &head);
+            self.ring.filled(self.commit_bytes);
+            offset
+        } else {
+            return;
+        };
+        if let Some(buffer) = self.commit.take() {
+            let op = Op::Write { offset, buffer, len: self.commit_bytes, durable: true };
+            self.queue.push_back(Request { tag: COMMIT, op });
+        }
+    }
+
+    /// Reads on in the check behind capture, one piece at a time.
+    fn scan(&mut self) {
+        if self.ring.is_starting() || (self.ring.unscanned == 0 && self.suspects.is_empty()) {
+            return;
+        }
+        let Some(buffer) = self.scan_buffer.take() else {
+            return;
+        };
+        while self.scan.is_none() {
+            let Some((slot, depth)) = self.next_to_scan() else {
+                self.ring.unscanned = 0;
+                self.scan_buffer = Some(buffer);
+                return;
+            };
+            let here = self.ring.ledger.table.get(slot);
+            if here.state == State::Data && !(here.known && depth == Depth::Brief) {
+                self.scan_sequence = here.sequence;
+                let offset = self.ring.ledger.geometry.slot_offset(slot);
+                self.scan = Some(SlotCheck::new(slot, offset, depth));
+            }
+        }
+        let Some((offset, len)) = self.scan.as_ref().and_then(SlotCheck::next_read) else {
+            self.scan_buffer = Some(buffer);
+            return;
+        };
+        let len = len.min(buffer.len());
+        self.queue.push_back(Request { tag: SCAN, op: Op::Read { offset, buffer, len } });
+    }
+
+    fn next_to_scan(&mut self) -> Option<(SlotNo, Depth)> {
+        if let Some(suspect) = self.suspects.pop() {
+            return Some((suspect, Depth::Full));
+        }
+        if self.scan_next >= self.ring.ledger.table.len() {
+            return None;
+        }
+        self.scan_next += 1;
+        Some((SlotNo(self.scan_next - 1), Depth::Brief))
+    }
+
+    fn scan_read(&mut self, result: Result<(), DiskError>, now: Timestamp) {
+        let Some(mut check) = self.scan.take() else {
+            return;
+        };
+        let Some((_, len)) = check.next_read() else {
+            return;
+        };
+        let fed = match (&self.scan_buffer, result) {
+            (Some(buffer), Ok(())) => check
+                .feed(&buffer[..len.min(buffer.len())], &self.superblock.key, self.superblock.ring)
+                .is_ok(),
+            _ => false,
+        };
+        if fed && check.next_read().is_some() {
+            self.scan = Some(check);
+            return;
+        }
+        let found = check.sound().filter(|_| fed);
+        let found = found.filter(|(header, ..)| header.sequence == self.scan_sequence);
+        let bounds = found.map(|(.., bounds)| bounds);
+        let event = Event::Scanned { slot: check.slot(), sequence: self.scan_sequence, bounds };
+        self.ring.step(event, now, &mut self.actions);
+    }
+
+    fn pump(&mut self) {
+        while let Some(request) = self.queue.pop_front() {
+            if let Err(request) = self.disk.submit(request) {
+                self.queue.push_front(request);
+                return;
+            }
+            self.in_flight += 1;
+        }
+    }
+}

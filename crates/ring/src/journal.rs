@@ -1,0 +1,142 @@
+//! Where the next commit goes and what is still to be written: two extents that alternate, each beginning with a
+//! snapshot. Positions and queues only; the contents are the ledger's.
+
+use crate::OrderId;
+use crate::ledger::Item;
+use holdfast_base::{BLOCK, Sequence};
+use holdfast_format::{Cursor, Geometry};
+use std::collections::VecDeque;
+
+/// One thing to be recorded, and who waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) item: Item,
+    pub(crate) order: Option<OrderId>,
+}
+
+/// How far the snapshot is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) items: VecDeque<Item>,
+    pub(crate) begun: bool,
+    /// How much of the open slot it has.
+    pub(crate) open: Cursor,
+    /// Whether that was all there was when the last commit was filled.
+    pub(crate) whole: bool,
+    /// What its runway record named.
+    pub(crate) named: Option<Named>,
+}
+
+/// A runway record's naming sequence, how many slots it lists, and how many of them for the first time.
+pub(crate) type Named = (Sequence, usize, usize);
+
+/// Where recovery found the journal's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalEnd {
+    /// The extent with the newest whole snapshot.
+    pub extent: usize,
+    /// Bytes of it that are in use.
+    pub at: u64,
+    /// Its generation.
+    pub generation: u64,
+    /// The highest generation seen in either extent.
+    pub highest: u64,
+    /// The number of its last commit.
+    pub number: u64,
+}
+
+/// A commit that has been given to the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) offset: u64,
+    pub(crate) bytes: usize,
+    /// Its write failed.
+    pub(crate) failed: bool,
+    /// Entries it carries, to be queued again should it fail.
+    pub(crate) entries: Vec<Entry>,
+    /// How much of which open slot is durable once it is.
+    pub(crate) open: Option<(Sequence, Cursor)>,
+    /// Whether a snapshot ends with it.
+    pub(crate) ends: bool,
+    /// The runway record that counts once it is durable.
+    pub(crate) named: Option<Named>,
+}
+
+/// The journal's position and queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    extents: [u64; 2],
+    extent_bytes: u64,
+    commit_bytes: usize,
+    /// A room below this in the extent means it is full.
+    least_room: u64,
+    current: usize,
+    at: u64,
+    pub(crate) generation: u64,
+    highest: u64,
+    pub(crate) number: u64,
+    pub(crate) queue: VecDeque<Entry>,
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) flight: Option<Flight>,
+    /// How much of the open slot is durable here.
+    pub(crate) open: Cursor,
+    /// Bytes of commits written since the start.
+    pub(crate) written: u64,
+}
+
+impl Journal {
+    /// A journal that goes on where recovery found its end.
+    pub(crate) fn new(geometry: &Geometry, end: &JournalEnd) -> Self {
+        Self {
+            extents: [geometry.extent_offset(0), geometry.extent_offset(1)],
+            extent_bytes: geometry.extent_bytes(),
+            commit_bytes: geometry.commit_bytes(),
+            least_room: (geometry.slot_bytes / 4).min(geometry.commit_bytes() as u64),
+            current: end.extent,
+            at: end.at,
+            generation: end.generation,
+            highest: end.highest,
+            number: end.number,
+            queue: VecDeque::with_capacity(64),
+            snapshot: None,
+            flight: None,
+            open: Cursor::default(),
+            written: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, item: Item, order: Option<OrderId>) {
+        self.queue.push_back(Entry { item, order });
+    }
+
+    /// Whether the extent in use has no room left but for orders and runways.
+    pub(crate) fn is_full(&self) -> bool {
+        self.extent_bytes - self.at < self.least_room
+    }
+
+    /// Whether there is no room even for those.
+    pub(crate) fn is_out_of_room(&self) -> bool {
+        self.extent_bytes - self.at < self.least_room / 4
+    }
+
+    /// Goes to the other extent; what comes next is a snapshot of `items`.
+    pub(crate) fn switch(&mut self, items: Vec<Item>) {
+        self.current = 1 - self.current;
+        self.at = 0;
+        self.highest += 1;
+        self.generation = self.highest;
+        self.snapshot = Some(Snapshot { items: items.into(), ..Snapshot::default() });
+    }
+
+    /// Offset of the next commit, and the most bytes it may have.
+    pub(crate) fn place(&self) -> (u64, usize) {
+        let room = (self.extent_bytes - self.at) as usize / BLOCK * BLOCK;
+        (self.extents[self.current] + self.at, room.min(self.commit_bytes))
+    }
+
+    /// Takes note that a commit of `bytes` has been given to the disk.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.at += bytes as u64;
+        self.number += 1;
+    }
+}

@@ -1,0 +1,403 @@
+//! All that the journal knows of a ring: applied record by record after a restart, written out again as a snapshot.
+//!
+//! Applying is idempotent, so that a snapshot taken over several commits may overlap what is recorded meanwhile.
+
+use crate::table::{State, Table};
+use holdfast_base::{Age, Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    CommitWriter, CopyRecord, Geometry, HoldRecord, PurgeRecord, Record, SlotState, StreamRecord, TableEntry,
+};
+
+/// Clock steps that are kept; older ones concern data that has long expired.
+const MAX_CLOCK_STEPS: usize = 64;
+
+/// Bytes that a record takes beside its body, and its padding.
+const RECORD_COST: u64 = 16;
+
+/// The start of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochStart {
+    /// The run.
+    pub epoch: Epoch,
+    /// Arrival time at its start.
+    pub arrival: Timestamp,
+    /// What the wall clock said then.
+    pub wall: Timestamp,
+    /// Whether the run before ended cleanly.
+    pub clean: bool,
+}
+
+/// A step of the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockStep {
+    /// The run.
+    pub epoch: Epoch,
+    /// Arrival time when it was seen.
+    pub arrival: Timestamp,
+    /// Wall clock that was expected.
+    pub before: Timestamp,
+    /// Wall clock that was found.
+    pub after: Timestamp,
+}
+
+/// A version of a stream's preamble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preamble {
+    /// Whose.
+    pub stream: StreamId,
+    /// Which.
+    pub version: u32,
+    /// The last slot that needs it.
+    pub last_used: Sequence,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// One thing to be recorded: names what, the ledger has the contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Epoch,
+    Next,
+    Geometry,
+    Table { from: u32 },
+    Stream(StreamId),
+    Preamble { stream: StreamId, version: u32, offset: u32 },
+    Hold(HoldId),
+    Release(HoldId, Timestamp),
+    Bad(SlotNo),
+    ClockStep(ClockStep),
+    Purged(usize),
+    Freed(Vec<Sequence>),
+    Replaced { originals: Vec<Sequence>, copies: Vec<(SlotNo, Sequence, Age)> },
+    Runway,
+    CleanEnd(Timestamp),
+}
+
+/// All that the journal knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) geometry: Geometry,
+    pub(crate) epoch: EpochStart,
+    pub(crate) table: Table,
+    pub(crate) next: Sequence,
+    pub(crate) next_hold: HoldId,
+    pub(crate) next_stream: StreamId,
+    pub(crate) holds: Vec<HoldRecord>,
+    pub(crate) streams: Vec<StreamRecord>,
+    pub(crate) preambles: Vec<Preamble>,
+    pub(crate) clock_steps: Vec<ClockStep>,
+    pub(crate) purges: Vec<PurgeRecord>,
+    /// Whether the last run has not ended cleanly (or is under way).
+    pub(crate) unclean: bool,
+}
+
+impl Ledger {
+    /// A ring that has never been written.
+    pub(crate) fn empty(geometry: Geometry) -> Self {
+        Self {
+            table: Table::new(geometry.slots),
+            geometry,
+            epoch: EpochStart { epoch: Epoch(0), arrival: Timestamp(0), wall: Timestamp(0), clean: true },
+            next: Sequence(1),
+            next_hold: HoldId(1),
+            next_stream: StreamId(1),
+            holds: Vec::new(),
+            streams: Vec::new(),
+            preambles: Vec::new(),
+            clock_steps: Vec::new(),
+            purges: Vec::new(),
+            unclean: false,
+        }
+    }
+
+    pub(crate) fn stream(&self, id: StreamId) -> Option<&StreamRecord> {
+        self.streams.iter().find(|s| s.id == id)
+    }
+
+    pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut StreamRecord> {
+        self.streams.iter_mut().find(|s| s.id == id)
+    }
+
+    pub(crate) fn preamble(&self, stream: StreamId, version: u32) -> Option<&Preamble> {
+        self.preambles.iter().find(|p| p.stream == stream && p.version == version)
+    }
+
+    /// Drops preambles that no slot needs any more: not in force, and last used before `oldest`.
+    pub(crate) fn forget_preambles(&mut self, oldest: Sequence) {
+        let streams = &self.streams;
+        self.preambles.retain(|p| {
+            p.last_used >= oldest || streams.iter().any(|s| s.id == p.stream && s.preamble == p.version)
+        });
+    }
+
+    /// Bytes that the control records take in a snapshot, the table aside.
+    pub(crate) fn control_bytes(&self) -> u64 {
+        let text = |s: &str| s.len() as u64 + 2;
+        let holds = self.holds.iter().map(|h| {
+            96 + RECORD_COST
+                + 4 * h.streams.len() as u64
+                + 16 * h.sequences.len() as u64
+                + text(&h.reason)
+                + text(&h.owner)
+        });
+        let streams = self.streams.iter().map(|s| 112 + RECORD_COST + text(&s.name) + text(&s.framing));
+        let preambles = self.preambles.iter().map(|p| p.bytes.len() as u64 + 4 * RECORD_COST);
+        let purges = self.purges.iter().map(|p| 96 + RECORD_COST + text(&p.reason) + text(&p.owner));
+        holds.chain(streams).chain(preambles).chain(purges).sum::<u64>()
+            + self.clock_steps.len() as u64 * (32 + RECORD_COST)
+    }
+
+    pub(crate) fn note_clock_step(&mut self, step: ClockStep) {
+        if self.clock_steps.len() == MAX_CLOCK_STEPS {
+            self.clock_steps.remove(0);
+        }
+        if !self.clock_steps.contains(&step) {
+            self.clock_steps.push(step);
+        }
+    }
+
+    fn set_geometry(&mut self, lane_bytes: u64, slots: u32) {
+        if slots > self.table.len() {
+            self.geometry.lane_bytes = lane_bytes;
+            self.geometry.slots = slots;
+            self.table.grow(slots);
+        }
+    }
+
+    fn free(&mut self, sequence: Sequence, purged: bool) {
+        if let Some(no) = self.table.find(sequence) {
+            let slot = self.table.get_mut(no);
+            *slot = crate::table::Slot { purged, ..crate::table::Slot::FREE };
+        }
+    }
+
+    /// Takes over one record. Open slot records are not the ledger's.
+    pub(crate) fn apply(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Epoch { epoch, arrival, wall, clean } => {
+                self.epoch = EpochStart { epoch: *epoch, arrival: *arrival, wall: *wall, clean: *clean };
+                self.unclean = true;
+            }
+            Record::Table { first, entries } => {
+                for (at, entry) in entries.iter().enumerate() {
+                    let no = SlotNo(first.0 + at as u32);
+                    if no.0 < self.table.len() {
+                        self.table.set_entry(no, entry);
+                    }
+                }
+            }
+            Record::Stream(stream) => match self.stream_mut(stream.id) {
+                Some(known) => *known = stream.clone(),
+                None => self.streams.push(stream.clone()),
+            },
+            Record::Preamble { stream, version, total, offset, last, bytes } => {
+                self.apply_preamble(*stream, *version, *total, *offset, *last, bytes);
+            }
+            Record::Hold(hold) => {
+                self.holds.retain(|h| h.id != hold.id);
+                self.holds.push(hold.clone());
+                self.next_hold = self.next_hold.max(HoldId(hold.id.0 + 1));
+            }
+            Record::Release { hold, .. } => self.holds.retain(|h| h.id != *hold),
+            Record::BadSlot { slot } => {
+                if slot.0 < self.table.len() {
+                    *self.table.get_mut(*slot) =
+                        crate::table::Slot { state: State::Bad, ..crate::table::Slot::FREE };
+                }
+            }
+            Record::ClockStep { epoch, arrival, before, after } => self.note_clock_step(ClockStep {
+                epoch: *epoch,
+                arrival: *arrival,
+                before: *before,
+                after: *after,
+            }),
+            Record::Geometry { lane_bytes, slots } => self.set_geometry(*lane_bytes, *slots),
+            Record::Replaced { originals, copies } => {
+                for sequence in originals {
+                    self.free(*sequence, true);
+                }
+                for copy in copies {
+                    let entry = TableEntry {
+                        sequence: copy.sequence,
+                        age: copy.age,
+                        state: SlotState::Data,
+                        damaged: false,
+                        purged: false,
+                    };
+                    if copy.slot.0 < self.table.len() {
+                        self.table.set_entry(copy.slot, &entry);
+                    }
+                }
+            }
+            Record::Freed { sequences } => {
+                for sequence in sequences {
+                    self.free(*sequence, true);
+                }
+            }
+            Record::Next { sequence, hold, stream } => {
+                self.next = self.next.max(*sequence);
+                self.next_hold = self.next_hold.max(*hold);
+                self.next_stream = self.next_stream.max(*stream);
+            }
+            Record::Purged(purge) => {
+                if !self.purges.contains(purge) {
+                    self.purges.push(purge.clone());
+                }
+            }
+            Record::CleanEnd { .. } => self.unclean = false,
+            Record::Runway { .. }
+            | Record::OpenSlot(_)
+            | Record::OpenPayload { .. }
+            | Record::OpenRows { .. }
+            | Record::Unknown(_) => {}
+        }
+    }
+
+    fn apply_preamble(
+        &mut self,
+        stream: StreamId,
+        version: u32,
+        total: u32,
+        offset: u32,
+        last: Sequence,
+        bytes: &[u8],
+    ) {
+        if self.preamble(stream, version).is_none() {
+            self.preambles.push(Preamble { stream, version, last_used: last, bytes: Vec::new() });
+        }
+        let Some(known) = self.preambles.iter_mut().find(|p| p.stream == stream && p.version == version)
+        else {
+            return;
+        };
+        known.last_used = known.last_used.max(last);
+        // Parts come in order; one that is there already (a snapshot over a record) is not appended again.
+        if known.bytes.len() == offset as usize && known.bytes.len() + bytes.len() <= total as usize {
+            known.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes one item; `false` when the writer has no room for it. An item that takes several records moves on
+    /// as far as there is room.
+    pub(crate) fn emit(&self, item: &mut Item, runway: &Runway<'_>, writer: &mut CommitWriter<'_>) -> bool {
+        match item {
+            Item::Epoch => writer.push(&Record::Epoch {
+                epoch: self.epoch.epoch,
+                arrival: self.epoch.arrival,
+                wall: self.epoch.wall,
+                clean: self.epoch.clean,
+            }),
+            Item::Next => writer.push(&Record::Next {
+                sequence: self.next,
+                hold: self.next_hold,
+                stream: self.next_stream,
+            }),
+            Item::Geometry => writer
+                .push(&Record::Geometry { lane_bytes: self.geometry.lane_bytes, slots: self.geometry.slots }),
+            Item::Table { from } => self.emit_table(from, writer),
+            Item::Stream(id) => self.stream(*id).is_none_or(|s| writer.push(&Record::Stream(s.clone()))),
+            Item::Preamble { stream, version, offset } => {
+                self.emit_preamble(*stream, *version, offset, writer)
+            }
+            Item::Hold(id) => match self.holds.iter().find(|h| h.id == *id) {
+                Some(hold) => writer.push(&Record::Hold(hold.clone())),
+                None => true,
+            },
+            Item::Release(hold, at) => writer.push(&Record::Release { hold: *hold, at: *at }),
+            Item::Bad(slot) => writer.push(&Record::BadSlot { slot: *slot }),
+            Item::ClockStep(step) => writer.push(&Record::ClockStep {
+                epoch: step.epoch,
+                arrival: step.arrival,
+                before: step.before,
+                after: step.after,
+            }),
+            Item::Purged(at) => self.purges.get(*at).is_none_or(|p| writer.push(&Record::Purged(p.clone()))),
+            Item::Freed(sequences) => writer.push(&Record::Freed { sequences: sequences.clone() }),
+            Item::Replaced { originals, copies } => writer.push(&Record::Replaced {
+                originals: originals.clone(),
+                copies: copies
+                    .iter()
+                    .map(|(slot, sequence, age)| CopyRecord { slot: *slot, sequence: *sequence, age: *age })
+                    .collect(),
+            }),
+            Item::Runway => {
+                writer.push(&Record::Runway { naming: runway.naming, slots: runway.slots.to_vec() })
+            }
+            Item::CleanEnd(at) => writer.push(&Record::CleanEnd { arrival: *at }),
+        }
+    }
+
+    fn emit_table(&self, from: &mut u32, writer: &mut CommitWriter<'_>) -> bool {
+        while *from < self.table.len() {
+            let fit = (writer.room().saturating_sub(RECORD_COST as usize) / 16)
+                .min((self.table.len() - *from) as usize);
+            if fit == 0 {
+                return false;
+            }
+            let entries = (*from..*from + fit as u32).map(|no| self.table.entry(SlotNo(no))).collect();
+            if !writer.push(&Record::Table { first: SlotNo(*from), entries }) {
+                return false;
+            }
+            *from += fit as u32;
+        }
+        true
+    }
+
+    fn emit_preamble(
+        &self,
+        stream: StreamId,
+        version: u32,
+        offset: &mut u32,
+        writer: &mut CommitWriter<'_>,
+    ) -> bool {
+        let Some(preamble) = self.preamble(stream, version) else {
+            return true;
+        };
+        let total = preamble.bytes.len();
+        loop {
+            let rest = &preamble.bytes[(*offset as usize).min(total)..];
+            let fit = rest.len().min(writer.room().saturating_sub(64));
+            if fit == 0 && !rest.is_empty() {
+                return false;
+            }
+            let pushed = writer.push(&Record::Preamble {
+                stream,
+                version,
+                total: total as u32,
+                offset: *offset,
+                last: preamble.last_used,
+                bytes: &rest[..fit],
+            });
+            if !pushed {
+                return false;
+            }
+            *offset += fit as u32;
+            if *offset as usize >= total {
+                return true;
+            }
+        }
+    }
+
+    /// All that a snapshot says, in order; the open slot comes behind.
+    pub(crate) fn items(&self) -> Vec<Item> {
+        let mut items = vec![Item::Epoch, Item::Next, Item::Geometry, Item::Table { from: 0 }];
+        items.extend(self.streams.iter().map(|s| Item::Stream(s.id)));
+        items.extend(self.preambles.iter().map(|p| Item::Preamble {
+            stream: p.stream,
+            version: p.version,
+            offset: 0,
+        }));
+        items.extend(self.holds.iter().map(|h| Item::Hold(h.id)));
+        items.extend(self.clock_steps.iter().map(|s| Item::ClockStep(*s)));
+        items.extend((0..self.purges.len()).map(Item::Purged));
+        items.push(Item::Runway);
+        items
+    }
+}
+
+/// What a runway record says at the moment it is written.
+pub(crate) struct Runway<'a> {
+    /// No slot below this sequence is still to be written there.
+    pub(crate) naming: Sequence,
+    /// The slots, in the order they will be written.
+    pub(crate) slots: &'a [SlotNo],
+}

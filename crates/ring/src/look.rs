@@ -1,0 +1,141 @@
+//! What a ring shows of itself, the same whether a recorder runs or not.
+
+use crate::ledger::Ledger;
+use crate::orders::keeps;
+use crate::recover::Recovered;
+use crate::state::Ring;
+use crate::table::State;
+use crate::{HoldStatus, Range, RingStatus, SlotStatus, StreamStatus, flush};
+use holdfast_base::{ByteSize, SlotNo, Timestamp};
+use holdfast_format::HoldRecord;
+use std::time::Duration;
+
+impl Ledger {
+    fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
+        self.holds.iter().map(|hold| HoldStatus {
+            id: hold.id,
+            created: hold.created,
+            until: hold.until,
+            reason: hold.reason.clone(),
+            owner: hold.owner.clone(),
+            streams: hold.streams.clone(),
+            range: asked(hold),
+            slots: self
+                .table
+                .iter()
+                .filter(|(_, s)| s.state == State::Data && keeps(hold, s.sequence))
+                .count() as u32,
+            sequences: hold.sequences.clone(),
+        })
+    }
+
+    /// Earliest and latest arrival of what is on the medium, as far as known.
+    fn span(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let known = || self.table.iter().map(|(_, s)| s).filter(|s| s.state == State::Data && s.known);
+        let real = || known().filter(|s| s.bounds.first <= s.bounds.last);
+        (real().map(|s| s.bounds.first).min(), real().map(|s| s.bounds.last).max())
+    }
+}
+
+/// The range that a hold was given for.
+fn asked(hold: &HoldRecord) -> Range {
+    Range {
+        from: hold.from,
+        to: hold.to,
+        by_event: hold.by_event,
+        ordinals: hold.by_ordinal.then_some((hold.first_ordinal, hold.end_ordinal)),
+    }
+}
+
+impl Ring {
+    /// The ring as a whole. `lane` is what a person calls its device.
+    pub fn status(&self, lane: &str) -> RingStatus {
+        let mut slots = self.ledger.table.counts();
+        slots.holdable = self.holdable();
+        let (oldest, newest) = self.ledger.span();
+        let moving = || self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.bounds);
+        RingStatus {
+            ring: self.id,
+            name: self.name.clone(),
+            lane: lane.to_owned(),
+            lane_bytes: ByteSize(self.ledger.geometry.lane_bytes),
+            slot_bytes: ByteSize(self.ledger.geometry.slot_bytes),
+            epoch: self.epoch(),
+            sequence: self.open.map_or(self.ledger.next, |o| o.sequence),
+            slots,
+            oldest: oldest.into_iter().chain(moving().map(|b| b.first)).min(),
+            newest: newest.into_iter().chain(moving().map(|b| b.last)).max(),
+            holds: self.ledger.holds.len() as u32,
+            scanned: self.unscanned == 0,
+            durable_after: flush::durable_after(self.config.flush, self.worst_write),
+        }
+    }
+
+    /// Streams.
+    pub fn stream_looks(&self) -> impl Iterator<Item = StreamStatus> {
+        self.ledger.stream_looks()
+    }
+
+    /// Holds.
+    pub fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
+        self.ledger.hold_looks()
+    }
+
+    /// At most `count` slots from `from` on.
+    pub fn slot_looks(&self, from: SlotNo, count: u32) -> impl Iterator<Item = SlotStatus> {
+        let end = from.0.saturating_add(count).min(self.ledger.table.len());
+        (from.0..end).map(|no| self.ledger.table.look(SlotNo(no)))
+    }
+}
+
+impl Recovered {
+    /// The ring as a whole, as a restart would find it.
+    pub fn status(&self, lane: &str) -> RingStatus {
+        let mut slots = self.ledger.table.counts();
+        let runway = slots.runway;
+        slots.holdable =
+            (slots.total - slots.bad - slots.held).saturating_sub(self.superblock.reserve.max(runway));
+        let (oldest, newest) = self.ledger.span();
+        let rebuilt = || self.rebuilt.iter().map(|r| r.sealed.bounds);
+        RingStatus {
+            ring: self.superblock.ring,
+            name: self.superblock.name.clone(),
+            lane: lane.to_owned(),
+            lane_bytes: ByteSize(self.ledger.geometry.lane_bytes),
+            slot_bytes: ByteSize(self.ledger.geometry.slot_bytes),
+            epoch: self.ledger.epoch.epoch,
+            sequence: self.ledger.next,
+            slots,
+            oldest: oldest.into_iter().chain(rebuilt().map(|b| b.first)).min(),
+            newest: newest.into_iter().chain(rebuilt().map(|b| b.last)).max(),
+            holds: self.ledger.holds.len() as u32,
+            scanned: self.ledger.table.iter().all(|(_, s)| s.known),
+            durable_after: Duration::ZERO,
+        }
+    }
+
+    /// Takes note of what a slot's summary says of its bounds; `None` if it is damaged.
+    pub fn note_bounds(&mut self, slot: SlotNo, bounds: Option<crate::Bounds>) {
+        let here = self.ledger.table.get_mut(slot);
+        here.known = true;
+        match bounds {
+            Some(bounds) => here.bounds = bounds,
+            None => here.damaged = true,
+        }
+    }
+
+    /// Streams.
+    pub fn stream_looks(&self) -> impl Iterator<Item = StreamStatus> {
+        self.ledger.stream_looks()
+    }
+
+    /// Holds.
+    pub fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
+        self.ledger.hold_looks()
+    }
+
+    /// All slots.
+    pub fn slot_looks(&self) -> impl Iterator<Item = SlotStatus> {
+        (0..self.ledger.table.len()).map(|no| self.ledger.table.look(SlotNo(no)))
+    }
+}

@@ -1,0 +1,63 @@
+//! An order on a ring that nobody records to: open, give it, see it durable, close.
+
+use crate::driver::Driver;
+use crate::state::Config;
+use crate::{Order, OrderId, Outcome, RecoverError, recover};
+use holdfast_base::Clock;
+use holdfast_format::Cursor;
+use holdfast_media::{Disk, PoolError};
+use std::time::Duration;
+
+/// Buffers that a later recorder is assumed to have, for what must stay free of holds.
+const BUFFERS: u32 = 4;
+
+/// Why an order could not be given.
+#[derive(Debug, thiserror::Error)]
+pub enum OnceError {
+    /// The ring could not be opened.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// No memory for buffers.
+    #[error(transparent)]
+    Memory(#[from] PoolError),
+    /// The disk failed meanwhile.
+    #[error("{0}: nothing was acknowledged")]
+    Failed(String),
+}
+
+/// Carries out one order, durably. The disk must be owned exclusively. `patient` is asked now and then whether to go on
+/// waiting for a device that does not answer.
+pub fn order_once<D: Disk>(
+    mut disk: D,
+    order: Order,
+    clock: &dyn Clock,
+    patient: &mut dyn FnMut() -> bool,
+) -> Result<Outcome, OnceError> {
+    let recovered = recover(&mut disk)?;
+    let clean = !recovered.after_crash();
+    let config = Config { buffers: BUFFERS, flush: Duration::from_secs(1), writes: 1 };
+    let mut driver = Driver::start(disk, recovered, Vec::new(), config, clock.now(), clock.wall())?;
+    let mut until = |driver: &mut Driver<D>, done: &mut dyn FnMut(&mut Driver<D>) -> bool| {
+        while !done(driver) {
+            driver.poll(clock.now(), Duration::from_millis(100), None, &mut |_, _| (Cursor::default(), true));
+            if driver.ring().is_absent() && !patient() {
+                return Err(OnceError::Failed(
+                    driver.last_error().unwrap_or("the device does not answer").to_owned(),
+                ));
+            }
+        }
+        Ok(())
+    };
+    until(&mut driver, &mut |d| !d.is_starting())?;
+    driver.order(OrderId(1), order, None, clock.now());
+    let mut outcome = None;
+    until(&mut driver, &mut |d| {
+        outcome = outcome.take().or(d.reply());
+        outcome.is_some()
+    })?;
+    if clean {
+        driver.ring_mut().end(clock.now());
+    }
+    until(&mut driver, &mut |d| d.is_idle())?;
+    outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))
+}

@@ -1,0 +1,321 @@
+//! Orders: what a hold takes, what a release frees, when it may be said that they stand.
+
+use crate::journal::Entry;
+use crate::ledger::{Item, Ledger};
+use crate::state::{Action, Growing, OpenBrief, Ring};
+use crate::table::State;
+use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
+use holdfast_base::{ByteSize, HoldId, MAX_REASON, Sequence, Timestamp};
+use holdfast_format::{Cursor, HoldRecord};
+use holdfast_media::Fault;
+
+/// An order whose record is durable, or not yet, and the data it waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    order: OrderId,
+    outcome: Outcome,
+    recorded: bool,
+    /// Sequences that must be on the medium.
+    sequences: Vec<Sequence>,
+    /// How much of the open slot must be durable.
+    open: Option<(Sequence, Cursor)>,
+}
+
+/// Puts sequences into runs of first and last.
+fn runs(mut sequences: Vec<Sequence>) -> Vec<(Sequence, Sequence)> {
+    sequences.sort_unstable();
+    let mut out: Vec<(Sequence, Sequence)> = Vec::new();
+    for sequence in sequences {
+        match out.last_mut() {
+            Some((_, last)) if last.next() == sequence => *last = sequence,
+            _ => out.push((sequence, sequence)),
+        }
+    }
+    out
+}
+
+/// Whether a hold keeps `sequence`.
+pub(crate) fn keeps(hold: &HoldRecord, sequence: Sequence) -> bool {
+    let at = hold.sequences.partition_point(|(_, last)| *last < sequence);
+    hold.sequences.get(at).is_some_and(|(first, _)| *first <= sequence)
+}
+
+impl Ledger {
+    /// Counts the holds of every slot anew; those in `releasing` count until their release is durable.
+    pub(crate) fn count_holds(&mut self, releasing: &[HoldRecord]) {
+        let holds = &self.holds;
+        for (_, slot) in self.table.iter_mut() {
+            if slot.state == State::Data {
+                let keeping = holds.iter().chain(releasing).filter(|h| keeps(h, slot.sequence));
+                slot.held = keeping.count() as u16;
+            }
+        }
+    }
+}
+
+impl Ring {
+    /// How many holds keep `sequence`.
+    pub(crate) fn holds_of(&self, sequence: Sequence) -> u16 {
+        self.ledger.holds.iter().chain(&self.releasing).filter(|h| keeps(h, sequence)).count() as u16
+    }
+
+    /// Counts the holds of every slot anew.
+    pub(crate) fn count_holds(&mut self) {
+        self.ledger.count_holds(&self.releasing);
+    }
+
+    /// Slots that may still be held: the rest keeps capture going.
+    pub(crate) fn holdable(&self) -> u32 {
+        let counts = self.ledger.table.counts();
+        let moving =
+            self.unplaced.iter().map(|s| s.sequence).chain(self.flying.iter().map(|f| f.sealed.sequence));
+        let open = self.open.iter().map(|o| o.sequence);
+        let held_moving = moving.chain(open).filter(|s| self.holds_of(*s) > 0).count() as u32;
+        let kept_free = self.reserve.max(self.runway_target() + self.config.buffers);
+        (counts.total - counts.bad - counts.held).saturating_sub(held_moving + kept_free)
+    }
+
+    pub(crate) fn order(
+        &mut self,
+        id: OrderId,
+        order: Order,
+        open: Option<OpenBrief>,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
+        let needs_bounds = matches!(&order, Order::Hold(hold) if hold.sequences.is_none());
+        if needs_bounds && self.unscanned > 0 {
+            self.deferred.push((id, order));
+            return;
+        }
+        let refused = match order {
+            Order::Hold(request) => self.hold(id, request, open, now),
+            Order::Release(hold) => self.release(id, hold, now),
+            Order::Grow(bytes) => self.grow(id, bytes),
+            Order::Purge(_) => Err(Refusal::Busy("recorder")),
+        };
+        if let Err(refusal) = refused {
+            out.push(Action::Reply(id, Outcome::Refused(refusal)));
+        }
+    }
+
+    fn hold(
+        &mut self,
+        id: OrderId,
+        request: HoldRequest,
+        open: Option<OpenBrief>,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        if request.reason.is_empty() || request.reason.len() > MAX_REASON || request.owner.len() > MAX_REASON
+        {
+            return Err(Refusal::Wrong(format!(
+                "a hold needs a reason, and reason and owner have at most {MAX_REASON} bytes"
+            )));
+        }
+        if request.until <= now {
+            return Err(Refusal::Wrong("the hold would have ended already".to_owned()));
+        }
+        let asked = |sequence: Sequence| {
+            request.sequences.as_ref().is_none_or(|s| s.iter().any(|(a, b)| *a <= sequence && sequence <= *b))
+        };
+        let touches = |bounds: &crate::Bounds| match request.sequences {
+            Some(_) => true,
+            None => bounds.touches(&request.streams, &request.range),
+        };
+        let mut sequences = Vec::new();
+        let mut fresh = 0u32;
+        let mut oldest: Option<Timestamp> = None;
+        for (_, slot) in self.ledger.table.iter().filter(|(_, s)| s.state == State::Data) {
+            if slot.bounds.first <= slot.bounds.last {
+                oldest = Some(oldest.map_or(slot.bounds.first, |o| o.min(slot.bounds.first)));
+            }
+            if asked(slot.sequence) && touches(&slot.bounds) {
+                sequences.push(slot.sequence);
+                fresh += u32::from(slot.held == 0);
+            }
+        }
+        let mut wait = Vec::new();
+        let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed));
+        for sealed in moving {
+            oldest = Some(oldest.map_or(sealed.bounds.first, |o| o.min(sealed.bounds.first)));
+            if asked(sealed.sequence) && touches(&sealed.bounds) {
+                wait.push(sealed.sequence);
+            }
+        }
+        let open = open.filter(|o| asked(o.sequence) && touches(&o.bounds));
+        let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
+        fresh += unwritten.clone().filter(|s| self.holds_of(*s) == 0).count() as u32;
+        sequences.extend(unwritten);
+        if sequences.is_empty() {
+            return Err(Refusal::Nothing { oldest });
+        }
+        let free = self.holdable();
+        if fresh > free {
+            return Err(Refusal::NoRoom { wanted: fresh, free });
+        }
+        let slots = sequences.len() as u32;
+        let record = HoldRecord {
+            id: self.ledger.next_hold,
+            created: now,
+            until: request.until,
+            from: request.range.from,
+            to: request.range.to,
+            first_ordinal: request.range.ordinals.map_or_else(Default::default, |o| o.0),
+            end_ordinal: request.range.ordinals.map_or_else(Default::default, |o| o.1),
+            by_time: request.range.is_timed(),
+            by_ordinal: request.range.ordinals.is_some(),
+            by_event: request.range.by_event,
+            streams: request.streams,
+            sequences: runs(sequences),
+            reason: request.reason,
+            owner: request.owner,
+        };
+        let hold = record.id;
+        self.ledger.holds.push(record);
+        let (bytes, budget) = (self.ledger.control_bytes(), self.ledger.geometry.control_budget());
+        if bytes > budget {
+            self.ledger.holds.pop();
+            return Err(Refusal::JournalFull { bytes, budget });
+        }
+        self.ledger.next_hold = HoldId(hold.0 + 1);
+        self.count_holds();
+        // What came before the oldest data is gone, if the ring has ever given a slot away.
+        let lost_some = self.ledger.next.0 > u64::from(self.ledger.table.len());
+        let timed = request.range.from != Timestamp::MIN && !request.range.by_event;
+        let expired_before = oldest.filter(|o| lost_some && timed && request.range.from < *o);
+        self.waiting.push(Waiting {
+            order: id,
+            outcome: Outcome::Held {
+                id: hold,
+                slots,
+                bytes: ByteSize(u64::from(slots) * self.ledger.geometry.slot_bytes),
+                expired_before,
+            },
+            recorded: false,
+            sequences: wait,
+            open: open.map(|o| (o.sequence, o.end)),
+        });
+        self.want_flush(open.is_some());
+        self.journal.push(Item::Hold(hold), Some(id));
+        Ok(())
+    }
+
+    fn release(&mut self, id: OrderId, hold: HoldId, now: Timestamp) -> Result<(), Refusal> {
+        let Some(at) = self.ledger.holds.iter().position(|h| h.id == hold) else {
+            return Err(Refusal::NoSuchHold(hold));
+        };
+        let released = self.ledger.holds.remove(at);
+        self.releasing.push(released);
+        self.journal.push(Item::Release(hold, now), Some(id));
+        self.waiting.push(Waiting {
+            order: id,
+            outcome: Outcome::Released { slots: 0 },
+            recorded: false,
+            sequences: Vec::new(),
+            open: None,
+        });
+        Ok(())
+    }
+
+    /// Ends holds whose time has come.
+    pub(crate) fn expire_holds(&mut self, now: Timestamp) {
+        while let Some(at) = self.ledger.holds.iter().position(|h| h.until <= now) {
+            let hold = self.ledger.holds.remove(at);
+            self.journal.push(Item::Release(hold.id, now), None);
+            self.releasing.push(hold);
+        }
+    }
+
+    fn grow(&mut self, id: OrderId, bytes: ByteSize) -> Result<(), Refusal> {
+        if self.growing.is_some() {
+            return Err(Refusal::Busy("growth"));
+        }
+        let grown = self.ledger.geometry.grown(bytes.0).map_err(|e| Refusal::Geometry(e.to_string()))?;
+        if grown.slots <= self.ledger.geometry.slots {
+            return Err(Refusal::Geometry(format!(
+                "{bytes} make no further slot: the ring has {} of {}",
+                self.ledger.geometry.slots,
+                ByteSize(self.ledger.geometry.slot_bytes)
+            )));
+        }
+        self.ledger.geometry = grown.clone();
+        self.growing = Some(Growing { order: id, geometry: grown, retry: false });
+        self.journal.push(Item::Geometry, Some(id));
+        Ok(())
+    }
+
+    pub(crate) fn superblock_written(
+        &mut self,
+        result: Result<(), Fault>,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(growing) = &mut self.growing else {
+            return;
+        };
+        match result {
+            Ok(()) => {
+                let order = growing.order;
+                self.growing = None;
+                out.push(Action::Reply(order, Outcome::Grown { slots: self.ledger.table.len() }));
+            }
+            // The journal has the geometry; the superblock follows when the device answers.
+            Err(fault) => {
+                growing.retry = true;
+                self.absent(fault, now);
+            }
+        }
+    }
+
+    /// An entry's commit is durable.
+    pub(crate) fn recorded(&mut self, entry: Entry, out: &mut Vec<Action>) {
+        match entry.item {
+            Item::Release(hold, _) => {
+                self.releasing.retain(|h| h.id != hold);
+                let held = self.ledger.table.counts().held;
+                self.count_holds();
+                let freed = held - self.ledger.table.counts().held;
+                if let Some(waiting) = self.waiting.iter_mut().find(|w| Some(w.order) == entry.order) {
+                    waiting.outcome = Outcome::Released { slots: freed };
+                }
+            }
+            Item::Geometry => {
+                if let Some(growing) = &self.growing {
+                    self.ledger.table.grow(growing.geometry.slots);
+                    out.push(Action::Superblock(growing.geometry.clone()));
+                }
+            }
+            _ => {}
+        }
+        if let Some(waiting) = self.waiting.iter_mut().find(|w| Some(w.order) == entry.order) {
+            waiting.recorded = true;
+        }
+    }
+
+    /// Answers the orders that stand.
+    pub(crate) fn settle(&mut self, out: &mut Vec<Action>) {
+        let mut at = 0;
+        while at < self.waiting.len() {
+            if self.stands(&self.waiting[at]) {
+                let waiting = self.waiting.remove(at);
+                out.push(Action::Reply(waiting.order, waiting.outcome));
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn stands(&self, waiting: &Waiting) -> bool {
+        let moving = |sequence: Sequence| {
+            self.unplaced.iter().any(|s| s.sequence == sequence)
+                || self.flying.iter().any(|f| f.sealed.sequence == sequence)
+        };
+        let open_durable = waiting.open.is_none_or(|(sequence, end)| match &self.open {
+            Some(open) if open.sequence == sequence => {
+                self.journal.open.payload >= end.payload && self.journal.open.rows >= end.rows
+            }
+            _ => !moving(sequence),
+        });
+        waiting.recorded && open_durable && !waiting.sequences.iter().any(|s| moving(*s))
+    }
+}

@@ -1,0 +1,481 @@
+//! What a restart concludes: superblock, newest whole snapshot, what was recorded since, which slots of the runway
+//! were written, and slots of which only the journal has a part.
+//!
+//! It reads the journal, the superblocks and the headers of the last runway, so that capture can start in seconds on a
+//! ring of any size; everything else is checked behind capture. It writes nothing.
+
+use crate::blocking::Blocking;
+use crate::check::{Depth, check_slot};
+use crate::journal::JournalEnd;
+use crate::ledger::{Ledger, Preamble};
+use crate::state::SealedSlot;
+use crate::table::{Bounds, Slot, State};
+use crate::walk::{self, WINDOW};
+use holdfast_base::{Age, BLOCK, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    Builder, Counters, Entry, EntrySummary, FormatError, HoldRecord, Name, OpenSlot, PartHeader, Rebuild,
+    Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, footer_binds,
+};
+use holdfast_media::{Buffer, Disk, DiskError, PoolError};
+use std::collections::BTreeMap;
+
+/// Slots of which only the journal has a part: more than a run can leave behind means a forged or broken journal.
+const MAX_REBUILT: usize = 64;
+
+/// Why a ring could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The disk said no.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// No memory for a buffer.
+    #[error(transparent)]
+    Memory(#[from] PoolError),
+    /// No copy of the superblock is valid.
+    #[error(
+        "{disk} has no valid superblock ({why}): if it was a ring, `holdfast check --geometry STRING` rebuilds it from the recovery string that `format` printed"
+    )]
+    NoSuperblock {
+        /// The disk.
+        disk: String,
+        /// What the best copy says.
+        why: FormatError,
+    },
+    /// The superblock speaks of a longer lane.
+    #[error("{disk} has {has} bytes, but its superblock says {wants}: is it the whole device?")]
+    TooShort {
+        /// The disk.
+        disk: String,
+        /// Bytes there are.
+        has: u64,
+        /// Bytes there should be.
+        wants: u64,
+    },
+    /// Neither extent has a whole snapshot.
+    #[error("{disk}: neither journal extent has a whole snapshot: the journal is damaged")]
+    NoSnapshot {
+        /// The disk.
+        disk: String,
+    },
+}
+
+/// A slot that only the journal had, sealed anew.
+#[derive(Debug)]
+pub struct Rebuilt {
+    /// What it is.
+    pub sealed: SealedSlot,
+    /// Its bytes; the slot number in its header is to be stamped when it gets its place.
+    pub image: Buffer,
+    /// What its streams had come to.
+    pub counters: Vec<(StreamId, u32, Counters)>,
+}
+
+/// What recovery found.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The superblock that counts.
+    pub superblock: Superblock,
+    pub(crate) ledger: Ledger,
+    /// Named slots that were not written, in order.
+    pub(crate) runway: Vec<SlotNo>,
+    pub(crate) journal: JournalEnd,
+    /// Slots to be written before anything else.
+    pub rebuilt: Vec<Rebuilt>,
+    /// Written slots that may have been in flight when the run was cut off: to be checked in full.
+    pub(crate) suspects: Vec<SlotNo>,
+    /// The latest arrival that is known to be kept.
+    pub last_arrival: Option<Timestamp>,
+}
+
+impl Recovered {
+    /// Streams there are.
+    pub fn streams(&self) -> &[StreamRecord] {
+        &self.ledger.streams
+    }
+
+    /// Holds that stand.
+    pub fn holds(&self) -> &[HoldRecord] {
+        &self.ledger.holds
+    }
+
+    /// A preamble.
+    pub fn preamble(&self, stream: StreamId, version: u32) -> Option<&[u8]> {
+        self.ledger.preamble(stream, version).map(|p| p.bytes.as_slice())
+    }
+
+    /// All preambles.
+    pub fn preambles(&self) -> &[Preamble] {
+        &self.ledger.preambles
+    }
+
+    /// Slots that hold data: place, sequence and age, as far as the journal knows.
+    pub fn data(&self) -> impl Iterator<Item = (SlotNo, Sequence, Age)> {
+        let data = self.ledger.table.iter().filter(|(_, s)| s.state == State::Data);
+        data.map(|(no, slot)| (no, slot.sequence, slot.age))
+    }
+
+    /// Whether the last run was cut off.
+    pub fn after_crash(&self) -> bool {
+        self.ledger.unclean
+    }
+}
+
+/// Reads the superblock copies and takes the newest valid one.
+pub fn read_superblock(disk: &mut dyn Disk) -> Result<Superblock, RecoverError> {
+    let name = disk.info().name.clone();
+    let bytes = disk.info().bytes;
+    let mut window = Blocking::new(disk, BLOCK)?;
+    let mut copies = Vec::new();
+    for offset in Superblock::OFFSETS {
+        if offset + BLOCK as u64 <= bytes
+            && let Ok(block) = window.read(offset, BLOCK)
+        {
+            copies.push(Superblock::decode(block));
+        }
+    }
+    match Superblock::newest(&copies) {
+        Ok(newest) => Ok(newest.clone()),
+        Err(why) => Err(RecoverError::NoSuperblock { disk: name, why }),
+    }
+}
+
+/// What a slot's summary says in short.
+pub(crate) fn bounds_of(entries: &[EntrySummary]) -> Bounds {
+    let mut bounds = Bounds::NONE;
+    for entry in entries {
+        if let Some((first, last)) = entry.arrivals {
+            bounds.add(entry.stream, first, last, entry.events);
+        }
+    }
+    bounds
+}
+
+/// What the journal says of the slots that were named since its snapshot.
+#[derive(Default)]
+struct Named {
+    /// Naming sequence and place in the list, per slot; the latest counts.
+    slots: BTreeMap<SlotNo, (Sequence, usize)>,
+    /// The last list.
+    last: Vec<SlotNo>,
+    naming: Sequence,
+    /// A slot went bad: places in the lists no longer tell sequences.
+    irregular: bool,
+    /// Sequences that the journal has a part of.
+    journaled: Vec<Sequence>,
+}
+
+impl Named {
+    fn note(&mut self, record: &Record<'_>, in_snapshot: bool, ledger: &mut Ledger) {
+        match record {
+            Record::Runway { naming, slots } => {
+                let all = ledger.table.len();
+                for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.0 < all) {
+                    *ledger.table.get_mut(*slot) = Slot::FREE;
+                    self.slots.insert(*slot, (*naming, at));
+                }
+                self.last.clone_from(slots);
+                self.naming = *naming;
+            }
+            Record::BadSlot { .. } if !in_snapshot => self.irregular = true,
+            Record::OpenSlot(open) if !self.journaled.contains(&open.sequence) => {
+                self.journaled.push(open.sequence)
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Opens a ring for reading or for a new run.
+pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
+    let superblock = read_superblock(disk)?;
+    let info = disk.info();
+    let name = info.name.clone();
+    if info.bytes < superblock.geometry.lane_bytes {
+        return Err(RecoverError::TooShort {
+            disk: name,
+            has: info.bytes,
+            wants: superblock.geometry.lane_bytes,
+        });
+    }
+    let (key, ring) = (superblock.key.clone(), superblock.ring);
+    let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
+
+    let mut heads = Vec::new();
+    for extent in 0..2 {
+        if let Some(head) = walk::peek(&mut window, &superblock.geometry, extent, &key, ring)? {
+            heads.push((head.generation, extent));
+        }
+    }
+    heads.sort_unstable();
+    let highest = heads.last().map_or(0, |(generation, _)| *generation);
+    let mut found = None;
+    while let Some((generation, extent)) = heads.pop() {
+        let mut ledger = Ledger::empty(superblock.geometry.clone());
+        let mut named = Named::default();
+        let walked = walk::walk(
+            &mut window,
+            &superblock.geometry,
+            extent,
+            &key,
+            ring,
+            u64::MAX,
+            &mut |head, records| {
+                for record in records.flatten() {
+                    ledger.apply(&record);
+                    named.note(&record, head.part, &mut ledger);
+                }
+            },
+        )?;
+        if let Some(walked) = walked.filter(|w| w.whole) {
+            let end = JournalEnd { extent, at: walked.end, generation, highest, number: walked.last.number };
+            found = Some((ledger, named, end));
+            break;
+        }
+    }
+    let Some((mut ledger, named, journal)) = found else {
+        return Err(RecoverError::NoSnapshot { disk: name });
+    };
+    if ledger.geometry.lane_bytes < superblock.geometry.lane_bytes {
+        // The superblock is written after the journal, so this is a rebuilt one; it knows better.
+        ledger.table.grow(superblock.geometry.slots);
+        ledger.geometry = superblock.geometry.clone();
+    }
+
+    let mut headers = Headers { window: &mut window, superblock: &superblock };
+    let mut written = Vec::new();
+    settle_named(&mut headers, &mut ledger, &named, &mut written)?;
+    ledger.next = ledger.next.max(Sequence(named.naming.0 + named.last.len() as u64 + 1));
+
+    let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).collect();
+    let mut last_arrival = None;
+    note_newest(&mut headers, &mut ledger, &written, &mut last_arrival);
+    let runway = named
+        .last
+        .iter()
+        .copied()
+        .filter(|no| ledger.table.get(*no).state == State::Free)
+        .collect::<Vec<_>>();
+    for no in &runway {
+        ledger.table.get_mut(*no).state = State::Runway;
+    }
+
+    let mut wanted = Vec::new();
+    for sequence in named.journaled.iter().copied().filter(|s| *s >= named.naming) {
+        let on_medium = written.iter().find(|(_, header)| header.sequence == sequence);
+        let whole = match on_medium {
+            Some((no, header)) => headers.is_whole(*no, header),
+            None => false,
+        };
+        if !whole {
+            if let Some((no, _)) = on_medium {
+                // Torn: what the journal has of it takes its place.
+                *ledger.table.get_mut(*no) = Slot { state: State::Free, ..Slot::FREE };
+            }
+            wanted.push(sequence);
+        }
+    }
+    wanted.truncate(MAX_REBUILT);
+    let rebuilt = rebuild(&mut window, &superblock, &ledger, &journal, &wanted)?;
+    for slot in &rebuilt {
+        last_arrival = last_arrival.max(Some(slot.sealed.bounds.last));
+        for (stream, _, counters) in &slot.counters {
+            if let Some(known) = ledger.stream_mut(*stream)
+                && known.counters.next_ordinal <= counters.next_ordinal
+            {
+                known.counters = *counters;
+            }
+        }
+    }
+    ledger.count_holds(&[]);
+    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, suspects, last_arrival })
+}
+
+/// Reads part headers, footers and summaries.
+struct Headers<'a, 'd> {
+    window: &'a mut Blocking<'d>,
+    superblock: &'a Superblock,
+}
+
+impl Headers<'_, '_> {
+    /// The header of what a slot holds, if header and footer are bound to each other.
+    fn read(&mut self, geometry: &holdfast_format::Geometry, no: SlotNo) -> Option<PartHeader> {
+        let offset = geometry.slot_offset(no);
+        let block = self.window.read(offset, BLOCK).ok()?;
+        let header = PartHeader::decode(block, &self.superblock.key, self.superblock.ring).ok()?;
+        if header.slot != no {
+            return None;
+        }
+        let footer = self.window.read(offset + u64::from(header.footer_offset), BLOCK).ok()?;
+        footer_binds(&header, footer, &self.superblock.key).ok()?;
+        Some(header)
+    }
+
+    fn summary(&mut self, no: SlotNo, header: &PartHeader) -> Option<Summary> {
+        let offset = self.superblock.geometry.slot_offset(no) + BLOCK as u64;
+        let len = (header.summary_bytes as usize).next_multiple_of(BLOCK);
+        let bytes = self.window.read(offset, len).ok()?;
+        Summary::decode(header, bytes.get(..header.summary_bytes as usize)?).ok()
+    }
+
+    fn is_whole(&mut self, no: SlotNo, header: &PartHeader) -> bool {
+        let check = check_slot(self.window, self.superblock, no, Depth::Full);
+        check.is_ok_and(|c| c.sound().is_some_and(|(found, ..)| found.sequence == header.sequence))
+    }
+}
+
+/// Says of every slot named since the snapshot whether it was written since.
+fn settle_named(
+    headers: &mut Headers<'_, '_>,
+    ledger: &mut Ledger,
+    named: &Named,
+    written: &mut Vec<(SlotNo, PartHeader)>,
+) -> Result<(), RecoverError> {
+    let geometry = ledger.geometry.clone();
+    for (no, (naming, at)) in &named.slots {
+        let no = *no;
+        if ledger.table.get(no).state == State::Bad || ledger.table.get(no).state == State::Data {
+            // Bad since, or taken by a copy that a record names.
+            continue;
+        }
+        let in_last = named.last.contains(&no);
+        if in_last || named.irregular {
+            if let Some(header) = headers.read(&geometry, no).filter(|h| h.sequence >= *naming) {
+                *ledger.table.get_mut(no) = Slot {
+                    sequence: header.sequence,
+                    age: header.age,
+                    state: State::Data,
+                    known: false,
+                    ..Slot::FREE
+                };
+                if in_last {
+                    written.push((no, header));
+                }
+            }
+        } else {
+            // Its list was used up before the next was made: slots are written in the order of their list.
+            let sequence = Sequence(naming.0 + *at as u64);
+            *ledger.table.get_mut(no) =
+                Slot { sequence, age: Age(sequence.0), state: State::Data, known: false, ..Slot::FREE };
+        }
+    }
+    written.sort_unstable_by_key(|(_, header)| header.sequence);
+    Ok(())
+}
+
+/// Takes the streams' counters from the newest slot that has them.
+fn note_newest(
+    headers: &mut Headers<'_, '_>,
+    ledger: &mut Ledger,
+    written: &[(SlotNo, PartHeader)],
+    last_arrival: &mut Option<Timestamp>,
+) {
+    let geometry = ledger.geometry.clone();
+    let newest_older =
+        ledger.table.iter().filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.sequence);
+    let older = newest_older.map(|(no, _)| no).filter(|no| written.iter().all(|(w, _)| w != no));
+    let older = older.and_then(|no| headers.read(&geometry, no).map(|h| (no, h)));
+    for (no, header) in older.iter().chain(written) {
+        let Some(summary) = headers.summary(*no, header) else {
+            continue;
+        };
+        let bounds = bounds_of(&summary.entries);
+        if bounds.first <= bounds.last {
+            *last_arrival = (*last_arrival).max(Some(bounds.last));
+        }
+        for entry in &summary.entries {
+            if let Some(known) = ledger.stream_mut(entry.stream)
+                && known.counters.next_ordinal <= entry.counters.next_ordinal
+            {
+                known.counters = entry.counters;
+            }
+        }
+    }
+}
+
+/// Builds the wanted slots anew from what the journal has of them.
+fn rebuild(
+    window: &mut Blocking<'_>,
+    superblock: &Superblock,
+    ledger: &Ledger,
+    journal: &JournalEnd,
+    wanted: &[Sequence],
+) -> Result<Vec<Rebuilt>, RecoverError> {
+    let mut rebuilt = Vec::new();
+    for sequence in wanted {
+        let mut image = Buffer::aligned(superblock.geometry.slot_bytes as usize)?;
+        let mut rebuild: Option<Rebuild> = None;
+        walk::walk(
+            window,
+            &superblock.geometry,
+            journal.extent,
+            &superblock.key,
+            superblock.ring,
+            u64::MAX,
+            &mut |_, records| {
+                for record in records.flatten() {
+                    match (&mut rebuild, &record) {
+                        (None, Record::OpenSlot(open)) if open.sequence == *sequence => {
+                            rebuild = begin_rebuild(&mut image, superblock, ledger, open);
+                        }
+                        // A piece that does not fit the slot is left out: what follows it then has a hole before it.
+                        (Some(rebuild), record) => drop(rebuild.apply(&mut image, record)),
+                        _ => {}
+                    }
+                }
+            },
+        )?;
+        if let Some(slot) = rebuild.and_then(|r| seal_rebuilt(r, image, superblock)) {
+            rebuilt.push(slot);
+        }
+    }
+    Ok(rebuilt)
+}
+
+fn begin_rebuild(
+    image: &mut Buffer,
+    superblock: &Superblock,
+    ledger: &Ledger,
+    open: &OpenSlot<'_>,
+) -> Option<Rebuild> {
+    let entries: Option<Vec<Entry>> = open
+        .entries
+        .iter()
+        .map(|entry| {
+            let stream = ledger.stream(entry.stream)?;
+            Some(Entry {
+                stream: entry.stream,
+                kind: stream.kind,
+                name: Name::new(&stream.name).ok()?,
+                preamble: entry.preamble,
+                schema: stream.schema,
+                counters: entry.counters,
+            })
+        })
+        .collect();
+    let entries = entries?;
+    let id = SlotId {
+        ring: superblock.ring,
+        group: superblock.group,
+        lane: superblock.lane,
+        sequence: open.sequence,
+        epoch: open.epoch,
+        age: open.age,
+    };
+    let builder = Builder::new(superblock.geometry.slot_bytes, entries.len().max(1));
+    Rebuild::open(builder, image, id, open.opened, &entries).ok()
+}
+
+fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) -> Option<Rebuilt> {
+    let mut builder = rebuild.finish(&mut image);
+    if builder.is_empty() {
+        return None;
+    }
+    let (id, opened) = (builder.id(), builder.opened());
+    let flags = SlotFlags::SHORT | SlotFlags::REBUILT;
+    let summaries: Vec<EntrySummary> = builder.summaries().collect();
+    let bounds = bounds_of(&summaries);
+    let sealed = builder.seal(&mut image, &superblock.key, SlotNo(0), bounds.last.max(opened), flags);
+    let counters = summaries.iter().map(|e| (e.stream, e.preamble, e.counters)).collect();
+    let sealed = SealedSlot { sequence: id.sequence, age: id.age, bytes: sealed.bytes, bounds };
+    Some(Rebuilt { sealed, image, counters })
+}

@@ -1,0 +1,128 @@
+//! The streams of a ring: names, preambles, and what a new run must know of them.
+
+use crate::ledger::{Item, Ledger, Preamble};
+use crate::state::Ring;
+use crate::{Refusal, StreamStatus};
+use holdfast_base::{MAX_NAME, MAX_STREAMS, Sequence, StreamId, Timestamp};
+use holdfast_format::{Counters, Entry, Name, StreamKind, StreamRecord};
+
+/// What a source says of its stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewStream<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its elements are.
+    pub kind: StreamKind,
+    /// How they are cut, as given on the command line.
+    pub framing: &'a str,
+    /// What a reader needs first.
+    pub preamble: Option<&'a [u8]>,
+}
+
+impl Ledger {
+    pub(crate) fn stream_looks(&self) -> impl Iterator<Item = StreamStatus> {
+        self.streams.iter().map(|s| StreamStatus {
+            id: s.id,
+            name: s.name.clone(),
+            kind: s.kind,
+            framing: s.framing.clone(),
+            created: s.created,
+            counters: s.counters,
+            preamble: s.preamble,
+            preamble_bytes: self.preamble(s.id, s.preamble).map_or(0, |p| p.bytes.len() as u32),
+        })
+    }
+}
+
+impl Ring {
+    /// Finds the stream or makes it, with this preamble in force; a preamble that differs from the last gets the next
+    /// version. The dictionary entry is what a slot is opened with.
+    pub fn add_stream(&mut self, new: &NewStream<'_>, now: Timestamp) -> Result<Entry, Refusal> {
+        let limit = MAX_STREAMS.min(self.ledger.geometry.max_streams());
+        let name = Name::new(new.name).map_err(|_| {
+            Refusal::Wrong(format!(
+                "`{}` is no name for a stream: it has 1 to {MAX_NAME} bytes of UTF-8",
+                new.name
+            ))
+        })?;
+        let backup = (self.ledger.streams.clone(), self.ledger.preambles.clone());
+        let at = match self.ledger.streams.iter().position(|s| s.name == new.name) {
+            Some(at) if self.ledger.streams[at].kind != new.kind => {
+                return Err(Refusal::Wrong(format!(
+                    "stream `{}` of this ring has elements of another kind: give the source another --name",
+                    new.name
+                )));
+            }
+            Some(at) => at,
+            None if self.ledger.streams.len() >= limit => {
+                return Err(Refusal::Wrong(format!(
+                    "the ring has {limit} streams already, and no more fit a summary"
+                )));
+            }
+            None => {
+                let id = self.ledger.next_stream;
+                self.ledger.next_stream = StreamId(id.0 + 1);
+                self.ledger.streams.push(StreamRecord {
+                    id,
+                    kind: new.kind,
+                    preamble: 0,
+                    schema: 0,
+                    created: now,
+                    counters: Counters::default(),
+                    name: new.name.to_owned(),
+                    framing: String::new(),
+                });
+                self.ledger.streams.len() - 1
+            }
+        };
+        let id = self.ledger.streams[at].id;
+        let version = self.version_of(id, self.ledger.streams[at].preamble, new.preamble);
+        let stream = &mut self.ledger.streams[at];
+        stream.preamble = version;
+        new.framing.clone_into(&mut stream.framing);
+        let entry = Entry {
+            stream: id,
+            kind: stream.kind,
+            name,
+            preamble: version,
+            schema: stream.schema,
+            counters: stream.counters,
+        };
+        let (bytes, budget) = (self.ledger.control_bytes(), self.ledger.geometry.control_budget());
+        if bytes > budget {
+            (self.ledger.streams, self.ledger.preambles) = backup;
+            return Err(Refusal::JournalFull { bytes, budget });
+        }
+        if !self.is_starting() {
+            self.journal.push(Item::Preamble { stream: id, version, offset: 0 }, None);
+            self.journal.push(Item::Stream(id), None);
+        }
+        Ok(entry)
+    }
+
+    /// The version under which a stream has that preamble; adds it if it is new.
+    fn version_of(&mut self, stream: StreamId, current: u32, bytes: Option<&[u8]>) -> u32 {
+        let Some(bytes) = bytes else {
+            return 0;
+        };
+        if let Some(known) = self.ledger.preamble(stream, current)
+            && known.bytes == bytes
+        {
+            return current;
+        }
+        let newest = self.ledger.preambles.iter().filter(|p| p.stream == stream).map(|p| p.version).max();
+        let version = newest.unwrap_or(0).max(current) + 1;
+        self.ledger.preambles.push(Preamble {
+            stream,
+            version,
+            last_used: Sequence(0),
+            bytes: bytes.to_vec(),
+        });
+        version
+    }
+
+    /// A preamble.
+    pub fn preamble(&self, stream: StreamId, version: u32) -> Option<&[u8]> {
+        self.ledger.preamble(stream, version).map(|p| p.bytes.as_slice())
+    }
+}

@@ -1,0 +1,309 @@
+//! A ring's life on a memory disk: made, written for several laps, held, released, restarted. Promises 3, 4 and 6.
+
+use holdfast_base::{Clock, LaneNo, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    Builder, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SlotFlags, SlotId, StreamKind, check_image,
+};
+use holdfast_media::{Buffer, MemoryDisk};
+use holdfast_ring::{
+    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome, Range,
+    SealedSlot, SlotLook, create, order_once, recover,
+};
+use std::time::Duration;
+
+const SLOT: u64 = 64 << 10;
+const SLOTS: u64 = 24;
+
+/// A recorder in miniature: one stream, one element after the other.
+struct Recorder {
+    driver: Driver<MemoryDisk>,
+    entries: Vec<Entry>,
+    builder: Builder,
+    open: Option<Buffer>,
+    clock: ManualClock,
+    next: u64,
+}
+
+fn made() -> MemoryDisk {
+    let bytes = (1 << 20) + 4 * SLOT + SLOTS * SLOT;
+    let mut disk = MemoryDisk::new(bytes);
+    let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
+    assert_eq!(u64::from(geometry.slots), SLOTS);
+    let new =
+        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
+    create(&mut disk, new, Timestamp(1)).unwrap();
+    disk
+}
+
+impl Recorder {
+    fn start(mut disk: MemoryDisk, clock: &ManualClock) -> Self {
+        let recovered = recover(&mut disk).unwrap();
+        let buffers = (0..3).map(|_| Buffer::aligned(SLOT as usize).unwrap()).collect();
+        let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 1 };
+        let mut driver = Driver::start(disk, recovered, buffers, config, clock.now(), clock.wall()).unwrap();
+        let new =
+            NewStream { name: "s", kind: StreamKind::Bytes, framing: "fixed:1000", preamble: Some(b"head") };
+        let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
+        let next = entry.counters.next_ordinal.0;
+        let mut recorder = Self {
+            driver,
+            entries: vec![entry],
+            builder: Builder::new(SLOT, 4),
+            open: None,
+            clock: clock.clone(),
+            next,
+        };
+        for _ in 0..50 {
+            recorder.poll();
+        }
+        assert!(!recorder.driver.is_starting());
+        recorder
+    }
+
+    fn brief(&self) -> Option<OpenBrief> {
+        self.open.as_ref()?;
+        let mut bounds = Bounds::NONE;
+        for summary in self.builder.summaries() {
+            if let Some((first, last)) = summary.arrivals {
+                bounds.add(summary.stream, first, last, None);
+            }
+        }
+        let end = self.builder.cursor();
+        Some(OpenBrief { sequence: self.builder.sequence(), bounds, end, room: self.builder.room() as u64 })
+    }
+
+    fn poll(&mut self) {
+        let brief = self.brief();
+        let (builder, open) = (&self.builder, &self.open);
+        self.driver.poll(self.clock.now(), Duration::ZERO, brief, &mut |from, writer| {
+            let Some(buffer) = open else { return (from, true) };
+            if from == Cursor::default() && !writer.push(&builder.open_record()) {
+                return (from, false);
+            }
+            builder.gains(buffer, from, writer)
+        });
+    }
+
+    /// Records one element of 1000 bytes that repeat its ordinal.
+    fn element(&mut self) {
+        self.clock.set(self.clock.now() + Duration::from_millis(1));
+        if self.open.is_some() && self.builder.room() < 1000 {
+            self.seal(SlotFlags::default());
+        }
+        if self.open.is_none() {
+            let sequence = loop {
+                if let Some(sequence) = self.driver.ring_mut().open_next(self.clock.now()) {
+                    break sequence;
+                }
+                self.poll();
+            };
+            let mut buffer = loop {
+                if let Some(buffer) = self.driver.take_buffer() {
+                    break buffer;
+                }
+                self.poll();
+            };
+            let superblock = self.driver.superblock();
+            let id = SlotId {
+                ring: superblock.ring,
+                group: superblock.group,
+                lane: LaneNo(0),
+                sequence,
+                epoch: self.driver.ring().epoch(),
+                age: holdfast_base::Age(sequence.0),
+            };
+            self.builder.open(&mut buffer, id, self.clock.now(), &self.entries).unwrap();
+            self.open = Some(buffer);
+        }
+        let buffer = self.open.as_mut().unwrap();
+        let payload = self.next.to_le_bytes().repeat(125);
+        self.builder.write(buffer, &payload);
+        let row = Row {
+            kind: Kind::Element,
+            len: 1000,
+            ordinal: Ordinal(self.next),
+            arrival: self.clock.now(),
+            ..Row::default()
+        };
+        self.builder.row(buffer, &row);
+        self.next += 1;
+        self.poll();
+    }
+
+    fn seal(&mut self, flags: SlotFlags) {
+        let Some(mut buffer) = self.open.take() else { return };
+        let bounds = {
+            let mut bounds = Bounds::NONE;
+            for summary in self.builder.summaries() {
+                let (first, last) = summary.arrivals.unwrap();
+                bounds.add(summary.stream, first, last, None);
+            }
+            bounds
+        };
+        let key = self.driver.key().clone();
+        let sealed = self.builder.seal(&mut buffer, &key, SlotNo(0), self.clock.now(), flags);
+        let counters = self.builder.counters(0);
+        self.entries[0].counters = counters;
+        let sequence = sealed.sequence;
+        let slot = SealedSlot { sequence, age: holdfast_base::Age(sequence.0), bytes: sealed.bytes, bounds };
+        let streams: [(StreamId, u32, Counters); 1] =
+            [(self.entries[0].stream, self.entries[0].preamble, counters)];
+        self.driver.sealed(buffer, slot, &streams, self.clock.now());
+    }
+
+    fn order(&mut self, order: Order) -> Outcome {
+        let brief = self.brief();
+        self.driver.order(OrderId(1), order, brief, self.clock.now());
+        for _ in 0..1000 {
+            if let Some((_, outcome)) = self.driver.reply() {
+                return outcome;
+            }
+            self.poll();
+        }
+        panic!("no reply");
+    }
+
+    fn stop(mut self) -> MemoryDisk {
+        self.seal(SlotFlags::SHORT);
+        while !self.driver.is_idle() {
+            self.poll();
+        }
+        self.driver.ring_mut().end(self.clock.now());
+        self.poll();
+        while !self.driver.is_idle() {
+            self.poll();
+        }
+        self.driver.into_disk()
+    }
+}
+
+/// Ordinals that are on the disk, slot by slot in order of age; every byte checked.
+fn ordinals(disk: &MemoryDisk) -> Vec<u64> {
+    let mut copy = MemoryDisk::from_image(disk.snapshot());
+    let recovered = recover(&mut copy).unwrap();
+    let image = disk.snapshot();
+    let mut found = Vec::new();
+    let mut slots: Vec<_> = recovered.data().map(|(no, sequence, age)| (age, sequence, no)).collect();
+    slots.sort_unstable();
+    let mut images: Vec<(Sequence, Vec<u8>)> = slots
+        .iter()
+        .map(|(_, sequence, no)| {
+            let at = recovered.superblock.geometry.slot_offset(*no);
+            (*sequence, image.range(at, SLOT as usize))
+        })
+        .collect();
+    images.extend(recovered.rebuilt.iter().map(|r| (r.sealed.sequence, r.image.to_vec())));
+    for (sequence, bytes) in images {
+        let (header, summary) =
+            check_image(&bytes, &recovered.superblock.key, recovered.superblock.ring).unwrap();
+        assert_eq!(header.sequence, sequence);
+        let (first, last) = summary.entries[0].ordinals.unwrap();
+        let payload = &bytes[header.payload_offset as usize..][..header.payload_bytes as usize];
+        for (element, ordinal) in payload.chunks(1000).zip(first.0..=last.0) {
+            assert_eq!(element, ordinal.to_le_bytes().repeat(125));
+            found.push(ordinal);
+        }
+    }
+    found
+}
+
+fn hold_last(clock: &ManualClock, span: Duration) -> Order {
+    Order::Hold(HoldRequest {
+        streams: Vec::new(),
+        range: Range { from: clock.now() - span, to: clock.now(), by_event: false, ordinals: None },
+        sequences: None,
+        reason: "test".into(),
+        owner: "me".into(),
+        until: Timestamp::MAX,
+    })
+}
+
+#[test]
+fn the_oldest_expires_and_the_newest_stays_over_many_laps() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..10_000 {
+        recorder.element();
+    }
+    let found = ordinals(&recorder.stop());
+    assert_eq!(*found.last().unwrap(), 9_999);
+    assert!(found.windows(2).all(|w| w[1] == w[0] + 1), "a hole in {found:?}");
+    assert!(found.len() as u64 > (SLOTS - 8) * 50, "{} elements are left", found.len());
+}
+
+#[test]
+fn a_held_range_outlives_laps_and_restarts_until_it_is_released() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..1_000 {
+        recorder.element();
+    }
+    let Outcome::Held { id, slots, .. } = recorder.order(hold_last(&clock, Duration::from_millis(200)))
+    else {
+        panic!("refused");
+    };
+    assert!((4..=5).contains(&slots), "{slots} slots");
+    for _ in 0..5_000 {
+        recorder.element();
+    }
+    let disk = recorder.stop();
+    let mut recorder = Recorder::start(disk, &clock);
+    assert!(!recorder.driver.ring().after_crash());
+    for _ in 0..5_000 {
+        recorder.element();
+    }
+    let disk = recorder.stop();
+    let found = ordinals(&disk);
+    assert!((801..=999).all(|o| found.contains(&o)), "held elements are gone: {found:?}");
+
+    let outcome = order_once(disk, Order::Release(id), &clock, &mut || true).unwrap();
+    assert_eq!(outcome, Outcome::Released { slots });
+}
+
+#[test]
+fn what_the_journal_has_survives_a_crash_that_takes_the_open_slot() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..10 {
+        recorder.element();
+        clock.set(clock.now() + Duration::from_secs(1));
+        recorder.poll();
+        clock.set(clock.now() + Duration::from_secs(1));
+        recorder.poll();
+        recorder.poll();
+    }
+    let disk = recorder.driver.into_disk();
+    assert_eq!(ordinals(&disk), (0..10).collect::<Vec<_>>());
+    let mut recorder = Recorder::start(disk, &clock);
+    assert!(recorder.driver.ring().after_crash());
+    assert_eq!(recorder.next, 10);
+    recorder.element();
+    let found = ordinals(&recorder.stop());
+    assert_eq!(found, (0..11).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_hold_on_the_open_slot_is_acknowledged_when_its_data_is_durable() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..5 {
+        recorder.element();
+    }
+    let outcome = recorder.order(hold_last(&clock, Duration::from_secs(1)));
+    assert!(matches!(outcome, Outcome::Held { slots: 1, .. }), "{outcome:?}");
+    let disk = recorder.driver.into_disk();
+    assert_eq!(ordinals(&disk), (0..5).collect::<Vec<_>>());
+}
+
+#[test]
+fn holds_never_take_what_capture_needs() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..2_000 {
+        recorder.element();
+    }
+    let outcome = recorder.order(hold_last(&clock, Duration::from_secs(3600)));
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    let held = recorder.driver.ring().slot_looks(SlotNo(0), 99).filter(|s| s.look == SlotLook::Held).count();
+    assert_eq!(held, 0);
+}
