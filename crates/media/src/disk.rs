@@ -16,7 +16,8 @@ pub trait Disk: Send {
     /// Whatever else is wrong with it is told by its completion.
     fn submit(&mut self, request: Request) -> Result<(), Request>;
 
-    /// The next completion; waits for one for at most `wait`. `None` when there was none.
+    /// The next completion; waits for one for at most `wait`. `None` when there was none: at once when nothing is
+    /// in flight (though in a simulation the time may pass).
     fn complete(&mut self, wait: Duration) -> Option<Completion>;
 
     /// Makes the medium `bytes` long where that is possible (a file), or takes note that it is that long by now

@@ -57,6 +57,32 @@ fn the_second_owner_is_told_the_name_and_pid_of_the_first() {
 }
 
 #[test]
+fn one_who_only_looks_under_a_shared_lock_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ring");
+    drop(create_file(&path, MIB, Prefill::No).unwrap());
+    let looking = std::fs::File::open(&path).unwrap();
+    looking.lock_shared().unwrap();
+    std::thread::scope(|scope| {
+        let owner = scope.spawn(|| Device::open(&path, Access::Own).map(drop));
+        // Released after the owner has come at least as far as opening the file: it then asks again.
+        while !open_elsewhere(&path) && !owner.is_finished() {
+            std::thread::yield_now();
+        }
+        looking.unlock().unwrap();
+        owner.join().unwrap().unwrap();
+    });
+}
+
+/// Whether this process has the file open for writing.
+fn open_elsewhere(path: &Path) -> bool {
+    std::fs::read_dir("/proc/self/fd").unwrap().flatten().any(|entry| {
+        let same = std::fs::read_link(entry.path()).is_ok_and(|target| target == path);
+        same && entry.metadata().is_ok_and(|meta| meta.mode() & 0o200 != 0)
+    })
+}
+
+#[test]
 fn a_mounted_device_is_refused_with_its_mount_point() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");

@@ -123,6 +123,34 @@ fn a_loop_device_under_io_uring() {
     assert_eq!(fault(&mut disk, read_into(1, 4 * MIB, Buffer::aligned(BLOCK).unwrap())), Some(Fault::Io));
 }
 
+/// Flushes that a block device was asked for, by the kernel's count.
+fn flushes(device: &Path) -> u64 {
+    let name = device.file_name().unwrap().to_str().unwrap();
+    let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    stat.split_whitespace().nth(15).unwrap().parse().unwrap()
+}
+
+#[test]
+fn durable_writes_and_flushes_reach_the_device_as_flushes_and_other_writes_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(new_file(folder.path(), 8 * MIB));
+    let Some(device) = Loop::over(&folder.path().join("ring")) else { return };
+    let mut pool = pool();
+    let mut disk = uring(Device::open(&device.0, Access::Own).unwrap(), &pool);
+    let mut count = |op: Op| {
+        let before = flushes(&device.0);
+        assert_eq!(fault(&mut disk, Request { tag: 1, op }), None);
+        flushes(&device.0) - before
+    };
+    let buffer = pool.take().unwrap();
+    assert_eq!(count(Op::Write { offset: 0, buffer, len: 1 << 20, durable: false }), 0);
+    let buffer = pool.take().unwrap();
+    assert!(count(Op::Write { offset: 0, buffer, len: 1 << 20, durable: true }) > 0);
+    let buffer = Buffer::aligned(1 << 20).unwrap();
+    assert!(count(Op::Write { offset: 0, buffer, len: 1 << 20, durable: true }) > 0);
+    assert!(count(Op::Flush) > 0);
+}
+
 #[test]
 fn without_direct_io_writes_are_buffered_synced_and_warned_of() {
     // ramfs has neither direct I/O nor a way to reserve space.

@@ -4,6 +4,7 @@ use rustix::fs::{FlockOperation, Stat};
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::File;
+use std::time::Duration;
 
 /// A process that holds what we want.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +21,8 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Takes the lock for as long as `file` is open; false when another has it.
-pub(super) fn take(file: &File) -> Result<bool, Errno> {
+/// Asks for the lock once; false when another has it.
+fn take(file: &File) -> Result<bool, Errno> {
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
@@ -32,34 +33,65 @@ pub(super) fn take(file: &File) -> Result<bool, Errno> {
     }
 }
 
+/// How often, and after what pause, a lock is asked for again that is held by somebody who only looks: `udev` does
+/// so for some milliseconds whenever a device was written to and closed.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Takes the lock for as long as `file` is open. The error names who else owns it, where the system tells.
+pub(super) fn claim(file: &File) -> Result<Result<(), Option<Holder>>, Errno> {
+    let stat = rustix::fs::fstat(file)?;
+    for _ in 0..TRIES {
+        if take(file)? {
+            return Ok(Ok(()));
+        }
+        match holder(&stat) {
+            Some((holder, Kind::Exclusive)) => return Ok(Err(Some(holder))),
+            Some((_, Kind::Shared)) | None => std::thread::sleep(PAUSE),
+        }
+    }
+    Ok(Err(holder(&stat).map(|(holder, _)| holder)))
+}
+
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// As an owner does.
+    Exclusive,
+    /// As one who only looks.
+    Shared,
+}
+
 /// Who holds a lock on the file of `stat`. `None` when it is gone by now, or out of our sight (another container).
-pub(super) fn holder(stat: &Stat) -> Option<Holder> {
+pub(super) fn holder(stat: &Stat) -> Option<(Holder, Kind)> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    let pid = find(&locks, rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev), stat.st_ino)?;
+    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    let (pid, kind) = find(&locks, major, minor, stat.st_ino)?;
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
     let name = name.map_or_else(|_| "a process".to_owned(), |name| name.trim_end().to_owned());
-    Some(Holder { pid, name })
+    Some((Holder { pid, name }, kind))
 }
 
 /// Finds a process in the text of `/proc/locks`, whose lines read
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF` (device in hexadecimal, then the inode).
-fn find(locks: &str, major: u32, minor: u32, inode: u64) -> Option<u32> {
-    let flocks: Vec<(u32, u32, u32)> = locks
+fn find(locks: &str, major: u32, minor: u32, inode: u64) -> Option<(u32, Kind)> {
+    let flocks: Vec<(u32, Kind, u32, u32)> = locks
         .lines()
         .filter_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            let [_, "FLOCK", _, _, pid, place, ..] = fields[..] else { return None };
+            let [_, "FLOCK", _, kind, pid, place, ..] = fields[..] else { return None };
+            let kind = if kind == "READ" { Kind::Shared } else { Kind::Exclusive };
             let mut place = place.split(':');
             let major = u32::from_str_radix(place.next()?, 16).ok()?;
             let minor = u32::from_str_radix(place.next()?, 16).ok()?;
             (place.next()?.parse::<u64>().ok()? == inode).then_some(())?;
-            Some((pid.parse().ok().filter(|pid| *pid != 0)?, major, minor))
+            Some((pid.parse().ok().filter(|pid| *pid != 0)?, kind, major, minor))
         })
         .collect();
-    let exact = flocks.iter().find(|(_, a, b)| (*a, *b) == (major, minor));
+    let exact = flocks.iter().find(|(_, _, a, b)| (*a, *b) == (major, minor));
     // btrfs and overlay show another device number here than to `stat`: then the inode alone must do.
     let only = || (flocks.len() == 1).then(|| &flocks[0]);
-    exact.or_else(only).map(|(pid, ..)| *pid)
+    exact.or_else(only).map(|(pid, kind, ..)| (*pid, *kind))
 }
 
 #[cfg(test)]
@@ -77,10 +109,10 @@ garbage";
 
     #[test]
     fn the_holder_is_found_by_device_and_inode() {
-        assert_eq!(find(LOCKS, 0xfe, 0, 1234), Some(701));
-        assert_eq!(find(LOCKS, 0, 0x1b, 1234), Some(703));
+        assert_eq!(find(LOCKS, 0xfe, 0, 1234), Some((701, Kind::Exclusive)));
+        assert_eq!(find(LOCKS, 0, 0x1b, 1234), Some((703, Kind::Shared)));
         assert_eq!(find(LOCKS, 9, 9, 1234), None, "two candidates");
-        assert_eq!(find(LOCKS, 9, 9, 77), Some(704), "the only one with that inode");
+        assert_eq!(find(LOCKS, 9, 9, 77), Some((704, Kind::Exclusive)), "the only one with that inode");
         assert_eq!(find(LOCKS, 0xfe, 0, 9), None, "a process that we cannot see");
     }
 }

@@ -243,12 +243,9 @@ fn claim(path: &Path, medium: Medium) -> Result<Claim, OpenError> {
     }
     let file = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
     let file = file.map_err(|cause| refused(path, Access::Own, cause))?;
-    match lock::take(&file) {
-        Ok(true) => Ok(Claim(file)),
-        Ok(false) => {
-            let holder = rustix::fs::fstat(&file).ok().as_ref().and_then(lock::holder);
-            Err(OpenError::InUse { path: path.to_owned(), holder })
-        }
+    match lock::claim(&file) {
+        Ok(Ok(())) => Ok(Claim(file)),
+        Ok(Err(holder)) => Err(OpenError::InUse { path: path.to_owned(), holder }),
         Err(cause) => Err(OpenError::System { path: path.to_owned(), what: "lock it", cause: cause.into() }),
     }
 }
@@ -279,7 +276,7 @@ fn refused(path: &Path, access: Access, cause: Errno) -> OpenError {
         }
         Errno::BUSY => {
             let stat = rustix::fs::stat(&path).ok();
-            if let Some(holder) = stat.as_ref().and_then(lock::holder) {
+            if let Some((holder, lock::Kind::Exclusive)) = stat.as_ref().and_then(lock::holder) {
                 return OpenError::InUse { path, holder: Some(holder) };
             }
             let numbers = stat.map(|stat| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)));
