@@ -1,5 +1,6 @@
 //! Memory maps: one stretch of address space that buffers are cut from. All `unsafe` of the buffers is here.
 //! Who owns which piece is not known here: that is `buffer`'s.
+#![allow(unsafe_code)]
 
 use crate::buffer::PoolError;
 use rustix::fs::{MemfdFlags, SealFlags};

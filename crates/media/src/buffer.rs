@@ -1,5 +1,6 @@
 //! Buffers for direct I/O: aligned, allocated once, owned by one party at a time.
 //! How the memory is mapped is `arena`'s.
+#![allow(unsafe_code)]
 
 use crate::arena::Arena;
 use holdfast_base::{BLOCK, ByteSize};

@@ -2,6 +2,7 @@
 //!
 //! Here belongs what touches a device: `io_uring`, plain files, memory, faults, locks, foreign signatures.
 //! What the bytes mean does not: that is the `format` crate's.
+#![deny(unsafe_code)]
 
 mod arena;
 mod buffer;

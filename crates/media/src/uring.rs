@@ -1,5 +1,6 @@
 //! The disk that capture runs on: `io_uring`, direct I/O, registered buffers, one fixed file.
 //! Opening and claiming the file is `device`'s; where `io_uring` is forbidden `plain` serves.
+#![allow(unsafe_code)]
 
 use crate::device::{self, Claim, Device, Parts};
 use crate::disk::{Completion, Disk, DiskError, DiskInfo, Fault, Op, Request};

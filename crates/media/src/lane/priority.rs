@@ -1,4 +1,5 @@
 //! Where and how urgently an I/O thread runs. What the system forbids is told, and done without.
+#![allow(unsafe_code)]
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 
