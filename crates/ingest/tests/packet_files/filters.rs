@@ -36,10 +36,18 @@ fn frame(protocol: u8, ports: (u16, u16), size: usize) -> Vec<u8> {
 
 /// Frames of real captures, and made ones.
 fn frames() -> Vec<(LinkType, Vec<u8>)> {
-    let mut frames: Vec<(LinkType, Vec<u8>)> = [(6, (80, 5000), 10), (17, (53, 9), 300), (1, (0, 0), 0)]
-        .into_iter()
-        .map(|(protocol, ports, size)| (LinkType::ETHERNET, frame(protocol, ports, size)))
-        .collect();
+    let mut frames: Vec<(LinkType, Vec<u8>)> = [
+        (6, (80, 5000), 10),
+        (17, (53, 9), 300),
+        (1, (0, 0), 0),
+        // On the bounds of `greater 200` and of the range of ports.
+        (6, (5000, 1023), 162),
+        (17, (1024, 1024), 161),
+        (17, (1, 2000), 20),
+    ]
+    .into_iter()
+    .map(|(protocol, ports, size)| (LinkType::ETHERNET, frame(protocol, ports, size)))
+    .collect();
     if let Some(data) = std::env::var_os("HOLDFAST_TEST_DATA") {
         for name in ["pcap/teams.pcap", "pcap/opera-vpn.pcapng", "pcap/vnc.pcap"] {
             let bytes = std::fs::read(std::path::Path::new(&data).join(name)).unwrap();

@@ -145,6 +145,7 @@ fn options_of_both_orders_come_out_the_same() {
             file.option(5, &file.u64(1 << 40)),
             file.option(6, &file.u32(3)),
             file.option(7, &[vec![1], file.u64(9)].concat()),
+            file.option(8, &[file.u32(300), file.u32(301)].concat()),
             file.option(2988, &vendor),
             file.option(19372, &vendor),
             file.option(0, b""),
@@ -167,6 +168,7 @@ fn options_of_both_orders_come_out_the_same() {
         file.option(5, &file.u64(1 << 40)),
         file.option(6, &file.u32(3)),
         file.option(7, &[vec![1], file.u64(9)].concat()),
+        file.option(8, &[file.u32(300), file.u32(301)].concat()),
         file.option(2988, &vendor),
         file.option(19372, &vendor),
     ]

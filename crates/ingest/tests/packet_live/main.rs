@@ -169,6 +169,13 @@ fn the_snap_length_cuts_and_the_original_length_stays() {
         assert_eq!(lengths, [(96, 1000), (96, 97), (96, 96), (40, 40)]);
         assert!(seen.iter().zip(&sent).all(|(packet, sent)| sent.starts_with(&packet.data)));
     }
+    // What is cut takes no room in the ring: whole, these packets would fill it twice.
+    let small = Options { block_bytes: 128 << 10, blocks: 2, snaplen: 96, ..options(&link) };
+    let mut capture = only(Capture::open(&small).unwrap());
+    let sent: Vec<Vec<u8>> = (0..500).map(|n| frame(n, 1000)).collect();
+    link.send(&sent);
+    assert_eq!(take(&mut capture, 500).len(), 500);
+    assert_eq!(capture.counters().unwrap(), KernelCounters { received: 500, dropped: 0, full: 0 });
 }
 
 #[test]
