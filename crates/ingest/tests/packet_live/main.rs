@@ -119,7 +119,7 @@ fn what_the_kernel_drops_is_counted_exactly() {
     let more = take(&mut capture, 7);
     assert_eq!(more.len(), 7);
     let later = capture.counters().unwrap();
-    assert_eq!(later, KernelCounters { received: counted.received + 7, ..counted });
+    assert_eq!((later.received, later.dropped), (counted.received + 7, counted.dropped));
     let numbers: Vec<u32> = first.iter().map(|packet| number(&packet.data).unwrap()).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b));
     assert!(first.iter().all(|packet| packet.data.len() == 1000));
