@@ -75,8 +75,8 @@ impl<'a> Get<'a> {
         Ok(count)
     }
 
-    pub(crate) fn magic(&mut self, magic: &[u8; 8]) -> Result<(), FormatError> {
-        if self.array::<8>()? == *magic {
+    pub(crate) fn magic(&mut self, magic: [u8; 8]) -> Result<(), FormatError> {
+        if self.array::<8>()? == magic {
             Ok(())
         } else {
             Err(FormatError::BadMagic { structure: self.structure })
@@ -172,13 +172,11 @@ impl<'a> Put<'a> {
 
     /// A u16 length and UTF-8. A text over 65,535 bytes does not fit.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
-        match u16::try_from(text.len()) {
-            Ok(len) => self.u16(len).bytes(text.as_bytes()),
-            Err(_) => {
-                self.fits = false;
-                self
-            }
-        }
+        let Ok(len) = u16::try_from(text.len()) else {
+            self.fits = false;
+            return self;
+        };
+        self.u16(len).bytes(text.as_bytes())
     }
 }
 

@@ -130,5 +130,13 @@ fn from_base32(text: &str) -> Result<Vec<u8>, FormatError> {
             bytes.push((bits >> have) as u8);
         }
     }
+    // What is left over are the zeros that filled the last digit.
+    if have >= 5 || bits & ((1 << have) - 1) != 0 {
+        return Err(FormatError::Malformed {
+            structure: WHAT,
+            at: (PREFIX.len() + text.len()) as u64,
+            what: "it is cut off, or its last character is wrong",
+        });
+    }
     Ok(bytes)
 }

@@ -100,7 +100,7 @@ impl Superblock {
     /// Reads a copy.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut get = Get::new(WHAT, bytes);
-        get.magic(MAGIC)?;
+        get.magic(*MAGIC)?;
         let version = get.u32()?;
         if version != 1 {
             return Err(FormatError::Version { structure: WHAT, version });

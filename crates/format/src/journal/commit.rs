@@ -109,7 +109,7 @@ struct Header {
 
 fn read_header(bytes: &[u8], key: &Key, ring: RingId) -> Result<Header, FormatError> {
     let mut get = Get::new(WHAT, bytes);
-    get.magic(MAGIC)?;
+    get.magic(*MAGIC)?;
     let (version, flags) = (get.u16()?, get.u8()?);
     get.take(5)?;
     let theirs = RingId(get.array()?);

@@ -197,7 +197,9 @@ impl<'a> Record<'a> {
             }
             Self::Table { first, entries } => {
                 put.u32(first.0).u32(entries.len() as u32);
-                entries.iter().for_each(|entry| entry.put(put));
+                for entry in entries {
+                    entry.put(put);
+                }
             }
             Self::Stream(stream) => stream.put(put),
             Self::Preamble { stream, version, total, offset, last, bytes } => {
@@ -210,9 +212,9 @@ impl<'a> Record<'a> {
             }
             Self::Runway { naming, slots } => {
                 put.u64(naming.0).u32(slots.len() as u32).u32(0);
-                slots.iter().for_each(|slot| {
+                for slot in slots {
                     put.u32(slot.0);
-                });
+                }
             }
             Self::BadSlot { slot } => {
                 put.u32(slot.0).u32(0);
@@ -232,16 +234,18 @@ impl<'a> Record<'a> {
             }
             Self::Replaced { originals, copies } => {
                 put.u32(originals.len() as u32).u32(copies.len() as u32);
-                originals.iter().for_each(|sequence| {
+                for sequence in originals {
                     put.u64(sequence.0);
-                });
-                copies.iter().for_each(|copy| copy.put(put));
+                }
+                for copy in copies {
+                    copy.put(put);
+                }
             }
             Self::Freed { sequences } => {
                 put.u32(sequences.len() as u32).u32(0);
-                sequences.iter().for_each(|sequence| {
+                for sequence in sequences {
                     put.u64(sequence.0);
-                });
+                }
             }
             Self::Next { sequence, hold, stream } => {
                 put.u64(sequence.0).u64(hold.0).u32(stream.0).u32(0);

@@ -250,6 +250,10 @@ impl Builder {
     }
 
     /// Describes the `meta + len` bytes that were written since the last row.
+    ///
+    /// # Panics
+    ///
+    /// When so many bytes were not written, or the dictionary has no such entry: errors in the program.
     #[inline]
     pub fn row(&mut self, buffer: &mut [u8], row: &Row) {
         assert!(
@@ -387,5 +391,54 @@ impl Builder {
     /// What the stream of a dictionary entry has received and lost by now; zeros for an entry that is not there.
     pub fn counters(&self, entry: u16) -> Counters {
         self.entries.get(usize::from(entry)).map(|state| state.entry.counters).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+    use crate::slot::SlotFlags;
+    use holdfast_base::{Ordinal, SlotNo};
+
+    /// What the builder has allocated.
+    fn capacities(builder: &Builder) -> [usize; 6] {
+        [
+            builder.entries.capacity(),
+            builder.opening.capacity(),
+            builder.checks.capacity(),
+            builder.directory.capacity(),
+            builder.streams.capacity(),
+            builder.max_chunks,
+        ]
+    }
+
+    #[test]
+    fn nothing_is_allocated_after_the_builder_was_made() {
+        for (size, slot_bytes) in [(0, 64 << 10), (1, 64 << 10), (20, 1 << 20), (3000, 1 << 20)] {
+            let mut builder = Builder::new(slot_bytes, 8);
+            let mut buffer = vec![0; slot_bytes as usize];
+            let before = capacities(&builder);
+            for sequence in 1..3 {
+                let id = SlotId { sequence: Sequence(sequence), ..SlotId::default() };
+                builder.open(&mut buffer, id, Timestamp(0), &[Entry::default(); 8]).unwrap();
+                while builder.room() > 0 {
+                    let len = builder.room().min(size);
+                    builder.write(&mut buffer, &vec![0; len]);
+                    let ordinal = Ordinal(builder.rows().into());
+                    let stream = (builder.rows() % 8) as u16;
+                    builder.row(&mut buffer, &Row { stream, ordinal, len: len as u32, ..Row::default() });
+                }
+                builder.seal(&mut buffer, &Key([0; 32]), SlotNo(0), Timestamp(0), SlotFlags::default());
+                assert_eq!(capacities(&builder), before, "elements of {size} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_slot_has_become_ones_that_slots_have() {
+        for (wanted, made) in [(0, 64 << 10), (100_000, 64 << 10), (3 << 20, 2 << 20), (1 << 40, 256 << 20)] {
+            assert_eq!(Builder::new(wanted, 1).slot_bytes(), made, "{wanted}");
+        }
     }
 }

@@ -82,21 +82,13 @@ impl Gap {
     /// Reads the data of a gap's row.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut get = Get::new("gap", bytes);
+        let known = |count| Some(count).filter(|count| *count != UNKNOWN);
         let ordinals = get.u64()?;
-        let (elements, lost) = (get.u64()?, get.u64()?);
+        let (elements, bytes) = (known(get.u64()?), known(get.u64()?));
         let (first, last) = (get.time()?, get.time()?);
         let cause =
             Cause::from_byte(get.u8()?).ok_or_else(|| get.malformed("a cause that does not exist"))?;
         get.take(15)?;
-        let known = |count| Some(count).filter(|count| *count != UNKNOWN);
-        Ok(Self {
-            ordinals,
-            elements: known(elements),
-            bytes: known(lost),
-            first,
-            last,
-            cause,
-            note: get.u64()?,
-        })
+        Ok(Self { ordinals, elements, bytes, first, last, cause, note: get.u64()? })
     }
 }

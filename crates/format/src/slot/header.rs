@@ -1,6 +1,6 @@
 //! Part header and footer: what a slot is, and that it is whole.
 
-use crate::bytes::{Get, Put, blocks};
+use crate::bytes::{Get, Put};
 use crate::superblock::Codec;
 use crate::{FormatError, Key};
 use holdfast_base::{Age, BLOCK, Epoch, LaneNo, MAX_SLOT, RingId, Sequence, SlotNo, Timestamp};
@@ -121,7 +121,7 @@ impl PartHeader {
     /// Reads the header of a slot of `ring`.
     pub fn decode(bytes: &[u8], key: &Key, ring: RingId) -> Result<Self, FormatError> {
         let mut get = Get::new(WHAT, bytes);
-        get.magic(MAGIC)?;
+        get.magic(*MAGIC)?;
         let (version, flags, slot) = (get.u16()?, SlotFlags(get.u16()?), SlotNo(get.u32()?));
         let theirs = RingId(get.array()?);
         if theirs != ring {
@@ -187,11 +187,6 @@ impl PartHeader {
             Err(FormatError::OutOfBounds { structure: WHAT, at: 112, what: "the layout of the slot" })
         }
     }
-
-    /// Where the payload ends, rounded up to a block.
-    pub(crate) fn payload_end(&self) -> usize {
-        blocks(self.payload_offset as usize + self.payload_bytes as usize)
-    }
 }
 
 /// Writes a footer that is bound to the header with `header_tag`.
@@ -214,7 +209,7 @@ pub(crate) fn put_footer(
 pub fn footer_binds(header: &PartHeader, footer: &[u8], key: &Key) -> Result<(), FormatError> {
     const WHAT: &str = "footer";
     let mut get = Get::new(WHAT, footer);
-    get.magic(FOOTER_MAGIC)?;
+    get.magic(*FOOTER_MAGIC)?;
     let (sequence, epoch) = (Sequence(get.u64()?), Epoch(get.u64()?));
     let bound: [u8; 16] = get.array()?;
     let tag: [u8; 16] = get.seek(TAG_AT).array()?;

@@ -8,6 +8,7 @@ const MASK: usize = MAX_CHUNK_ROWS - 1;
 
 type Column<T> = Box<[T; MAX_CHUNK_ROWS]>;
 
+#[allow(clippy::unnecessary_box_returns, reason = "a column does not fit the stack of a small thread")]
 fn column<T: Copy + Default>() -> Column<T> {
     match vec![T::default(); MAX_CHUNK_ROWS].into_boxed_slice().try_into() {
         Ok(column) => column,

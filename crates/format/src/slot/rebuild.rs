@@ -81,7 +81,12 @@ impl Rebuild {
             return Err(FormatError::Malformed { structure: WHAT, at: u64::from(chunk.first_row()), what });
         }
         let end = chunk.first_row() + chunk.len();
-        self.chunks.retain(|first, old| *first < chunk.first_row() || first + old.len() > end);
+        let inside =
+            self.chunks.range(chunk.first_row()..end).filter(|(first, old)| *first + old.len() <= end);
+        let inside: Vec<u32> = inside.map(|(first, _)| *first).collect();
+        for first in inside {
+            self.chunks.remove(&first);
+        }
         let longer = self.chunks.get(&chunk.first_row()).is_some_and(|old| old.len() > chunk.len());
         if !longer {
             self.chunks.insert(chunk.first_row(), chunk);

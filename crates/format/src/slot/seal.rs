@@ -46,9 +46,9 @@ impl Builder {
         buffer[payload_end..index_at].fill(0);
         buffer[chunks_end..footer_at].fill(0);
         let mut put = Put::new(&mut buffer[index_at..chunks_at]);
-        self.checks.iter().for_each(|check| {
+        for check in &self.checks {
             put.u32(*check);
-        });
+        }
         for entry in &self.directory {
             let offset = self.chunk_bytes as u32 - entry.offset;
             DirectoryEntry { offset, ..*entry }.put(&mut put);
@@ -141,7 +141,7 @@ pub fn restamp(buffer: &mut [u8], key: &Key, slot: SlotNo) -> Result<(), FormatE
     const WHAT: &str = "sealed slot";
     let footer_at = u32_at(buffer, 136) as usize;
     let mut get = Get::new(WHAT, buffer);
-    get.magic(b"HFSLOT01")?;
+    get.magic(*b"HFSLOT01")?;
     let (sequence, epoch) = (Sequence(get.seek(48).u64()?), Epoch(get.u64()?));
     get.seek(footer_at).take(BLOCK)?;
     Put::new(buffer).seek(12).u32(slot.0);

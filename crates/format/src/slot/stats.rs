@@ -70,14 +70,14 @@ impl Counters {
     pub fn count(&mut self, row: &Row, gap: Option<&Gap>) {
         match row.kind {
             Kind::Element => {
-                self.received += 1;
-                self.received_bytes += u64::from(row.len);
+                self.received = self.received.wrapping_add(1);
+                self.received_bytes = self.received_bytes.wrapping_add(row.len.into());
                 self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
             }
             Kind::Fragment => {
-                self.received_bytes += u64::from(row.len);
+                self.received_bytes = self.received_bytes.wrapping_add(row.len.into());
                 if row.flags.has(Flags::LAST) {
-                    self.received += 1;
+                    self.received = self.received.wrapping_add(1);
                     self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
                 }
             }
@@ -91,8 +91,8 @@ impl Counters {
     fn count_gap(&mut self, ordinal: Ordinal, gap: Option<&Gap>) {
         let skipped = gap.map_or(0, |gap| gap.ordinals);
         let elements = gap.and_then(|gap| gap.elements);
-        self.gaps += 1;
-        self.unknown_gaps += u64::from(elements.is_none());
+        self.gaps = self.gaps.wrapping_add(1);
+        self.unknown_gaps = self.unknown_gaps.wrapping_add(elements.is_none().into());
         self.lost = self.lost.saturating_add(elements.unwrap_or(0));
         self.lost_bytes = self.lost_bytes.saturating_add(gap.and_then(|gap| gap.bytes).unwrap_or(0));
         self.next_ordinal = Ordinal(ordinal.0.wrapping_add(skipped));

@@ -225,7 +225,9 @@ pub(super) fn put_summary(
 ) {
     let mut put = Put::new(bytes);
     put.u16(entries.len() as u16).u16(SECTIONS as u16).u32(chunk_rows as u32).zeros(56);
-    sections.iter().for_each(|section| section.put(&mut put));
+    for section in sections {
+        section.put(&mut put);
+    }
     entries.for_each(|entry| entry.put(&mut put));
 }
 

@@ -10,7 +10,7 @@ use holdfast_base::{BLOCK, CHECK_BLOCK, RingId};
 /// Checks one 64 KiB block of a slot's payload (or what remains, for the last) against the slot's payload checks.
 pub fn check_payload_block(checks: &[u8], block: usize, bytes: &[u8]) -> Result<(), FormatError> {
     const WHAT: &str = "payload";
-    let at = block as u64 * CHECK_BLOCK as u64;
+    let at = (block as u64).saturating_mul(CHECK_BLOCK as u64);
     let check = block.checked_mul(4).filter(|check| check + 4 <= checks.len());
     let check = check.ok_or(FormatError::OutOfBounds { structure: WHAT, at, what: "a block" })?;
     if u32_at(checks, check) == crc32c(bytes) {

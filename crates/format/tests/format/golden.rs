@@ -1,0 +1,267 @@
+//! Golden images: bytes that this version wrote and every later one must read. `HOLDFAST_BLESS=1 cargo test` writes
+//! those that are missing or differ; an image that has been released is never written again.
+
+use crate::lanes::superblock;
+use crate::world::{Item, RING, Slot, entries, key, read_items};
+use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    Cause, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Flags, Gap, Geometry,
+    HoldRecord, Kind, PurgeRecord, Record, Region, Row, SlotState, StreamKind, StreamRecord, Superblock,
+    TableEntry, check_image, read_commit,
+};
+use std::path::PathBuf;
+
+const NOW: i64 = 1_795_000_000_000_000_000;
+
+/// Compares `bytes` with the golden file, or writes that.
+fn golden(name: &str, bytes: &[u8]) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name);
+    if std::env::var_os("HOLDFAST_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let kept = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let differs = kept.iter().zip(bytes).position(|(kept, made)| kept != made);
+    assert!(
+        kept == bytes,
+        "{name} differs at byte {differs:?} ({} bytes kept, {} made)",
+        kept.len(),
+        bytes.len()
+    );
+}
+
+fn times(step: i64) -> Timestamp {
+    Timestamp(NOW + step)
+}
+
+fn wide_superblock() -> Superblock {
+    let skipped =
+        vec![Region { offset: 100 << 20, bytes: 3 << 20 }, Region { offset: 200 << 20, bytes: 12288 }];
+    Superblock {
+        lanes: 3,
+        lane: LaneNo(2),
+        group: RingId(*b"group with three"),
+        n: 2,
+        k: 1,
+        codec: Codec::Xor,
+        prefilled: false,
+        lane_ids: vec![RingId([1; 16]), RingId([2; 16]), RingId([3; 16])],
+        ..superblock(Geometry::for_lane(1 << 30, 8 << 20, skipped).unwrap())
+    }
+}
+
+#[test]
+fn superblocks_and_recovery_strings() {
+    let single = superblock(Geometry::for_lane(64 << 20, 1 << 20, vec![]).unwrap());
+    for (name, block) in [("single", single), ("group", wide_superblock())] {
+        golden(&format!("superblock-{name}.bin"), &block.encode());
+        golden(&format!("recovery-string-{name}.bin"), block.to_recovery_string().as_bytes());
+    }
+}
+
+fn hold() -> HoldRecord {
+    HoldRecord {
+        id: HoldId(3),
+        created: times(0),
+        until: Timestamp::MAX,
+        from: times(-5),
+        to: times(5),
+        first_ordinal: Ordinal(4),
+        end_ordinal: Ordinal(9),
+        by_time: true,
+        by_ordinal: false,
+        by_event: true,
+        streams: vec![StreamId(1), StreamId(2)],
+        sequences: vec![(Sequence(7), Sequence(8)), (Sequence(11), Sequence(11))],
+        reason: "burst at 10:05".into(),
+        owner: "ops".into(),
+    }
+}
+
+fn purge() -> PurgeRecord {
+    PurgeRecord {
+        at: times(1),
+        stream: None,
+        by_time: true,
+        from: times(-9),
+        to: times(-8),
+        end_ordinal: Ordinal(u64::MAX),
+        elements: 12,
+        bytes: 3456,
+        reason: "law".into(),
+        owner: "root".into(),
+        ..PurgeRecord::default()
+    }
+}
+
+fn stream() -> StreamRecord {
+    StreamRecord {
+        id: StreamId(4),
+        kind: StreamKind::Packets,
+        preamble: 2,
+        schema: 1,
+        created: times(2),
+        counters: Counters {
+            received: 1,
+            received_bytes: 2,
+            lost: 3,
+            lost_bytes: 4,
+            next_ordinal: Ordinal(5),
+            gaps: 6,
+            unknown_gaps: 7,
+        },
+        name: "eth0".into(),
+        framing: "packets".into(),
+    }
+}
+
+/// One record of every type, those of an open slot left out.
+fn records() -> Vec<(&'static str, Record<'static>)> {
+    let (epoch, arrival) = (Epoch(6), times(0));
+    let entry = |sequence, age, state, damaged, purged| TableEntry {
+        sequence: Sequence(sequence),
+        age: Age(age),
+        state,
+        damaged,
+        purged,
+    };
+    let table = vec![
+        entry(0, 0, SlotState::Free, false, false),
+        entry(17, 12, SlotState::Data, true, false),
+        entry(18, 18, SlotState::Bad, false, true),
+    ];
+    let copy = CopyRecord { slot: SlotNo(9), sequence: Sequence(30), age: Age(22) };
+    vec![
+        ("epoch", Record::Epoch { epoch, arrival, wall: times(7), clean: true }),
+        ("table", Record::Table { first: SlotNo(40), entries: table }),
+        ("stream", Record::Stream(stream())),
+        (
+            "preamble",
+            Record::Preamble {
+                stream: StreamId(4),
+                version: 2,
+                total: 20,
+                offset: 6,
+                last: Sequence(u64::MAX),
+                bytes: b"preamble",
+            },
+        ),
+        ("hold", Record::Hold(hold())),
+        ("release", Record::Release { hold: HoldId(3), at: times(9) }),
+        ("runway", Record::Runway { naming: Sequence(31), slots: vec![SlotNo(5), SlotNo(6), SlotNo(9)] }),
+        ("bad-slot", Record::BadSlot { slot: SlotNo(6) }),
+        ("clock-step", Record::ClockStep { epoch, arrival, before: times(3), after: times(-3) }),
+        ("geometry", Record::Geometry { lane_bytes: 1 << 40, slots: 8000 }),
+        ("replaced", Record::Replaced { originals: vec![Sequence(21), Sequence(22)], copies: vec![copy] }),
+        ("freed", Record::Freed { sequences: vec![Sequence(23), Sequence(24)] }),
+        ("next", Record::Next { sequence: Sequence(50), hold: HoldId(4), stream: StreamId(5) }),
+        ("clean-end", Record::CleanEnd { arrival }),
+        ("purged", Record::Purged(purge())),
+    ]
+}
+
+/// A slot with a row of every kind, flag and cause, over two chunks.
+fn slot() -> Slot {
+    let mut slot = Slot::open(64 << 10, 9);
+    let base = Row { arrival: times(0), ..Row::default() };
+    let mut put = |row: Row, meta: &[u8], data: &[u8]| {
+        let row = Row { meta: meta.len() as u16, len: data.len() as u32, ..row };
+        assert!(slot.pack(&Item { row, bytes: [meta, data].concat() }));
+    };
+    let packet = Flags::EVENT | Flags::PCAPNG_OPTIONS;
+    put(Row { stream: 0, ordinal: Ordinal(0), ..base }, b"", b"an element of bytes");
+    put(Row { stream: 0, ordinal: Ordinal(1), ..base }, b"", b"");
+    let event = times(-77);
+    let fields = Row { stream: 1, tag: 2, extra: 1400, event, ..base };
+    put(
+        Row { ordinal: Ordinal(1000), flags: packet.with_direction(Direction::In), span: 12, ..fields },
+        b"options",
+        b"a packet",
+    );
+    put(
+        Row { ordinal: Ordinal(1001), flags: packet.with_direction(Direction::Out), ..fields },
+        b"",
+        b"another",
+    );
+    let piece = Row { stream: 2, kind: Kind::Fragment, ordinal: Ordinal(2000), arrival: times(5), ..base };
+    put(piece, b"", b"first ");
+    put(Row { stream: 0, ordinal: Ordinal(9), arrival: times(-1), ..base }, b"", b"between");
+    put(Row { number: 1, offset: 6, flags: Flags::LAST, ..piece }, b"", b"and last");
+    put(Row { ordinal: Ordinal(2001), ..piece }, b"", b"begun");
+    put(Row { ordinal: Ordinal(2001), kind: Kind::Abort, ..piece }, b"", b"");
+    put(Row { stream: 1, kind: Kind::Note, ordinal: Ordinal(1002), ..base }, b"a note", b"");
+    for cause in 1..=9u8 {
+        let gap = Gap {
+            ordinals: cause.into(),
+            elements: (cause % 2 == 0).then_some(u64::from(cause)),
+            bytes: (cause % 3 == 0).then_some(100),
+            first: times(-3),
+            last: times(-2),
+            cause: Cause::from_byte(cause).unwrap(),
+            note: 5,
+        };
+        let ordinal = Ordinal(10 + u64::from(cause) * 20);
+        put(Row { stream: 0, kind: Kind::Gap, ordinal, ..base }, b"", &gap.encode());
+    }
+    for number in 0..100u64 {
+        let arrival = times(number as i64 * 1_000_000);
+        let data = vec![number as u8; number as usize];
+        put(
+            Row { stream: (number % 3) as u16, ordinal: Ordinal(5000 + number), arrival, ..base },
+            b"",
+            &data,
+        );
+    }
+    slot
+}
+
+fn commit(fill: impl FnOnce(&mut CommitWriter<'_>)) -> Vec<u8> {
+    let mut buffer = vec![0; 32768];
+    let mut writer = CommitWriter::new(&mut buffer);
+    fill(&mut writer);
+    let head = CommitHead {
+        ring: RING,
+        generation: 12,
+        number: 345,
+        epoch: Epoch(6),
+        begins: true,
+        part: true,
+        ends: false,
+    };
+    let padded = writer.finish(&key(), &head);
+    buffer.truncate(padded);
+    buffer
+}
+
+#[test]
+fn records_and_commits() {
+    for (name, record) in records() {
+        let bytes = commit(|writer| assert!(writer.push(&record)));
+        golden(&format!("record-{name}.bin"), &bytes[128..128 + record.bytes()]);
+    }
+    let bytes = commit(|writer| records().iter().for_each(|(_, record)| assert!(writer.push(record))));
+    golden("commit.bin", &bytes);
+    let (_, found, _) = read_commit(&bytes, &key(), RING).unwrap();
+    let made: Vec<_> = records().into_iter().map(|(_, record)| record).collect();
+    assert_eq!(found.map(Result::unwrap).collect::<Vec<_>>(), made);
+}
+
+#[test]
+fn an_open_slot_in_the_journal() {
+    let slot = slot();
+    let bytes = commit(|writer| {
+        assert!(writer.push(&slot.builder.open_record()));
+        assert!(slot.builder.gains(&slot.buffer, Cursor::default(), writer).1);
+    });
+    golden("commit-open-slot.bin", &bytes);
+}
+
+#[test]
+fn a_slot_of_every_kind_of_row() {
+    let mut slot = slot();
+    let len = slot.seal_and_compare().unwrap().bytes;
+    golden("slot.bin", &slot.buffer[..len]);
+    let (header, summary) = check_image(&slot.buffer[..len], &key(), RING).unwrap();
+    assert_eq!(summary.entries.len(), entries().len());
+    assert_eq!(read_items(&header, &summary, &slot.buffer).len(), 119);
+}

@@ -1,0 +1,11 @@
+//! Tests of the format through its public interface: golden images, round trips, damage, forgery, the builder
+//! against a naive list of elements, and slots made again from the journal.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod golden;
+mod hostile;
+mod lanes;
+mod rebuild;
+mod records;
+mod slots;
+mod world;

@@ -1,0 +1,237 @@
+//! The journal's records and commits: what is written is read back, what does not fit is not half written.
+
+use crate::world::{RING, Slot, key};
+use holdfast_base::{Age, Epoch, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    CommitHead, CommitWriter, CopyRecord, Counters, FormatError, HoldRecord, MAX_COMMIT, PurgeRecord, Record,
+    Records, SlotState, StreamKind, StreamRecord, TableEntry, commit_len, read_commit,
+};
+use proptest::prelude::*;
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp)
+}
+
+fn sequences() -> impl Strategy<Value = Vec<Sequence>> {
+    proptest::collection::vec(any::<u64>().prop_map(Sequence), 0..20)
+}
+
+fn table_entry() -> impl Strategy<Value = TableEntry> {
+    (any::<u64>(), 0..1u64 << 48, 0..3usize, any::<(bool, bool)>()).prop_map(
+        |(sequence, younger, state, flags)| TableEntry {
+            sequence: Sequence(sequence),
+            age: Age(sequence.saturating_sub(younger)),
+            state: [SlotState::Free, SlotState::Data, SlotState::Bad][state],
+            damaged: flags.0,
+            purged: flags.1,
+        },
+    )
+}
+
+fn counters() -> impl Strategy<Value = Counters> {
+    any::<[u64; 7]>().prop_map(|[received, received_bytes, lost, lost_bytes, next, gaps, unknown_gaps]| {
+        Counters {
+            received,
+            received_bytes,
+            lost,
+            lost_bytes,
+            next_ordinal: Ordinal(next),
+            gaps,
+            unknown_gaps,
+        }
+    })
+}
+
+fn hold() -> impl Strategy<Value = HoldRecord> {
+    let streams = proptest::collection::vec(any::<u32>().prop_map(StreamId), 0..9);
+    let ranges =
+        proptest::collection::vec(any::<(u64, u64)>().prop_map(|(a, b)| (Sequence(a), Sequence(b))), 0..9);
+    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}").prop_map(
+        |((times, numbers, which), streams, sequences, reason, owner)| HoldRecord {
+            id: HoldId(numbers[0]),
+            created: Timestamp(times[0]),
+            until: Timestamp(times[1]),
+            from: Timestamp(times[2]),
+            to: Timestamp(times[3]),
+            first_ordinal: Ordinal(numbers[1]),
+            end_ordinal: Ordinal(numbers[2]),
+            by_time: which[0],
+            by_ordinal: which[1],
+            by_event: which[2],
+            streams,
+            sequences,
+            reason,
+            owner,
+        },
+    )
+}
+
+fn purge() -> impl Strategy<Value = PurgeRecord> {
+    (hold(), proptest::option::of(0..u32::MAX), any::<(u64, u64)>()).prop_map(|(hold, stream, counts)| {
+        PurgeRecord {
+            at: hold.created,
+            stream: stream.map(StreamId),
+            by_time: hold.by_time,
+            by_ordinal: hold.by_ordinal,
+            by_event: hold.by_event,
+            from: hold.from,
+            to: hold.to,
+            first_ordinal: hold.first_ordinal,
+            end_ordinal: hold.end_ordinal,
+            elements: counts.0,
+            bytes: counts.1,
+            reason: hold.reason,
+            owner: hold.owner,
+        }
+    })
+}
+
+fn stream() -> impl Strategy<Value = StreamRecord> {
+    (any::<(u32, bool, u32, u32, i64)>(), counters(), ".{0,20}", ".{0,20}").prop_map(
+        |((id, packets, preamble, schema, created), counters, name, framing)| StreamRecord {
+            id: StreamId(id),
+            kind: if packets { StreamKind::Packets } else { StreamKind::Bytes },
+            preamble,
+            schema,
+            created: Timestamp(created),
+            counters,
+            name,
+            framing,
+        },
+    )
+}
+
+/// Any record that owns its bytes.
+fn record() -> impl Strategy<Value = Record<'static>> {
+    let slots = proptest::collection::vec(any::<u32>().prop_map(SlotNo), 0..20);
+    let copies = proptest::collection::vec(
+        any::<(u32, u64, u64)>().prop_map(|(slot, sequence, age)| CopyRecord {
+            slot: SlotNo(slot),
+            sequence: Sequence(sequence),
+            age: Age(age),
+        }),
+        0..9,
+    );
+    prop_oneof![
+        (any::<u64>(), time(), time(), any::<bool>()).prop_map(|(epoch, arrival, wall, clean)| {
+            Record::Epoch { epoch: Epoch(epoch), arrival, wall, clean }
+        }),
+        (any::<u32>(), proptest::collection::vec(table_entry(), 0..40))
+            .prop_map(|(first, entries)| Record::Table { first: SlotNo(first), entries }),
+        stream().prop_map(Record::Stream),
+        hold().prop_map(Record::Hold),
+        (any::<u64>(), time()).prop_map(|(hold, at)| Record::Release { hold: HoldId(hold), at }),
+        (any::<u64>(), slots).prop_map(|(naming, slots)| Record::Runway { naming: Sequence(naming), slots }),
+        any::<u32>().prop_map(|slot| Record::BadSlot { slot: SlotNo(slot) }),
+        (any::<u64>(), time(), time(), time()).prop_map(|(epoch, arrival, before, after)| {
+            Record::ClockStep { epoch: Epoch(epoch), arrival, before, after }
+        }),
+        any::<(u64, u32)>().prop_map(|(lane_bytes, slots)| Record::Geometry { lane_bytes, slots }),
+        (sequences(), copies).prop_map(|(originals, copies)| Record::Replaced { originals, copies }),
+        sequences().prop_map(|sequences| Record::Freed { sequences }),
+        any::<(u64, u64, u32)>().prop_map(|(sequence, hold, stream)| Record::Next {
+            sequence: Sequence(sequence),
+            hold: HoldId(hold),
+            stream: StreamId(stream)
+        }),
+        time().prop_map(|arrival| Record::CleanEnd { arrival }),
+        purge().prop_map(Record::Purged),
+    ]
+}
+
+fn head() -> impl Strategy<Value = CommitHead> {
+    any::<(u64, u64, u64, [bool; 3])>().prop_map(|(generation, number, epoch, [begins, part, ends])| {
+        CommitHead { ring: RING, generation, number, epoch: Epoch(epoch), begins, part, ends }
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_a_commit_takes_is_read_back(
+        records in proptest::collection::vec(record(), 0..30),
+        bytes in proptest::collection::vec(any::<u8>(), 0..3000),
+        head in head(),
+        blocks in 1..4usize,
+    ) {
+        let (stream, last) = (StreamId(3), Sequence(8));
+        let borrowing = [
+            Record::Preamble { stream, version: 2, total: 5000, offset: 2000, last, bytes: &bytes },
+            Record::OpenPayload { sequence: last, offset: 7, bytes: &bytes },
+            Record::OpenRows { sequence: last, first_row: 9, chunk: &bytes },
+        ];
+        let slot = Slot::open(64 << 10, 9);
+        let all = records.into_iter().chain(borrowing).chain([slot.builder.open_record()]);
+        let mut buffer = vec![0xee; blocks * 4096];
+        let mut writer = CommitWriter::new(&mut buffer);
+        let mut taken = Vec::new();
+        for record in all {
+            let room = writer.room();
+            let fits = writer.push(&record);
+            prop_assert_eq!(fits, record.bytes() <= room, "{:?}", record);
+            prop_assert_eq!(writer.room(), if fits { room - record.bytes() } else { room });
+            if fits {
+                taken.push(record);
+            }
+        }
+        prop_assert_eq!(writer.is_empty(), taken.is_empty());
+        let padded = writer.finish(&key(), &head);
+        prop_assert_eq!(commit_len(&buffer[..4096], &key(), RING), Ok(padded));
+        let (said, found, len) = read_commit(&buffer, &key(), RING).unwrap();
+        prop_assert_eq!((said, len), (head, padded));
+        let found: Vec<_> = found.map(Result::unwrap).collect();
+        prop_assert_eq!(found, taken);
+    }
+
+    #[test]
+    fn bytes_that_a_later_version_appends_are_skipped(record in record(), more in proptest::collection::vec(any::<u8>(), 0..40)) {
+        let mut buffer = vec![0; 8192];
+        let mut writer = CommitWriter::new(&mut buffer);
+        prop_assert!(writer.push(&record));
+        let padded = writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
+        let kind = u16::from_le_bytes([buffer[128], buffer[129]]);
+        let len = u32::from_le_bytes([buffer[132], buffer[133], buffer[134], buffer[135]]) as usize;
+        prop_assert!(136 + len <= padded);
+        let mut body = buffer[136..136 + len].to_vec();
+        body.extend(more);
+        prop_assert_eq!(Record::read(kind, &body), Ok(record));
+    }
+}
+
+#[test]
+fn records_of_a_later_version_are_told_apart_and_skipped() {
+    let mut bytes = Vec::new();
+    for (kind, body) in [(40u16, &[1u8, 2, 3][..]), (8, &[7, 0, 0, 0, 0, 0, 0, 0])] {
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend([0; 2]);
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    let records: Vec<_> = Records::new(&bytes).collect();
+    assert_eq!(records, [Ok(Record::Unknown(40)), Ok(Record::BadSlot { slot: SlotNo(7) })]);
+}
+
+#[test]
+fn a_commit_is_never_larger_than_its_limit() {
+    let mut buffer = vec![0; MAX_COMMIT + 8192];
+    let mut writer = CommitWriter::new(&mut buffer);
+    let bytes = vec![1; 5000];
+    while writer.push(&Record::OpenPayload { sequence: Sequence(1), offset: 0, bytes: &bytes }) {}
+    assert!(writer.room() < 5024);
+    assert_eq!(writer.finish(&key(), &CommitHead::default()), MAX_COMMIT);
+    let mut none = [];
+    let mut writer = CommitWriter::new(&mut none);
+    assert!(!writer.push(&Record::BadSlot { slot: SlotNo(1) }));
+    assert_eq!((writer.room(), writer.finish(&key(), &CommitHead::default())), (0, 0));
+}
+
+#[test]
+fn a_commit_of_another_ring_and_one_under_another_key_are_refused() {
+    let mut buffer = vec![0; 4096];
+    CommitWriter::new(&mut buffer).finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
+    let other = RingId([1; 16]);
+    let error = read_commit(&buffer, &key(), other).unwrap_err();
+    assert_eq!(error, FormatError::Foreign { structure: "commit", ring: RING });
+    let error = read_commit(&buffer, &holdfast_format::Key([1; 32]), RING).unwrap_err();
+    assert!(matches!(error, FormatError::BadTag { .. }));
+}

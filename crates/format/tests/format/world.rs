@@ -1,0 +1,305 @@
+//! What the tests share: a key, a ring, elements to pack, and a naive model of what a slot then holds.
+
+use holdfast_base::{Age, Epoch, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    Builder, Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Key, Kind, Name, PartHeader, Row,
+    Sealed, SectionKind, SlotFlags, SlotId, StreamKind, Summary, check_image, decode_directory,
+};
+use proptest::prelude::*;
+
+pub(crate) const RING: RingId = RingId(*b"ring of the test");
+pub(crate) const STREAMS: usize = 3;
+const NOW: i64 = 1_795_000_000_000_000_000;
+
+pub(crate) fn key() -> Key {
+    Key(*b"senders of packets don't know it")
+}
+
+pub(crate) fn slot_id(sequence: u64) -> SlotId {
+    SlotId {
+        ring: RING,
+        group: RING,
+        lane: LaneNo(0),
+        sequence: Sequence(sequence),
+        epoch: Epoch(3),
+        age: Age(sequence - 1),
+    }
+}
+
+pub(crate) fn entries() -> Vec<Entry> {
+    (0..STREAMS as u32)
+        .map(|id| Entry {
+            stream: StreamId(id + 10),
+            kind: if id == 1 { StreamKind::Packets } else { StreamKind::Bytes },
+            name: Name::new(&format!("stream {id} \u{e4}")).unwrap(),
+            preamble: id,
+            schema: 0,
+            counters: Counters {
+                next_ordinal: Ordinal(u64::from(id) * 1000),
+                received: 7,
+                ..Counters::default()
+            },
+        })
+        .collect()
+}
+
+/// A row and the bytes that it describes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) row: Row,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What a strategy chooses; ordinals and times are made from it in order.
+#[derive(Clone, Debug)]
+struct Choice {
+    stream: u16,
+    kind: u8,
+    size: u32,
+    meta: u16,
+    jump: i64,
+    step: i64,
+    wild: Option<(u64, u64, u32, u32, u16)>,
+    event: Option<i64>,
+    flags: u8,
+    seed: u8,
+}
+
+fn choice(largest: u32) -> impl Strategy<Value = Choice> {
+    let jump = prop_oneof![8 => Just(0i64), 1 => 1..1000i64, 1 => -1000..0i64, 1 => any::<i64>()];
+    let step = prop_oneof![8 => 0..100_000i64, 1 => -50_000..0i64, 1 => any::<i64>()];
+    let size = prop_oneof![2 => Just(0u32), 6 => 0..200u32, 2 => 0..=largest];
+    let meta = prop_oneof![6 => Just(0u16), 1 => 0..40u16];
+    let event = prop_oneof![2 => Just(None), 1 => any::<i64>().prop_map(Some)];
+    let shape = (0..STREAMS as u16, 0..10u8, size, meta);
+    (
+        shape,
+        jump,
+        step,
+        proptest::option::weighted(0.2, any::<(u64, u64, u32, u32, u16)>()),
+        event,
+        any::<(u8, u8)>(),
+    )
+        .prop_map(|((stream, kind, size, meta), jump, step, wild, event, (flags, seed))| Choice {
+            stream,
+            kind,
+            size,
+            meta,
+            jump,
+            step,
+            wild,
+            event,
+            flags,
+            seed,
+        })
+}
+
+fn gap(choice: &Choice) -> Gap {
+    let cause = Cause::from_byte(choice.seed % 9 + 1).unwrap();
+    let known = |bit: u8| (choice.flags >> bit & 1 == 0).then_some(u64::from(choice.size));
+    Gap {
+        ordinals: u64::from(choice.seed),
+        elements: known(0),
+        bytes: known(1),
+        first: Timestamp(NOW),
+        last: Timestamp(NOW + 5),
+        cause,
+        note: choice.jump as u64,
+    }
+}
+
+/// The items that `choices` make, one after the other.
+fn items_of(choices: Vec<Choice>) -> Vec<Item> {
+    let mut expected: Vec<u64> = entries().iter().map(|entry| entry.counters.next_ordinal.0).collect();
+    let mut now = NOW;
+    let mut items = Vec::new();
+    for choice in choices {
+        now = now.wrapping_add(choice.step);
+        let kind = [Kind::Element, Kind::Fragment, Kind::Abort, Kind::Gap, Kind::Note]
+            [usize::from(choice.kind.saturating_sub(5))];
+        let next = &mut expected[usize::from(choice.stream)];
+        let ordinal = next.wrapping_add_signed(choice.jump);
+        let mut flags = Flags(choice.flags & 0b1_1110);
+        if choice.event.is_some() {
+            flags = flags | Flags::EVENT;
+        }
+        let data = match kind {
+            Kind::Gap => gap(&choice).encode().to_vec(),
+            Kind::Abort | Kind::Note => Vec::new(),
+            _ => (0..choice.size).map(|at| (at as u8).wrapping_mul(31) ^ choice.seed).collect(),
+        };
+        let (span, offset, extra, number, tag) = choice.wild.unwrap_or_default();
+        let row = Row {
+            stream: choice.stream,
+            kind,
+            flags,
+            tag,
+            meta: choice.meta,
+            len: data.len() as u32,
+            extra,
+            number,
+            ordinal: Ordinal(ordinal),
+            arrival: Timestamp(now),
+            span,
+            event: Timestamp(choice.event.unwrap_or(0)),
+            offset,
+        };
+        if kind != Kind::Note {
+            *next = ordinal.wrapping_add(u64::from(row.ends_element()));
+        }
+        let mut bytes = vec![choice.seed; usize::from(choice.meta)];
+        bytes.extend(data);
+        items.push(Item { row, bytes });
+    }
+    items
+}
+
+/// Up to `count` rows of every kind, with the odd ones among them: empty, backwards, with jumps, with wild values.
+pub(crate) fn items(count: usize, largest: u32) -> impl Strategy<Value = Vec<Item>> {
+    proptest::collection::vec(choice(largest), 0..count).prop_map(items_of)
+}
+
+/// A builder, its buffer, and what was put into it.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) builder: Builder,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) packed: Vec<Item>,
+    /// The ordinal that each stream's next element is expected to get: what a note is read back with.
+    expected: Vec<u64>,
+}
+
+impl Slot {
+    pub(crate) fn open(slot_bytes: u64, sequence: u64) -> Self {
+        let mut builder = Builder::new(slot_bytes, STREAMS);
+        let mut buffer = vec![0xa5; slot_bytes as usize];
+        builder.open(&mut buffer, slot_id(sequence), Timestamp(NOW), &entries()).unwrap();
+        Self::around(builder, buffer, Vec::new())
+    }
+
+    /// A builder that already holds `packed`.
+    pub(crate) fn around(builder: Builder, buffer: Vec<u8>, packed: Vec<Item>) -> Self {
+        let expected = entries().iter().map(|entry| entry.counters.next_ordinal.0).collect();
+        Self { builder, buffer, packed, expected }
+    }
+
+    /// Opens the next slot.
+    pub(crate) fn reopen(&mut self, sequence: u64) {
+        self.builder.open(&mut self.buffer, slot_id(sequence), Timestamp(NOW), &entries()).unwrap();
+        self.packed.clear();
+        self.expected = entries().iter().map(|entry| entry.counters.next_ordinal.0).collect();
+    }
+
+    /// Takes down what was packed.
+    pub(crate) fn note_down(&mut self, mut item: Item) {
+        let expected = &mut self.expected[usize::from(item.row.stream)];
+        if item.row.kind == Kind::Note {
+            item.row.ordinal = Ordinal(*expected);
+        }
+        *expected = item.row.ordinal.0.wrapping_add(u64::from(item.row.ends_element()));
+        self.packed.push(item);
+    }
+
+    /// Packs an item if there is room; says whether there was.
+    pub(crate) fn pack(&mut self, item: &Item) -> bool {
+        let room = self.builder.room();
+        if room == 0 || room < item.bytes.len() {
+            return false;
+        }
+        let (meta, data) = item.bytes.split_at(usize::from(item.row.meta));
+        self.builder.write(&mut self.buffer, meta);
+        self.builder.write(&mut self.buffer, data);
+        self.builder.row(&mut self.buffer, &item.row);
+        self.note_down(item.clone());
+        true
+    }
+
+    pub(crate) fn seal(&mut self) -> Sealed {
+        self.builder.seal(&mut self.buffer, &key(), SlotNo(5), Timestamp(NOW + 1), SlotFlags::SHORT)
+    }
+
+    /// Seals, and checks that the image says exactly what was packed.
+    pub(crate) fn seal_and_compare(&mut self) -> Result<Sealed, TestCaseError> {
+        let sealed = self.seal();
+        prop_assert!(sealed.bytes <= self.buffer.len());
+        let (header, summary) =
+            check_image(&self.buffer[..sealed.bytes], &key(), RING).expect("a sealed slot is sound");
+        prop_assert_eq!(header.bytes(), sealed.bytes);
+        let found = read_items(&header, &summary, &self.buffer);
+        prop_assert_eq!(found.len(), self.packed.len());
+        for (found, packed) in found.iter().zip(&self.packed) {
+            prop_assert_eq!(found, packed);
+        }
+        prop_assert_eq!(&summary.entries, &model(&self.packed));
+        Ok(sealed)
+    }
+}
+
+/// All that a sealed slot holds, by way of directory and chunks.
+pub(crate) fn read_items(header: &PartHeader, summary: &Summary, image: &[u8]) -> Vec<Item> {
+    let directory = summary.section(SectionKind::ChunkDirectory).unwrap();
+    let chunks = summary.section(SectionKind::Chunks).unwrap();
+    let mut items = Vec::new();
+    for entry in decode_directory(&image[directory.range()], directory.crc).unwrap() {
+        let bytes = &image[chunks.range()][entry.offset as usize..][..entry.bytes as usize];
+        let chunk = Chunk::decode_at(&entry, header.sequence, bytes).unwrap();
+        for (row, at) in chunk.rows() {
+            assert!(entry.may_have(row.stream));
+            let at = header.payload_offset as usize + at as usize;
+            items.push(Item { row, bytes: image[at..at + row.payload()].to_vec() });
+        }
+    }
+    items
+}
+
+/// What the dictionary of a slot with these items must say, counted the simple way.
+pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
+    let count = |entry: (usize, Entry)| {
+        let mine: Vec<&Item> = items.iter().filter(|item| usize::from(item.row.stream) == entry.0).collect();
+        let gap = |item: &&Item| {
+            let data = &item.bytes[usize::from(item.row.meta)..];
+            (item.row.kind == Kind::Gap).then(|| Gap::decode(data).unwrap())
+        };
+        let gaps: Vec<Gap> = mine.iter().filter_map(gap).collect();
+        let told = mine.iter().filter(|item| item.row.kind != Kind::Note);
+        let first = told.clone().map(|item| item.row.ordinal.0).min();
+        let last = told.map(|item| {
+            let lost = gap(item).map_or(0, |gap| gap.ordinals.saturating_sub(1));
+            item.row.ordinal.0.saturating_add(lost)
+        });
+        let last = last.max();
+        let earliest = mine.iter().map(|item| item.row.first_arrival()).min();
+        let events = mine.iter().filter(|item| item.row.flags.has(Flags::EVENT)).map(|item| item.row.event);
+        let arrived = |item: &&&Item| matches!(item.row.kind, Kind::Element | Kind::Fragment);
+        let whole = |item: &&&Item| arrived(item) && item.row.ends_element();
+        let mut counters = entry.1.counters;
+        counters.received += mine.iter().filter(whole).count() as u64;
+        counters.received_bytes +=
+            mine.iter().filter(arrived).map(|item| u64::from(item.row.len)).sum::<u64>();
+        counters.lost += gaps.iter().filter_map(|gap| gap.elements).sum::<u64>();
+        counters.lost_bytes += gaps.iter().filter_map(|gap| gap.bytes).sum::<u64>();
+        counters.gaps += gaps.len() as u64;
+        counters.unknown_gaps += gaps.iter().filter(|gap| gap.elements.is_none()).count() as u64;
+        let after = |item: &&Item| match gap(item) {
+            Some(gap) => Some(item.row.ordinal.0.wrapping_add(gap.ordinals)),
+            None => item.row.ends_element().then(|| item.row.ordinal.0.wrapping_add(1)),
+        };
+        counters.next_ordinal =
+            mine.iter().filter_map(after).next_back().map_or(counters.next_ordinal, Ordinal);
+        EntrySummary {
+            stream: entry.1.stream,
+            preamble: entry.1.preamble,
+            schema: entry.1.schema,
+            kind: entry.1.kind,
+            name: entry.1.name,
+            ordinals: first.zip(last).map(|(first, last)| (Ordinal(first), Ordinal(last))),
+            rows: mine.len() as u64,
+            payload_bytes: mine.iter().map(|item| item.bytes.len() as u64).sum(),
+            arrivals: earliest.zip(mine.iter().map(|item| item.row.arrival).max()),
+            events: events.clone().min().zip(events.max()),
+            gaps: gaps.len() as u64,
+            counters,
+        }
+    };
+    entries().into_iter().enumerate().map(count).collect()
+}
