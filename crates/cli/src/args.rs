@@ -1,0 +1,71 @@
+//! The command line as a whole: which commands there are. Each command's own arguments are in its file.
+
+use crate::commands::{
+    check, format, gaps, grow, hold, holds, metrics, purge, read, record, release, slots, status, streams,
+};
+use crate::failure::Result;
+use crate::out::Out;
+
+/// Holdfast: a flight recorder for data that comes too fast to keep
+#[derive(clap::Parser, Debug)]
+#[command(
+    name = "holdfast",
+    version,
+    max_term_width = 110,
+    after_help = "Begin with:\n  holdfast record lab.hf --size 10GiB --source iface:eth0 --name eth0\n  holdfast status lab.hf\n\n\
+        RING is a path, or a name from the configuration file ($HOLDFAST_CONFIG, ~/.config/holdfast/config.toml,\n\
+        /etc/holdfast/config.toml).\n\
+        Exit codes: 0 done, 1 failed, 2 wrong use, 3 nothing found."
+)]
+pub(crate) struct Cli {
+    /// Say it in JSON, one object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    Format(format::Args),
+    Record(record::Args),
+    Status(status::Args),
+    Streams(streams::Args),
+    Slots(slots::Args),
+    Gaps(gaps::Args),
+    Read(read::Args),
+    Hold(hold::Args),
+    Holds(holds::Args),
+    Release(release::Args),
+    Purge(purge::Args),
+    Grow(grow::Args),
+    Check(check::Args),
+    Metrics(metrics::Args),
+}
+
+impl Cli {
+    /// Whether standard output carries data that an error message would spoil.
+    pub(crate) fn stdout_is_taken(&self) -> bool {
+        matches!(&self.command, Command::Read(args) if args.to_stdout())
+    }
+
+    /// Does what was asked.
+    pub(crate) fn run(&self, out: &mut Out) -> Result<()> {
+        match &self.command {
+            Command::Format(args) => format::run(args, out),
+            Command::Record(args) => record::run(args, self.json),
+            Command::Status(args) => status::run(args, out),
+            Command::Streams(args) => streams::run(args, out),
+            Command::Slots(args) => slots::run(args, out),
+            Command::Gaps(args) => gaps::run(args, out),
+            Command::Read(args) => read::run(args, out),
+            Command::Hold(args) => hold::run(args, out),
+            Command::Holds(args) => holds::run(args, out),
+            Command::Release(args) => release::run(args, out),
+            Command::Purge(args) => purge::run(args, out),
+            Command::Grow(args) => grow::run(args, out),
+            Command::Check(args) => check::run(args, out),
+            Command::Metrics(args) => metrics::run(args, out),
+        }
+    }
+}

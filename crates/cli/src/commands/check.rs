@@ -1,0 +1,306 @@
+//! `holdfast check`: every byte of every slot against its checksums; and a lost superblock rebuilt.
+
+use crate::failure::{Failure, Kind, Result};
+use crate::orders;
+use crate::out::{Out, clean, grouped};
+use crate::session::{RingArg, link};
+use holdfast_base::{BLOCK, ByteSize, SlotNo};
+use holdfast_format::{PartHeader, Superblock};
+use holdfast_link::{Item, RingReader, Selection};
+use holdfast_media::{Access, Device, PlainDisk};
+use holdfast_ring::{
+    Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, check_slot, recover, write_superblocks,
+};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Verify every byte of a ring, or rebuild its superblock from the recovery string
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Exits with 1 when there is damage; every damaged place is named.\n\n\
+    Examples:\n  holdfast check lab.hf\n  holdfast check --geometry holdfast1:afg4… /dev/sdb")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Rebuild a lost superblock from this recovery string, which `format` printed
+    #[arg(long, value_name = "STRING")]
+    geometry: Option<String>,
+}
+
+#[derive(Serialize)]
+struct DamageShown {
+    damage: String,
+    slot: Option<u32>,
+    sequence: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    slots: u64,
+    bytes: u64,
+    elements: Option<u64>,
+    damaged: u64,
+    holds: u32,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let path = args.ring.path()?;
+    if let Some(text) = &args.geometry {
+        return rebuild(&path, text, out);
+    }
+    let mut check = Check { out, slots: 0, bytes: 0, elements: None, damaged: 0 };
+    check.superblocks(&path)?;
+    let mut reader = crate::session::open(&path)?;
+    let holds = reader.status().map_err(|error| link(&error))?.ring.holds;
+    if reader.is_live() {
+        check.through_recorder(&mut reader)?;
+    } else {
+        check.directly(&path, &mut reader)?;
+    }
+    let Check { out, slots, bytes, elements, damaged } = check;
+    if out.is_json() {
+        out.object(&Shown { slots, bytes, elements, damaged, holds })?;
+    } else if damaged == 0 {
+        out.line(format_args!("{} slots, {}: sound", grouped(slots), ByteSize(bytes)))?;
+    } else {
+        out.line(format_args!(
+            "{} slots, {}: {} damaged places",
+            grouped(slots),
+            ByteSize(bytes),
+            grouped(damaged)
+        ))?;
+    }
+    if damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(()) }
+}
+
+struct Check<'o> {
+    out: &'o mut Out,
+    slots: u64,
+    bytes: u64,
+    elements: Option<u64>,
+    damaged: u64,
+}
+
+impl Check<'_> {
+    fn damage(&mut self, bar: Option<&ProgressBar>, slot: Option<&SlotStatus>, what: &str) -> Result<()> {
+        self.damaged += 1;
+        let shown = DamageShown {
+            damage: what.to_owned(),
+            slot: slot.map(|slot| slot.slot.0),
+            sequence: slot.map(|slot| slot.sequence.0),
+        };
+        let mut say = || {
+            if self.out.is_json() {
+                return self.out.object(&shown);
+            }
+            let place = slot
+                .map_or(String::new(), |slot| format!("slot {} (sequence {}): ", slot.slot, slot.sequence));
+            self.out.line(format_args!("damaged: {place}{}", clean(what)))
+        };
+        match bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    /// The four copies, which the reader is content to have one of.
+    fn superblocks(&mut self, path: &Path) -> Result<()> {
+        let Ok((newest, _)) = holdfast_link::path::superblock(path) else { return Ok(()) };
+        let Ok(file) = File::open(path) else { return Ok(()) };
+        for (number, offset) in Superblock::OFFSETS.into_iter().enumerate() {
+            let mut block = vec![0; BLOCK];
+            let wrong = match file.read_exact_at(&mut block, offset) {
+                Err(error) => Some(crate::failure::reason(&error)),
+                Ok(()) => match Superblock::decode(&block) {
+                    Err(error) => Some(error.to_string()),
+                    Ok(copy) if copy.ring != newest.ring => Some(format!("it is of ring {}", copy.ring)),
+                    Ok(_) => None,
+                },
+            };
+            if let Some(wrong) = wrong {
+                self.damage(None, None, &format!("superblock copy {number} at byte {offset}: {wrong}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// While a recorder owns the ring, it decides when there is time to read: all elements are read and verified.
+    fn through_recorder(&mut self, reader: &mut RingReader) -> Result<()> {
+        let plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
+        let bar = progress(plan.bytes);
+        let mut said = Ok(());
+        let report = reader.read(&plan, &mut |item| {
+            match item {
+                Item::Progress { bytes } => bar.set_position(bytes),
+                Item::Damaged { slot, sequence, place } => {
+                    let slot = SlotStatus {
+                        slot,
+                        look: SlotLook::Damaged,
+                        sequence,
+                        age: holdfast_base::Age(0),
+                        first: None,
+                        last: None,
+                    };
+                    said = self.damage(Some(&bar), Some(&slot), place);
+                }
+                _ => {}
+            }
+            if said.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        bar.finish_and_clear();
+        said?;
+        let report = report.map_err(|error| link(&error))?;
+        self.slots = (plan.slots.len() as u64).saturating_sub(report.expired);
+        self.bytes = plan.bytes;
+        self.elements = Some(report.elements);
+        Ok(())
+    }
+
+    /// Without a recorder every slot is read here from end to end.
+    fn directly(&mut self, path: &Path, reader: &mut RingReader) -> Result<()> {
+        let superblock = reader.superblock().clone();
+        let slots = reader.slots().map_err(|error| link(&error))?;
+        let data: Vec<&SlotStatus> = slots.iter().filter(|slot| has_data(slot)).collect();
+        let device = Device::open(path, Access::Look).map_err(Failure::failed)?;
+        let mut disk = PlainDisk::new(device, 1);
+        let mut window = Blocking::new(&mut disk, CHECK_QUANTUM + 2 * BLOCK).map_err(Failure::failed)?;
+        let bar = progress(data.len() as u64 * superblock.geometry.slot_bytes);
+        for slot in data {
+            let wrong = match check_slot(&mut window, &superblock, slot.slot, Depth::Full) {
+                Ok(check) => check.sound().and_then(|(header, _, _)| {
+                    self.bytes += u64::from(header.footer_offset) + BLOCK as u64;
+                    let other = header.sequence != slot.sequence;
+                    other.then(|| format!("it has sequence {} instead", header.sequence))
+                }),
+                Err(damage) => Some(damage.to_string()),
+            };
+            if let Some(wrong) = wrong {
+                // A recorder that started meanwhile overwrites slots: that is no damage.
+                if orders::recorder(path)?.is_some() {
+                    bar.finish_and_clear();
+                    *reader = crate::session::open(path)?;
+                    return self.through_recorder(reader);
+                }
+                self.damage(Some(&bar), Some(slot), &wrong)?;
+            }
+            self.slots += 1;
+            bar.inc(superblock.geometry.slot_bytes);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+}
+
+fn has_data(slot: &SlotStatus) -> bool {
+    matches!(slot.look, SlotLook::Live | SlotLook::Held | SlotLook::Damaged) && slot.sequence.0 > 0
+}
+
+fn progress(bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(
+        "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+    );
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+#[derive(Serialize)]
+struct RebuiltShown<'a> {
+    path: &'a Path,
+    ring: String,
+    name: &'a str,
+    slots: u32,
+    rebuilt: bool,
+}
+
+/// Writes the superblock that the recovery string tells, if the lane is that ring's.
+fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::failed(format_args!("cannot rebuild the superblock: {error}")).at_path(path)
+    };
+    let superblock = Superblock::from_recovery_string(text).map_err(|error| {
+        Failure::usage(format_args!("this is not a recovery string: {error}"))
+            .at("--geometry")
+            .advice("give the line that `format` printed, whole")
+    })?;
+    let device = Device::open(path, Access::Own).map_err(|error| wrong(&error))?;
+    let has = device.info().bytes;
+    if has < superblock.geometry.lane_bytes {
+        return Err(Failure::failed(format_args!(
+            "the recovery string is of a ring of {}, and here are {}",
+            ByteSize(superblock.geometry.lane_bytes),
+            ByteSize(has)
+        ))
+        .at_path(path)
+        .advice("give the device or file that it was printed for"));
+    }
+    let mut disk = PlainDisk::new(device, 1);
+    match holdfast_ring::read_superblock(&mut disk) {
+        Ok(there) if there.ring == superblock.ring => return rebuilt(path, &there, false, out),
+        Ok(there) => {
+            return Err(Failure::failed(format_args!(
+                "another ring is here, \"{}\" ({})",
+                clean(&there.name),
+                there.ring
+            ))
+            .at_path(path)
+            .advice("give the device or file that the recovery string was printed for"));
+        }
+        Err(_) => {}
+    }
+    if !is_of(&mut disk, &superblock).map_err(|error| wrong(&error))? {
+        return Err(Failure::failed("nothing here is of the ring that the recovery string tells of")
+            .at_path(path)
+            .advice("give the device or file that it was printed for"));
+    }
+    write_superblocks(&mut disk, &superblock).map_err(|error| wrong(&error))?;
+    let recovered = recover(&mut disk).map_err(|error| wrong(&error))?;
+    rebuilt(path, &recovered.superblock, true, out)
+}
+
+fn rebuilt(path: &Path, superblock: &Superblock, rebuilt: bool, out: &mut Out) -> Result<()> {
+    if out.is_json() {
+        let slots = superblock.geometry.slots;
+        return out.object(&RebuiltShown {
+            path,
+            ring: superblock.ring.to_string(),
+            name: &superblock.name,
+            slots,
+            rebuilt,
+        });
+    }
+    if rebuilt {
+        out.line(format_args!(
+            "{}: the superblock of ring \"{}\" is back; `holdfast check` verifies the rest",
+            path.display(),
+            clean(&superblock.name)
+        ))
+    } else {
+        out.line(format_args!("{}: the superblock is there and whole, nothing was changed", path.display()))
+    }
+}
+
+/// Whether anything on the lane carries the ring's tag: its journal, or the header of a slot.
+fn is_of(disk: &mut PlainDisk, superblock: &Superblock) -> std::result::Result<bool, String> {
+    let geometry = &superblock.geometry;
+    let mut window = Blocking::new(disk, geometry.commit_bytes()).map_err(|error| error.to_string())?;
+    for extent in 0..2 {
+        if let Ok(bytes) = window.read(geometry.extent_offset(extent), geometry.commit_bytes())
+            && holdfast_format::read_commit(bytes, &superblock.key, superblock.ring).is_ok()
+        {
+            return Ok(true);
+        }
+    }
+    for slot in (0..geometry.slots).map(SlotNo) {
+        if let Ok(block) = window.read(geometry.slot_offset(slot), BLOCK)
+            && PartHeader::decode(block, &superblock.key, superblock.ring).is_ok()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

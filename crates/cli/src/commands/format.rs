@@ -1,0 +1,269 @@
+//! `holdfast format`: make a ring on a device or in a file.
+
+use crate::failure::{Failure, Result, reason};
+use crate::out::Out;
+use crate::session;
+use holdfast_base::{BLOCK, ByteSize, RingId};
+use holdfast_format::{Geometry, Key, Name};
+use holdfast_media::{
+    Access, Buffer, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
+};
+use holdfast_ring::{NewRing, create};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::fs::FileType;
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Bytes that prefilling a device writes at once.
+const FILL: usize = 8 << 20;
+
+/// Make a ring: on a device, or in a new file
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "A device or file that carries something is refused without --force. The recovery string that is printed\n\
+    rebuilds a lost superblock (`holdfast check --geometry STRING PATH`): keep it somewhere else.\n\n\
+    Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB"
+)]
+pub(crate) struct Args {
+    /// Block device, partition, or file to be made
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Size of the file (a device is used whole)
+    #[arg(long, value_name = "SIZE")]
+    size: Option<ByteSize>,
+    /// Name of the ring, up to 64 bytes (the file's, otherwise)
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Slot size, a power of two from 64KiB to 256MiB (a 64th of the ring, otherwise)
+    #[arg(long, value_name = "SIZE")]
+    slot: Option<ByteSize>,
+    /// Write everything once now, so that the first lap is as fast as the later ones
+    #[arg(long)]
+    prefill: bool,
+    /// Destroy what is there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    path: &'a Path,
+    name: &'a str,
+    ring: String,
+    lane_bytes: u64,
+    slot_bytes: u64,
+    slots: u32,
+    reserve: u32,
+    prefilled: bool,
+    recovery: String,
+    warnings: &'a [String],
+}
+
+/// What is at the path.
+enum There {
+    Nothing,
+    File,
+    Device,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let path = args.path.as_path();
+    let name = args.name.clone().unwrap_or_else(|| named_after(path));
+    Name::new(&name).map_err(|error| Failure::usage(error).at("--name"))?;
+    let (device, geometry, filled) = match there(path)? {
+        There::Device => on_device(args)?,
+        There::File => in_place_of(args)?,
+        There::Nothing => in_new_file(args)?,
+    };
+    let warnings = device.warnings().to_vec();
+    let mut disk = RealDisk::new(device, &[], 1);
+    let new = NewRing { ring: random_id()?, key: Key(random()?), name, geometry, prefilled: filled };
+    let made = create(&mut disk, new, session::now())
+        .map_err(|error| Failure::failed(format_args!("cannot make the ring: {error}")).at_path(path))?;
+    drop(disk);
+    let geometry = &made.geometry;
+    let shown = Shown {
+        path,
+        name: &made.name,
+        ring: made.ring.to_string(),
+        lane_bytes: geometry.lane_bytes,
+        slot_bytes: geometry.slot_bytes,
+        slots: geometry.slots,
+        reserve: made.reserve,
+        prefilled: made.prefilled,
+        recovery: made.to_recovery_string(),
+        warnings: &warnings,
+    };
+    if out.is_json() {
+        return out.object(&shown);
+    }
+    out.line(format_args!(
+        "{}: ring \"{}\", {} slots of {}, {} of them never held",
+        path.display(),
+        shown.name,
+        shown.slots,
+        ByteSize(shown.slot_bytes),
+        shown.reserve
+    ))?;
+    for warning in &warnings {
+        out.line(format_args!("note: {warning}"))?;
+    }
+    out.line("recovery string (keep it somewhere else; it holds the ring's key):")?;
+    out.line(format_args!("  {}", shown.recovery))
+}
+
+fn named_after(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut name = String::new();
+    for c in stem.chars().take_while(|c| !c.is_control()) {
+        if name.len() + c.len_utf8() > holdfast_base::MAX_NAME {
+            break;
+        }
+        name.push(c);
+    }
+    name
+}
+
+fn there(path: &Path) -> Result<There> {
+    match rustix::fs::stat(path) {
+        Ok(stat) => Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => There::File,
+            // What is neither is refused when it is opened, by its kind.
+            _ => There::Device,
+        }),
+        Err(rustix::io::Errno::NOENT) => Ok(There::Nothing),
+        Err(error) => Err(Failure::io("cannot look there", path, &error.into())),
+    }
+}
+
+/// The division of a lane; a slot size that does not fit is the caller's mistake.
+fn divide(bytes: u64, slot: Option<ByteSize>) -> Result<Geometry> {
+    let slot = slot.map_or_else(|| Geometry::default_slot(bytes), |slot| slot.0);
+    Geometry::for_lane(bytes, slot, Vec::new()).map_err(Failure::usage)
+}
+
+fn whole_blocks(bytes: u64) -> u64 {
+    bytes / BLOCK as u64 * BLOCK as u64
+}
+
+fn in_new_file(args: &Args) -> Result<(Device, Geometry, bool)> {
+    let path = args.path.as_path();
+    let Some(size) = args.size else {
+        let failure = Failure::usage("there is nothing at that path").at_path(path);
+        return Err(
+            failure.advice("give --size to make a ring file, such as --size 10GiB, or the path of a device")
+        );
+    };
+    let bytes = whole_blocks(size.0);
+    let geometry = divide(bytes, args.slot)?;
+    let bar = progress(bytes, args.prefill);
+    let mut told = |done| bar.set_position(done);
+    let prefill = if args.prefill { Prefill::Yes(&mut told) } else { Prefill::No };
+    let device = create_file(path, bytes, prefill)
+        .map_err(|error| Failure::failed(format_args!("cannot make the file: {error}")))?;
+    bar.finish_and_clear();
+    Ok((device, geometry, args.prefill))
+}
+
+/// A file that is there already gives way, if it may.
+fn in_place_of(args: &Args) -> Result<(Device, Geometry, bool)> {
+    let path = args.path.as_path();
+    // Opened as its owner first: a ring that is being recorded is refused whatever was said.
+    let device = own(path)?;
+    let found = found(&device, path)?;
+    let length =
+        std::fs::metadata(path).map_err(|error| Failure::io("cannot look there", path, &error))?.len();
+    if length > 0 && !args.force {
+        let what = found.map_or_else(|| format!("a file of {}", ByteSize(length)), |found| found.to_string());
+        return Err(refused(&what, path));
+    }
+    let size = args.size.unwrap_or(ByteSize(length));
+    divide(whole_blocks(size.0), args.slot)?;
+    std::fs::remove_file(path).map_err(|error| Failure::io("cannot replace the file", path, &error))?;
+    drop(device);
+    in_new_file(&Args { size: Some(size), path: path.to_owned(), name: args.name.clone(), ..*args })
+}
+
+fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
+    let path = args.path.as_path();
+    let device = own(path)?;
+    if args.size.is_some() {
+        return Err(Failure::usage("a device is used whole")
+            .at_path(path)
+            .advice("leave --size out, or make a partition of that size"));
+    }
+    if device.info().medium != Medium::Device {
+        return Err(Failure::failed("this changed while it was looked at").at_path(path).advice("try again"));
+    }
+    if let Some(found) = found(&device, path)?
+        && !args.force
+    {
+        return Err(refused(&found.to_string(), path));
+    }
+    let bytes = whole_blocks(device.info().bytes);
+    let geometry = divide(bytes, args.slot)?;
+    let wrong = |error| Failure::failed(format_args!("cannot write to the device: {error}")).at_path(path);
+    wipe(&device).map_err(wrong)?;
+    if args.prefill {
+        let bar = progress(bytes, true);
+        let mut zeros = Buffer::aligned(FILL).map_err(Failure::failed)?;
+        zeros.fill(0);
+        let mut at = 0;
+        while at < bytes {
+            let len = (bytes - at).min(FILL as u64) as usize;
+            device.write(at, &zeros, len).map_err(wrong)?;
+            at += len as u64;
+            bar.set_position(at);
+        }
+        device.sync().map_err(wrong)?;
+        bar.finish_and_clear();
+    }
+    Ok((device, geometry, args.prefill))
+}
+
+fn own(path: &Path) -> Result<Device> {
+    Device::open(path, Access::Own)
+        .map_err(|error| Failure::failed(format_args!("cannot make a ring here: {error}")))
+}
+
+fn found(device: &Device, path: &Path) -> Result<Option<Foreign>> {
+    signature(device)
+        .map_err(|error| Failure::failed(format_args!("cannot see what is there: {error}")).at_path(path))
+}
+
+fn refused(what: &str, path: &Path) -> Failure {
+    Failure::failed(format_args!("there is {what} already"))
+        .at_path(path)
+        .advice("choose another path, or say --force to destroy it")
+}
+
+fn progress(bytes: u64, shown: bool) -> ProgressBar {
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(bytes), target);
+    let style = ProgressStyle::with_template(
+        "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+    );
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let source = Path::new("/dev/urandom");
+    let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| {
+        Failure::failed(format_args!("no random numbers: {}", reason(&error))).at_path(source)
+    })?;
+    Ok(bytes)
+}
+
+/// A random UUID (version 4).
+fn random_id() -> Result<RingId> {
+    let mut id: [u8; 16] = random()?;
+    id[6] = id[6] & 0x0f | 0x40;
+    id[8] = id[8] & 0x3f | 0x80;
+    Ok(RingId(id))
+}

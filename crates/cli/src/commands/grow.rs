@@ -1,0 +1,119 @@
+//! `holdfast grow`: more room for a ring, without losing what it holds.
+
+use crate::failure::{Failure, Result};
+use crate::orders;
+use crate::out::Out;
+use crate::session::RingArg;
+use holdfast_base::{BLOCK, ByteSize};
+use holdfast_ring::{Order, Outcome};
+use rustix::fs::{FallocateFlags, FileType};
+use rustix::io::Errno;
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+/// Give a ring more room: its file is extended, a device that has grown is measured anew
+#[derive(clap::Args, Debug)]
+#[command(after_help = "What the ring holds stays; the recorder may be running.\n\n\
+    Examples:\n  holdfast grow lab.hf --size 20GiB\n  holdfast grow /dev/vg0/ring")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Size of the ring from now on (a device: all of it, otherwise)
+    #[arg(long, value_name = "SIZE")]
+    size: Option<ByteSize>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    lane_bytes: u64,
+    slots: u32,
+    slots_before: u32,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let (path, reader) = args.ring.open()?;
+    let before = reader.superblock().geometry.clone();
+    drop(reader);
+    let bytes = wanted(&path, args.size)?;
+    // Refused before the file is touched, so that it does not grow for nothing.
+    let after = before.grown(bytes).map_err(|error| Failure::usage(error).at_path(&path))?;
+    if after.slots == before.slots {
+        return Err(Failure::usage(format_args!(
+            "{} has room for {} slots of {}, as many as the ring has now",
+            ByteSize(bytes),
+            after.slots,
+            ByteSize(before.slot_bytes)
+        ))
+        .at_path(&path)
+        .advice("give a larger --size"));
+    }
+    extend(&path, bytes)?;
+    let outcome = orders::give(&path, &Order::Grow(ByteSize(bytes)))?;
+    let Outcome::Grown { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
+    if out.is_json() {
+        return out.object(&Shown { lane_bytes: bytes, slots, slots_before: before.slots });
+    }
+    out.line(format_args!(
+        "{}: {} now, {slots} slots (before: {})",
+        path.display(),
+        ByteSize(bytes),
+        before.slots
+    ))
+}
+
+/// The size that the lane is to have.
+fn wanted(path: &Path, size: Option<ByteSize>) -> Result<u64> {
+    let cannot = |error: std::io::Error| Failure::io("cannot measure the ring", path, &error);
+    let mut file = File::open(path).map_err(cannot)?;
+    if is_file(&file, path)? {
+        let size = size.ok_or_else(|| {
+            Failure::usage("a ring file needs to be told its new size")
+                .at_path(path)
+                .advice("give --size, such as --size 20GiB")
+        })?;
+        return Ok(size.0 / BLOCK as u64 * BLOCK as u64);
+    }
+    let has = file.seek(SeekFrom::End(0)).map_err(cannot)?;
+    match size {
+        Some(size) if size.0 > has => {
+            Err(Failure::usage(format_args!("the device has {} only", ByteSize(has)))
+                .at_path(path)
+                .advice("make the device larger first, or leave --size out"))
+        }
+        Some(size) => Ok(size.0 / BLOCK as u64 * BLOCK as u64),
+        None => Ok(has / BLOCK as u64 * BLOCK as u64),
+    }
+}
+
+fn is_file(file: &File, path: &Path) -> Result<bool> {
+    let stat = rustix::fs::fstat(file)
+        .map_err(|error| Failure::io("cannot look at the ring", path, &error.into()))?;
+    Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+}
+
+/// Reserves the space of a ring file, so that no write finds the file system full later. Done here and not by the
+/// recorder, because it may take long.
+fn extend(path: &Path, bytes: u64) -> Result<()> {
+    let cannot = |error: std::io::Error| Failure::io("cannot extend the ring", path, &error);
+    let file = OpenOptions::new().write(true).open(path).map_err(cannot)?;
+    if !is_file(&file, path)? {
+        return Ok(());
+    }
+    let has = file.metadata().map_err(cannot)?.len();
+    if has >= bytes {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), has, bytes - has) {
+        Ok(()) => Ok(()),
+        // The file system knows no reservation: the order itself writes the new part.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => {
+            // What was reserved so far is given back.
+            let _ = rustix::fs::ftruncate(&file, has);
+            Err(cannot(error.into()))
+        }
+    }
+}

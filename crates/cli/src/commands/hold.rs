@@ -1,0 +1,154 @@
+//! `holdfast hold`: keep a range from expiring.
+
+use crate::failure::{Failure, Result};
+use crate::out::Out;
+use crate::range::RangeArgs;
+use crate::session::{self, RingArg, link};
+use crate::times::{self, When};
+use crate::{orders, show};
+use holdfast_base::{ByteSize, Sequence, Timestamp};
+use holdfast_link::wire::MAX_RANGES;
+use holdfast_ring::{HoldRequest, Order, Outcome};
+use serde::Serialize;
+
+/// Keep a range of streams from expiring, until it is released
+#[derive(clap::Args, Debug)]
+#[command(after_help = format!("{}\n\nWithout a range everything that is on the ring is held. A hold works on whole slots.\n\n\
+    Examples:\n  holdfast hold lab.hf --last 30s --reason \"door alarm\"\n  \
+    holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d", times::HELP))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Only this stream (may be repeated; all otherwise)
+    #[arg(long = "stream", value_name = "S")]
+    streams: Vec<String>,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Why it is kept
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Who wants it kept (you, otherwise)
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// When the hold ends by itself: a time, or from now on (+7d)
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
+    until: Option<When>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    id: u64,
+    slots: u32,
+    bytes: u64,
+    #[serde(serialize_with = "show::time_if")]
+    expired_before: Option<Timestamp>,
+    #[serde(serialize_with = "show::time")]
+    until: Timestamp,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let now = session::now();
+    let until = args.until.map_or(Timestamp::MAX, |until| until.resolve(now));
+    if until <= now {
+        return Err(Failure::usage("the hold would have ended already")
+            .at(format_args!("--until {}", times::rfc3339(until)))
+            .advice("give a time to come, such as +7d"));
+    }
+    let (path, mut reader) = args.ring.open()?;
+    let streams = reader.streams().map_err(|error| link(&error))?;
+    let selection = session::selection(session::streams_named(&streams, &args.streams)?, &args.range)?;
+    // Arrival times of slots are known to the ring itself, in one step with expiry. Ordinals and event times have to
+    // be looked up in the slots first.
+    let sequences =
+        if selection.range.ordinals.is_some() || (selection.range.by_event && selection.range.is_timed()) {
+            let found = reader.sequences(&selection).map_err(|error| link(&error))?;
+            if found.is_empty() {
+                return Err(Failure::nothing("nothing in that range is on the ring")
+                    .at_path(&path)
+                    .advice("`holdfast streams` and `holdfast slots` show what is there"));
+            }
+            Some(gathered(found))
+        } else {
+            None
+        };
+    drop(reader);
+    let order = Order::Hold(HoldRequest {
+        streams: selection.streams,
+        range: selection.range,
+        sequences,
+        reason: args.reason.clone(),
+        owner: args.owner.clone().unwrap_or_else(who),
+        until,
+    });
+    let outcome = orders::give(&path, &order)?;
+    let Outcome::Held { id, slots, bytes, expired_before } = outcome else {
+        return Err(orders::unexpected(&outcome));
+    };
+    if out.is_json() {
+        return out.object(&Shown { id: id.0, slots, bytes: bytes.0, expired_before, until });
+    }
+    out.line(format_args!("hold {id}: {} kept from expiring", in_slots(slots, bytes)))?;
+    if let Some(oldest) = expired_before {
+        out.line(format_args!("what was before {} had expired already", times::rfc3339(oldest)))?;
+    }
+    if until != Timestamp::MAX {
+        out.line(format_args!("it ends by itself at {}", times::to_the_second(until)))?;
+    }
+    Ok(())
+}
+
+fn in_slots(slots: u32, bytes: ByteSize) -> String {
+    format!("{slots} {} ({bytes})", if slots == 1 { "slot" } else { "slots" })
+}
+
+/// Who gives the order.
+pub(crate) fn who() -> String {
+    let named = ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+    named.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+}
+
+/// At most as many runs as an order takes: the runs with the least between them become one.
+fn gathered(mut runs: Vec<(Sequence, Sequence)>) -> Vec<(Sequence, Sequence)> {
+    if runs.len() <= MAX_RANGES {
+        return runs;
+    }
+    let between = |at: usize, runs: &[(Sequence, Sequence)]| runs[at].0.0 - runs[at - 1].1.0;
+    let mut order: Vec<usize> = (1..runs.len()).collect();
+    order.sort_by_key(|at| (between(*at, &runs), *at));
+    let mut joined = vec![false; runs.len()];
+    for at in &order[..runs.len() - MAX_RANGES] {
+        joined[*at] = true;
+    }
+    let mut at = 0;
+    runs.dedup_by(|next, kept| {
+        at += 1;
+        if joined[at] {
+            kept.1 = next.1;
+        }
+        joined[at]
+    });
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_runs_are_gathered_where_least_is_between_them() {
+        let run = |at: u64| (Sequence(at * 10), Sequence(at * 10 + 1));
+        let few: Vec<_> = (1..=100).map(run).collect();
+        assert_eq!(gathered(few.clone()), few);
+        let mut many: Vec<_> = (1..=MAX_RANGES as u64 + 2).map(run).collect();
+        many[5].1 = Sequence(many[6].0.0 - 2);
+        many[900].1 = Sequence(many[901].0.0 - 3);
+        let less = gathered(many.clone());
+        assert_eq!(less.len(), MAX_RANGES);
+        assert_eq!(less[5], (many[5].0, many[6].1));
+        assert_eq!(less[899], (many[900].0, many[901].1));
+        assert_eq!((less[0], less[MAX_RANGES - 1]), (many[0], many[MAX_RANGES + 1]));
+    }
+}

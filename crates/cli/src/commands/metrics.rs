@@ -1,0 +1,90 @@
+//! `holdfast metrics`: serves what a recorder says of itself to Prometheus, in a process of its own.
+
+use crate::commands::record::listen;
+use crate::failure::{Failure, Result, reason};
+use crate::orders;
+use crate::out::Out;
+use crate::prometheus::{http, text};
+use crate::session::{RingArg, link};
+use holdfast_link::path::superblock;
+use rustix::process::{Pid, getppid};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Serve metrics of a ring's recorder to Prometheus
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "The page is at /metrics. `holdfast record --metrics ADDR` starts this beside the recorder.\n\n\
+    Examples:\n  holdfast metrics lab.hf --listen 127.0.0.1:9477\n  holdfast metrics lab.hf"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Where to listen (without: print the page once)
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Ends with this recorder, its parent; standard input is the socket to listen on
+    #[arg(long, value_name = "PID", hide = true, conflicts_with = "listen")]
+    of: Option<i32>,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let path = args.ring.path()?;
+    if let Some(recorder) = args.of {
+        return beside(recorder, &path);
+    }
+    let Some(address) = &args.listen else {
+        let page = page(&path)?;
+        return out.line(page.trim_end());
+    };
+    // A ring that is not there is told now, not to the first who asks.
+    superblock(&path).map_err(|error| link(&error))?;
+    let listener = listen(address)?;
+    let at = listener.local_addr().map_or_else(|_| address.clone(), |address| address.to_string());
+    out.line(format_args!("serving metrics at http://{at}/metrics"))?;
+    out.flush()?;
+    let end = signals()?;
+    serve(&listener, &path, &|| end.load(Ordering::Relaxed))
+}
+
+fn beside(recorder: i32, path: &Path) -> Result<()> {
+    let inherited = std::io::stdin().as_fd().try_clone_to_owned();
+    let listener =
+        TcpListener::from(inherited.map_err(|error| Failure::failed(reason(&error)).at("standard input"))?);
+    // Whoever stops the recorder's group stops the recorder; this one follows.
+    let _ignored = signals()?;
+    serve(&listener, path, &|| getppid().map(Pid::as_raw_pid) != Some(recorder))
+}
+
+/// A flag that signals raise, instead of ending the process at once.
+fn signals() -> Result<Arc<AtomicBool>> {
+    let end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&end))
+            .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
+    }
+    Ok(end)
+}
+
+fn serve(listener: &TcpListener, path: &Path, ended: &dyn Fn() -> bool) -> Result<()> {
+    let give = || page(path).map_err(|failure| failure.to_string());
+    http::serve(listener, &give, ended)
+        .map_err(|error| Failure::failed(format_args!("cannot serve metrics any longer: {}", reason(&error))))
+}
+
+/// The page as of now. Without a recorder it says just that: the ring itself is left alone.
+fn page(path: &Path) -> Result<String> {
+    match orders::recorder(path)? {
+        Some(mut recorder) => {
+            recorder.status().map(|status| text::page(&status)).map_err(|error| link(&error))
+        }
+        None => {
+            superblock(path).map(|(superblock, _)| text::absent(&superblock)).map_err(|error| link(&error))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `holdfast purge`: destroy a range on purpose. What is left of it afterwards is a note of who did it and why.
+
+use crate::commands::hold::who;
+use crate::failure::{Failure, Result};
+use crate::orders;
+use crate::out::{Out, clean, grouped};
+use crate::range::RangeArgs;
+use crate::session::{self, RingArg, link};
+use crate::times;
+use holdfast_base::{ByteSize, Timestamp};
+use holdfast_link::Selection;
+use holdfast_ring::{Order, Outcome, PurgeRequest};
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+
+/// Destroy a range: its bytes are overwritten, and who did it and why stays on record
+#[derive(clap::Args, Debug)]
+#[command(after_help = format!("{}\n\nWhat is destroyed cannot be brought back. At a terminal you are asked first.\n\n\
+    Example:\n  holdfast purge lab.hf --stream cam1 --from 2026-11-20T10:00:00Z --to 2026-11-20T10:05:00Z --reason \"request 17 of the data protection officer\"", times::HELP))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Only this stream (may be repeated)
+    #[arg(long = "stream", value_name = "S")]
+    streams: Vec<String>,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Destroy held data too
+    #[arg(long)]
+    held: bool,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Who wants it (you, otherwise)
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    elements: u64,
+    bytes: u64,
+    slots: u32,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    if args.streams.is_empty() && args.range.is_all() {
+        return Err(Failure::usage("this would destroy everything on the ring")
+            .advice("name a --stream or a range; to begin anew, use `holdfast format --force`"));
+    }
+    let (path, mut reader) = args.ring.open()?;
+    let streams = reader.streams().map_err(|error| link(&error))?;
+    let selection = session::selection(session::streams_named(&streams, &args.streams)?, &args.range)?;
+    drop(reader);
+    if !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        confirm(args, &selection)?;
+    }
+    let order = Order::Purge(PurgeRequest {
+        streams: selection.streams,
+        range: selection.range,
+        held: args.held,
+        reason: args.reason.clone(),
+        owner: args.owner.clone().unwrap_or_else(who),
+    });
+    let outcome = orders::give(&path, &order)?;
+    let Outcome::Purged { elements, bytes, slots } = outcome else {
+        return Err(orders::unexpected(&outcome));
+    };
+    if out.is_json() {
+        return out.object(&Shown { elements, bytes, slots });
+    }
+    out.line(format_args!(
+        "purged: {} elements ({}) destroyed, {slots} slots overwritten",
+        grouped(elements),
+        ByteSize(bytes)
+    ))
+}
+
+fn confirm(args: &Args, selection: &Selection) -> Result<()> {
+    let end = |time: Timestamp, open: &str| match time {
+        Timestamp::MIN | Timestamp::MAX => open.to_owned(),
+        time => times::rfc3339(time),
+    };
+    let what =
+        if args.streams.is_empty() { "all streams".to_owned() } else { clean(&args.streams.join(", ")) };
+    let range = &selection.range;
+    let mut question = format!("Destroy {what}");
+    if range.is_timed() {
+        question += &format!(" from {} to {}", end(range.from, "the beginning"), end(range.to, "the end"));
+    }
+    if let Some((from, to)) = range.ordinals {
+        question += &format!(", ordinals {from}..{to}");
+    }
+    if args.held {
+        question += ", held data too";
+    }
+    let mut stderr = io::stderr();
+    let asked =
+        write!(stderr, "{question}? It cannot be brought back. Type yes: ").and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    let read = asked.and_then(|()| io::stdin().read_line(&mut answer));
+    if read.is_ok() && answer.trim() == "yes" {
+        return Ok(());
+    }
+    Err(Failure::failed("nothing was destroyed: the answer was not yes"))
+}

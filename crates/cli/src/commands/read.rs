@@ -1,0 +1,255 @@
+//! `holdfast read`: gets a range back, to a file or a pipe, in the form that other programs want.
+
+use crate::export::output::{Output, Written};
+use crate::export::{Export, Format};
+use crate::failure::{Failure, Kind, Result, reason};
+use crate::out::{Out, grouped};
+use crate::range::RangeArgs;
+use crate::session::{self, RingArg, link};
+use crate::{show, times};
+use holdfast_base::{ByteSize, Timestamp};
+use holdfast_link::{Item, Plan, ReadReport, RingReader};
+use holdfast_ring::StreamStatus;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Damaged places and partial elements that are told one by one; more are counted.
+const MOST_TOLD: usize = 20;
+
+/// Read a range back: payloads, pcapng, MCAP or JSON lines, to a file or a pipe
+#[derive(clap::Args, Debug)]
+#[command(after_help = format!("{}\n\n\
+    Without -o, or with `-o -`, it goes to standard output. A file gets its name when it is whole.\n\
+    A report goes to standard error: what was read, what was lost inside the range, and the BLAKE3 of what was written.\n\
+    Exits with 1 when something in the range is damaged (what is sound is written), with 3 when nothing is there.\n\n\
+    Examples:\n  holdfast read lab.hf --stream eth0 --last 30s --format pcapng -o - | tcpdump -r -\n  \
+    holdfast read lab.hf --stream adc --from -5m --to -2m -o adc.raw\n  \
+    holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl", times::HELP))]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// The stream (mcap and jsonl: may be repeated, or left out for all)
+    #[arg(long = "stream", value_name = "S")]
+    streams: Vec<String>,
+    #[command(flatten)]
+    range: RangeArgs,
+    /// Form of the export (pcapng for a stream of packets, raw for another one)
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Where to: a file, or - for standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace a file that is there already
+    #[arg(long)]
+    force: bool,
+}
+
+impl Args {
+    /// Whether the export goes where messages would go.
+    pub(crate) fn to_stdout(&self) -> bool {
+        self.output.as_deref().is_none_or(|path| path == Path::new("-"))
+    }
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    output: Option<&'a Path>,
+    format: &'static str,
+    bytes: u64,
+    blake3: String,
+    elements: u64,
+    payload_bytes: u64,
+    gaps: u64,
+    partial: u64,
+    damaged: u64,
+    expired_slots: u64,
+    #[serde(serialize_with = "show::time_if")]
+    expired_before: Option<Timestamp>,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let (path, mut reader) = args.ring.open()?;
+    let all = reader.streams().map_err(|error| link(&error))?;
+    let ids = session::streams_named(&all, &args.streams)?;
+    let chosen: Vec<StreamStatus> =
+        all.iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)).cloned().collect();
+    if chosen.is_empty() {
+        return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(&path));
+    }
+    let selection = session::selection(ids, &args.range)?;
+    let format = args.format.unwrap_or_else(|| Format::fitting(&chosen));
+    if args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
+        let names: Vec<&str> = chosen.iter().map(|stream| stream.name.as_str()).collect();
+        return Err(Failure::usage(format_args!("--format {} takes one stream", format.name()))
+            .advice(format_args!("give --stream: the ring has {}", names.join(", "))));
+    }
+    let output = match &args.output {
+        Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
+        _ => Output::stdout(format.is_binary())?,
+    };
+    let export = Export::new(format, &chosen, output)?;
+    let plan = reader.plan(&selection).map_err(|error| link(&error))?;
+    let mut sink = Sink::new(export, &plan)?;
+    let report = sink.fill(&mut reader, &plan)?;
+    let wants_losses = matches!(format, Format::Jsonl);
+    let found = report.elements > 0
+        || (wants_losses && (sink.notes > 0 || report.gaps + report.partial + report.damaged > 0));
+    if !found && report.damaged == 0 {
+        return Err(nothing(&path, &chosen, &report, reader));
+    }
+    let Sink { export, partial, damaged, .. } = sink;
+    let written = export.finish()?.finish()?;
+    let shown = Shown {
+        output: args.output.as_deref().filter(|_| !args.to_stdout()),
+        format: format.name(),
+        bytes: written.bytes,
+        blake3: written.blake3.clone(),
+        elements: report.elements,
+        payload_bytes: report.bytes,
+        gaps: report.gaps,
+        partial: report.partial,
+        damaged: report.damaged,
+        expired_slots: report.expired,
+        expired_before: plan.expired_before,
+    };
+    if out.is_json() {
+        if args.to_stdout() { Out::stderr(true).last(&shown)? } else { out.object(&shown)? }
+    } else {
+        told(&report, &written, &plan, &partial, &damaged)?;
+    }
+    if report.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(()) }
+}
+
+/// Takes what the reader gives.
+struct Sink {
+    export: Export,
+    progress: ProgressBar,
+    stop: Arc<AtomicBool>,
+    failure: Option<Failure>,
+    notes: u64,
+    partial: Vec<String>,
+    damaged: Vec<String>,
+}
+
+impl Sink {
+    fn new(export: Export, plan: &Plan) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The first one ends the export tidily, a second one at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+                .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
+        }
+        // Draws only where a person looks.
+        let progress = ProgressBar::with_draw_target(Some(plan.bytes), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template(
+            "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
+        );
+        progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Ok(Self { export, progress, stop, failure: None, notes: 0, partial: Vec::new(), damaged: Vec::new() })
+    }
+
+    fn fill(&mut self, reader: &mut RingReader, plan: &Plan) -> Result<ReadReport> {
+        let report = reader.read(plan, &mut |item| self.take(&item));
+        self.progress.finish_and_clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        report.map_err(|error| link(&error))
+    }
+
+    fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
+        match item {
+            Item::Progress { bytes } => self.progress.set_position(*bytes),
+            Item::Note { .. } => self.notes += 1,
+            Item::Partial { ordinal, why, .. } if self.partial.len() < MOST_TOLD => {
+                self.partial.push(format!("element {ordinal}: {why}"));
+            }
+            Item::Damaged { slot, sequence, place } if self.damaged.len() < MOST_TOLD => {
+                self.damaged.push(format!("slot {slot} (sequence {sequence}): {place}"));
+            }
+            _ => {}
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            self.failure = Some(Failure::failed("interrupted: nothing was written").advice("run it again"));
+        } else if let Err(failure) = self.export.item(item) {
+            self.failure = Some(failure);
+        }
+        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Why there is nothing, as far as it can be told.
+fn nothing(path: &Path, chosen: &[StreamStatus], report: &ReadReport, mut reader: RingReader) -> Failure {
+    let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
+    if report.gaps > 0 {
+        return failure.advice(format_args!(
+            "what arrived then was lost in {} gaps; `holdfast gaps` lists them",
+            report.gaps
+        ));
+    }
+    let status = reader.status().ok();
+    match status.as_ref().and_then(|status| status.ring.oldest.zip(status.ring.newest)) {
+        Some((oldest, newest)) => {
+            let next = chosen
+                .iter()
+                .map(|stream| format!("{} is at ordinal {}", stream.name, stream.counters.next_ordinal));
+            failure.advice(format_args!(
+                "it reaches from {} to {}; {}",
+                times::rfc3339(oldest),
+                times::rfc3339(newest),
+                next.collect::<Vec<_>>().join(", ")
+            ))
+        }
+        None => failure.advice("nothing was recorded yet"),
+    }
+}
+
+/// The report for people, on standard error.
+fn told(
+    report: &ReadReport,
+    written: &Written,
+    plan: &Plan,
+    partial: &[String],
+    damaged: &[String],
+) -> Result<()> {
+    let mut err = Out::stderr(false);
+    err.line(format_args!("{} elements, {} of payload", grouped(report.elements), ByteSize(report.bytes)))?;
+    if let Some(oldest) = plan.expired_before {
+        err.line(format_args!("what was before {} had expired already", times::rfc3339(oldest)))?;
+    }
+    for (_, oldest) in &plan.expired_ordinals {
+        err.line(format_args!("elements before ordinal {oldest} had expired already"))?;
+    }
+    if report.gaps > 0 {
+        err.line(format_args!("{} gaps inside the range; `holdfast gaps` lists them", grouped(report.gaps)))?;
+    }
+    if report.expired > 0 {
+        err.line(format_args!(
+            "{} slots expired while they were being read: hold the range first to keep it",
+            report.expired
+        ))?;
+    }
+    for (what, all, lines) in [
+        ("partial elements, left out", report.partial, partial),
+        ("damaged places, left out", report.damaged, damaged),
+    ] {
+        if all > 0 {
+            err.line(format_args!("{} {what}:", grouped(all)))?;
+            for line in lines {
+                err.line(format_args!("  {line}"))?;
+            }
+            if all > lines.len() as u64 {
+                err.line(format_args!("  and {} more", all - lines.len() as u64))?;
+            }
+        }
+    }
+    err.line(format_args!("wrote {} bytes, BLAKE3 {}", grouped(written.bytes), written.blake3))?;
+    err.flush()
+}

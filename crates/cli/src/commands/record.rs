@@ -1,0 +1,153 @@
+//! `holdfast record`: becomes the recorder, which is a small program of its own and knows its own options. Here names
+//! of the configuration file are looked up, and the process that serves metrics is started.
+
+use crate::config;
+use crate::failure::{Failure, Result, reason};
+use std::ffi::{OsStr, OsString};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const RECORDER: &str = "holdfast-recorder";
+
+/// Options of the recorder that take no value; all others take one.
+const BARE: [&str; 7] = ["--promisc", "--loop", "--realtime", "--force", "--json", "--help", "--version"];
+
+/// Record streams into a ring (runs holdfast-recorder)
+#[derive(clap::Args, Debug)]
+#[command(
+    disable_help_flag = true,
+    override_usage = "holdfast record RING --source SPEC --name STREAM [OPTIONS]",
+    after_help = "`holdfast record --help` lists all options.\n\n\
+    Example:\n  holdfast record lab.hf --size 10GiB --source iface:eth0 --name eth0"
+)]
+pub(crate) struct Args {
+    /// The ring, its sources, and options of the recorder
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RING AND OPTIONS")]
+    rest: Vec<OsString>,
+}
+
+/// The recorder's command line.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    args: Vec<OsString>,
+    /// Where the ring stands in it.
+    ring: Option<usize>,
+    metrics: Option<String>,
+}
+
+/// Does it; comes back only when it could not be done.
+pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
+    let mut line = split(&args.rest)?;
+    let mut ring = None;
+    if let Some(at) = line.ring {
+        let place = config::ring(Path::new(&line.args[at]))?;
+        line.args[at] = place.path.clone().into();
+        line.args.splice(at + 1..at + 1, place.record.into_iter().map(OsString::from));
+        ring = Some(place.path);
+        // What the configuration file added may ask for metrics too.
+        let again = split(&line.args)?;
+        line = Line { metrics: line.metrics.or(again.metrics), ..again };
+    }
+    if json && !line.args.iter().any(|arg| arg == "--json") {
+        line.args.push("--json".into());
+    }
+    if let Some(address) = &line.metrics {
+        let ring = ring.ok_or_else(|| {
+            Failure::usage("--metrics needs the ring to be named").advice("see `holdfast record --help`")
+        })?;
+        serve_metrics(address, &ring)?;
+    }
+    let program = recorder();
+    let error = Command::new(&program).args(&line.args).exec();
+    let failure =
+        Failure::failed(format_args!("cannot run the recorder: {}", reason(&error))).at_path(&program);
+    Err(failure.advice("install holdfast-recorder beside holdfast"))
+}
+
+/// Beside this program, otherwise wherever the shell would find it.
+fn recorder() -> PathBuf {
+    let beside = std::env::current_exe().ok().and_then(|own| own.parent().map(|dir| dir.join(RECORDER)));
+    beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(RECORDER))
+}
+
+/// Finds the ring among the options, and takes --metrics out: the recorder serves none.
+fn split(rest: &[OsString]) -> Result<Line> {
+    let mut line = Line { args: Vec::new(), ring: None, metrics: None };
+    let mut args = rest.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.to_str().unwrap_or_default();
+        if let Some(address) = text.strip_prefix("--metrics=") {
+            line.metrics = Some(address.to_owned());
+        } else if text == "--metrics" {
+            let address = args.next().and_then(|address| address.to_str());
+            let missing =
+                || Failure::usage("--metrics needs an address").advice("such as --metrics 127.0.0.1:9477");
+            line.metrics = Some(address.ok_or_else(missing)?.to_owned());
+        } else {
+            line.args.push(arg.clone());
+            if !text.starts_with('-') || text == "-" {
+                line.ring.get_or_insert(line.args.len() - 1);
+            } else if text.starts_with("--") && !text.contains('=') && !BARE.contains(&text) {
+                line.args.extend(args.next().cloned());
+            }
+        }
+    }
+    Ok(line)
+}
+
+/// Starts the process that serves metrics. The address is taken here, so that one in use is told before anything is
+/// recorded; the socket goes to the process as its standard input.
+fn serve_metrics(address: &str, ring: &Path) -> Result<()> {
+    let listener = listen(address)?;
+    let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("holdfast"));
+    let pid = std::process::id().to_string();
+    let ring = if ring.is_absolute() { ring.to_owned() } else { Path::new(".").join(ring) };
+    let started = Command::new(own)
+        .args([OsStr::new("metrics"), ring.as_os_str(), OsStr::new("--of"), OsStr::new(&pid)])
+        .stdin(Stdio::from(OwnedFd::from(listener)))
+        .stdout(Stdio::null())
+        // Signals of the terminal are the recorder's: this one ends when the recorder has ended.
+        .process_group(0)
+        .spawn();
+    started.map(drop).map_err(|error| {
+        Failure::failed(format_args!("cannot start the process for metrics: {}", reason(&error)))
+    })
+}
+
+/// Takes an address.
+pub(crate) fn listen(address: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| {
+        Failure::failed(format_args!("cannot serve metrics: {}", reason(&error)))
+            .at(address)
+            .advice("give a free address of this machine, such as 127.0.0.1:9477")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Line {
+        split(&text.split_whitespace().map(OsString::from).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn the_ring_is_found_and_metrics_are_taken_out() {
+        for (text, ring, rest, metrics) in [
+            ("r.hf --source stdin --name a", Some(0), "r.hf --source stdin --name a", None),
+            ("--size 1GiB --promisc r.hf --name a", Some(3), "--size 1GiB --promisc r.hf --name a", None),
+            ("--size=1GiB r.hf", Some(1), "--size=1GiB r.hf", None),
+            ("r.hf --metrics [::1]:9 --loop", Some(0), "r.hf --loop", Some("[::1]:9")),
+            ("--metrics=:9 r.hf", Some(0), "r.hf", Some(":9")),
+            ("--help", None, "--help", None),
+            ("", None, "", None),
+        ] {
+            let rest = rest.split_whitespace().map(OsString::from).collect();
+            assert_eq!(line(text), Line { args: rest, ring, metrics: metrics.map(str::to_owned) }, "{text}");
+        }
+        assert!(split(&["r.hf".into(), "--metrics".into()]).is_err());
+    }
+}

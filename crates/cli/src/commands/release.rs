@@ -1,0 +1,37 @@
+//! `holdfast release`: let what was held expire in its turn.
+
+use crate::failure::Result;
+use crate::orders;
+use crate::out::Out;
+use crate::session::RingArg;
+use holdfast_base::HoldId;
+use holdfast_ring::{Order, Outcome};
+use serde::Serialize;
+
+/// End a hold: what it kept expires in its turn
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  holdfast release lab.hf 3")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// The number of the hold, as `holdfast holds` lists it
+    #[arg(value_name = "ID")]
+    id: u64,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    id: u64,
+    slots: u32,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let outcome = orders::give(&args.ring.path()?, &Order::Release(HoldId(args.id)))?;
+    let Outcome::Released { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
+    if out.is_json() {
+        return out.object(&Shown { id: args.id, slots });
+    }
+    let what = if slots == 1 { "slot is" } else { "slots are" };
+    out.line(format_args!("released hold {}: {slots} {what} held no longer", args.id))
+}

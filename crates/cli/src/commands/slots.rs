@@ -1,0 +1,78 @@
+//! `holdfast slots`: every slot of a ring, by place.
+
+use crate::failure::Result;
+use crate::out::{Out, Side, Table};
+use crate::session::{RingArg, link};
+use crate::{show, times};
+use holdfast_base::Timestamp;
+use holdfast_ring::SlotStatus;
+use serde::Serialize;
+
+/// List the slots of a ring: what is in each, and which goes next
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Slots expire in the order of their ages: the lowest that is neither free nor held goes first.\n\n\
+    Example:\n  holdfast slots lab.hf"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+}
+
+#[derive(Serialize)]
+struct Row {
+    slot: u32,
+    state: &'static str,
+    sequence: Option<u64>,
+    age: Option<u64>,
+    #[serde(serialize_with = "show::time_if")]
+    first: Option<Timestamp>,
+    #[serde(serialize_with = "show::time_if")]
+    last: Option<Timestamp>,
+}
+
+impl From<&SlotStatus> for Row {
+    fn from(slot: &SlotStatus) -> Self {
+        let written = slot.sequence.0 > 0;
+        Self {
+            slot: slot.slot.0,
+            state: show::look(slot.look),
+            sequence: written.then_some(slot.sequence.0),
+            age: written.then_some(slot.age.0),
+            first: slot.first,
+            last: slot.last,
+        }
+    }
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let (_, mut reader) = args.ring.open()?;
+    let slots = reader.slots().map_err(|error| link(&error))?;
+    let mut table = Table::new(&[
+        ("slot", Side::Right),
+        ("state", Side::Left),
+        ("sequence", Side::Right),
+        ("age", Side::Right),
+        ("first arrival", Side::Left),
+        ("last arrival", Side::Left),
+    ]);
+    for slot in &slots {
+        let row = Row::from(slot);
+        if out.is_json() {
+            out.object(&row)?;
+            continue;
+        }
+        let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+        let time = |time: Option<Timestamp>| time.map_or("-".to_owned(), times::to_the_milli);
+        table.row([
+            row.slot.to_string(),
+            row.state.to_owned(),
+            number(row.sequence),
+            number(row.age),
+            time(row.first),
+            time(row.last),
+        ]);
+    }
+    if out.is_json() { Ok(()) } else { out.table(&table) }
+}

@@ -1,0 +1,400 @@
+//! `holdfast status`: how far back can I go, when does the oldest expire, is anything being lost. The live view is
+//! `watch`'s.
+
+use crate::failure::Result;
+use crate::out::{Out, clean, grouped};
+use crate::session::{RingArg, link};
+use crate::watch::rates::{self, Rates, Reach};
+use crate::{show, times, watch};
+use holdfast_base::{ByteSize, Timestamp};
+use holdfast_link::wire::{RecorderStatus, Status};
+use holdfast_ring::StreamStatus;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// Show how far back a ring reaches, when its oldest data expires, and whether anything is being lost
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "With --watch a live view; q ends it. With --watch and --json one object every second.\n\n\
+    Examples:\n  holdfast status lab.hf\n  holdfast status lab.hf --watch"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    /// Keep showing it
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let (path, mut reader) = args.ring.open()?;
+    if args.watch {
+        return watch::run(&path, reader, out);
+    }
+    let status = reader.status().map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| link(&error))?;
+    if out.is_json() {
+        return out.object(&Shown::new(&path, &status, &streams));
+    }
+    for line in lines(&path, &status, &streams) {
+        out.line(line)?;
+    }
+    Ok(())
+}
+
+/// The status as JSON.
+#[derive(Serialize)]
+pub(crate) struct Shown<'a> {
+    path: &'a Path,
+    name: &'a str,
+    ring: String,
+    lane_bytes: u64,
+    slot_bytes: u64,
+    epoch: u64,
+    sequence: u64,
+    #[serde(serialize_with = "show::time_if")]
+    oldest: Option<Timestamp>,
+    #[serde(serialize_with = "show::time_if")]
+    newest: Option<Timestamp>,
+    reaches_back_seconds: Option<f64>,
+    oldest_expires_in_seconds: Option<f64>,
+    reaches_back_when_full_seconds: Option<f64>,
+    losing: bool,
+    lost_elements: u64,
+    lost_unknown: u64,
+    durable_after_seconds: f64,
+    holds: u32,
+    table_complete: bool,
+    slots: SlotsShown,
+    recorder: Option<RecorderShown<'a>>,
+}
+
+#[derive(Serialize)]
+struct SlotsShown {
+    total: u32,
+    free: u32,
+    live: u32,
+    held: u32,
+    runway: u32,
+    writing: u32,
+    damaged: u32,
+    bad: u32,
+    holdable: u32,
+}
+
+#[derive(Serialize)]
+struct RecorderShown<'a> {
+    pid: u32,
+    #[serde(serialize_with = "show::time")]
+    since: Timestamp,
+    uptime_seconds: f64,
+    device: &'static str,
+    device_error: &'a str,
+    payload_bytes_per_second: u64,
+    elements_per_second: u64,
+    disk_bytes_per_second: u64,
+    buffers: u32,
+    buffers_in_use: u32,
+    buffers_most_in_use: u32,
+    sources: Vec<SourceShown<'a>>,
+    lanes: Vec<LaneShown<'a>>,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct SourceShown<'a> {
+    stream: &'a str,
+    spec: &'a str,
+    state: &'static str,
+    error: &'a str,
+    elements: u64,
+    bytes: u64,
+    packed_elements: u64,
+    packed_bytes: u64,
+    kernel_drops: u64,
+    interface_drops: u64,
+    waiting: u64,
+    connections: u32,
+    dropped: Vec<DroppedShown>,
+}
+
+#[derive(Serialize)]
+struct DroppedShown {
+    cause: &'static str,
+    elements: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct LaneShown<'a> {
+    path: &'a str,
+    slot_bytes_written: u64,
+    journal_bytes_written: u64,
+    writes: u64,
+    read_bytes: u64,
+    reads: u64,
+    errors: u64,
+    worst_write_seconds: f64,
+    worst_read_seconds: f64,
+}
+
+impl<'a> Shown<'a> {
+    /// As it is shown.
+    pub(crate) fn new(path: &'a Path, status: &'a Status, streams: &[StreamStatus]) -> Self {
+        let ring = &status.ring;
+        let rates = rates::average(status);
+        let reach = rates::reach(status, rates.as_ref().map_or_else(Default::default, |rates| rates.slots));
+        let seconds = |span: fn(&Reach) -> Option<Duration>| {
+            reach.as_ref().and_then(span).map(|span| span.as_secs_f64())
+        };
+        let slots = &ring.slots;
+        Self {
+            path,
+            name: &ring.name,
+            ring: ring.ring.to_string(),
+            lane_bytes: ring.lane_bytes.0,
+            slot_bytes: ring.slot_bytes.0,
+            epoch: ring.epoch.0,
+            sequence: ring.sequence.0,
+            oldest: ring.oldest,
+            newest: ring.newest,
+            reaches_back_seconds: seconds(|reach| Some(reach.back)),
+            oldest_expires_in_seconds: seconds(|reach| reach.expires_in),
+            reaches_back_when_full_seconds: seconds(|reach| reach.when_full),
+            losing: losing(status),
+            lost_elements: streams.iter().map(|stream| stream.counters.lost).sum(),
+            lost_unknown: streams.iter().map(|stream| stream.counters.unknown_gaps).sum(),
+            durable_after_seconds: ring.durable_after.as_secs_f64(),
+            holds: ring.holds,
+            table_complete: ring.scanned,
+            slots: SlotsShown {
+                total: slots.total,
+                free: slots.free,
+                live: slots.live,
+                held: slots.held,
+                runway: slots.runway,
+                writing: slots.writing,
+                damaged: slots.damaged,
+                bad: slots.bad,
+                holdable: slots.holdable,
+            },
+            recorder: status
+                .recorder
+                .as_ref()
+                .zip(rates)
+                .map(|(recorder, rates)| RecorderShown::new(recorder, &rates)),
+        }
+    }
+}
+
+impl<'a> RecorderShown<'a> {
+    fn new(recorder: &'a RecorderStatus, rates: &Rates) -> Self {
+        Self {
+            pid: recorder.pid,
+            since: recorder.since,
+            uptime_seconds: recorder.uptime.as_secs_f64(),
+            device: show::device_state(recorder.device.state),
+            device_error: &recorder.device.error,
+            payload_bytes_per_second: rates.payload.0,
+            elements_per_second: rates.elements,
+            disk_bytes_per_second: rates.disk.0,
+            buffers: recorder.buffers.count,
+            buffers_in_use: recorder.buffers.in_use,
+            buffers_most_in_use: recorder.buffers.most_in_use,
+            sources: recorder
+                .sources
+                .iter()
+                .map(|source| SourceShown {
+                    stream: &source.name,
+                    spec: &source.spec,
+                    state: show::source_state(source.state),
+                    error: &source.error,
+                    elements: source.elements,
+                    bytes: source.bytes,
+                    packed_elements: source.packed_elements,
+                    packed_bytes: source.packed_bytes,
+                    kernel_drops: source.kernel_drops,
+                    interface_drops: source.interface_drops,
+                    waiting: source.waiting,
+                    connections: source.connections,
+                    dropped: source
+                        .dropped
+                        .iter()
+                        .map(|dropped| DroppedShown {
+                            cause: show::cause(dropped.cause),
+                            elements: dropped.elements,
+                            bytes: dropped.bytes,
+                        })
+                        .collect(),
+                })
+                .collect(),
+            lanes: recorder
+                .lanes
+                .iter()
+                .map(|lane| LaneShown {
+                    path: &lane.path,
+                    slot_bytes_written: lane.slot_bytes,
+                    journal_bytes_written: lane.journal_bytes,
+                    writes: lane.writes,
+                    read_bytes: lane.read_bytes,
+                    reads: lane.reads,
+                    errors: lane.errors,
+                    worst_write_seconds: lane.write_latency.worst.as_secs_f64(),
+                    worst_read_seconds: lane.read_latency.worst.as_secs_f64(),
+                })
+                .collect(),
+            warnings: &recorder.warnings,
+        }
+    }
+}
+
+/// Whether this run of the recorder has lost anything.
+fn losing(status: &Status) -> bool {
+    status.recorder.as_ref().is_some_and(|recorder| {
+        recorder.sources.iter().any(|source| source.dropped.iter().any(|dropped| dropped.elements > 0))
+    })
+}
+
+/// The status for people.
+fn lines(path: &Path, status: &Status, streams: &[StreamStatus]) -> Vec<String> {
+    let ring = &status.ring;
+    let rates = rates::average(status);
+    let reach = rates::reach(status, rates.as_ref().map_or_else(Default::default, |rates| rates.slots));
+    let mut lines = vec![head(path, status)];
+    let mut say = |what: &str, text: String| lines.push(format!("{what:<16} {text}"));
+    match (&reach, ring.oldest) {
+        (Some(reach), Some(oldest)) => {
+            say(
+                "reaches back",
+                format!("{}, to {}", times::spoken(reach.back), times::to_the_second(oldest)),
+            );
+        }
+        _ => say("reaches back", "nothing is recorded yet".to_owned()),
+    }
+    match (&reach, &rates) {
+        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => say(
+            "oldest expires",
+            format!(
+                "in about {} at {}; a full ring reaches back {}",
+                times::spoken(*expires),
+                rates.slots,
+                times::spoken(*full)
+            ),
+        ),
+        (Some(_), None) => say("oldest expires", "not while no recorder runs".to_owned()),
+        (Some(_), Some(_)) => say("oldest expires", "not while nothing comes in".to_owned()),
+        (None, _) => {}
+    }
+    say("being lost", lost(status));
+    if let Some(ever) = ever_lost(streams) {
+        say("ever lost", ever);
+    }
+    let slots = &ring.slots;
+    let mut counts = vec![format!("{} of {}", grouped(slots.total.into()), ring.slot_bytes)];
+    for (count, what) in [
+        (slots.live, "live"),
+        (slots.held, "held"),
+        (slots.free, "free"),
+        (slots.runway, "runway"),
+        (slots.writing, "writing"),
+        (slots.damaged, "damaged"),
+        (slots.bad, "bad"),
+    ] {
+        if count > 0 {
+            counts.push(format!("{} {what}", grouped(count.into())));
+        }
+    }
+    say("slots", counts.join(", "));
+    let room = ByteSize(u64::from(slots.holdable) * ring.slot_bytes.0);
+    say("holds", format!("{}; {room} more may be held", ring.holds));
+    if !ring.scanned {
+        say("table", "still being read behind capture: some times are not known yet".to_owned());
+    }
+    if let (Some(recorder), Some(rates)) = (&status.recorder, &rates) {
+        recorder_lines(recorder, rates, ring.durable_after, &mut say);
+    }
+    lines
+}
+
+fn head(path: &Path, status: &Status) -> String {
+    let ring = &status.ring;
+    let name = if ring.name.is_empty() { String::new() } else { format!(" \"{}\"", clean(&ring.name)) };
+    let recorder = status.recorder.as_ref().map_or("no recorder runs".to_owned(), |recorder| {
+        format!("recorder {} up {}", recorder.pid, times::spoken(recorder.uptime))
+    });
+    format!("{}{name}: {}, {recorder}", clean(&path.to_string_lossy()), ring.lane_bytes)
+}
+
+/// What this run has lost, in words.
+pub(crate) fn lost(status: &Status) -> String {
+    let Some(recorder) = &status.recorder else { return "nothing is being recorded".to_owned() };
+    let mut texts = Vec::new();
+    for source in &recorder.sources {
+        for dropped in source.dropped.iter().filter(|dropped| dropped.elements > 0) {
+            texts.push(format!(
+                "{} {} elements ({})",
+                clean(&source.name),
+                grouped(dropped.elements),
+                show::cause_in_words(dropped.cause)
+            ));
+        }
+    }
+    if texts.is_empty() {
+        "nothing since the recorder started".to_owned()
+    } else {
+        format!("yes: {}", texts.join("; "))
+    }
+}
+
+/// What the ring ever lost, in words; `None` for nothing.
+fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
+    let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
+    let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
+    let unknown: u64 = streams.iter().map(|stream| stream.counters.unknown_gaps).sum();
+    (gaps > 0).then(|| {
+        let more = if unknown > 0 {
+            format!(", and an unknown number in {} of them", grouped(unknown))
+        } else {
+            String::new()
+        };
+        format!("{} elements in {} gaps{more}; see `holdfast gaps`", grouped(lost), grouped(gaps))
+    })
+}
+
+fn recorder_lines(
+    recorder: &RecorderStatus,
+    rates: &Rates,
+    durable: Duration,
+    say: &mut impl FnMut(&str, String),
+) {
+    say(
+        "comes in",
+        format!("{}, {} elements/s; {} to disk", rates.payload, grouped(rates.elements), rates.disk),
+    );
+    for (source, (rate, elements)) in recorder.sources.iter().zip(&rates.sources) {
+        let error =
+            if source.error.is_empty() { String::new() } else { format!(": {}", clean(&source.error)) };
+        say(
+            "",
+            format!(
+                "{} ({}) {rate}, {} elements/s, {}{error}",
+                clean(&source.name),
+                clean(&source.spec),
+                grouped(*elements),
+                show::source_state(source.state)
+            ),
+        );
+    }
+    let buffers = recorder.buffers;
+    say("margin", format!("{} of {} buffers were never needed", buffers.least_free(), buffers.count));
+    say("durable after", times::spoken(durable));
+    if !recorder.device.error.is_empty() {
+        let state = show::device_state(recorder.device.state);
+        say("device", format!("{state}: {}", clean(&recorder.device.error)));
+    }
+    for warning in &recorder.warnings {
+        say("warning", clean(warning));
+    }
+}

@@ -1,0 +1,230 @@
+//! JSON lines: everything the reader gives, one object each, told apart by `kind`. docs/commands.md lists the fields.
+
+use super::output::{Output, failed};
+use super::place;
+use crate::failure::Result;
+use crate::show::{self, GapShown};
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use holdfast_base::{StreamId, Timestamp};
+use holdfast_format::{Direction, Flags};
+use holdfast_link::{Element, Item};
+use holdfast_ring::StreamStatus;
+use serde::{Serialize, Serializer};
+use std::io::Write;
+
+/// An export of any streams.
+pub(crate) struct Jsonl {
+    pub(super) output: Output,
+    streams: Vec<StreamId>,
+    names: Vec<String>,
+}
+
+/// Bytes as text where they are one that a person could have typed, otherwise in base64.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Bytes<'a> {
+    Text(&'a str),
+    Data(#[serde(serialize_with = "base64")] &'a [u8]),
+}
+
+fn base64<S: Serializer>(bytes: &&[u8], to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(&Base64Display::new(bytes, &STANDARD))
+}
+
+impl<'a> From<&'a [u8]> for Bytes<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        let plain = |text: &&str| !text.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r'));
+        match std::str::from_utf8(bytes).ok().filter(plain) {
+            Some(text) => Self::Text(text),
+            None => Self::Data(bytes),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ElementLine<'a> {
+    kind: &'static str,
+    stream: &'a str,
+    ordinal: u64,
+    #[serde(serialize_with = "show::time")]
+    first: Timestamp,
+    #[serde(serialize_with = "show::time")]
+    arrival: Timestamp,
+    #[serde(serialize_with = "show::time_if", skip_serializing_if = "Option::is_none")]
+    event: Option<Timestamp>,
+    len: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_len: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    tag: u16,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "meta")]
+    meta: Option<&'a [u8]>,
+    #[serde(flatten)]
+    bytes: Bytes<'a>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(tag: &u16) -> bool {
+    *tag == 0
+}
+
+fn meta<S: Serializer>(bytes: &Option<&[u8]>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    base64(&bytes.unwrap_or_default(), to)
+}
+
+impl<'a> ElementLine<'a> {
+    fn new(stream: &'a str, element: &Element<'a>) -> Self {
+        Self {
+            kind: "element",
+            stream,
+            ordinal: element.ordinal.0,
+            first: element.first,
+            arrival: element.arrival,
+            event: element.event,
+            len: element.data.len(),
+            original_len: (element.extra > 0).then(|| element.data.len() as u64 + u64::from(element.extra)),
+            direction: match element.flags.direction() {
+                Direction::Unknown => None,
+                Direction::In => Some("in"),
+                Direction::Out => Some("out"),
+            },
+            tag: element.tag,
+            meta: Some(element.meta).filter(|meta| !meta.is_empty()),
+            bytes: element.data.into(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct GapLine<'a> {
+    kind: &'static str,
+    #[serde(flatten)]
+    gap: GapShown<'a>,
+}
+
+#[derive(Serialize)]
+struct PreambleLine<'a> {
+    kind: &'static str,
+    stream: &'a str,
+    version: u32,
+    len: usize,
+    #[serde(flatten)]
+    bytes: Bytes<'a>,
+}
+
+#[derive(Serialize)]
+struct NoteLine<'a> {
+    kind: &'static str,
+    stream: &'a str,
+    #[serde(serialize_with = "show::time")]
+    arrival: Timestamp,
+    tag: u16,
+    pcapng_options: bool,
+    #[serde(flatten)]
+    bytes: Bytes<'a>,
+}
+
+#[derive(Serialize)]
+struct PartialLine<'a> {
+    kind: &'static str,
+    stream: &'a str,
+    ordinal: u64,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct DamagedLine<'a> {
+    kind: &'static str,
+    slot: u32,
+    sequence: u64,
+    place: &'a str,
+}
+
+#[derive(Serialize)]
+struct ExpiredLine {
+    kind: &'static str,
+    from_sequence: u64,
+    to_sequence: u64,
+    #[serde(serialize_with = "show::time_if")]
+    first: Option<Timestamp>,
+    #[serde(serialize_with = "show::time_if")]
+    last: Option<Timestamp>,
+}
+
+impl Jsonl {
+    pub(super) fn new(streams: &[StreamStatus], output: Output) -> Self {
+        Self {
+            output,
+            streams: streams.iter().map(|stream| stream.id).collect(),
+            names: streams.iter().map(|stream| stream.name.clone()).collect(),
+        }
+    }
+
+    pub(super) fn item(&mut self, item: &Item<'_>) -> Result<()> {
+        let names = &self.names;
+        let name = |stream: StreamId| place(&self.streams, stream).map_or("", |place| names[place].as_str());
+        let written = match item {
+            Item::Element(element) => {
+                line(&mut self.output, &ElementLine::new(name(element.stream), element))
+            }
+            Item::Gap { stream, ordinal, gap } => line(
+                &mut self.output,
+                &GapLine { kind: "gap", gap: GapShown::new(name(*stream), ordinal.0, gap) },
+            ),
+            Item::Preamble { stream, version, bytes } => line(
+                &mut self.output,
+                &PreambleLine {
+                    kind: "preamble",
+                    stream: name(*stream),
+                    version: *version,
+                    len: bytes.len(),
+                    bytes: (*bytes).into(),
+                },
+            ),
+            Item::Note { stream, arrival, tag, flags, meta } => line(
+                &mut self.output,
+                &NoteLine {
+                    kind: "note",
+                    stream: name(*stream),
+                    arrival: *arrival,
+                    tag: *tag,
+                    pcapng_options: flags.has(Flags::PCAPNG_OPTIONS),
+                    bytes: (*meta).into(),
+                },
+            ),
+            Item::Partial { stream, ordinal, why } => line(
+                &mut self.output,
+                &PartialLine {
+                    kind: "partial",
+                    stream: name(*stream),
+                    ordinal: ordinal.0,
+                    why: why.to_string(),
+                },
+            ),
+            Item::Damaged { slot, sequence, place } => line(
+                &mut self.output,
+                &DamagedLine { kind: "damaged", slot: slot.0, sequence: sequence.0, place },
+            ),
+            Item::Expired { from, to, first, last } => line(
+                &mut self.output,
+                &ExpiredLine {
+                    kind: "expired",
+                    from_sequence: from.0,
+                    to_sequence: to.0,
+                    first: *first,
+                    last: *last,
+                },
+            ),
+            Item::Progress { .. } => Ok(()),
+        };
+        written.map_err(|error| failed(&error))
+    }
+}
+
+fn line(output: &mut Output, object: &impl Serialize) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *output, object)?;
+    output.write_all(b"\n")
+}

@@ -1,0 +1,151 @@
+//! MCAP: one channel a stream, no schema, the payloads as messages; preambles as attachments, losses as metadata
+//! records at the end. Written front to back, so that it goes through a pipe.
+
+use super::output::{Output, failed};
+use super::{happened, place};
+use crate::failure::{Failure, Result};
+use crate::{show, times};
+use holdfast_base::{StreamId, Timestamp};
+use holdfast_format::Gap;
+use holdfast_link::{Element, Item};
+use holdfast_ring::StreamStatus;
+use mcap::records::{MessageHeader, Metadata};
+use mcap::write::NoSeek;
+use mcap::{Attachment, McapError, WriteOptions, Writer};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Bytes of a chunk, the unit that readers load.
+const CHUNK: u64 = 4 << 20;
+
+/// Losses that are told one by one; more are counted.
+const MOST_GAPS: usize = 10_000;
+
+/// An export of any streams.
+pub(crate) struct Mcap {
+    writer: Writer<NoSeek<Output>>,
+    streams: Vec<StreamId>,
+    names: Vec<String>,
+    channels: Vec<u16>,
+    preambles: Vec<Vec<u8>>,
+    gaps: Vec<BTreeMap<String, String>>,
+    more_gaps: u64,
+}
+
+impl Mcap {
+    pub(super) fn new(streams: &[StreamStatus], output: Output) -> Result<Self> {
+        let options = WriteOptions::new()
+            .compression(None)
+            .library(concat!("holdfast ", env!("CARGO_PKG_VERSION")))
+            .chunk_size(Some(CHUNK))
+            .disable_seeking(true);
+        let mut writer = options.create(NoSeek::new(output)).map_err(wrong)?;
+        let mut channels = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let metadata = BTreeMap::from([
+                ("framing".to_owned(), stream.framing.clone()),
+                ("kind".to_owned(), show::kind(stream.kind).to_owned()),
+            ]);
+            channels.push(writer.add_channel(0, &stream.name, "", &metadata).map_err(wrong)?);
+        }
+        Ok(Self {
+            writer,
+            streams: streams.iter().map(|stream| stream.id).collect(),
+            names: streams.iter().map(|stream| stream.name.clone()).collect(),
+            channels,
+            preambles: vec![Vec::new(); streams.len()],
+            gaps: Vec::new(),
+            more_gaps: 0,
+        })
+    }
+
+    pub(super) fn item(&mut self, item: &Item<'_>) -> Result<()> {
+        match item {
+            Item::Preamble { stream, version, bytes } => self.preamble(*stream, *version, bytes),
+            Item::Element(element) => self.message(element),
+            Item::Gap { stream, ordinal, gap } => {
+                self.gap(*stream, ordinal.0, gap);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn preamble(&mut self, stream: StreamId, version: u32, bytes: &[u8]) -> Result<()> {
+        let Some(place) = place(&self.streams, stream) else { return Ok(()) };
+        if self.preambles[place] == bytes {
+            return Ok(());
+        }
+        self.preambles[place] = bytes.to_vec();
+        let attachment = Attachment {
+            log_time: 0,
+            create_time: 0,
+            name: format!("{}.preamble.{version}", self.names[place]),
+            media_type: "application/octet-stream".to_owned(),
+            data: Cow::Borrowed(bytes),
+        };
+        self.writer.attach(&attachment).map_err(wrong)
+    }
+
+    fn message(&mut self, element: &Element<'_>) -> Result<()> {
+        let Some(place) = place(&self.streams, element.stream) else { return Ok(()) };
+        let header = MessageHeader {
+            channel_id: self.channels[place],
+            // MCAP has 32 bits for it; readers that need more count.
+            sequence: element.ordinal.0 as u32,
+            log_time: nanos(happened(element)),
+            publish_time: nanos(element.arrival),
+        };
+        self.writer.write_to_known_channel(&header, element.data).map_err(wrong)
+    }
+
+    fn gap(&mut self, stream: StreamId, ordinal: u64, gap: &Gap) {
+        let Some(place) = place(&self.streams, stream) else { return };
+        if self.gaps.len() == MOST_GAPS {
+            self.more_gaps += 1;
+            return;
+        }
+        let known = |count: Option<u64>| count.map_or("unknown".to_owned(), |count| count.to_string());
+        self.gaps.push(BTreeMap::from(
+            [
+                ("stream", self.names[place].clone()),
+                ("ordinal", ordinal.to_string()),
+                ("ordinals", gap.ordinals.to_string()),
+                ("elements", known(gap.elements)),
+                ("bytes", known(gap.bytes)),
+                ("first", times::rfc3339(gap.first)),
+                ("last", times::rfc3339(gap.last)),
+                ("cause", show::cause(gap.cause).to_owned()),
+            ]
+            .map(|(key, value)| (key.to_owned(), value)),
+        ));
+    }
+
+    pub(super) fn finish(mut self) -> Result<Output> {
+        for metadata in std::mem::take(&mut self.gaps) {
+            self.writer.write_metadata(&Metadata { name: "gap".to_owned(), metadata }).map_err(wrong)?;
+        }
+        if self.more_gaps > 0 {
+            let metadata = BTreeMap::from([("count".to_owned(), self.more_gaps.to_string())]);
+            self.writer
+                .write_metadata(&Metadata { name: "more gaps".to_owned(), metadata })
+                .map_err(wrong)?;
+        }
+        self.writer.finish().map_err(wrong)?;
+        Ok(self.writer.into_inner().into_inner())
+    }
+}
+
+/// MCAP counts from 1970 without a sign.
+fn nanos(time: Timestamp) -> u64 {
+    u64::try_from(time.0).unwrap_or(0)
+}
+
+fn wrong(error: McapError) -> Failure {
+    match error {
+        McapError::Io(error) => failed(&error),
+        other => {
+            Failure::failed(format_args!("cannot write MCAP: {other}")).advice("choose another --format")
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Hand-made streams and items for the tests of the exporters.

@@ -1,0 +1,90 @@
+//! The program `holdfast`: reads the command line, runs one command, says how it went. What the commands do is in
+//! `commands`, one file each.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod config;
+mod export;
+mod failure;
+mod orders;
+mod out;
+mod prometheus;
+mod range;
+mod session;
+mod show;
+mod times;
+mod watch;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use failure::Failure;
+use out::Out;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::panic;
+use std::process::ExitCode;
+
+/// How a failure is told to programs.
+#[derive(Serialize)]
+struct FailureShown {
+    error: String,
+    exit: u8,
+}
+
+fn main() -> ExitCode {
+    panic::set_hook(Box::new(|bug| {
+        let place =
+            bug.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
+        let what = bug.payload_as_str().unwrap_or("no more is known");
+        say(&format!("this is a bug: {what}{place}: please report it with the command that led to it"));
+    }));
+    panic::catch_unwind(command).unwrap_or(ExitCode::FAILURE)
+}
+
+fn command() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error),
+    };
+    let mut out = Out::stdout(cli.json);
+    let done = cli.run(&mut out);
+    match done.and(out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // What was said before the failure counts; nobody may be listening any more.
+            let _ = out.flush();
+            if !failure.is_quiet() {
+                tell(&failure, cli.json && !cli.stdout_is_taken());
+            }
+            failure.exit()
+        }
+    }
+}
+
+/// Help and version are asked for; all else is a wrong use.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // Whoever closes the pipe early has seen enough.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    tell(&Failure::usage(text), json);
+    ExitCode::from(2)
+}
+
+fn tell(failure: &Failure, json: bool) {
+    say(&failure.to_string());
+    if json {
+        let shown = FailureShown { error: failure.to_string(), exit: failure.number() };
+        let _ = Out::stdout(true).last(&shown);
+    }
+}
+
+/// The one way in which anything is complained about.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "holdfast: {text}");
+}

@@ -1,0 +1,73 @@
+//! How an order reaches a ring: through its recorder where one runs, otherwise by taking the ring for one commit.
+
+use crate::failure::{Failure, Result};
+use crate::session::{link, refused};
+use holdfast_link::client::Connection;
+use holdfast_link::{LinkError, path};
+use holdfast_ring::{Order, Outcome};
+use std::path::Path;
+use std::time::Duration;
+
+/// A recorder that starts or ends just now is met once more after this.
+const AGAIN: Duration = Duration::from_millis(200);
+/// So often.
+const TRIES: u32 = 10;
+
+/// The recorder of the ring at `lane`; `None` when none answers.
+pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
+    let (superblock, owner) = path::superblock(lane).map_err(|error| link(&error))?;
+    let mut denied = None;
+    for socket in path::candidates(superblock.ring, owner) {
+        match Connection::connect(&socket) {
+            Ok(connection) => return Ok(Some(connection)),
+            Err(LinkError::NoRecorder { .. }) => {}
+            // Another user's socket may be a stale one; it counts only if no other answers.
+            Err(error @ LinkError::Denied { .. }) => denied = Some(error),
+            Err(error) => return Err(link(&error)),
+        }
+    }
+    denied.map_or(Ok(None), |error| Err(link(&error)))
+}
+
+/// Gives an order and waits until it is durable.
+pub(crate) fn give(lane: &Path, order: &Order) -> Result<Outcome> {
+    let mut tries = 0;
+    let outcome = loop {
+        if let Some(mut recorder) = recorder(lane)? {
+            break recorder.order(order.clone()).map_err(|error| link(&error))?;
+        }
+        match stub::offline(lane, order.clone()) {
+            Ok(outcome) => break outcome,
+            Err(error) if error.is_in_use() && tries < TRIES => {
+                tries += 1;
+                std::thread::sleep(AGAIN);
+            }
+            Err(error) => return Err(Failure::failed(error)),
+        }
+    };
+    match outcome {
+        Outcome::Refused(refusal) => Err(refused(&refusal)),
+        done => Ok(done),
+    }
+}
+
+/// An outcome of another kind than the order's.
+pub(crate) fn unexpected(outcome: &Outcome) -> Failure {
+    Failure::failed(format_args!("the ring answered with something else than was asked: {outcome:?}"))
+        .advice("use the commands of the recorder's release")
+}
+
+mod stub {
+    use super::*;
+    #[derive(Debug, thiserror::Error)]
+    #[error("stub")]
+    pub(super) struct E;
+    impl E {
+        pub(super) fn is_in_use(&self) -> bool {
+            false
+        }
+    }
+    pub(super) fn offline(_: &Path, _: Order) -> std::result::Result<Outcome, E> {
+        Err(E)
+    }
+}

@@ -1,0 +1,243 @@
+//! What a recorder says of itself, in the text format of Prometheus. docs/operations.md tells what each metric means.
+
+use crate::show::cause;
+use holdfast_base::Timestamp;
+use holdfast_format::Superblock;
+use holdfast_link::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, Status};
+use holdfast_ring::{RingStatus, SlotCounts};
+use std::fmt::{self, Display, Write};
+use std::time::Duration;
+
+/// The page.
+pub(crate) fn page(status: &Status) -> String {
+    let ring = &status.ring;
+    let mut page = Page { text: String::with_capacity(16 << 10), ring: ring_label(ring) };
+    page.recorder(status);
+    page.slots(&ring.slots);
+    page.streams(status);
+    page.lanes(status);
+    page.text
+}
+
+/// The page of a ring without a recorder.
+pub(crate) fn absent(superblock: &Superblock) -> String {
+    let label =
+        if superblock.name.is_empty() { superblock.ring.to_string() } else { superblock.name.clone() };
+    let mut page = Page { text: String::new(), ring: label };
+    page.up(false);
+    page.text
+}
+
+fn ring_label(ring: &RingStatus) -> String {
+    if ring.name.is_empty() { ring.ring.to_string() } else { ring.name.clone() }
+}
+
+struct Page {
+    text: String,
+    ring: String,
+}
+
+/// A label's value with what the format wants escaped.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\\' => f.write_str("\\\\")?,
+                '"' => f.write_str("\\\"")?,
+                '\n' => f.write_str("\\n")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "# HELP holdfast_{name} {help}\n# TYPE holdfast_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "holdfast_{name}{{ring=\"{}\"", Escaped(&self.ring));
+        for (label, value) in labels {
+            let _ = write!(self.text, ",{label}=\"{}\"", Escaped(value));
+        }
+        let _ = writeln!(self.text, "}} {value}");
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    fn up(&mut self, up: bool) {
+        self.single("recorder_up", "gauge", "1 while a recorder owns the ring.", u8::from(up));
+    }
+
+    fn recorder(&mut self, status: &Status) {
+        let ring = &status.ring;
+        self.up(status.recorder.is_some());
+        self.single("holds", "gauge", "Holds that stand.", ring.holds);
+        self.single("slot_bytes", "gauge", "Bytes of a slot.", ring.slot_bytes.0);
+        self.single(
+            "durable_after_seconds",
+            "gauge",
+            "Bound on the age of data that a crash can cost.",
+            ring.durable_after.as_secs_f64(),
+        );
+        if let Some(oldest) = ring.oldest {
+            let now = status.recorder.as_ref().map_or(ring.newest.unwrap_or(oldest), |recorder| recorder.now);
+            self.single(
+                "oldest_data_age_seconds",
+                "gauge",
+                "Age of the oldest data that has not expired.",
+                now.since(oldest).as_secs_f64(),
+            );
+        }
+        let Some(recorder) = &status.recorder else { return };
+        self.single(
+            "recorder_start_time_seconds",
+            "gauge",
+            "When the recorder started, Unix time.",
+            seconds(recorder.since),
+        );
+        let ok = u8::from(recorder.device.state == DeviceState::Ok);
+        self.single("device_up", "gauge", "1 while the device answers.", ok);
+        let buffers = recorder.buffers;
+        self.single("buffers", "gauge", "Slot buffers there are.", buffers.count);
+        self.single("buffers_in_use", "gauge", "Slot buffers in use now.", buffers.in_use);
+        self.single(
+            "buffers_most_in_use",
+            "gauge",
+            "Slot buffers in use at most since the recorder started: what is left to the number of buffers is the margin.",
+            buffers.most_in_use,
+        );
+    }
+
+    fn slots(&mut self, slots: &SlotCounts) {
+        self.family("slots", "gauge", "Slots by state; damaged ones are counted as live or held too.");
+        for (state, count) in [
+            ("free", slots.free),
+            ("live", slots.live),
+            ("held", slots.held),
+            ("runway", slots.runway),
+            ("writing", slots.writing),
+            ("damaged", slots.damaged),
+            ("bad", slots.bad),
+        ] {
+            self.sample("slots", &[("state", state)], count);
+        }
+        self.single("slots_holdable", "gauge", "More slots that may be held.", slots.holdable);
+    }
+
+    fn streams(&mut self, status: &Status) {
+        let Some(recorder) = &status.recorder else { return };
+        let sources = &recorder.sources;
+        type Count = fn(&holdfast_link::wire::SourceStatus) -> u64;
+        let counts: [(&str, &str, Count); 6] = [
+            ("stream_received_elements_total", "Elements received.", |source| source.elements),
+            ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
+            ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
+            ("stream_written_bytes_total", "Bytes packed into slots.", |source| source.packed_bytes),
+            (
+                "stream_kernel_drops_total",
+                "Elements the kernel dropped before they reached the recorder.",
+                |source| source.kernel_drops,
+            ),
+            (
+                "stream_interface_drops_total",
+                "Packets the interface dropped before the kernel saw them.",
+                |source| source.interface_drops,
+            ),
+        ];
+        for (name, help, count) in counts {
+            self.family(name, "counter", help);
+            for source in sources {
+                self.sample(name, &[("stream", &source.name)], count(source));
+            }
+        }
+        self.family("stream_dropped_elements_total", "counter", "Elements lost, by cause.");
+        for source in sources {
+            for dropped in &source.dropped {
+                let labels = [("stream", source.name.as_str()), ("cause", cause(dropped.cause))];
+                self.sample("stream_dropped_elements_total", &labels, dropped.elements);
+            }
+        }
+        self.family(
+            "stream_dropped_bytes_total",
+            "counter",
+            "Bytes lost, by cause, as far as they are known.",
+        );
+        for source in sources {
+            for dropped in &source.dropped {
+                let labels = [("stream", source.name.as_str()), ("cause", cause(dropped.cause))];
+                self.sample("stream_dropped_bytes_total", &labels, dropped.bytes);
+            }
+        }
+        self.family("stream_waiting_elements", "gauge", "Elements that wait to be packed.");
+        for source in sources {
+            self.sample("stream_waiting_elements", &[("stream", &source.name)], source.waiting);
+        }
+        self.family("stream_connections", "gauge", "Producers connected.");
+        for source in sources {
+            self.sample("stream_connections", &[("stream", &source.name)], source.connections);
+        }
+        self.family("stream_up", "gauge", "1 while the source delivers, 0 when it has ended or failed.");
+        for source in sources {
+            let up = u8::from(source.state == SourceState::Running);
+            self.sample("stream_up", &[("stream", &source.name)], up);
+        }
+    }
+
+    fn lanes(&mut self, status: &Status) {
+        let Some(recorder) = &status.recorder else { return };
+        self.family("lane_written_bytes_total", "counter", "Bytes written to the lane.");
+        for lane in &recorder.lanes {
+            for (kind, bytes) in [("slots", lane.slot_bytes), ("journal", lane.journal_bytes)] {
+                self.sample("lane_written_bytes_total", &[("lane", &lane.path), ("kind", kind)], bytes);
+            }
+        }
+        self.family("lane_read_bytes_total", "counter", "Bytes read from the lane.");
+        for lane in &recorder.lanes {
+            self.sample("lane_read_bytes_total", &[("lane", &lane.path)], lane.read_bytes);
+        }
+        self.family("lane_errors_total", "counter", "Requests that failed.");
+        for lane in &recorder.lanes {
+            self.sample("lane_errors_total", &[("lane", &lane.path)], lane.errors);
+        }
+        let worst = ["lane_write_worst_seconds", "lane_read_worst_seconds"];
+        let histogram = ["lane_write_seconds", "lane_read_seconds"];
+        let help = ["How long writes took.", "How long reads took."];
+        for which in 0..2 {
+            self.family(histogram[which], "histogram", help[which]);
+            for lane in &recorder.lanes {
+                let latency = [&lane.write_latency, &lane.read_latency][which];
+                self.histogram(histogram[which], &lane.path, latency);
+            }
+            self.family(worst[which], "gauge", "The longest of them since the recorder started.");
+            for lane in &recorder.lanes {
+                let latency = [&lane.write_latency, &lane.read_latency][which];
+                self.sample(worst[which], &[("lane", &lane.path)], latency.worst.as_secs_f64());
+            }
+        }
+    }
+
+    fn histogram(&mut self, name: &str, lane: &str, latency: &Latency) {
+        let mut below = 0;
+        for (at, count) in latency.buckets.iter().enumerate().take(LATENCY_BUCKETS - 1) {
+            below += count;
+            let end = Duration::from_micros(1 << at).as_secs_f64().to_string();
+            self.sample(&format!("{name}_bucket"), &[("lane", lane), ("le", &end)], below);
+        }
+        self.sample(&format!("{name}_bucket"), &[("lane", lane), ("le", "+Inf")], latency.count());
+        self.sample(&format!("{name}_sum"), &[("lane", lane)], latency.total.as_secs_f64());
+        self.sample(&format!("{name}_count"), &[("lane", lane)], latency.count());
+    }
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    time.0 as f64 / 1e9
+}

@@ -1,0 +1,110 @@
+//! A ring as the commands use it: opened by what was typed, with names instead of numbers, and with errors that say
+//! what to do.
+
+use crate::config;
+use crate::failure::{Failure, Result};
+use crate::range::{RangeArgs, Wanted};
+use holdfast_base::{Clock, StreamId, SystemClock, Timestamp};
+use holdfast_link::{LinkError, RingReader, Selection};
+use holdfast_ring::{Range, Refusal, StreamStatus};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The ring that nearly every command begins with.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct RingArg {
+    #[arg(value_name = "RING", help = config::HELP)]
+    named: PathBuf,
+}
+
+impl RingArg {
+    /// Where it is.
+    pub(crate) fn path(&self) -> Result<PathBuf> {
+        config::ring(&self.named).map(|place| place.path)
+    }
+
+    /// Opens it for reading.
+    pub(crate) fn open(&self) -> Result<(PathBuf, RingReader)> {
+        let path = self.path()?;
+        let reader = open(&path)?;
+        Ok((path, reader))
+    }
+}
+
+/// Opens the ring at a path for reading.
+pub(crate) fn open(path: &Path) -> Result<RingReader> {
+    RingReader::open(path).map_err(|error| link(&error))
+}
+
+/// What reading failed with, with what to do about it.
+pub(crate) fn link(error: &LinkError) -> Failure {
+    match error {
+        LinkError::Open { path, cause } if cause.kind() == io::ErrorKind::NotFound => {
+            Failure::failed("there is no such ring").at_path(path).advice(
+                "give the path of a ring, or make one: `holdfast format PATH --size 10GiB`",
+            )
+        }
+        LinkError::Open { path, cause } => Failure::io("cannot open the ring", path, cause),
+        LinkError::NotARing { path, cause } => {
+            Failure::failed(format_args!("this is not a ring: {cause}")).at_path(path).advice(
+                "give the path of one; if its superblock was lost, `holdfast check --geometry STRING PATH` rebuilds it",
+            )
+        }
+        other => Failure::failed(other),
+    }
+}
+
+/// Why an order was not carried out.
+pub(crate) fn refused(refusal: &Refusal) -> Failure {
+    match refusal {
+        Refusal::Nothing { oldest } => {
+            let left = oldest.map_or("the ring is empty".to_owned(), |oldest| {
+                format!("the oldest data that is left is of {}", crate::times::rfc3339(oldest))
+            });
+            Failure::nothing("nothing in that range is on the ring").advice(left)
+        }
+        Refusal::NoSuchHold(id) => Failure::nothing(format_args!("there is no hold {id}"))
+            .advice("`holdfast holds RING` lists those there are"),
+        Refusal::Wrong(text) => Failure::usage(text),
+        other => Failure::failed(other),
+    }
+}
+
+/// What time it is.
+pub(crate) fn now() -> Timestamp {
+    SystemClock::new().now()
+}
+
+/// The streams with these names; none given means all, and stays so.
+pub(crate) fn streams_named(all: &[StreamStatus], names: &[String]) -> Result<Vec<StreamId>> {
+    names
+        .iter()
+        .map(|name| {
+            all.iter().find(|stream| stream.name == *name).map(|stream| stream.id).ok_or_else(|| {
+                let known: Vec<&str> = all.iter().map(|stream| stream.name.as_str()).collect();
+                let known = if known.is_empty() {
+                    "the ring has none yet".to_owned()
+                } else {
+                    format!("the ring has {}", known.join(", "))
+                };
+                Failure::nothing(format_args!("there is no stream `{name}` on the ring")).advice(known)
+            })
+        })
+        .collect()
+}
+
+/// The name of a stream, or its number where it has none.
+pub(crate) fn stream_name(all: &[StreamStatus], id: StreamId) -> String {
+    all.iter().find(|stream| stream.id == id).map_or_else(|| id.to_string(), |stream| stream.name.clone())
+}
+
+/// A selection of what was asked for.
+pub(crate) fn selection(streams: Vec<StreamId>, range: &RangeArgs) -> Result<Selection> {
+    let wanted = range.resolve(now(), streams.len())?;
+    Ok(Selection { streams, range: ring_range(&wanted) })
+}
+
+fn ring_range(wanted: &Wanted) -> Range {
+    let Wanted { from, to, by_event, ordinals } = *wanted;
+    Range { from, to, by_event, ordinals }
+}

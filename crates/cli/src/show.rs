@@ -1,0 +1,151 @@
+//! The JSON forms of what the ring and the reader say, and words for their states. The names of fields are promised:
+//! docs/commands.md lists them, and a test compares.
+
+use crate::times;
+use holdfast_base::Timestamp;
+use holdfast_format::{Cause, Counters, Gap, StreamKind};
+use holdfast_link::wire::{DeviceState, SourceState};
+use holdfast_ring::SlotLook;
+use serde::{Serialize, Serializer};
+
+/// A time as RFC 3339; the ends of all time as null.
+pub(crate) fn time<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    if *time == Timestamp::MIN || *time == Timestamp::MAX {
+        return to.serialize_none();
+    }
+    to.serialize_str(&times::rfc3339(*time))
+}
+
+/// The same for one that may be unknown.
+pub(crate) fn time_if<S: Serializer>(known: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    match known {
+        Some(known) => time(known, to),
+        None => to.serialize_none(),
+    }
+}
+
+/// The word for a slot's state.
+pub(crate) fn look(look: SlotLook) -> &'static str {
+    match look {
+        SlotLook::Free => "free",
+        SlotLook::Runway => "runway",
+        SlotLook::Writing => "writing",
+        SlotLook::Live => "live",
+        SlotLook::Held => "held",
+        SlotLook::Damaged => "damaged",
+        SlotLook::Bad => "bad",
+    }
+}
+
+/// The word for what a stream's elements are.
+pub(crate) fn kind(kind: StreamKind) -> &'static str {
+    match kind {
+        StreamKind::Bytes => "bytes",
+        StreamKind::Packets => "packets",
+    }
+}
+
+/// The word for the cause of a gap.
+pub(crate) fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoSlot => "no_slot",
+        Cause::NoBuffer => "no_buffer",
+        Cause::Kernel => "kernel",
+        Cause::Crash => "crash",
+        Cause::DeviceAbsent => "device_absent",
+        Cause::SourceFailed => "source_failed",
+        Cause::Purged => "purged",
+        Cause::Aborted => "aborted",
+        Cause::Oversized => "oversized",
+    }
+}
+
+/// What a cause means, for people.
+pub(crate) fn cause_in_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoSlot => "no slot was free",
+        Cause::NoBuffer => "no buffer was free",
+        Cause::Kernel => "dropped by the kernel",
+        Cause::Crash => "recorder or machine stopped",
+        Cause::DeviceAbsent => "device was absent",
+        Cause::SourceFailed => "source failed",
+        Cause::Purged => "purged on purpose",
+        Cause::Aborted => "source broke off",
+        Cause::Oversized => "larger than any element may be",
+    }
+}
+
+/// The word for how a source does.
+pub(crate) fn source_state(state: SourceState) -> &'static str {
+    match state {
+        SourceState::Running => "running",
+        SourceState::Ended => "ended",
+        SourceState::Failed => "failed",
+    }
+}
+
+/// The word for how a device does.
+pub(crate) fn device_state(state: DeviceState) -> &'static str {
+    match state {
+        DeviceState::Ok => "ok",
+        DeviceState::Retrying => "retrying",
+        DeviceState::Absent => "absent",
+    }
+}
+
+/// Counts of a stream over the ring's life.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct CountersShown {
+    received: u64,
+    received_bytes: u64,
+    lost: u64,
+    lost_bytes: u64,
+    next_ordinal: u64,
+    gaps: u64,
+    unknown_gaps: u64,
+}
+
+impl From<&Counters> for CountersShown {
+    fn from(counters: &Counters) -> Self {
+        Self {
+            received: counters.received,
+            received_bytes: counters.received_bytes,
+            lost: counters.lost,
+            lost_bytes: counters.lost_bytes,
+            next_ordinal: counters.next_ordinal.0,
+            gaps: counters.gaps,
+            unknown_gaps: counters.unknown_gaps,
+        }
+    }
+}
+
+/// A gap.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct GapShown<'a> {
+    pub(crate) stream: &'a str,
+    ordinal: u64,
+    ordinals: u64,
+    elements: Option<u64>,
+    bytes: Option<u64>,
+    #[serde(serialize_with = "time")]
+    first: Timestamp,
+    #[serde(serialize_with = "time")]
+    last: Timestamp,
+    cause: &'static str,
+}
+
+impl<'a> GapShown<'a> {
+    /// As it is shown.
+    pub(crate) fn new(stream: &'a str, ordinal: u64, gap: &Gap) -> Self {
+        Self {
+            stream,
+            ordinal,
+            ordinals: gap.ordinals,
+            elements: gap.elements,
+            bytes: gap.bytes,
+            first: gap.first,
+            last: gap.last,
+            cause: cause(gap.cause),
+        }
+    }
+}

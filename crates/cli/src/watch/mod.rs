@@ -1,0 +1,164 @@
+//! `holdfast status --watch`: looks at the ring again and again and draws what it sees. The loop and the terminal are
+//! here; what is drawn is `view`'s.
+
+pub(crate) mod picture;
+pub(crate) mod rates;
+mod view;
+
+use crate::commands::status::Shown;
+use crate::failure::{Failure, Result, reason};
+use crate::out::Out;
+use crate::session::link;
+use holdfast_link::wire::Status;
+use holdfast_link::{LinkError, RingReader};
+use holdfast_ring::{SlotStatus, StreamStatus};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use rates::Rates;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the recorder.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two lines for programs.
+const LINE: Duration = Duration::from_secs(1);
+/// Looks over which rates are taken: long enough to be read, short enough to be news.
+const WINDOW: usize = 6;
+/// More slots than this are asked for less often: a request takes some 30 bytes a slot.
+const MANY_SLOTS: usize = 20_000;
+
+/// All that is drawn.
+pub(crate) struct Scene {
+    path: String,
+    status: Status,
+    slots: Vec<SlotStatus>,
+    streams: Vec<StreamStatus>,
+    rates: Option<Rates>,
+    /// Why the last look failed.
+    trouble: Option<String>,
+}
+
+/// Watches until the person or a signal says that it is enough.
+pub(crate) fn run(path: &Path, mut reader: RingReader, out: &mut Out) -> Result<()> {
+    let end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&end))
+            .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
+    }
+    if out.is_json() {
+        return lines(path, &mut reader, out, &end);
+    }
+    if !io::stdout().is_terminal() {
+        return Err(Failure::usage("--watch draws on a terminal, and standard output is none")
+            .advice("leave --watch out, or add --json for one object every second"));
+    }
+    let mut watch = Watch::new(path, reader)?;
+    let mut terminal = ratatui::try_init().map_err(|error| terminal_failed(&error))?;
+    let ended = watch.draw_until(&mut terminal, &end);
+    ratatui::restore();
+    ended
+}
+
+fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) -> Result<()> {
+    while !end.load(Ordering::Relaxed) {
+        let status = reader.status().map_err(|error| link(&error))?;
+        let streams = reader.streams().map_err(|error| link(&error))?;
+        out.object(&Shown::new(path, &status, &streams))?;
+        out.flush()?;
+        let next = Instant::now() + LINE;
+        while !end.load(Ordering::Relaxed) && Instant::now() < next {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
+}
+
+fn terminal_failed(error: &io::Error) -> Failure {
+    Failure::failed(format_args!("the terminal cannot be used: {}", reason(error)))
+        .advice("leave --watch out")
+}
+
+struct Watch {
+    reader: RingReader,
+    path: std::path::PathBuf,
+    scene: Scene,
+    /// The latest looks, oldest first.
+    looks: VecDeque<Status>,
+    slots_at: Instant,
+}
+
+impl Watch {
+    fn new(path: &Path, mut reader: RingReader) -> Result<Self> {
+        let status = reader.status().map_err(|error| link(&error))?;
+        let scene = Scene {
+            path: path.to_string_lossy().into_owned(),
+            slots: reader.slots().map_err(|error| link(&error))?,
+            streams: reader.streams().map_err(|error| link(&error))?,
+            rates: rates::average(&status),
+            status: status.clone(),
+            trouble: None,
+        };
+        let looks = VecDeque::from([status]);
+        Ok(Self { reader, path: path.to_owned(), scene, looks, slots_at: Instant::now() })
+    }
+
+    fn draw_until(&mut self, terminal: &mut DefaultTerminal, end: &AtomicBool) -> Result<()> {
+        loop {
+            terminal.draw(|frame| view::draw(frame, &self.scene)).map_err(|error| terminal_failed(&error))?;
+            let next = Instant::now() + LOOK;
+            loop {
+                if end.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let left = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(100));
+                if left.is_zero() {
+                    break;
+                }
+                if event::poll(left).map_err(|error| terminal_failed(&error))? {
+                    match event::read().map_err(|error| terminal_failed(&error))? {
+                        Event::Key(key) if key.kind != KeyEventKind::Release && ends(key) => return Ok(()),
+                        Event::Resize(..) => break,
+                        _ => {}
+                    }
+                }
+            }
+            self.scene.trouble = self.look().err().map(|error| link(&error).to_string());
+            if self.scene.trouble.is_some() {
+                // The recorder has ended or was started again: what is open is of the past.
+                if let Ok(reader) = RingReader::open(&self.path) {
+                    self.reader = reader;
+                    self.looks.clear();
+                }
+            }
+        }
+    }
+
+    fn look(&mut self) -> std::result::Result<(), LinkError> {
+        let status = self.reader.status()?;
+        let patience = LOOK * (self.scene.slots.len() / MANY_SLOTS) as u32;
+        if self.slots_at.elapsed() >= patience {
+            self.scene.slots = self.reader.slots()?;
+            self.scene.streams = self.reader.streams()?;
+            self.slots_at = Instant::now();
+        }
+        if let Some(oldest) = self.looks.front() {
+            self.scene.rates = rates::recent(oldest, &status).or_else(|| rates::average(&status));
+        }
+        self.looks.push_back(status.clone());
+        if self.looks.len() > WINDOW {
+            self.looks.pop_front();
+        }
+        self.scene.status = status;
+        Ok(())
+    }
+}
+
+fn ends(key: event::KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    matches!(key.code, KeyCode::Char('q' | 'Q') | KeyCode::Esc) || (control && key.code == KeyCode::Char('c'))
+}

@@ -1,0 +1,103 @@
+//! Rates and forecasts out of what a recorder says: pure functions of one or two statuses.
+
+use holdfast_base::{ByteSize, Rate};
+use holdfast_link::wire::{LaneStatus, RecorderStatus, Status};
+use std::time::Duration;
+
+/// Below this many slots the bytes of whole slots say little about a rate.
+const ENOUGH_SLOTS: u64 = 4;
+
+/// What flows, between two looks or on average since the recorder started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rates {
+    /// Payload that comes in.
+    pub(crate) payload: Rate,
+    /// Elements a second.
+    pub(crate) elements: u64,
+    /// Onto the medium, journal included.
+    pub(crate) disk: Rate,
+    /// Slots that fill, in bytes a second: what makes data expire.
+    pub(crate) slots: Rate,
+    /// Per source: payload, elements a second.
+    pub(crate) sources: Vec<(Rate, u64)>,
+}
+
+/// The average since the recorder started; `None` without one.
+pub(crate) fn average(status: &Status) -> Option<Rates> {
+    status.recorder.as_ref().map(|now| between(&status.ring.slot_bytes, None, now))
+}
+
+/// What happened between two looks at the same recorder.
+pub(crate) fn recent(before: &Status, now: &Status) -> Option<Rates> {
+    let (first, last) = (before.recorder.as_ref()?, now.recorder.as_ref()?);
+    let same =
+        first.pid == last.pid && first.uptime < last.uptime && first.sources.len() == last.sources.len();
+    same.then(|| between(&now.ring.slot_bytes, Some(first), last))
+}
+
+fn between(slot: &ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus) -> Rates {
+    let span = now.uptime.saturating_sub(before.map_or(Duration::ZERO, |before| before.uptime));
+    let count = |now: u64, before: Option<u64>| Rate::of(now.saturating_sub(before.unwrap_or(0)), span);
+    let sources: Vec<(Rate, u64)> = now
+        .sources
+        .iter()
+        .enumerate()
+        .map(|(at, source)| {
+            let old = before.and_then(|before| before.sources.get(at));
+            (
+                count(source.bytes, old.map(|old| old.bytes)),
+                count(source.elements, old.map(|old| old.elements)).0,
+            )
+        })
+        .collect();
+    let lanes =
+        |recorder: &RecorderStatus, bytes: fn(&LaneStatus) -> u64| recorder.lanes.iter().map(bytes).sum();
+    let written = |bytes: fn(&LaneStatus) -> u64| -> u64 {
+        let old: u64 = before.map_or(0, |before| lanes(before, bytes));
+        let new: u64 = lanes(now, bytes);
+        new.saturating_sub(old)
+    };
+    let payload = Rate(sources.iter().map(|(rate, _)| rate.0).sum());
+    let slots = written(|lane| lane.slot_bytes);
+    Rates {
+        payload,
+        elements: sources.iter().map(|(_, elements)| elements).sum(),
+        disk: Rate::of(written(|lane| lane.slot_bytes + lane.journal_bytes), span),
+        slots: if slots >= ENOUGH_SLOTS * slot.0 { Rate::of(slots, span) } else { payload },
+        sources,
+    }
+}
+
+/// How far back one can go, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// From the oldest data to now.
+    pub(crate) back: Duration,
+    /// When the oldest data expires at this rate; `None` when nothing comes in.
+    pub(crate) expires_in: Option<Duration>,
+    /// How far back one can go at this rate once the ring has wrapped.
+    pub(crate) when_full: Option<Duration>,
+}
+
+/// The reach of a ring at a rate of filling slots; `None` when it is empty.
+pub(crate) fn reach(status: &Status, slots: Rate) -> Option<Reach> {
+    let ring = &status.ring;
+    let oldest = ring.oldest?;
+    // Without a recorder nothing gets older than it was: the machine's clock tells how long ago.
+    let now = status.recorder.as_ref().map_or_else(crate::session::now, |recorder| recorder.now);
+    let counts = &ring.slots;
+    let at_rate = |slot_count: u32| {
+        (slots.0 > 0).then(|| {
+            Duration::from_secs_f64(f64::from(slot_count) * ring.slot_bytes.0 as f64 / slots.0 as f64)
+        })
+    };
+    // What is in the runway counts as expired; the next runway is named when half of it is used, and takes free slots
+    // first.
+    let before_oldest = counts.free + counts.runway.div_ceil(2);
+    let circulating = counts.total.saturating_sub(counts.held + counts.bad + counts.runway.div_ceil(2));
+    Some(Reach {
+        back: now.since(oldest),
+        expires_in: at_rate(before_oldest),
+        when_full: at_rate(circulating),
+    })
+}
