@@ -4,6 +4,7 @@
 //! prefixes) belong to nobody. How batches travel is `queue`'s, how they are filled is `producer`'s.
 
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
+use holdfast_format::Flags;
 
 /// Bytes of a batch unless said otherwise: large enough that a lock and a wake-up per batch do not count,
 /// small enough that a few dozen of them are no burden.
@@ -48,12 +49,12 @@ pub enum Content {
 pub struct BatchRow {
     /// What it is.
     pub content: Content,
-    /// The row's flags, as the format has them: event time, direction, kind of metadata.
-    pub flags: u8,
+    /// Event time, direction, kind of metadata.
+    pub flags: Flags,
     /// Bytes of metadata in front of the data.
     pub meta: u16,
     /// Chosen by the source: a packet's interface, or a mark of the framing.
-    pub tag: u32,
+    pub tag: u16,
     /// Where the row's bytes start in the batch.
     pub at: u32,
     /// Bytes of data.
@@ -183,7 +184,7 @@ mod tests {
         let mut batch = Batch::new(MIN_BATCH_BYTES, 16);
         let row = BatchRow {
             content: Content::Whole,
-            flags: 0,
+            flags: Flags::default(),
             meta: 0,
             tag: 0,
             at: 0,

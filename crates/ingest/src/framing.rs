@@ -25,7 +25,7 @@ pub enum Framing {
 }
 
 /// The mark (tag) of a last line that had no newline.
-pub const UNTERMINATED: u32 = 1;
+pub const UNTERMINATED: u16 = 1;
 
 /// Block size where none is said: what a pipe holds.
 pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(64);
@@ -95,12 +95,12 @@ impl Framing {
     }
 
     /// What stood behind an element with this tag.
-    pub fn trail(&self, tag: u32) -> &'static [u8] {
+    pub fn trail(&self, tag: u16) -> &'static [u8] {
         if matches!(self, Self::Lines) && tag != UNTERMINATED { b"\n" } else { b"" }
     }
 
     /// Writes an element back as it came.
-    pub fn restore(&self, out: &mut Vec<u8>, payload: &[u8], tag: u32) {
+    pub fn restore(&self, out: &mut Vec<u8>, payload: &[u8], tag: u16) {
         out.extend_from_slice(self.lead(payload.len() as u64).as_ref());
         out.extend_from_slice(payload);
         out.extend_from_slice(self.trail(tag));
@@ -130,7 +130,7 @@ pub enum Tail {
     /// Nothing: the last element was whole.
     Clean,
     /// An element that is whole by the end of the stream, marked with a tag.
-    Ends(u32),
+    Ends(u16),
     /// The beginning of an element, or of its length.
     Cut {
         /// Bytes of it that came, a length prefix included.
@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Cuts `stream`, given in pieces, and returns the elements with their tags and what is left.
-    fn cut(framing: Framing, stream: &[u8], pieces: &[usize]) -> (Vec<(Vec<u8>, u32)>, Tail) {
+    fn cut(framing: Framing, stream: &[u8], pieces: &[usize]) -> (Vec<(Vec<u8>, u16)>, Tail) {
         let mut cutter = Cutter::new(framing);
         let (mut elements, mut open) = (Vec::new(), None::<Vec<u8>>);
         let mut pieces = pieces.iter().copied().cycle();

@@ -7,7 +7,6 @@
 #![deny(unsafe_code)]
 
 mod batch;
-mod cause;
 mod counters;
 mod framing;
 mod loss;
@@ -18,9 +17,9 @@ mod queue;
 mod sync;
 
 pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
-pub use cause::Cause;
+pub use holdfast_format::{Cause, Flags, StreamKind};
 pub use counters::{Pressure, SourceCounters};
 pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, Step, Tail, UNTERMINATED};
-pub use packer::{Place, Progress};
+pub use packer::{Packer, Place, Progress};
 pub use producer::{Attributes, Carry, FLUSH_AGE, Inlet, Overload, Producer, ProducerSettings, channel};
 pub use queue::{CaptureEnd, Closed, Parker, SourceEnd, Waker, exchange};

@@ -4,9 +4,10 @@
 
 use crate::Cause;
 use holdfast_base::{Ordinal, Timestamp};
+use holdfast_format::Gap;
 
 /// Bytes of a gap in a batch and in a slot.
-pub(crate) const GAP_BYTES: usize = 64;
+pub(crate) const GAP_BYTES: usize = Gap::BYTES;
 
 /// Losses of different causes that may wait for room at once; the cause changes seldom, and past this the last
 /// one takes the rest, so that counts stay exact and only a cause may be blurred.
@@ -46,15 +47,16 @@ impl Loss {
 impl Loss {
     /// The gap's bytes, as in a slot.
     pub(crate) fn encode(&self) -> [u8; GAP_BYTES] {
-        let mut gap = [0; GAP_BYTES];
-        let unknown = u64::MAX;
-        gap[0..8].copy_from_slice(&self.skipped.to_le_bytes());
-        gap[8..16].copy_from_slice(&self.elements.unwrap_or(unknown).to_le_bytes());
-        gap[16..24].copy_from_slice(&self.bytes.unwrap_or(unknown).to_le_bytes());
-        gap[24..32].copy_from_slice(&self.from.0.to_le_bytes());
-        gap[32..40].copy_from_slice(&self.to.0.to_le_bytes());
-        gap[40] = self.cause as u8;
-        gap
+        let gap = Gap {
+            ordinals: self.skipped,
+            elements: self.elements,
+            bytes: self.bytes,
+            first: self.from,
+            last: self.to,
+            cause: self.cause,
+            note: 0,
+        };
+        gap.encode()
     }
 }
 

@@ -1,10 +1,26 @@
-//! The packer: rows of batches into the open slot. Pure: no I/O, no clock, no threads.
+//! The packer: rows of batches in, a sealed slot out. Pure: no I/O, no clock, no threads, no allocation after `new`.
+//!
+//! It decides what becomes one row, what a fragment, and what waits for the next slot. When a slot is opened,
+//! sealed or journaled is the capture thread's decision; how a row is laid out is the format's.
+//!
+//! The rules: rows of a batch are packed in order. An element of up to C/8 that arrives whole is one row, and waits
+//! for the next slot if it does not fit. One that arrives in pieces is one row too, if nothing comes between the
+//! pieces, no slot ends and no [`Packer::cut`] asks for what is there; otherwise, and always above C/8, it becomes
+//! fragments of at most C/8. A fragment repeats its element's flags, event time and `extra`; metadata is the first
+//! fragment's, and the tag that counts is the last one's.
+
+use crate::batch::{Batch, BatchRow, Content};
+use holdfast_base::{SlotNo, Timestamp};
+use holdfast_format::{
+    Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, Sealed, SlotFlags, SlotId,
+};
+use std::ops::DerefMut;
 
 /// Where in a batch packing goes on: a row, and how many of its bytes are packed already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    pub(crate) row: u32,
-    pub(crate) byte: u32,
+    row: u32,
+    byte: u32,
 }
 
 /// How far a push came.
@@ -15,4 +31,327 @@ pub enum Progress {
     Done,
     /// The slot is full: seal it, open another, and push the same batch from there.
     Full(Place),
+}
+
+/// An element of which a part is packed and more may come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unfinished {
+    /// Its fragments so far, in this slot and earlier ones.
+    number: u32,
+    /// The bytes of data in them.
+    offset: u64,
+    /// When the last of them arrived.
+    until: Timestamp,
+}
+
+/// Bytes that are in the payload and have no row yet: what came last.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    entry: u16,
+    /// What the row would be if it were made now. `len` and `meta` are what is there.
+    row: Row,
+}
+
+/// Fills slots from batches. It owns the open slot's buffer until the slot is sealed.
+#[derive(Debug)]
+pub struct Packer<B> {
+    builder: Builder,
+    buffer: Option<B>,
+    /// C/8: the most bytes of data of a row.
+    limit: usize,
+    /// By dictionary entry: entries keep their numbers while a recorder runs.
+    unfinished: Vec<Unfinished>,
+    pending: Option<Pending>,
+    meta_left_out: u64,
+}
+
+/// What one row of a batch came to.
+enum Packed {
+    All,
+    /// As many of its bytes.
+    Part(usize),
+}
+
+impl<B: DerefMut<Target = [u8]>> Packer<B> {
+    /// A packer for slots of `slot_bytes` and at most `max_entries` streams.
+    pub fn new(slot_bytes: u64, max_entries: usize) -> Self {
+        let builder = Builder::new(slot_bytes, max_entries);
+        let limit = builder.slot_bytes() / 8;
+        let unfinished = vec![Unfinished::default(); max_entries.max(1)];
+        Self { builder, buffer: None, limit, unfinished, pending: None, meta_left_out: 0 }
+    }
+
+    /// Begins a slot in `buffer`. An entry must stand for the same stream in every slot of a run.
+    ///
+    /// When that is not possible, the buffer comes back with the reason. A slot that was open is forgotten.
+    pub fn open(
+        &mut self,
+        mut buffer: B,
+        id: SlotId,
+        opened: Timestamp,
+        entries: &[Entry],
+    ) -> Result<(), (B, FormatError)> {
+        self.pending = None;
+        if let Err(error) = self.builder.open(&mut buffer, id, opened, entries) {
+            return Err((buffer, error));
+        }
+        self.buffer = Some(buffer);
+        Ok(())
+    }
+
+    /// Whether a slot is open.
+    pub fn is_open(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// What the open slot has: rows, bytes, counters, room.
+    pub fn slot(&self) -> &Builder {
+        &self.builder
+    }
+
+    /// Whether there is nothing in the open slot, not even bytes without a row.
+    pub fn is_empty(&self) -> bool {
+        self.builder.is_empty() && self.builder.uncommitted() == 0
+    }
+
+    /// Elements whose metadata was left out because it alone is over C/8: possible in slots under 512 KiB only.
+    pub fn meta_left_out(&self) -> u64 {
+        self.meta_left_out
+    }
+
+    /// Packs the rows of `batch`, which are of the stream of dictionary entry `entry`, from `from` on. Without an
+    /// open slot, or an entry of that number in it, nothing fits.
+    pub fn push(&mut self, entry: u16, batch: &Batch, from: Place) -> Progress {
+        let Some(mut buffer) = self.buffer.take() else { return Progress::Full(from) };
+        let progress = if usize::from(entry) < self.builder.entries() {
+            self.pack(&mut buffer, entry, batch, from)
+        } else {
+            Progress::Full(from)
+        };
+        self.buffer = Some(buffer);
+        progress
+    }
+
+    fn pack(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, from: Place) -> Progress {
+        let mut byte = from.byte as usize;
+        for (at, row) in batch.rows().iter().enumerate().skip(from.row as usize) {
+            let small = row.content == Content::Whole && row.len as usize <= self.limit && row.meta == 0;
+            let packed = if small && self.pending.is_none() {
+                self.small(buffer, entry, row, batch.bytes_of(row))
+            } else {
+                self.any(buffer, entry, row, batch.bytes_of(row), byte)
+            };
+            if let Packed::Part(byte) = packed {
+                return Progress::Full(Place { row: at as u32, byte: byte as u32 });
+            }
+            byte = 0;
+        }
+        Progress::Done
+    }
+
+    /// The usual case, in as few steps as it can be.
+    #[inline]
+    fn small(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8]) -> Packed {
+        if self.builder.room() < bytes.len().max(1) {
+            return Packed::Part(0);
+        }
+        self.builder.write(buffer, bytes);
+        self.builder.row(buffer, &slot_row(entry, row, Kind::Element));
+        Packed::All
+    }
+
+    fn any(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8], from: usize) -> Packed {
+        // Metadata that no row could take is left out before anything is decided.
+        let meta = usize::from(row.meta);
+        let leave_out = meta > self.limit;
+        let (row, bytes, from) = if leave_out {
+            let flags = Flags(row.flags.0 & !Flags::PCAPNG_OPTIONS.0);
+            (&BatchRow { meta: 0, flags, ..*row }, &bytes[meta..], from.saturating_sub(meta))
+        } else {
+            (row, bytes, from)
+        };
+        let packed = match row.content {
+            Content::Whole if row.len as usize <= self.limit => {
+                self.whole(buffer, entry, row, bytes, Kind::Element)
+            }
+            Content::Whole | Content::First { .. } | Content::Middle | Content::Last => {
+                self.pieces(buffer, entry, row, bytes, from)
+            }
+            Content::Gap => self.whole(buffer, entry, row, bytes, Kind::Gap),
+            Content::Note => self.whole(buffer, entry, row, bytes, Kind::Note),
+            Content::Abort => self.whole(buffer, entry, row, bytes, Kind::Abort),
+        };
+        match packed {
+            Packed::All => {
+                self.meta_left_out += u64::from(leave_out);
+                Packed::All
+            }
+            Packed::Part(byte) if leave_out && byte > 0 => Packed::Part(byte + meta),
+            part => part,
+        }
+    }
+
+    /// A row of a batch that becomes a row of the slot.
+    fn whole(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8], kind: Kind) -> Packed {
+        self.commit(buffer, false);
+        if self.builder.room() < bytes.len().max(1) {
+            return Packed::Part(0);
+        }
+        if kind == Kind::Abort {
+            self.unfinished[usize::from(entry)] = Unfinished::default();
+        }
+        self.builder.write(buffer, bytes);
+        self.builder.row(buffer, &slot_row(entry, row, kind));
+        Packed::All
+    }
+
+    /// A row of a batch that is a piece of an element, or an element that becomes several fragments; `from` of its
+    /// bytes are packed already.
+    fn pieces(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8], from: usize) -> Packed {
+        if self.pending.is_some_and(|pending| pending.entry != entry) {
+            self.commit(buffer, false);
+        }
+        let begins = matches!(row.content, Content::Whole | Content::First { .. }) && from == 0;
+        let meta = usize::from(row.meta);
+        if begins {
+            self.commit(buffer, false);
+            self.unfinished[usize::from(entry)] = Unfinished { until: row.arrival, ..Unfinished::default() };
+            // What would fit into the next slot in one piece is not begun in this one, if that is known.
+            let wanted = match row.content {
+                Content::First { total: Some(total) } if total <= self.limit as u64 => total as usize,
+                // Nor is a splinter worth a fragment.
+                _ => (bytes.len() - meta).min(self.limit / 8),
+            };
+            if self.builder.room() < (meta + wanted).max(1) {
+                return Packed::Part(0);
+            }
+        }
+        let mut at = from;
+        while at < bytes.len() {
+            let data_there = self.pending.map_or(0, |pending| pending.row.len as usize);
+            let meta_left = meta.saturating_sub(at);
+            let n = (meta_left + self.limit - data_there).min(bytes.len() - at).min(self.builder.room());
+            if n == 0 {
+                let full = data_there < self.limit;
+                self.commit(buffer, false);
+                if full && self.builder.room() == 0 {
+                    return Packed::Part(at);
+                }
+                continue;
+            }
+            self.builder.write(buffer, &bytes[at..at + n]);
+            self.extend(entry, row, meta_left.min(n), n - meta_left.min(n));
+            at += n;
+        }
+        if matches!(row.content, Content::Whole | Content::Last) {
+            if self.pending.is_none() {
+                // The last piece is empty: its row still needs room.
+                if self.builder.room() == 0 {
+                    return Packed::Part(at);
+                }
+            }
+            self.extend(entry, row, 0, 0);
+            self.commit(buffer, true);
+            self.unfinished[usize::from(entry)] = Unfinished::default();
+        }
+        Packed::All
+    }
+
+    /// More bytes of an element are in the payload.
+    fn extend(&mut self, entry: u16, row: &BatchRow, meta: usize, data: usize) {
+        let unfinished = &self.unfinished[usize::from(entry)];
+        let pending = self.pending.get_or_insert_with(|| {
+            let mut first = slot_row(entry, row, Kind::Fragment);
+            first.number = unfinished.number;
+            first.offset = unfinished.offset;
+            (first.meta, first.len, first.span) = (0, 0, 0);
+            // A later fragment begins where the one before ended.
+            first.arrival = Timestamp(row.arrival.0.saturating_sub_unsigned(row.span));
+            if unfinished.number > 0 {
+                first.arrival = first.arrival.max(unfinished.until);
+            }
+            Pending { entry, row: first }
+        });
+        let begin = pending.row.first_arrival();
+        pending.row.meta += meta as u16;
+        pending.row.len += data as u32;
+        pending.row.arrival = row.arrival;
+        pending.row.span = row.arrival.since(begin).as_nanos() as u64;
+        pending.row.tag = row.tag;
+        if meta == 0 && pending.row.meta == 0 {
+            pending.row.flags = Flags(pending.row.flags.0 & !Flags::PCAPNG_OPTIONS.0);
+        }
+    }
+
+    /// Makes a row of the bytes that have none: of the element if all of it is there, else a fragment.
+    fn commit(&mut self, buffer: &mut [u8], ends: bool) {
+        let Some(Pending { entry, mut row }) = self.pending.take() else { return };
+        let unfinished = &mut self.unfinished[usize::from(entry)];
+        if ends && unfinished.number == 0 {
+            row.kind = Kind::Element;
+        } else {
+            if ends {
+                row.flags = row.flags.with(Flags::LAST);
+            }
+            unfinished.number += 1;
+            unfinished.offset += u64::from(row.len);
+            unfinished.until = row.arrival;
+        }
+        self.builder.row(buffer, &row);
+    }
+
+    /// Makes a fragment of what is there of an element, so that it can be made durable before the rest arrives.
+    pub fn cut(&mut self) {
+        if let Some(mut buffer) = self.buffer.take() {
+            self.commit(&mut buffer, false);
+            self.buffer = Some(buffer);
+        }
+    }
+
+    /// Finishes the slot for the place `slot` and lets go of its buffer. `None` when no slot is open.
+    pub fn seal(
+        &mut self,
+        key: &Key,
+        slot: SlotNo,
+        sealed: Timestamp,
+        flags: SlotFlags,
+    ) -> Option<(B, Sealed)> {
+        let mut buffer = self.buffer.take()?;
+        self.commit(&mut buffer, false);
+        let sealed = self.builder.seal(&mut buffer, key, slot, sealed, flags);
+        Some((buffer, sealed))
+    }
+
+    /// Gives the buffer of a slot that is not wanted any more back, unsealed.
+    pub fn abandon(&mut self) -> Option<B> {
+        self.pending = None;
+        self.buffer.take()
+    }
+
+    /// Adds to `commit` what the open slot gained since `from`; see [`Builder::gains`]. Bytes without a row wait:
+    /// [`Packer::cut`] gives them one.
+    pub fn gains(&self, from: Cursor, commit: &mut CommitWriter<'_>) -> (Cursor, bool) {
+        match &self.buffer {
+            Some(buffer) => self.builder.gains(buffer, from, commit),
+            None => (from, true),
+        }
+    }
+}
+
+fn slot_row(entry: u16, row: &BatchRow, kind: Kind) -> Row {
+    Row {
+        stream: entry,
+        kind,
+        flags: row.flags,
+        tag: row.tag,
+        meta: row.meta,
+        len: row.len,
+        extra: row.extra,
+        number: 0,
+        ordinal: row.ordinal,
+        arrival: row.arrival,
+        span: row.span,
+        event: row.event,
+        offset: 0,
+    }
 }

@@ -11,6 +11,7 @@ use crate::framing::{Cutter, Framing};
 use crate::loss::{GAP_BYTES, Loss, Losses};
 use crate::queue::{CaptureEnd, Closed, SourceEnd, Waker, exchange};
 use holdfast_base::{ByteSize, Clock, MAX_ELEMENT, MAX_META, Ordinal, Timestamp};
+use holdfast_format::Flags;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,18 +127,15 @@ pub fn channel(
 /// What a source knows of an element beside its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// The row's flags, as the format has them, the event time's excepted.
-    pub flags: u8,
+    /// Direction and kind of metadata; that there is an event time is seen by itself.
+    pub flags: Flags,
     /// The packet's interface.
-    pub tag: u32,
+    pub tag: u16,
     /// Bytes that the element had beyond what is given.
     pub extra: u32,
     /// When it happened, where the source knows better than we.
     pub event: Option<Timestamp>,
 }
-
-/// The flag of a row that has an event time.
-const HAS_EVENT: u8 = 1;
 
 /// What becomes of the element that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +158,8 @@ struct Open {
     pieces: bool,
     /// All bytes of data that arrived.
     arrived: u64,
+    /// Those of them that are in rows already.
+    sent: u64,
     total: Option<u64>,
     first: Timestamp,
     fate: Fate,
@@ -292,7 +292,7 @@ impl Producer {
     }
 
     /// Ends the element that is open; `tag` marks how. Without an open element nothing happens.
-    pub fn end_element(&mut self, tag: u32) -> Result<(), Closed> {
+    pub fn end_element(&mut self, tag: u16) -> Result<(), Closed> {
         self.finish_element(tag)
     }
 
@@ -301,7 +301,8 @@ impl Producer {
         self.open.is_some()
     }
 
-    /// Gives the open element up: what was sent of it ends with an abort, and a gap counts it.
+    /// Gives the open element up: what was sent of it ends with an abort, and a gap counts it, with those of its
+    /// bytes that are in no row.
     pub fn abort_element(&mut self, cause: Cause) {
         if let Some(open) = self.open.take() {
             self.drop_bytes(&open);
@@ -312,7 +313,7 @@ impl Producer {
                     cause
                 }
             };
-            self.lose(open.ordinal, open.arrived, open.first, cause);
+            self.lose(open.ordinal, open.arrived - open.sent, open.first, cause);
         }
     }
 
@@ -596,6 +597,7 @@ impl Producer {
             meta: 0,
             pieces: false,
             arrived: 0,
+            sent: 0,
             total,
             first: self.now,
             fate,
@@ -619,7 +621,11 @@ impl Producer {
         let attributes = &open.attributes;
         BatchRow {
             content,
-            flags: attributes.flags | if attributes.event.is_some() { HAS_EVENT } else { 0 },
+            flags: if attributes.event.is_some() {
+                attributes.flags.with(Flags::EVENT)
+            } else {
+                attributes.flags
+            },
             meta: open.meta as u16,
             tag: attributes.tag,
             at: open.at as u32,
@@ -639,6 +645,9 @@ impl Producer {
             let content = if open.pieces { Content::Middle } else { Content::First { total: open.total } };
             let row = self.row(&open, content);
             self.current().push(row);
+            let sent = u64::from(row.len);
+            add(&self.counters.bytes, sent);
+            open.sent += sent;
             open.pieces = true;
             open.meta = 0;
         }
@@ -647,7 +656,7 @@ impl Producer {
         self.open = Some(open);
     }
 
-    fn finish_element(&mut self, tag: u32) -> Result<(), Closed> {
+    fn finish_element(&mut self, tag: u16) -> Result<(), Closed> {
         if self.batch.is_none() && self.open.is_some_and(|open| open.fate == Fate::Kept) {
             self.acquire()?;
         }
@@ -658,9 +667,9 @@ impl Producer {
                 let row = self.row(&open, if open.pieces { Content::Last } else { Content::Whole });
                 self.current().push(row);
                 add(&self.counters.elements, 1);
-                add(&self.counters.bytes, open.arrived);
+                add(&self.counters.bytes, open.arrived - open.sent);
             }
-            Fate::Dropped(cause) => self.lose(open.ordinal, open.arrived, open.first, cause),
+            Fate::Dropped(cause) => self.lose(open.ordinal, open.arrived - open.sent, open.first, cause),
         }
         Ok(())
     }
@@ -709,7 +718,7 @@ impl Producer {
             batch.put_gap(at, &loss.encode());
             batch.push(BatchRow {
                 content: Content::Gap,
-                flags: 0,
+                flags: Flags::default(),
                 meta: 0,
                 tag: 0,
                 at: at as u32,
