@@ -5,14 +5,18 @@ use crate::orders::keeps;
 use crate::recover::Recovered;
 use crate::state::Ring;
 use crate::table::State;
-use crate::{HoldStatus, Range, RingStatus, SlotStatus, StreamStatus, flush};
-use holdfast_base::{ByteSize, SlotNo, Timestamp};
-use holdfast_format::HoldRecord;
+use crate::{HoldStatus, Range, RingStatus, SlotCounts, SlotStatus, StreamStatus, flush};
+use holdfast_base::{ByteSize, HoldId, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Counters, Cursor, HoldRecord};
 use std::time::Duration;
 
 impl Ledger {
     fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
-        self.holds.iter().map(|hold| HoldStatus {
+        self.holds.iter().map(|hold| self.hold_look(hold))
+    }
+
+    fn hold_look(&self, hold: &HoldRecord) -> HoldStatus {
+        HoldStatus {
             id: hold.id,
             created: hold.created,
             until: hold.until,
@@ -26,7 +30,7 @@ impl Ledger {
                 .filter(|(_, s)| s.state == State::Data && keeps(hold, s.sequence))
                 .count() as u32,
             sequences: hold.sequences.clone(),
-        })
+        }
     }
 
     /// Earliest and latest arrival of what is on the medium, as far as known.
@@ -50,25 +54,55 @@ fn asked(hold: &HoldRecord) -> Range {
 impl Ring {
     /// The ring as a whole. `lane` is what a person calls its device.
     pub fn status(&self, lane: &str) -> RingStatus {
-        let mut slots = self.ledger.table.counts();
-        slots.holdable = self.holdable();
-        let (oldest, newest) = self.ledger.span();
-        let moving = || self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.bounds);
-        RingStatus {
+        let mut status = RingStatus {
             ring: self.id,
             name: self.name.clone(),
             lane: lane.to_owned(),
-            lane_bytes: ByteSize(self.ledger.geometry.lane_bytes),
+            lane_bytes: ByteSize(0),
             slot_bytes: ByteSize(self.ledger.geometry.slot_bytes),
             epoch: self.epoch(),
-            sequence: self.open.map_or(self.ledger.next, |o| o.sequence),
-            slots,
-            oldest: oldest.into_iter().chain(moving().map(|b| b.first)).min(),
-            newest: newest.into_iter().chain(moving().map(|b| b.last)).max(),
-            holds: self.ledger.holds.len() as u32,
-            scanned: self.unscanned == 0,
-            durable_after: flush::durable_after(self.config.flush, self.worst_write),
-        }
+            sequence: self.ledger.next,
+            slots: SlotCounts::default(),
+            oldest: None,
+            newest: None,
+            holds: 0,
+            scanned: false,
+            durable_after: Duration::ZERO,
+        };
+        self.refresh(&mut status);
+        status
+    }
+
+    /// Brings a status up to date, names excepted, without allocating.
+    pub fn refresh(&self, status: &mut RingStatus) {
+        let (oldest, newest) = self.ledger.span();
+        let moving = || self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.bounds);
+        status.lane_bytes = ByteSize(self.ledger.geometry.lane_bytes);
+        status.epoch = self.epoch();
+        status.sequence = self.open.map_or(self.ledger.next, |o| o.sequence);
+        status.slots = self.ledger.table.counts();
+        status.slots.holdable = self.holdable();
+        status.oldest = oldest.into_iter().chain(moving().map(|b| b.first)).min();
+        status.newest = newest.into_iter().chain(moving().map(|b| b.last)).max();
+        status.holds = self.ledger.holds.len() as u32;
+        status.scanned = self.unscanned == 0;
+        status.durable_after = flush::durable_after(self.config.flush, self.worst_write);
+    }
+
+    /// What every stream had come to with the last slot that was sealed.
+    pub fn stream_counters(&self) -> impl Iterator<Item = (StreamId, Counters)> {
+        self.ledger.streams.iter().map(|s| (s.id, s.counters))
+    }
+
+    /// How much of the open slot the journal has, durably.
+    pub fn journaled(&self) -> Cursor {
+        self.journal.open
+    }
+
+    /// At most `count` holds with numbers above `after`, in rising order: each costs a look at the whole table.
+    pub fn hold_looks_after(&self, after: HoldId, count: usize) -> impl Iterator<Item = HoldStatus> {
+        let first = self.ledger.holds.iter().position(|h| h.id > after).unwrap_or(self.ledger.holds.len());
+        self.ledger.holds[first..].iter().take(count).map(|hold| self.ledger.hold_look(hold))
     }
 
     /// Streams.
