@@ -228,3 +228,54 @@ fn line(output: &mut Output, object: &impl Serialize) -> std::io::Result<()> {
     serde_json::to_writer(&mut *output, object)?;
     output.write_all(b"\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::export::Format;
+    use crate::export::sample::{damaged, element, export, gap, packet, stream};
+    use holdfast_base::{Ordinal, StreamId};
+    use holdfast_format::StreamKind;
+    use holdfast_link::{Element, Item, Missing};
+    use serde_json::{Value, json};
+
+    fn lines(items: &[Item<'_>]) -> Vec<Value> {
+        let streams =
+            [stream(1, "log", StreamKind::Bytes, "lines"), stream(2, "eth0", StreamKind::Packets, "whole")];
+        let text = String::from_utf8(export(Format::Jsonl, &streams, items).unwrap()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn everything_is_an_object_of_its_own() {
+        let of_two = Element { stream: StreamId(2), ..packet(1) };
+        let items = [
+            Item::Preamble { stream: StreamId(1), version: 2, bytes: &[0, 255] },
+            Item::Element(element(0, "grüße \"x\"\t".as_bytes())),
+            Item::Element(element(1, b"\x1b[2J")),
+            Item::Element(of_two),
+            gap(),
+            Item::Partial { stream: StreamId(1), ordinal: Ordinal(3), why: Missing::Aborted },
+            damaged(),
+            Item::Progress { bytes: 5 },
+        ];
+        assert_eq!(
+            lines(&items),
+            [
+                json!({"kind": "preamble", "stream": "log", "version": 2, "len": 2, "data": "AP8="}),
+                json!({"kind": "element", "stream": "log", "ordinal": 0, "first": "2026-11-20T10:05:00.000000123Z",
+                       "arrival": "2026-11-20T10:05:00.000000123Z", "len": 12, "text": "grüße \"x\"\t"}),
+                json!({"kind": "element", "stream": "log", "ordinal": 1, "first": "2026-11-20T10:05:01.000000123Z",
+                       "arrival": "2026-11-20T10:05:01.000000123Z", "len": 4, "data": "G1sySg=="}),
+                json!({"kind": "element", "stream": "eth0", "ordinal": 1, "first": "2026-11-20T10:05:01.000000123Z",
+                       "arrival": "2026-11-20T10:05:01.000000123Z", "event": "2026-11-20T10:05:00.000000119Z",
+                       "len": 42, "original_len": 142, "direction": "in", "meta": "AQACAGhpAAA=",
+                       "data": "////////AgAAAAABCABFAAAcAAAAAEARAAAKAAABCgAAAgAJAAkACAAA"}),
+                json!({"kind": "gap", "stream": "log", "ordinal": 7, "ordinals": 3, "elements": 3, "bytes": null,
+                       "first": "2026-11-20T10:05:00.000000123Z", "last": "2026-11-20T10:05:00.000000124Z",
+                       "cause": "kernel"}),
+                json!({"kind": "partial", "stream": "log", "ordinal": 3, "why": "its source broke off in the middle"}),
+                json!({"kind": "damaged", "slot": 4, "sequence": 9, "place": "payload block 2"}),
+            ]
+        );
+    }
+}

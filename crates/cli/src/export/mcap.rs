@@ -149,3 +149,57 @@ fn wrong(error: McapError) -> Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::Format;
+    use crate::export::sample::{START, element, export, gap, packet, stream};
+    use holdfast_format::StreamKind;
+    use mcap::{MessageStream, Summary};
+
+    fn streams() -> [StreamStatus; 2] {
+        [stream(1, "adc", StreamKind::Bytes, "fixed:3"), stream(2, "eth0", StreamKind::Packets, "whole")]
+    }
+
+    #[test]
+    fn every_stream_is_a_channel_and_every_element_a_message() {
+        let of_two = Element { stream: StreamId(2), ..packet(1) };
+        let large = vec![5u8; 3 * CHUNK as usize];
+        let items = [
+            Item::Preamble { stream: StreamId(1), version: 1, bytes: b"HEAD" },
+            Item::Element(element(0, b"one")),
+            Item::Element(of_two),
+            gap(),
+            Item::Preamble { stream: StreamId(1), version: 1, bytes: b"HEAD" },
+            Item::Element(element((1 << 32) + 7, &large)),
+        ];
+        let file = export(Format::Mcap, &streams(), &items).unwrap();
+        let messages: Vec<_> = MessageStream::new(&file).unwrap().map(Result::unwrap).collect();
+        let told: Vec<_> = messages.iter().map(|one| (one.channel.topic.as_str(), one.sequence)).collect();
+        assert_eq!(told, [("adc", 0), ("eth0", 1), ("adc", 7)]);
+        assert_eq!((messages[0].log_time, messages[0].publish_time), (START as u64, START as u64));
+        assert_eq!(messages[1].log_time, START as u64 - 4, "the event time, where there is one");
+        assert_eq!(messages[1].publish_time, START as u64 + 1_000_000_000);
+        assert!(*messages[2].data == *large);
+        assert_eq!(messages[0].channel.metadata["framing"], "fixed:3");
+        let summary = Summary::read(&file).unwrap().unwrap();
+        assert_eq!(summary.channels.len(), 2);
+        assert_eq!(summary.attachment_indexes.len(), 1, "the same preamble twice is one attachment");
+        assert_eq!(summary.attachment_indexes[0].name, "adc.preamble.1");
+        assert_eq!(summary.attachment_indexes[0].data_size, 4);
+        let gap = mcap::read::metadata(&file, &summary.metadata_indexes[0]).unwrap();
+        assert_eq!((gap.metadata["stream"].as_str(), gap.metadata["ordinal"].as_str()), ("adc", "7"));
+        assert_eq!((gap.metadata["elements"].as_str(), gap.metadata["bytes"].as_str()), ("3", "unknown"));
+    }
+
+    #[test]
+    fn losses_beyond_the_limit_are_counted() {
+        let items = vec![gap(); MOST_GAPS + 5];
+        let file = export(Format::Mcap, &streams(), &items).unwrap();
+        let summary = Summary::read(&file).unwrap().unwrap();
+        let last = summary.metadata_indexes.last().unwrap();
+        assert_eq!((last.name.as_str(), summary.metadata_indexes.len()), ("more gaps", MOST_GAPS + 1));
+        assert_eq!(mcap::read::metadata(&file, last).unwrap().metadata["count"], "5");
+    }
+}

@@ -76,3 +76,51 @@ impl Pcapng {
         packet::pcapng::write_packet(&mut self.output, &packet).map_err(|error| failed(&error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::export::Format;
+    use crate::export::sample::{START, element, export, interface, packet, stream};
+    use holdfast_base::{StreamId, Timestamp};
+    use holdfast_format::StreamKind;
+    use holdfast_ingest::packet::{Direction, Reader};
+    use holdfast_link::{Element, Item};
+
+    #[test]
+    fn packets_come_back_with_times_lengths_direction_and_comments() {
+        let preamble = interface();
+        let first = Item::Preamble { stream: StreamId(1), version: 1, bytes: &preamble };
+        let plain = Element { tag: 0, ..element(1, b"0123456789abcdef") };
+        let items = [first, Item::Element(packet(0)), first, Item::Element(plain)];
+        let file =
+            export(Format::Pcapng, &[stream(1, "eth0", StreamKind::Packets, "whole")], &items).unwrap();
+        assert!(file.starts_with(&preamble));
+        let mut reader = Reader::new(&file[..]);
+        let read = reader.next_packet().unwrap().unwrap();
+        assert_eq!(read.time, Some(Timestamp(START - 5)), "the event time, where there is one");
+        assert_eq!((read.data, read.original_len), (packet(0).data, packet(0).data.len() as u32 + 100));
+        assert_eq!(read.flags.direction(), Direction::Inbound);
+        assert!(read.options.starts_with(packet(0).meta));
+        let read = reader.next_packet().unwrap().unwrap();
+        assert_eq!(
+            (read.time, read.data),
+            (Some(Timestamp(START + 1_000_000_000)), &b"0123456789abcdef"[..])
+        );
+        assert_eq!(reader.next_packet().unwrap(), None, "the same preamble twice is one section");
+        assert_eq!(reader.interfaces()[0].name(), Some("eth0"));
+    }
+
+    #[test]
+    fn what_is_not_packets_is_refused() {
+        let bytes = [stream(1, "adc", StreamKind::Bytes, "fixed:4")];
+        let failure = export(Format::Pcapng, &bytes, &[]).unwrap_err();
+        assert_eq!(failure.number(), 2);
+        assert!(failure.to_string().contains("`adc` has no packets") && failure.to_string().contains("raw"));
+        let packets = [stream(1, "eth0", StreamKind::Packets, "whole")];
+        let failure = export(Format::Pcapng, &packets, &[Item::Element(packet(0))]).unwrap_err();
+        assert!(failure.to_string().contains("the preamble describes 0"), "{failure}");
+        let wrong = Item::Preamble { stream: StreamId(1), version: 1, bytes: b"SIMPLE  =" };
+        assert!(export(Format::Pcapng, &packets, &[wrong]).is_err());
+        assert!(export(Format::Pcapng, &[packets.clone(), bytes].concat(), &[]).is_err());
+    }
+}

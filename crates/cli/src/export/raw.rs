@@ -44,3 +44,42 @@ impl Raw {
         written.map_err(|error| failed(&error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::export::Format;
+    use crate::export::sample::{element, export, gap, stream};
+    use holdfast_base::StreamId;
+    use holdfast_format::StreamKind;
+    use holdfast_ingest::UNTERMINATED;
+    use holdfast_link::{Element, Item};
+
+    const PREAMBLE: Item<'_> = Item::Preamble { stream: StreamId(1), version: 1, bytes: b"HEAD" };
+
+    fn raw(framing: &str, items: &[Item<'_>]) -> String {
+        let bytes = export(Format::Raw, &[stream(1, "a", StreamKind::Bytes, framing)], items).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn payloads_are_put_back_as_they_came_behind_their_preamble() {
+        let last = Element { tag: UNTERMINATED, ..element(2, b"three") };
+        let items = [PREAMBLE, Item::Element(element(0, b"one")), gap(), Item::Element(element(1, b""))];
+        assert_eq!(raw("blocks:4", &items), "HEADone");
+        assert_eq!(raw("lines", &[&items[..], &[Item::Element(last)]].concat()), "HEADone\n\nthree");
+        assert_eq!(raw("len32", &items), "HEAD\u{3}\0\0\0one\0\0\0\0");
+    }
+
+    #[test]
+    fn a_preamble_stands_once_unless_it_changes() {
+        let other = Item::Preamble { stream: StreamId(1), version: 3, bytes: b"NEXT" };
+        let one = Item::Element(element(0, b"x"));
+        assert_eq!(raw("fixed:1", &[PREAMBLE, one, PREAMBLE, one, other, one]), "HEADxxNEXTx");
+    }
+
+    #[test]
+    fn a_framing_of_another_release_is_told() {
+        let failure = export(Format::Raw, &[stream(1, "a", StreamKind::Bytes, "cobs")], &[]).unwrap_err();
+        assert!(failure.to_string().contains("`cobs`"), "{failure}");
+    }
+}
