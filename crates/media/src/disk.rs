@@ -178,3 +178,21 @@ pub enum Fault {
     #[error("system error {0}")]
     Os(i32),
 }
+
+impl<D: Disk + ?Sized> Disk for &mut D {
+    fn info(&self) -> &DiskInfo {
+        (**self).info()
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Request> {
+        (**self).submit(request)
+    }
+
+    fn complete(&mut self, wait: Duration) -> Option<Completion> {
+        (**self).complete(wait)
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
+        (**self).grow(bytes)
+    }
+}

@@ -4,6 +4,7 @@
 //! simulator (over a faulty disk in virtual time).
 
 use crate::check::{Depth, SlotCheck};
+use crate::chore::{ChoreReply, Pending};
 use crate::state::{Action, Config, Event, OpenBrief, Ring, SealedSlot};
 use crate::table::State;
 use crate::{CHECK_QUANTUM, Order, OrderId, Outcome, Recovered};
@@ -19,6 +20,7 @@ const COMMIT: u64 = 2 << 56;
 const SUPERBLOCK: u64 = 3 << 56;
 const SCAN: u64 = 4 << 56;
 const READ: u64 = 5 << 56;
+pub(crate) const CHORE: u64 = 6 << 56;
 const KIND: u64 = 0xff << 56;
 
 /// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
@@ -66,12 +68,14 @@ pub struct DriverCounts {
     pub latency: [u64; 32],
     /// The longest.
     pub worst: Duration,
+    /// All of them together.
+    pub total: Duration,
 }
 
 /// A ring on a disk.
 #[derive(Debug)]
 pub struct Driver<D: Disk> {
-    ring: Ring,
+    pub(crate) ring: Ring,
     disk: D,
     superblock: Superblock,
     free: Vec<Buffer>,
@@ -97,6 +101,8 @@ pub struct Driver<D: Disk> {
     counts: DriverCounts,
     last_error: Option<String>,
     fewest_free: usize,
+    pub(crate) chore: Option<Pending>,
+    pub(crate) chore_reply: Option<ChoreReply>,
 }
 
 impl<D: Disk> Driver<D> {
@@ -139,6 +145,8 @@ impl<D: Disk> Driver<D> {
             counts: DriverCounts::default(),
             last_error: None,
             fewest_free: count,
+            chore: None,
+            chore_reply: None,
         };
         for slot in rebuilt {
             for (stream, preamble, counters) in slot.counters {
@@ -215,6 +223,11 @@ impl<D: Disk> Driver<D> {
     /// Whether nothing is on its way, neither in the ring nor at the disk.
     pub fn is_idle(&self) -> bool {
         self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty()
+    }
+
+    /// Sequences that are sealed and not on the medium yet, in no order.
+    pub fn on_the_way(&self) -> impl Iterator<Item = Sequence> {
+        self.moving.iter().map(|moving| moving.sequence)
     }
 
     /// Takes a free slot buffer.
@@ -307,6 +320,7 @@ impl<D: Disk> Driver<D> {
         self.act(now);
         self.commit(gains);
         self.scan();
+        self.advance_chore();
         self.pump();
     }
 
@@ -316,7 +330,7 @@ impl<D: Disk> Driver<D> {
             self.counts.errors += 1;
             self.last_error = Some(error.to_string());
         }
-        let fault = result.as_ref().map(|()| ()).map_err(|e| e.fault);
+        let fault = result.as_ref().map_err(|e| e.fault).copied();
         match tag & KIND {
             WRITE => self.slot_written(Sequence(tag & !KIND), buffer, fault, now),
             COMMIT => {
@@ -334,6 +348,7 @@ impl<D: Disk> Driver<D> {
                 self.scan_buffer = buffer;
                 self.scan_read(result, now);
             }
+            CHORE => self.chore_io(buffer, result.clone()),
             READ => self.read_ended(tag & !KIND, buffer, result),
             _ => {}
         }
@@ -357,6 +372,7 @@ impl<D: Disk> Driver<D> {
             self.counts.writes += 1;
             self.counts.write_bytes += moving.bytes as u64;
             self.counts.worst = self.counts.worst.max(took);
+            self.counts.total = self.counts.total.saturating_add(took);
             let micros = took.as_micros().min(u128::from(u32::MAX / 2)) as u64;
             self.counts.latency[(64 - micros.leading_zeros() as usize).min(31)] += 1;
             self.ring.note_write_time(took);
@@ -397,15 +413,14 @@ impl<D: Disk> Driver<D> {
         let Some(moving) = self.moving.iter_mut().find(|m| m.sequence == sequence) else {
             return;
         };
-        let Some(mut buffer) = moving.buffer.take() else {
+        let Some(buffer) = moving.buffer.take() else {
             return;
         };
         moving.since = now;
+        let len = moving.bytes;
         // The image was sealed before its place was known.
-        if let Err(error) = restamp(&mut buffer, &self.superblock.key, slot) {
-            self.last_error = Some(error.to_string());
-        }
-        let op = Op::Write { offset, buffer, len: moving.bytes, durable: true };
+        let buffer = self.stamped(buffer, slot);
+        let op = Op::Write { offset, buffer, len, durable: true };
         self.queue.push_front(Request { tag: WRITE | sequence.0, op });
     }
 
@@ -527,6 +542,35 @@ impl<D: Disk> Driver<D> {
         let bounds = found.map(|(.., bounds)| bounds);
         let event = Event::Scanned { slot: check.slot(), sequence: self.scan_sequence, bounds };
         self.ring.step(event, now, &mut self.actions);
+    }
+
+    /// Slot buffers that are free now.
+    pub(crate) fn free_buffers(&self) -> usize {
+        self.free.len()
+    }
+
+    /// An image stamped for a slot.
+    pub(crate) fn stamped(&mut self, mut buffer: Buffer, slot: SlotNo) -> Buffer {
+        if let Err(error) = restamp(&mut buffer, &self.superblock.key, slot) {
+            self.last_error = Some(error.to_string());
+        }
+        buffer
+    }
+
+    pub(crate) fn push_request(&mut self, request: Request) {
+        self.queue.push_back(request);
+        self.pump();
+    }
+
+    /// What a step is told when no slot is free for a copy.
+    pub(crate) fn no_slot(&self) -> DiskError {
+        DiskError {
+            disk: self.disk.info().name.clone(),
+            what: "write",
+            offset: 0,
+            len: self.superblock.geometry.slot_bytes,
+            fault: Fault::NoSpace,
+        }
     }
 
     fn pump(&mut self) {

@@ -134,6 +134,11 @@ impl Journal {
         (self.extents[self.current] + self.at, room.min(self.commit_bytes))
     }
 
+    /// The extent in use: offset and bytes.
+    pub(crate) fn extent(&self) -> (u64, u64) {
+        (self.extents[self.current], self.extent_bytes)
+    }
+
     /// Takes note that a commit of `bytes` has been given to the disk.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.at += bytes as u64;

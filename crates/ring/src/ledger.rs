@@ -67,6 +67,7 @@ pub(crate) enum Item {
     Bad(SlotNo),
     ClockStep(ClockStep),
     Purged(usize),
+    Audit(PurgeRecord),
     Freed(Vec<Sequence>),
     Replaced { originals: Vec<Sequence>, copies: Vec<(SlotNo, Sequence, Age)> },
     Runway,
@@ -156,6 +157,12 @@ impl Ledger {
         }
     }
 
+    /// Keeps the audit of a purge; the last word on one that began at the same time counts.
+    pub(crate) fn note_purge(&mut self, purge: PurgeRecord) {
+        self.purges.retain(|p| p.at != purge.at);
+        self.purges.push(purge);
+    }
+
     fn set_geometry(&mut self, lane_bytes: u64, slots: u32) {
         if slots > self.table.len() {
             self.geometry.lane_bytes = lane_bytes;
@@ -240,9 +247,7 @@ impl Ledger {
                 self.next_stream = self.next_stream.max(*stream);
             }
             Record::Purged(purge) => {
-                if !self.purges.contains(purge) {
-                    self.purges.push(purge.clone());
-                }
+                self.note_purge(purge.clone());
             }
             Record::CleanEnd { .. } => self.unclean = false,
             Record::Runway { .. }
@@ -311,6 +316,7 @@ impl Ledger {
                 after: step.after,
             }),
             Item::Purged(at) => self.purges.get(*at).is_none_or(|p| writer.push(&Record::Purged(p.clone()))),
+            Item::Audit(purge) => writer.push(&Record::Purged(purge.clone())),
             Item::Freed(sequences) => writer.push(&Record::Freed { sequences: sequences.clone() }),
             Item::Replaced { originals, copies } => writer.push(&Record::Replaced {
                 originals: originals.clone(),

@@ -6,7 +6,9 @@
 
 mod blocking;
 mod check;
+mod chore;
 mod create;
+mod distil;
 mod driver;
 mod flush;
 mod journal;
@@ -15,6 +17,7 @@ mod look;
 mod once;
 mod order;
 mod orders;
+mod purge;
 mod recover;
 mod state;
 mod status;
@@ -24,6 +27,7 @@ mod walk;
 
 pub use blocking::Blocking;
 pub use check::{CHECK_QUANTUM, Damage, Depth, SlotCheck, check_slot};
+pub use chore::{Chore, ChoreReply, ChoreSlot, PlacedCopy};
 pub use create::{CreateError, NewRing, create, write_superblocks};
 pub use driver::{Driver, DriverCounts, Gains, ReadDone};
 pub use flush::durable_after;
@@ -31,6 +35,7 @@ pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use once::{OnceError, order_once};
 pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refusal};
+pub use purge::{Port, PurgeError, purge};
 pub use recover::{Rebuilt, RecoverError, Recovered, read_superblock, recover};
 pub use state::{Action, Config, DeviceState, Event, OpenBrief, Ring, SealedSlot};
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};

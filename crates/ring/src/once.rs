@@ -2,7 +2,7 @@
 
 use crate::driver::Driver;
 use crate::state::Config;
-use crate::{Order, OrderId, Outcome, RecoverError, recover};
+use crate::{Order, OrderId, Outcome, PurgeError, RecoverError, purge, recover};
 use holdfast_base::Clock;
 use holdfast_format::Cursor;
 use holdfast_media::{Disk, PoolError};
@@ -20,6 +20,9 @@ pub enum OnceError {
     /// No memory for buffers.
     #[error(transparent)]
     Memory(#[from] PoolError),
+    /// The purge stopped on its way.
+    #[error(transparent)]
+    Purge(#[from] PurgeError),
     /// The disk failed meanwhile.
     #[error("{0}: nothing was acknowledged")]
     Failed(String),
@@ -49,15 +52,36 @@ pub fn order_once<D: Disk>(
         Ok(())
     };
     until(&mut driver, &mut |d| !d.is_starting())?;
-    driver.order(OrderId(1), order, None, clock.now());
-    let mut outcome = None;
-    until(&mut driver, &mut |d| {
-        outcome = outcome.take().or(d.reply());
-        outcome.is_some()
-    })?;
+    let outcome = if let Order::Purge(request) = &order {
+        let superblock = driver.superblock().clone();
+        let mut failed = None;
+        let done = purge(request, &superblock, clock.now(), &mut |chore| {
+            driver.chore(chore, clock.now());
+            let mut reply = None;
+            let waited = until(&mut driver, &mut |d| {
+                reply = reply.take().or(d.chore_reply());
+                reply.is_some()
+            });
+            failed = waited.err();
+            reply
+        });
+        match (done, failed) {
+            (Ok(outcome), None) => outcome,
+            (_, Some(error)) => return Err(error),
+            (Err(error), None) => return Err(OnceError::Purge(error)),
+        }
+    } else {
+        driver.order(OrderId(1), order, None, clock.now());
+        let mut outcome = None;
+        until(&mut driver, &mut |d| {
+            outcome = outcome.take().or(d.reply());
+            outcome.is_some()
+        })?;
+        outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))?
+    };
     if clean {
         driver.ring_mut().end(clock.now());
     }
     until(&mut driver, &mut |d| d.is_idle())?;
-    outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))
+    Ok(outcome)
 }

@@ -34,6 +34,12 @@ fn runs(mut sequences: Vec<Sequence>) -> Vec<(Sequence, Sequence)> {
     out
 }
 
+/// Makes a hold keep `copy` instead of `original`.
+pub(crate) fn swap(hold: &mut HoldRecord, original: Sequence, copy: Option<Sequence>) {
+    let all = hold.sequences.iter().flat_map(|(first, last)| (first.0..=last.0).map(Sequence));
+    hold.sequences = runs(all.filter(|s| *s != original).chain(copy).collect());
+}
+
 /// Whether a hold keeps `sequence`.
 pub(crate) fn keeps(hold: &HoldRecord, sequence: Sequence) -> bool {
     let at = hold.sequences.partition_point(|(_, last)| *last < sequence);
@@ -92,7 +98,8 @@ impl Ring {
             Order::Hold(request) => self.hold(id, request, open, now),
             Order::Release(hold) => self.release(id, hold, now),
             Order::Grow(bytes) => self.grow(id, bytes),
-            Order::Purge(_) => Err(Refusal::Busy("recorder")),
+            // A purge is carried out step by step (`purge`), never as one order.
+            Order::Purge(_) => Err(Refusal::Busy("purge")),
         };
         if let Err(refusal) = refused {
             out.push(Action::Reply(id, Outcome::Refused(refusal)));
@@ -111,6 +118,9 @@ impl Ring {
             return Err(Refusal::Wrong(format!(
                 "a hold needs a reason, and reason and owner have at most {MAX_REASON} bytes"
             )));
+        }
+        if self.chores.purging {
+            return Err(Refusal::Busy("purge"));
         }
         if request.until <= now {
             return Err(Refusal::Wrong("the hold would have ended already".to_owned()));
@@ -268,13 +278,14 @@ impl Ring {
     }
 
     /// An entry's commit is durable.
-    pub(crate) fn recorded(&mut self, entry: Entry, out: &mut Vec<Action>) {
-        match entry.item {
+    pub(crate) fn recorded(&mut self, entry: &Entry, out: &mut Vec<Action>) {
+        self.note_recorded(&entry.item);
+        match &entry.item {
             Item::Release(hold, _) => {
-                self.releasing.retain(|h| h.id != hold);
-                let held = self.ledger.table.counts().held;
+                self.releasing.retain(|h| h.id != *hold);
+                let before = self.ledger.table.counts().held;
                 self.count_holds();
-                let freed = held - self.ledger.table.counts().held;
+                let freed = before - self.ledger.table.counts().held;
                 if let Some(waiting) = self.waiting.iter_mut().find(|w| Some(w.order) == entry.order) {
                     waiting.outcome = Outcome::Released { slots: freed };
                 }

@@ -176,9 +176,12 @@ impl Named {
                 self.last.clone_from(slots);
                 self.naming = *naming;
             }
-            Record::BadSlot { .. } if !in_snapshot => self.irregular = true,
+            // Slots were skipped or taken by copies: places in the lists do not tell sequences.
+            Record::BadSlot { .. } | Record::Replaced { .. } | Record::Purged(_) if !in_snapshot => {
+                self.irregular = true;
+            }
             Record::OpenSlot(open) if !self.journaled.contains(&open.sequence) => {
-                self.journaled.push(open.sequence)
+                self.journaled.push(open.sequence);
             }
             _ => {}
         }
@@ -243,7 +246,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
 
     let mut headers = Headers { window: &mut window, superblock: &superblock };
     let mut written = Vec::new();
-    settle_named(&mut headers, &mut ledger, &named, &mut written)?;
+    settle_named(&mut headers, &mut ledger, &named, &mut written);
     ledger.next = ledger.next.max(Sequence(named.naming.0 + named.last.len() as u64 + 1));
 
     let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).collect();
@@ -329,7 +332,7 @@ fn settle_named(
     ledger: &mut Ledger,
     named: &Named,
     written: &mut Vec<(SlotNo, PartHeader)>,
-) -> Result<(), RecoverError> {
+) {
     let geometry = ledger.geometry.clone();
     for (no, (naming, at)) in &named.slots {
         let no = *no;
@@ -339,7 +342,10 @@ fn settle_named(
         }
         let in_last = named.last.contains(&no);
         if in_last || named.irregular {
-            if let Some(header) = headers.read(&geometry, no).filter(|h| h.sequence >= *naming) {
+            if let Some(header) = headers
+                .read(&geometry, no)
+                .filter(|h| h.sequence >= *naming && !h.flags.has(SlotFlags::DISTILLED))
+            {
                 *ledger.table.get_mut(no) = Slot {
                     sequence: header.sequence,
                     age: header.age,
@@ -359,7 +365,6 @@ fn settle_named(
         }
     }
     written.sort_unstable_by_key(|(_, header)| header.sequence);
-    Ok(())
 }
 
 /// Takes the streams' counters from the newest slot that has them.
@@ -370,8 +375,7 @@ fn note_newest(
     last_arrival: &mut Option<Timestamp>,
 ) {
     let geometry = ledger.geometry.clone();
-    let newest_older =
-        ledger.table.iter().filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.sequence);
+    let newest_older = ledger.table.iter().filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.age);
     let older = newest_older.map(|(no, _)| no).filter(|no| written.iter().all(|(w, _)| w != no));
     let older = older.and_then(|no| headers.read(&geometry, no).map(|h| (no, h)));
     for (no, header) in older.iter().chain(written) {
@@ -403,7 +407,7 @@ fn rebuild(
     let mut rebuilt = Vec::new();
     for sequence in wanted {
         let mut image = Buffer::aligned(superblock.geometry.slot_bytes as usize)?;
-        let mut rebuild: Option<Rebuild> = None;
+        let mut found: Option<Rebuild> = None;
         walk::walk(
             window,
             &superblock.geometry,
@@ -413,18 +417,18 @@ fn rebuild(
             u64::MAX,
             &mut |_, records| {
                 for record in records.flatten() {
-                    match (&mut rebuild, &record) {
+                    match (&mut found, &record) {
                         (None, Record::OpenSlot(open)) if open.sequence == *sequence => {
-                            rebuild = begin_rebuild(&mut image, superblock, ledger, open);
+                            found = begin_rebuild(&mut image, superblock, ledger, open);
                         }
                         // A piece that does not fit the slot is left out: what follows it then has a hole before it.
-                        (Some(rebuild), record) => drop(rebuild.apply(&mut image, record)),
+                        (Some(slot), record) => drop(slot.apply(&mut image, record)),
                         _ => {}
                     }
                 }
             },
         )?;
-        if let Some(slot) = rebuild.and_then(|r| seal_rebuilt(r, image, superblock)) {
+        if let Some(slot) = found.and_then(|r| seal_rebuilt(r, image, superblock)) {
             rebuilt.push(slot);
         }
     }

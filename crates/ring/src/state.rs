@@ -3,6 +3,7 @@
 //! It knows neither buffers nor bytes: a slot on its way to the medium goes by its sequence. One instance belongs to one
 //! thread; nothing here blocks, reads a clock or touches a disk.
 
+use crate::chore::Chores;
 use crate::flush::{self, Filling};
 use crate::journal::{Flight, Journal};
 use crate::ledger::{ClockStep, EpochStart, Item, Ledger, Runway};
@@ -167,6 +168,7 @@ pub struct Ring {
     pub(crate) growing: Option<Growing>,
     /// Holds whose release is not durable yet: their slots stay.
     pub(crate) releasing: Vec<HoldRecord>,
+    pub(crate) chores: Chores,
 }
 
 /// A growth under way.
@@ -222,6 +224,7 @@ impl Ring {
             worst_write: Duration::ZERO,
             growing: None,
             releasing: Vec::new(),
+            chores: Chores::default(),
             config,
             journal: Journal::new(&ledger.geometry, &journal),
             ledger,
@@ -450,6 +453,31 @@ impl Ring {
         }
     }
 
+    /// The next slot of the runway, for a copy: it stays in the runway's records until the copy counts.
+    pub(crate) fn take_runway(&mut self) -> Option<SlotNo> {
+        let slot = self.runway.pop_front()?;
+        self.ledger.table.get_mut(slot).state = State::Writing;
+        self.chores.copying.push(slot);
+        Some(slot)
+    }
+
+    /// Takes a slot out of the durable runway; `false` if it is not there.
+    pub(crate) fn leave_runway(&mut self, slot: SlotNo) -> bool {
+        let here = self.runway.len();
+        self.runway.retain(|no| *no != slot);
+        self.runway.len() < here
+    }
+
+    /// A sequence for a copy.
+    pub(crate) fn take_sequence(&mut self) -> Option<Sequence> {
+        if self.ledger.next >= self.reserved || self.is_starting() {
+            return None;
+        }
+        let sequence = self.ledger.next;
+        self.ledger.next = sequence.next();
+        Some(sequence)
+    }
+
     /// Length of a full runway.
     pub(crate) fn runway_target(&self) -> u32 {
         let slots = self.ledger.table.len();
@@ -501,6 +529,11 @@ impl Ring {
             self.switch_extent();
             return Some(self.journal.place());
         }
+        if self.chores.switching && self.journaled.is_empty() && self.runway.len() > 1 {
+            self.switch_extent();
+            self.chores.switching = false;
+            return Some(self.journal.place());
+        }
         let gains = self.flush_wanted && self.starting.is_none();
         if self.journal.queue.is_empty() && !gains {
             return None;
@@ -543,6 +576,7 @@ impl Ring {
         let naming = self.lowest_unwritten();
         let mut slots = std::mem::take(&mut self.slots_scratch);
         slots.clear();
+        slots.extend(&self.chores.copying);
         slots.extend(self.flying.iter().map(|f| f.slot));
         slots.extend(&self.runway);
         slots.extend(&self.naming);
@@ -658,7 +692,7 @@ impl Ring {
             self.journal.snapshot = None;
             self.starting = None;
         }
-        for entry in flight.entries {
+        for entry in &flight.entries {
             self.recorded(entry, out);
         }
     }

@@ -15,6 +15,8 @@ pub(crate) enum State {
     Writing,
     /// Data.
     Data,
+    /// Kept out of use while work in the background overwrites it.
+    Pinned,
     /// Failed twice.
     Bad,
 }
@@ -76,6 +78,7 @@ impl Bounds {
 }
 
 /// One slot's row in the table.
+#[allow(clippy::struct_excessive_bools, reason = "independent marks, not a state")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) sequence: Sequence,
@@ -84,6 +87,8 @@ pub(crate) struct Slot {
     pub(crate) held: u16,
     pub(crate) state: State,
     pub(crate) damaged: bool,
+    /// Kept from expiring by work in the background.
+    pub(crate) pinned: bool,
     pub(crate) purged: bool,
     /// Whether `bounds` are those of the data (after a restart they are read behind capture).
     pub(crate) known: bool,
@@ -99,6 +104,7 @@ impl Slot {
         held: 0,
         state: State::Free,
         damaged: false,
+        pinned: false,
         purged: false,
         known: true,
     };
@@ -156,7 +162,8 @@ impl Table {
             (if slot.state == State::Free { 0 } else { slot.age.0 }, no)
         };
         for (no, slot) in self.iter() {
-            let takeable = slot.state == State::Free || (slot.state == State::Data && slot.held == 0);
+            let takeable =
+                slot.state == State::Free || (slot.state == State::Data && slot.held == 0 && !slot.pinned);
             if !takeable || (out.len() == count && out.last().is_some_and(|last| key(*last) < key(no))) {
                 continue;
             }
@@ -175,7 +182,7 @@ impl Table {
             match slot.state {
                 State::Free => counts.free += 1,
                 State::Runway => counts.runway += 1,
-                State::Writing => counts.writing += 1,
+                State::Writing | State::Pinned => counts.writing += 1,
                 State::Data if slot.held > 0 => counts.held += 1,
                 State::Data => counts.live += 1,
                 State::Bad => counts.bad += 1,
@@ -190,7 +197,7 @@ impl Table {
         let look = match slot.state {
             State::Free => SlotLook::Free,
             State::Runway => SlotLook::Runway,
-            State::Writing => SlotLook::Writing,
+            State::Writing | State::Pinned => SlotLook::Writing,
             State::Bad => SlotLook::Bad,
             State::Data if slot.damaged => SlotLook::Damaged,
             State::Data if slot.held > 0 => SlotLook::Held,
@@ -214,7 +221,7 @@ impl Table {
         let state = match slot.state {
             State::Data => SlotState::Data,
             State::Bad => SlotState::Bad,
-            State::Free | State::Runway | State::Writing => SlotState::Free,
+            State::Free | State::Runway | State::Writing | State::Pinned => SlotState::Free,
         };
         let (sequence, age) =
             if state == SlotState::Data { (slot.sequence, slot.age) } else { (Sequence(0), Age(0)) };

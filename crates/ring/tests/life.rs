@@ -1,13 +1,16 @@
 //! A ring's life on a memory disk: made, written for several laps, held, released, restarted. Promises 3, 4 and 6.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use holdfast_base::{Clock, LaneNo, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SlotFlags, SlotId, StreamKind, check_image,
+    Builder, Chunk, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SectionKind, SlotFlags, SlotId,
+    StreamKind, check_image, decode_directory,
 };
 use holdfast_media::{Buffer, MemoryDisk};
 use holdfast_ring::{
-    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome, Range,
-    SealedSlot, SlotLook, create, order_once, recover,
+    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome,
+    PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, order_once, recover,
 };
 use std::time::Duration;
 
@@ -302,8 +305,105 @@ fn holds_never_take_what_capture_needs() {
     for _ in 0..2_000 {
         recorder.element();
     }
-    let outcome = recorder.order(hold_last(&clock, Duration::from_secs(3600)));
+    let outcome = recorder.order(hold_last(&clock, Duration::from_hours(1)));
     assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
     let held = recorder.driver.ring().slot_looks(SlotNo(0), 99).filter(|s| s.look == SlotLook::Held).count();
     assert_eq!(held, 0);
+}
+
+/// Ordinals of the elements that are on the disk, read row by row, gaps left out.
+fn payloads(disk: &MemoryDisk) -> Vec<u64> {
+    let mut copy = MemoryDisk::from_image(disk.snapshot());
+    let recovered = recover(&mut copy).unwrap();
+    let image = disk.snapshot();
+    let mut slots: Vec<_> = recovered.data().map(|(no, _, age)| (age, no)).collect();
+    slots.sort_unstable();
+    let mut found = Vec::new();
+    for (_, no) in slots {
+        let bytes = image.range(recovered.superblock.geometry.slot_offset(no), SLOT as usize);
+        let (header, summary) =
+            check_image(&bytes, &recovered.superblock.key, recovered.superblock.ring).unwrap();
+        let directory = summary.section(SectionKind::ChunkDirectory).unwrap();
+        let base = summary.section(SectionKind::Chunks).unwrap().range().start;
+        for entry in decode_directory(&bytes[directory.range()], directory.crc).unwrap() {
+            let chunk = &bytes[base + entry.offset as usize..][..entry.bytes as usize];
+            for (row, at) in Chunk::decode(chunk).unwrap().rows().filter(|(row, _)| row.kind == Kind::Element)
+            {
+                let at = header.payload_offset as usize + at as usize;
+                assert_eq!(&bytes[at..at + row.len as usize], row.ordinal.0.to_le_bytes().repeat(125));
+                found.push(row.ordinal.0);
+            }
+        }
+    }
+    found
+}
+
+/// Ordinals of which any trace of the payload is left anywhere on the medium.
+fn traces(disk: &MemoryDisk) -> Vec<u64> {
+    let image = disk.snapshot();
+    let bytes = image.range(0, image.bytes() as usize);
+    let mut found = std::collections::BTreeSet::new();
+    for window in bytes.windows(24).step_by(8) {
+        let ordinal = u64::from_le_bytes(window[..8].try_into().unwrap());
+        let marked = window[..8] == window[8..16] && window[..8] == window[16..];
+        if marked && ordinal > 0 && ordinal < 1 << 20 {
+            found.insert(ordinal);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn purge(first: u64, end: u64, held: bool) -> Order {
+    let range = Range { ordinals: Some((Ordinal(first), Ordinal(end))), ..Range::ALL };
+    Order::Purge(PurgeRequest { streams: Vec::new(), range, held, reason: "law".into(), owner: "me".into() })
+}
+
+#[test]
+fn a_purge_leaves_no_trace_and_takes_nothing_else() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for at in 0..700 {
+        recorder.element();
+        if at % 20 == 0 {
+            // Slowly enough for the journal to have some of every slot.
+            clock.set(clock.now() + Duration::from_secs(2));
+            recorder.poll();
+            clock.set(clock.now() + Duration::from_secs(1));
+            recorder.poll();
+        }
+    }
+    let mut disk = recorder.stop();
+    let before = ordinals(&disk);
+    // Late enough for the journal to have some of it.
+    let (first, end) = (before[before.len() - 200], before[before.len() - 40]);
+    assert!((first..end).all(|o| traces(&disk).contains(&o)));
+    let outcome = order_once(&mut disk, purge(first, end, false), &clock, &mut || true).unwrap();
+    let Outcome::Purged { elements, bytes, slots } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((elements, bytes), (160, 160_000));
+    assert!(slots >= 3, "{slots}");
+    let left = traces(&disk);
+    assert!(!left.iter().any(|o| (first..end).contains(o)), "traces of {left:?}");
+    let expected: Vec<u64> = before.iter().copied().filter(|o| !(first..end).contains(o)).collect();
+    assert_eq!(payloads(&disk), expected);
+    // What was there still is after the next run has written over every free slot.
+    let mut recorder = Recorder::start(disk, &clock);
+    assert_eq!(recorder.next, 700);
+    recorder.element();
+    assert_eq!(payloads(&recorder.stop()).last(), Some(&700));
+}
+
+#[test]
+fn held_data_is_purged_only_when_that_is_said() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..300 {
+        recorder.element();
+    }
+    let held = recorder.order(hold_last(&clock, Duration::from_millis(100)));
+    assert!(matches!(held, Outcome::Held { .. }));
+    let mut disk = recorder.stop();
+    let refused = order_once(&mut disk, purge(250, 260, false), &clock, &mut || true).unwrap();
+    assert!(matches!(refused, Outcome::Refused(Refusal::Held(_))), "{refused:?}");
+    let outcome = order_once(&mut disk, purge(250, 260, true), &clock, &mut || true).unwrap();
+    assert!(matches!(outcome, Outcome::Purged { elements: 10, .. }), "{outcome:?}");
 }

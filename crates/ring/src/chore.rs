@@ -1,0 +1,402 @@
+//! The small steps of work in the background (a purge): each is asked for by its number and answered when it is durable.
+//!
+//! The sequence of steps is the job's (`purge`); here the driver carries single steps out between capture's writes, so that
+//! no job ever holds the capture thread.
+
+use crate::driver::{CHORE, Driver};
+use crate::ledger::Item;
+use crate::state::Ring;
+use crate::table::{Bounds, Slot, State};
+use holdfast_base::{Age, HoldId, Sequence, SlotNo, Timestamp};
+use holdfast_format::{HoldRecord, PurgeRecord};
+use holdfast_media::{Buffer, Disk, DiskError, Op, Request};
+
+/// What a step asks for.
+#[derive(Debug)]
+pub enum Chore {
+    /// Record that a purge begins; from here on holds are refused until it ends.
+    Begin(PurgeRecord),
+    /// Answered when every slot that is open or on its way now is on the medium; the open one is to be sealed.
+    Settle,
+    /// Say what a slot is.
+    Look(SlotNo),
+    /// Keep a slot as it is: data from expiring, a free or named slot from being written.
+    Pin(SlotNo),
+    /// Undo that.
+    Unpin(SlotNo),
+    /// Read into the buffer.
+    Read {
+        /// Where on the lane.
+        offset: u64,
+        /// How much.
+        len: usize,
+        /// Into what.
+        buffer: Buffer,
+    },
+    /// Write the start of the buffer, durably.
+    Write {
+        /// Where on the lane.
+        offset: u64,
+        /// How much.
+        len: usize,
+        /// From what.
+        buffer: Buffer,
+    },
+    /// A sequence and a slot buffer for a copy, if one can be spared.
+    NewCopy,
+    /// Give such a buffer back.
+    GiveBack(Buffer),
+    /// Write the copy to the next slot of the runway.
+    PlaceCopy {
+        /// Its sequence.
+        sequence: Sequence,
+        /// Its image.
+        buffer: Buffer,
+        /// Bytes of it.
+        len: usize,
+    },
+    /// From here on the copy counts, and the original is free (pinned until it has been overwritten).
+    Replace {
+        /// The slot of the original.
+        original: SlotNo,
+        /// Its sequence.
+        sequence: Sequence,
+        /// Where the copy is, if anything was kept.
+        copy: Option<PlacedCopy>,
+    },
+    /// Begin a new journal extent with a snapshot; answered with where the one given up is.
+    SwitchJournal,
+    /// Record what the purge has done, and let holds be given again.
+    End(Option<PurgeRecord>),
+}
+
+/// A copy on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedCopy {
+    /// Its place.
+    pub slot: SlotNo,
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// Its age: the original's.
+    pub age: Age,
+    /// What it covers.
+    pub bounds: Bounds,
+}
+
+/// What a slot is, as a job must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChoreSlot {
+    /// Free, or named to be overwritten: what is in it has expired.
+    Expired,
+    /// Data.
+    Data {
+        /// Its sequence.
+        sequence: Sequence,
+        /// A hold that keeps it.
+        held: Option<HoldId>,
+    },
+    /// Being written, bad, or beyond the end.
+    Other,
+}
+
+/// The answer to a step.
+#[derive(Debug)]
+pub enum ChoreReply {
+    /// Done, and durable if it was to change something.
+    Done,
+    /// What the slot is.
+    Slot(ChoreSlot),
+    /// What was read, or the buffer of a write.
+    Buffer(Buffer),
+    /// For a copy.
+    Copy {
+        /// Its sequence.
+        sequence: Sequence,
+        /// Where to build it.
+        buffer: Buffer,
+    },
+    /// Where the copy went.
+    Placed(SlotNo, Buffer),
+    /// The journal extent that was given up: offset and bytes.
+    Extent(u64, u64),
+    /// It cannot be done now: later.
+    Later,
+    /// The disk said no; the step's buffer comes back.
+    Failed(DiskError, Option<Buffer>),
+}
+
+/// Work in the background on a ring.
+#[derive(Debug, Default)]
+pub(crate) struct Chores {
+    /// A purge is at work.
+    pub(crate) purging: bool,
+    /// The open slot is to be sealed.
+    pub(crate) settling: Option<Sequence>,
+    pub(crate) pinned: Vec<SlotNo>,
+    /// Slots that hold copies which no record names yet.
+    pub(crate) copying: Vec<SlotNo>,
+    /// The item whose commit the job waits for.
+    pub(crate) awaited: Option<Item>,
+    pub(crate) recorded: bool,
+    pub(crate) switching: bool,
+}
+
+impl Ring {
+    /// Whether the open slot should be sealed now for work in the background.
+    pub fn wants_seal(&self) -> bool {
+        let open = self.open.map(|o| o.sequence);
+        self.chores.settling.zip(open).is_some_and(|(until, open)| open < until)
+    }
+
+    fn chore_slot(&self, no: SlotNo) -> ChoreSlot {
+        if no.0 >= self.ledger.table.len() {
+            return ChoreSlot::Other;
+        }
+        let slot = self.ledger.table.get(no);
+        match slot.state {
+            State::Free | State::Runway => ChoreSlot::Expired,
+            State::Data => {
+                let keeping = self.ledger.holds.iter().find(|h| crate::orders::keeps(h, slot.sequence));
+                ChoreSlot::Data { sequence: slot.sequence, held: keeping.map(|h| h.id) }
+            }
+            State::Pinned | State::Writing | State::Bad => ChoreSlot::Other,
+        }
+    }
+
+    fn pin(&mut self, no: SlotNo) -> bool {
+        match self.ledger.table.get(no).state {
+            State::Data => self.chores.pinned.push(no),
+            State::Free => self.ledger.table.get_mut(no).state = State::Pinned,
+            State::Runway => {
+                if !self.leave_runway(no) {
+                    return false;
+                }
+                self.ledger.table.get_mut(no).state = State::Pinned;
+            }
+            State::Pinned | State::Writing | State::Bad => return false,
+        }
+        self.refresh_pins();
+        true
+    }
+
+    fn unpin(&mut self, no: SlotNo) {
+        self.chores.pinned.retain(|p| *p != no);
+        if self.ledger.table.get(no).state == State::Pinned {
+            *self.ledger.table.get_mut(no) = Slot::FREE;
+        }
+        self.refresh_pins();
+    }
+
+    fn refresh_pins(&mut self) {
+        for (no, slot) in self.ledger.table.iter_mut() {
+            slot.pinned = self.chores.pinned.contains(&no);
+        }
+    }
+
+    /// Puts the copy in the original's place, in the table and in every hold that kept the original.
+    fn replace(&mut self, original: SlotNo, sequence: Sequence, copy: Option<&PlacedCopy>) {
+        let freed = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
+        *self.ledger.table.get_mut(original) = freed;
+        self.chores.pinned.retain(|p| *p != original);
+        let mut touched: Vec<HoldRecord> = Vec::new();
+        for hold in self.ledger.holds.iter_mut().filter(|h| crate::orders::keeps(h, sequence)) {
+            crate::orders::swap(hold, sequence, copy.map(|c| c.sequence));
+            touched.push(hold.clone());
+        }
+        for hold in touched {
+            self.journal.push(Item::Hold(hold.id), None);
+        }
+        if let Some(copy) = copy {
+            self.chores.copying.retain(|no| *no != copy.slot);
+            *self.ledger.table.get_mut(copy.slot) = Slot {
+                sequence: copy.sequence,
+                age: copy.age,
+                bounds: copy.bounds,
+                state: State::Data,
+                ..Slot::FREE
+            };
+        }
+        self.refresh_pins();
+        self.count_holds();
+    }
+
+    /// The item that is recorded was awaited by a job.
+    pub(crate) fn note_recorded(&mut self, item: &Item) {
+        if self.chores.awaited.as_ref() == Some(item) {
+            self.chores.awaited = None;
+            self.chores.recorded = true;
+        }
+    }
+
+    fn await_item(&mut self, item: Item) {
+        self.chores.recorded = false;
+        self.chores.awaited = Some(item.clone());
+        self.journal.push(item, None);
+    }
+}
+
+/// A step under way that takes time.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    Settle,
+    Recorded,
+    Switch { given_up: (u64, u64) },
+    Read,
+    Write,
+    Copy { slot: SlotNo },
+}
+
+impl<D: Disk> Driver<D> {
+    /// Begins a step; its answer comes through [`Driver::chore_reply`]. One step at a time.
+    pub fn chore(&mut self, chore: Chore, now: Timestamp) {
+        let ring = &mut self.ring;
+        let reply = match chore {
+            Chore::Begin(record) => {
+                ring.chores.purging = true;
+                ring.await_item(Item::Audit(record));
+                self.chore = Some(Pending::Recorded);
+                None
+            }
+            Chore::Settle => {
+                ring.chores.settling = Some(ring.ledger.next);
+                self.chore = Some(Pending::Settle);
+                None
+            }
+            Chore::Look(no) => Some(ChoreReply::Slot(ring.chore_slot(no))),
+            Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later }),
+            Chore::Unpin(no) => {
+                ring.unpin(no);
+                Some(ChoreReply::Done)
+            }
+            Chore::Read { offset, len, buffer } => {
+                self.chore = Some(Pending::Read);
+                self.submit_chore(Op::Read { offset, buffer, len });
+                None
+            }
+            Chore::Write { offset, len, buffer } => {
+                self.chore = Some(Pending::Write);
+                self.submit_chore(Op::Write { offset, buffer, len, durable: true });
+                None
+            }
+            Chore::NewCopy => Some(self.new_copy()),
+            Chore::GiveBack(buffer) => {
+                self.give_buffer(buffer);
+                Some(ChoreReply::Done)
+            }
+            Chore::PlaceCopy { sequence: _, buffer, len } => match ring.take_runway() {
+                None => Some(ChoreReply::Failed(self.no_slot(), Some(buffer))),
+                Some(slot) => {
+                    self.chore = Some(Pending::Copy { slot });
+                    let offset = self.ring.ledger.geometry.slot_offset(slot);
+                    let buffer = self.stamped(buffer, slot);
+                    self.submit_chore(Op::Write { offset, buffer, len, durable: true });
+                    None
+                }
+            },
+            Chore::Replace { original, sequence, copy } => {
+                ring.replace(original, sequence, copy.as_ref());
+                ring.await_item(match copy {
+                    Some(copy) => Item::Replaced {
+                        originals: vec![sequence],
+                        copies: vec![(copy.slot, copy.sequence, copy.age)],
+                    },
+                    None => Item::Freed(vec![sequence]),
+                });
+                self.chore = Some(Pending::Recorded);
+                None
+            }
+            Chore::SwitchJournal => {
+                let given_up = ring.journal.extent();
+                ring.chores.switching = true;
+                self.chore = Some(Pending::Switch { given_up });
+                None
+            }
+            Chore::End(record) => {
+                ring.chores.purging = false;
+                ring.chores.settling = None;
+                match record {
+                    Some(record) => {
+                        ring.ledger.note_purge(record.clone());
+                        ring.await_item(Item::Audit(record));
+                        self.chore = Some(Pending::Recorded);
+                        None
+                    }
+                    None => Some(ChoreReply::Done),
+                }
+            }
+        };
+        self.chore_reply = reply;
+        self.advance_chore();
+        let _ = now;
+    }
+
+    /// The answer to the step under way, once it is there.
+    pub fn chore_reply(&mut self) -> Option<ChoreReply> {
+        self.chore_reply.take()
+    }
+
+    fn new_copy(&mut self) -> ChoreReply {
+        // Capture keeps two buffers at least.
+        if self.free_buffers() < 3 && self.buffers().0 > 0 {
+            return ChoreReply::Later;
+        }
+        let Some(sequence) = self.ring.take_sequence() else {
+            return ChoreReply::Later;
+        };
+        let buffer = match self.take_buffer() {
+            Some(buffer) => buffer,
+            // No capture runs on this driver: it may allocate.
+            None => match Buffer::aligned(self.superblock().geometry.slot_bytes as usize) {
+                Ok(buffer) => buffer,
+                Err(_) => return ChoreReply::Later,
+            },
+        };
+        ChoreReply::Copy { sequence, buffer }
+    }
+
+    fn submit_chore(&mut self, op: Op) {
+        self.push_request(Request { tag: CHORE, op });
+    }
+
+    /// A step's request has ended.
+    pub(crate) fn chore_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>) {
+        let pending = self.chore.take();
+        let reply = match (pending, result) {
+            (_, Err(error)) => ChoreReply::Failed(error, buffer),
+            (Some(Pending::Copy { slot }), Ok(())) => match buffer {
+                Some(buffer) => ChoreReply::Placed(slot, buffer),
+                None => ChoreReply::Done,
+            },
+            (_, Ok(())) => buffer.map_or(ChoreReply::Done, ChoreReply::Buffer),
+        };
+        self.chore_reply = Some(reply);
+    }
+
+    /// Looks whether what the step waits for has come.
+    pub(crate) fn advance_chore(&mut self) {
+        let ring = &self.ring;
+        let reply = match &self.chore {
+            Some(Pending::Settle) => {
+                let until = ring.chores.settling.unwrap_or_default();
+                let open = ring.open.is_some_and(|o| o.sequence < until);
+                let moving = ring
+                    .unplaced
+                    .iter()
+                    .map(|s| s.sequence)
+                    .chain(ring.flying.iter().map(|f| f.sealed.sequence));
+                let waits = open || moving.min().is_some_and(|lowest| lowest < until) || ring.unscanned > 0;
+                (!waits).then_some(ChoreReply::Done)
+            }
+            Some(Pending::Recorded) => ring.chores.recorded.then_some(ChoreReply::Done),
+            Some(Pending::Switch { given_up }) => {
+                let whole = !ring.chores.switching && ring.journal.snapshot.is_none();
+                whole.then_some(ChoreReply::Extent(given_up.0, given_up.1))
+            }
+            Some(Pending::Read | Pending::Write | Pending::Copy { .. }) | None => None,
+        };
+        if reply.is_some() {
+            self.chore = None;
+            self.chore_reply = reply;
+        }
+    }
+}

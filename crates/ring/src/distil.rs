@@ -1,0 +1,309 @@
+//! Copying a slot without some of its rows. The copy keeps the original's age and order; in the place of what was left out
+//! stand gaps that say so.
+
+use crate::check::SlotCheck;
+use crate::purge::{Job, PurgeError, STEP};
+use crate::recover::bounds_of;
+use crate::{Bounds, PurgeRequest};
+use holdfast_base::{Age, CHECK_BLOCK, Sequence, SlotNo};
+use holdfast_format::{
+    Builder, Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, PartHeader, Row, SectionKind,
+    SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
+};
+use holdfast_media::Buffer;
+
+/// What a purge takes out of one slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Rows that go.
+    pub(crate) rows: u64,
+    /// Rows that stay.
+    pub(crate) kept: u64,
+    /// Elements that end with the rows that go.
+    pub(crate) elements: u64,
+    /// Bytes of payload that go.
+    pub(crate) bytes: u64,
+    /// Bytes of payload that stay.
+    kept_bytes: u64,
+    /// What the rows of the copy will count, per dictionary entry.
+    counts: Vec<Counters>,
+}
+
+/// Whether a row is to go.
+fn goes(row: &Row, entries: &[EntrySummary], request: &PurgeRequest) -> bool {
+    let Some(entry) = entries.get(usize::from(row.stream)) else {
+        return false;
+    };
+    let named = request.streams.is_empty() || request.streams.contains(&entry.stream);
+    if !named || !matches!(row.kind, Kind::Element | Kind::Fragment | Kind::Note) {
+        return false;
+    }
+    let range = &request.range;
+    let time =
+        if range.by_event { row.flags.has(Flags::EVENT).then_some(row.event) } else { Some(row.arrival) };
+    let timed = time.is_some_and(|t| range.from <= t && t <= range.to);
+    let counted = range
+        .ordinals
+        .is_none_or(|(first, end)| row.kind != Kind::Note && first <= row.ordinal && row.ordinal < end);
+    timed && counted
+}
+
+/// Runs of rows of one chunk: kept ones as they are, those that go gathered into one gap a stream.
+enum Piece {
+    Keep(Row, u32),
+    Gap(Row, Gap),
+}
+
+fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::new();
+    // Where in `out` each stream's gap under way stands.
+    let mut open: Vec<Option<usize>> = vec![None; entries.len()];
+    for (row, at) in chunk.rows() {
+        let stream = usize::from(row.stream);
+        if !goes(&row, entries, request) {
+            if let Some(slot) = open.get_mut(stream) {
+                *slot = None;
+            }
+            out.push(Piece::Keep(row, at));
+            continue;
+        }
+        let ends = u64::from(row.ends_element());
+        if let Some(Piece::Gap(_, gap)) = open.get(stream).copied().flatten().and_then(|at| out.get_mut(at)) {
+            gap.ordinals += ends;
+            gap.elements = gap.elements.map(|e| e + ends);
+            gap.bytes = gap.bytes.map(|b| b + u64::from(row.len));
+            gap.first = gap.first.min(row.first_arrival());
+            gap.last = gap.last.max(row.arrival);
+            continue;
+        }
+        let gap = Gap {
+            ordinals: ends,
+            elements: Some(ends),
+            bytes: Some(u64::from(row.len)),
+            first: row.first_arrival(),
+            last: row.arrival,
+            cause: Cause::Purged,
+            note: 0,
+        };
+        let head = Row {
+            kind: Kind::Gap,
+            stream: row.stream,
+            ordinal: row.ordinal,
+            arrival: row.arrival,
+            len: Gap::BYTES as u32,
+            ..Row::default()
+        };
+        if let Some(slot) = open.get_mut(stream) {
+            *slot = Some(out.len());
+        }
+        out.push(Piece::Gap(head, gap));
+    }
+    out
+}
+
+/// Reads the slot's chunks one after the other.
+fn chunks(
+    job: &mut Job<'_, '_>,
+    slot: SlotNo,
+    header: &PartHeader,
+    summary: &Summary,
+    visit: &mut dyn FnMut(&mut Job<'_, '_>, &Chunk) -> Result<(), PurgeError>,
+) -> Result<(), PurgeError> {
+    let damaged = |why: &dyn std::fmt::Display| PurgeError::Damaged { slot, why: why.to_string() };
+    let missing = || damaged(&"a section is missing");
+    let directory = summary.section(SectionKind::ChunkDirectory).ok_or_else(missing)?;
+    let base = summary.section(SectionKind::Chunks).ok_or_else(missing)?.range().start;
+    let mut bytes = Vec::with_capacity(directory.range().len());
+    let range = directory.range();
+    let mut at = range.start;
+    while at < range.end {
+        let len = (range.end - at).min(STEP);
+        bytes.extend_from_slice(job.read_slot(header, at, len)?);
+        at += len;
+    }
+    let entries = decode_directory(&bytes, directory.crc).map_err(|e| damaged(&e))?;
+    for entry in &entries {
+        let bytes = job.read_slot(header, base + entry.offset as usize, entry.bytes as usize)?;
+        let chunk = Chunk::decode_at(entry, header.sequence, bytes).map_err(|e| damaged(&e))?;
+        visit(job, &chunk)?;
+    }
+    Ok(())
+}
+
+/// What the request takes out of a slot.
+pub(crate) fn measure(
+    job: &mut Job<'_, '_>,
+    slot: SlotNo,
+    check: &SlotCheck,
+    request: &PurgeRequest,
+) -> Result<Cut, PurgeError> {
+    let Some((header, summary, _)) = check.sound() else {
+        return Ok(Cut::default());
+    };
+    let mut cut = Cut { counts: vec![Counters::default(); summary.entries.len()], ..Cut::default() };
+    chunks(job, slot, header, summary, &mut |_, chunk| {
+        for piece in pieces(chunk, &summary.entries, request) {
+            let (row, gap) = match &piece {
+                Piece::Keep(row, _) => (row, None),
+                Piece::Gap(row, gap) => (row, Some(gap)),
+            };
+            match gap {
+                None => {
+                    cut.kept += 1;
+                    cut.kept_bytes += row.payload() as u64;
+                }
+                Some(gap) => {
+                    cut.rows += 1;
+                    cut.elements += gap.elements.unwrap_or(0);
+                    cut.bytes += gap.bytes.unwrap_or(0);
+                }
+            }
+            if let Some(counts) = cut.counts.get_mut(usize::from(row.stream)) {
+                counts.count(row, gap);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(cut)
+}
+
+/// Reads payload of a slot block by block, each checked.
+struct Payload<'h> {
+    header: &'h PartHeader,
+    checks: Vec<u8>,
+    at: usize,
+    bytes: Vec<u8>,
+}
+
+impl Payload<'_> {
+    /// The `len` bytes at `at` of the payload, appended to `out`.
+    fn take(
+        &mut self,
+        job: &mut Job<'_, '_>,
+        mut at: usize,
+        mut len: usize,
+        out: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), PurgeError> {
+        while len > 0 {
+            if at < self.at || at >= self.at + self.bytes.len() {
+                self.load(job, at)?;
+            }
+            let from = at - self.at;
+            let here = len.min(self.bytes.len() - from);
+            out(&self.bytes[from..from + here]);
+            at += here;
+            len -= here;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, job: &mut Job<'_, '_>, at: usize) -> Result<(), PurgeError> {
+        let damaged = |why: String| PurgeError::Damaged { slot: self.header.slot, why };
+        let whole = self.header.payload_bytes as usize;
+        let start = at / CHECK_BLOCK * CHECK_BLOCK;
+        let len = STEP.min(whole.saturating_sub(start));
+        if at >= whole {
+            return Err(damaged("a row lies outside its payload".to_owned()));
+        }
+        let bytes = job.read_slot(self.header, self.header.payload_offset as usize + start, len)?;
+        for (n, block) in bytes.chunks(CHECK_BLOCK).enumerate() {
+            let check = check_payload_block(&self.checks, start / CHECK_BLOCK + n, block);
+            check.map_err(|e| damaged(e.to_string()))?;
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.at = start;
+        Ok(())
+    }
+}
+
+/// Builds the copy in `buffer`; returns its bytes, what it covers, and its age.
+pub(crate) fn build(
+    job: &mut Job<'_, '_>,
+    slot: SlotNo,
+    check: &SlotCheck,
+    request: &PurgeRequest,
+    sequence: Sequence,
+    cut: &Cut,
+    buffer: &mut Buffer,
+) -> Result<(usize, Bounds, Age), PurgeError> {
+    let damaged = |why: String| PurgeError::Damaged { slot, why };
+    let Some((header, summary, _)) = check.sound() else {
+        return Err(damaged("its header is not sound".to_owned()));
+    };
+    let entries: Vec<Entry> =
+        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts)).collect();
+    let superblock = job.superblock;
+    let id = SlotId {
+        ring: superblock.ring,
+        group: superblock.group,
+        lane: superblock.lane,
+        sequence,
+        epoch: header.epoch,
+        age: header.age,
+    };
+    let mut builder = Builder::new(superblock.geometry.slot_bytes, entries.len().max(1));
+    builder.open(buffer, id, header.opened, &entries).map_err(|e| damaged(e.to_string()))?;
+    let section =
+        summary.section(SectionKind::PayloadChecks).ok_or_else(|| damaged("no checks".to_owned()))?;
+    let checks = job.read_slot(header, section.range().start, section.range().len())?.to_vec();
+    if crc32c(&checks) != section.crc {
+        return Err(damaged("the payload checks are damaged".to_owned()));
+    }
+    let mut payload = Payload { header, checks, at: 0, bytes: Vec::new() };
+    let index_a_row = u64::from(header.index_bytes) / u64::from(header.rows.max(1)) * 9 / 8 + 1;
+    let (mut rows, mut bytes_left) = (cut.kept, cut.kept_bytes);
+    chunks(job, slot, header, summary, &mut |job, chunk| {
+        for piece in pieces(chunk, &summary.entries, request) {
+            match piece {
+                Piece::Keep(row, at) => {
+                    if builder.room() < row.payload().max(1) {
+                        return Err(PurgeError::NoRoom);
+                    }
+                    rows -= 1;
+                    bytes_left -= row.payload() as u64;
+                    payload
+                        .take(job, at as usize, row.payload(), &mut |bytes| builder.write(buffer, bytes))?;
+                    builder.row(buffer, &row);
+                }
+                Piece::Gap(row, gap) => {
+                    // A slot full of tiny elements may lack the room for so many gaps; the audit tells of those.
+                    let needed = Gap::BYTES as u64
+                        + bytes_left
+                        + rows * index_a_row
+                        + superblock.geometry.slot_bytes / 64;
+                    if (builder.room() as u64) < needed {
+                        continue;
+                    }
+                    builder.write(buffer, &gap.encode());
+                    builder.row(buffer, &row);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let summaries: Vec<EntrySummary> = builder.summaries().collect();
+    let sealed = builder.seal(buffer, &superblock.key, SlotNo(0), header.sealed, SlotFlags::DISTILLED);
+    Ok((sealed.bytes, bounds_of(&summaries), header.age))
+}
+
+/// The dictionary entry with which a copy is opened, so that its counters end where the original's did.
+fn opening(entry: &EntrySummary, counts: &Counters) -> Entry {
+    let end = entry.counters;
+    Entry {
+        stream: entry.stream,
+        kind: entry.kind,
+        name: entry.name,
+        preamble: entry.preamble,
+        schema: entry.schema,
+        counters: Counters {
+            received: end.received.saturating_sub(counts.received),
+            received_bytes: end.received_bytes.saturating_sub(counts.received_bytes),
+            lost: end.lost.saturating_sub(counts.lost),
+            lost_bytes: end.lost_bytes.saturating_sub(counts.lost_bytes),
+            next_ordinal: entry.ordinals.map_or(end.next_ordinal, |(first, _)| first),
+            gaps: end.gaps.saturating_sub(counts.gaps),
+            unknown_gaps: end.unknown_gaps.saturating_sub(counts.unknown_gaps),
+        },
+    }
+}
