@@ -319,7 +319,7 @@ impl<D: Disk> Driver<D> {
         self.ring.step(Event::Tick(open), now, &mut self.actions);
         self.act(now);
         self.commit(gains);
-        self.scan();
+        self.scan(now);
         self.advance_chore();
         self.pump();
     }
@@ -481,7 +481,7 @@ impl<D: Disk> Driver<D> {
     }
 
     /// Reads on in the check behind capture, one piece at a time.
-    fn scan(&mut self) {
+    fn scan(&mut self, now: Timestamp) {
         if self.ring.is_starting() || (self.ring.unscanned == 0 && self.suspects.is_empty()) {
             return;
         }
@@ -490,8 +490,9 @@ impl<D: Disk> Driver<D> {
         };
         while self.scan.is_none() {
             let Some((slot, depth)) = self.next_to_scan() else {
-                self.ring.unscanned = 0;
                 self.scan_buffer = Some(buffer);
+                self.ring.step(Event::AllScanned, now, &mut self.actions);
+                self.act(now);
                 return;
             };
             let here = self.ring.ledger.table.get(slot);

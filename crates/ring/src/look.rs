@@ -6,7 +6,7 @@ use crate::recover::Recovered;
 use crate::state::Ring;
 use crate::table::State;
 use crate::{HoldStatus, Range, RingStatus, SlotCounts, SlotStatus, StreamStatus, flush};
-use holdfast_base::{ByteSize, HoldId, SlotNo, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, Cursor, HoldRecord};
 use std::time::Duration;
 
@@ -97,6 +97,11 @@ impl Ring {
     /// How much of the open slot the journal has, durably.
     pub fn journaled(&self) -> Cursor {
         self.journal.open
+    }
+
+    /// Whether a sequence is on the medium and has not expired.
+    pub fn holds_sequence(&self, sequence: Sequence) -> bool {
+        self.ledger.table.find(sequence).is_some()
     }
 
     /// At most `count` holds with numbers above `after`, in rising order: each costs a look at the whole table.

@@ -91,7 +91,7 @@ impl Ring {
     ) {
         let needs_bounds = matches!(&order, Order::Hold(hold) if hold.sequences.is_none());
         if needs_bounds && self.unscanned > 0 {
-            self.deferred.push((id, order));
+            self.deferred.push((id, order, open));
             return;
         }
         let refused = match order {

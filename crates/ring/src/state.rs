@@ -86,6 +86,8 @@ pub enum Event {
         /// What it covers.
         bounds: Option<Bounds>,
     },
+    /// Every slot has been looked at.
+    AllScanned,
     /// Time has passed.
     Tick(Option<OpenBrief>),
 }
@@ -154,7 +156,8 @@ pub struct Ring {
     reserved: Sequence,
     /// Orders that are recorded and wait for data to reach the medium.
     pub(crate) waiting: Vec<Waiting>,
-    pub(crate) deferred: Vec<(OrderId, Order)>,
+    /// Orders that wait until all slots have been looked at.
+    pub(crate) deferred: Vec<(OrderId, Order, Option<OpenBrief>)>,
     flush_wanted: bool,
     pub(crate) device: DeviceState,
     retry_at: Timestamp,
@@ -333,6 +336,7 @@ impl Ring {
             Event::SuperblockWritten(result) => self.superblock_written(result, now, out),
             Event::Order(id, order, open) => self.order(id, order, open, now, out),
             Event::Scanned { slot, sequence, bounds } => self.scanned(slot, sequence, bounds, now, out),
+            Event::AllScanned => self.all_scanned(now, out),
             Event::Tick(open) => self.tick(open, now, out),
         }
         self.name_victims();
@@ -525,7 +529,9 @@ impl Ring {
             let waits = snapshot.items.is_empty() && snapshot.whole && !self.may_end_snapshot();
             return (!waits).then(|| self.journal.place());
         }
-        if self.starting.is_some() && self.journaled.is_empty() {
+        // Should the journal have no room left to name a slot for it, what it alone has goes to the medium later.
+        let stuck = self.runway.is_empty() && self.flying.is_empty() && self.journal.is_out_of_room();
+        if self.starting.is_some() && (self.journaled.is_empty() || stuck) {
             self.switch_extent();
             return Some(self.journal.place());
         }
@@ -725,9 +731,14 @@ impl Ring {
             }
         }
         if self.unscanned == 0 {
-            for (id, order) in std::mem::take(&mut self.deferred) {
-                self.order(id, order, None, now, out);
-            }
+            self.all_scanned(now, out);
+        }
+    }
+
+    fn all_scanned(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        self.unscanned = 0;
+        for (id, order, open) in std::mem::take(&mut self.deferred) {
+            self.order(id, order, open, now, out);
         }
     }
 
