@@ -152,7 +152,9 @@ impl Ring {
                 wait.push(sealed.sequence);
             }
         }
-        let open = open.filter(|o| asked(o.sequence) && touches(&o.bounds));
+        // An order that had to wait may tell of a slot that has been sealed since: that one is among the others.
+        let is_open = |sequence| self.open.is_some_and(|o| o.sequence == sequence);
+        let open = open.filter(|o| is_open(o.sequence) && asked(o.sequence) && touches(&o.bounds));
         let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
         fresh += unwritten.clone().filter(|s| self.holds_of(*s) == 0).count() as u32;
         sequences.extend(unwritten);

@@ -343,11 +343,10 @@ fn traces(disk: &MemoryDisk) -> Vec<u64> {
     let image = disk.snapshot();
     let bytes = image.range(0, image.bytes() as usize);
     let mut found = std::collections::BTreeSet::new();
-    for window in bytes.windows(24).step_by(8) {
-        let ordinal = u64::from_le_bytes(window[..8].try_into().unwrap());
-        let marked = window[..8] == window[8..16] && window[..8] == window[16..];
-        if marked && ordinal > 0 && ordinal < 1 << 20 {
-            found.insert(ordinal);
+    let words: Vec<u64> = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    for window in words.windows(3).filter(|w| w[0] == w[1] && w[1] == w[2]) {
+        if (1..1 << 20).contains(&window[0]) {
+            found.insert(window[0]);
         }
     }
     found.into_iter().collect()
