@@ -23,24 +23,11 @@ pub enum LinkError {
         cause: holdfast_format::FormatError,
     },
     /// The device could not be opened for direct reading.
-    #[error("{}: {text}", path.display())]
-    Device {
-        /// The path.
-        path: PathBuf,
-        /// What the media layer said.
-        text: String,
-    },
-    /// The lane could not be read.
     #[error(transparent)]
-    Disk(#[from] holdfast_media::DiskError),
+    Device(#[from] holdfast_media::OpenError),
     /// The journal or slot table could not be made sense of.
-    #[error("{}: {text}", path.display())]
-    Recover {
-        /// The ring's path.
-        path: PathBuf,
-        /// What recovery said.
-        text: String,
-    },
+    #[error(transparent)]
+    Recover(#[from] holdfast_ring::RecoverError),
     /// The directory of the sockets is not ours alone.
     #[error("{}: {text}", path.display())]
     RunDirectory {

@@ -178,6 +178,8 @@ pub struct Plan {
     pub expired_before: Option<Timestamp>,
     /// If the range of ordinals begins before the oldest that is left: that one, for each such stream.
     pub expired_ordinals: Vec<(StreamId, Ordinal)>,
+    /// Whether the last slot is the newest there is.
+    pub to_end: bool,
 }
 
 /// What a read gave.

@@ -1,54 +1,304 @@
 //! The one reader of rings, for all commands: the same results with a recorder and without.
+//!
+//! `plan` finds slots, `session` goes through them over `feeder` (read-ahead) and `access` (the two ways to bytes),
+//! `backfill` finds beginnings, `heads` looks through many slots for little. What a command does with an element is not
+//! known here.
 
+mod access;
+mod assemble;
+mod backfill;
+mod direct;
+mod feeder;
+mod fetch;
+mod heads;
 mod item;
+mod live;
+mod open;
+mod output;
+mod plan;
+mod pump;
+mod session;
+mod slot;
+mod taken;
+mod window;
+mod work;
 
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
 
 use crate::LinkError;
+use crate::client::Connection;
+use crate::path;
 use crate::wire::Status;
+use access::Access;
+use assemble::Assembler;
+use direct::Direct;
+use feeder::Feeder;
+use fetch::Miss;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
-use holdfast_ring::{HoldStatus, SlotStatus, StreamStatus};
+use holdfast_media::Disk;
+use holdfast_ring::{HoldStatus, SlotLook, SlotStatus, StreamStatus};
+use live::Live;
+use output::{Filter, Output};
+use pump::Pump;
+use session::{Interrupt, Session, State, flow};
+use slot::Brief;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Slots whose bounds are remembered between plans.
+const MOST_BRIEFS: usize = 4096;
 
 /// Reads a ring: through its recorder where one runs, otherwise straight from its lane, read-only.
 #[derive(Debug)]
-pub struct RingReader {}
+pub struct RingReader {
+    /// The ring's path, and who owns it; unknown for a disk that was given.
+    path: Option<(PathBuf, u32)>,
+    superblock: Superblock,
+    pump: Pump,
+    briefs: HashMap<Sequence, Brief>,
+}
 
 impl RingReader {
-    /// Opens the ring whose lane is at `path`.
-    pub fn open(path: &Path) -> Result<Self, LinkError>;
+    /// Opens the ring whose lane is at `path`: through its recorder when one answers on the ring's socket.
+    pub fn open(path: &Path) -> Result<Self, LinkError> {
+        let (superblock, owner) = path::superblock(path)?;
+        let access = match taken::recorder(&superblock, owner)? {
+            Some(connection) => Access::Live(Box::new(Live::new(connection)?)),
+            None => Access::Direct(Box::new(Direct::open(path)?)),
+        };
+        Ok(Self::new(access, Some((path.to_owned(), owner))))
+    }
+
+    /// Reads through the recorder that listens at `socket`.
+    pub fn connect(socket: &Path) -> Result<Self, LinkError> {
+        let live = Live::new(Connection::connect(socket)?)?;
+        Ok(Self::new(Access::Live(Box::new(live)), None))
+    }
+
+    /// Reads a lane that is open already and that nobody writes to.
+    pub fn over(disk: Box<dyn Disk>) -> Result<Self, LinkError> {
+        Ok(Self::new(Access::Direct(Box::new(Direct::over(disk)?)), None))
+    }
+
+    fn new(access: Access, path: Option<(PathBuf, u32)>) -> Self {
+        let superblock = match &access {
+            Access::Live(live) => live.superblock().clone(),
+            Access::Direct(direct) => direct.superblock().clone(),
+        };
+        Self { path, superblock, pump: Pump::new(access), briefs: HashMap::new() }
+    }
+
     /// Whether a recorder answers.
-    pub fn is_live(&self) -> bool;
+    pub fn is_live(&self) -> bool {
+        matches!(self.pump.access, Access::Live(_))
+    }
+
     /// The recorder's process.
-    pub fn pid(&self) -> Option<u32>;
+    pub fn pid(&self) -> Option<u32> {
+        match &self.pump.access {
+            Access::Live(live) => Some(live.pid()),
+            Access::Direct(_) => None,
+        }
+    }
+
     /// The ring's superblock.
-    pub fn superblock(&self) -> &Superblock;
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The connection to the recorder, for orders.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        match &mut self.pump.access {
+            Access::Live(live) => Some(live.connection()),
+            Access::Direct(_) => None,
+        }
+    }
+
     /// How the ring does.
-    pub fn status(&mut self) -> Result<Status, LinkError>;
+    pub fn status(&mut self) -> Result<Status, LinkError> {
+        let mut ring = match &mut self.pump.access {
+            Access::Live(live) => return live.connection().status(),
+            Access::Direct(direct) => direct.recovered().status(direct.name()),
+        };
+        let candidates = self.candidates()?;
+        if let Some(oldest) = candidates.first() {
+            ring.oldest = self.times(oldest)?.map(|(first, _)| first).or(ring.oldest);
+        }
+        if let Some(newest) = candidates.last() {
+            ring.newest = self.times(newest)?.map(|(_, last)| last).or(ring.newest);
+        }
+        Ok(Status { ring, recorder: None })
+    }
+
     /// Its streams, in the order of their ids.
-    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, LinkError>;
-    /// Its slots, by place.
-    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError>;
+    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, LinkError> {
+        let mut streams = match &mut self.pump.access {
+            Access::Live(live) => live.connection().streams()?,
+            Access::Direct(direct) => direct.recovered().stream_looks().collect(),
+        };
+        streams.sort_by_key(|stream| stream.id);
+        Ok(streams)
+    }
+
+    /// Its slots, by place. Without a recorder their times are known only after [`RingReader::learn_times`].
+    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
+        match &mut self.pump.access {
+            Access::Live(live) => live.connection().slots(),
+            Access::Direct(direct) => Ok(direct.recovered().slot_looks().collect()),
+        }
+    }
+
     /// Its holds.
-    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError>;
-    /// A preamble.
-    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError>;
-    /// Which slots may have something of `selection`.
-    pub fn plan(&mut self, selection: &Selection) -> Result<Plan, LinkError>;
-    /// Gives everything that a plan leads to, in order.
+    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError> {
+        match &mut self.pump.access {
+            Access::Live(live) => live.connection().holds(),
+            Access::Direct(direct) => Ok(direct.recovered().hold_looks().collect()),
+        }
+    }
+
+    /// A preamble; `None` when there is no such version (any more).
+    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
+        preamble(&mut self.pump.access, stream, version)
+    }
+
+    /// Every slot with data that has not expired, oldest first; those that are not on the medium yet come last.
+    pub(crate) fn candidates(&mut self) -> Result<Vec<PlannedSlot>, LinkError> {
+        let bytes = self.superblock.geometry.slot_bytes;
+        // Asked for before the slots, so that one that is placed in between is seen twice rather than never.
+        let open: Vec<Sequence> = match &mut self.pump.access {
+            Access::Live(live) => live.connection().open_slots()?.iter().map(|open| open.sequence).collect(),
+            Access::Direct(direct) => {
+                direct.recovered().rebuilt.iter().map(|slot| slot.sealed.sequence).collect()
+            }
+        };
+        let data =
+            |slot: &SlotStatus| matches!(slot.look, SlotLook::Live | SlotLook::Held | SlotLook::Damaged);
+        let mut all: Vec<PlannedSlot> = Vec::new();
+        for slot in self.slots()?.iter().filter(|slot| data(slot) && slot.sequence.0 != 0) {
+            let SlotStatus { slot, sequence, age, first, last, .. } = *slot;
+            all.push(PlannedSlot { sequence, slot: Some(slot), age, first, last, bytes });
+        }
+        all.sort_by_key(|slot| (slot.age, slot.sequence));
+        let mut known: Vec<Sequence> = all.iter().map(|slot| slot.sequence).collect();
+        known.sort_unstable();
+        for sequence in open {
+            if known.binary_search(&sequence).is_err() {
+                let age = holdfast_base::Age(sequence.0);
+                all.push(PlannedSlot { sequence, slot: None, age, first: None, last: None, bytes });
+            }
+        }
+        all.sort_by_key(|slot| (slot.age, slot.sequence));
+        Ok(all)
+    }
+
+    /// The bounds of a slot, where they can be had.
+    pub(crate) fn brief(&mut self, slot: &PlannedSlot) -> Result<Option<&Brief>, LinkError> {
+        if slot.slot.is_none() && self.is_live() {
+            // It grows: what was known of it may be too little.
+            self.briefs.remove(&slot.sequence);
+            self.take_open(slot)?;
+        }
+        if !self.briefs.contains_key(&slot.sequence) {
+            match fetch::head(&mut self.pump, &self.superblock, slot) {
+                Ok(head) => {
+                    if self.briefs.len() >= MOST_BRIEFS {
+                        self.briefs.clear();
+                    }
+                    self.briefs.insert(slot.sequence, Brief::of(&head));
+                }
+                Err(Miss::Failed(error)) => return Err(error),
+                Err(Miss::Expired | Miss::Wrong(_)) => return Ok(None),
+            }
+        }
+        Ok(self.briefs.get(&slot.sequence))
+    }
+
+    /// Takes what an open slot has, so that it can be read.
+    fn take_open(&mut self, slot: &PlannedSlot) -> Result<(), LinkError> {
+        let streams = self.streams()?;
+        if let Access::Live(live) = &mut self.pump.access {
+            live.take_open(slot.sequence, &streams)?;
+        }
+        Ok(())
+    }
+
+    /// Gives everything that a plan leads to: slot by slot in the order of their ages, so that the elements of a stream
+    /// come in the order of their ordinals. Damage, losses and what has expired are items like any other.
     pub fn read(
         &mut self,
         plan: &Plan,
         sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
-    ) -> Result<ReadReport, LinkError>;
-    /// Gives only gaps (and what is damaged or expired): slots that have none are skipped.
-    pub fn gaps(
-        &mut self,
-        selection: &Selection,
-        sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
-    ) -> Result<ReadReport, LinkError>;
-    /// Which slots have something of a selection, first and last sequences, for holds.
-    pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, LinkError>;
+    ) -> Result<ReadReport, LinkError> {
+        let mut state = State {
+            out: Output::new(sink),
+            assembler: Assembler::default(),
+            filter: Filter::new(&plan.selection.range),
+            preambles: HashMap::new(),
+            damage: false,
+            confirmed: None,
+            suspicious: !self.is_live() && self.path.is_some(),
+            done: 0,
+        };
+        let candidates = self.candidates()?;
+        let (mut base, mut skip) = (0, 0);
+        loop {
+            let streams = self.streams()?;
+            let taken = self.watch();
+            let planned = &plan.slots[base..];
+            let feeder =
+                Feeder::new(&mut self.pump, &self.superblock, &plan.selection, planned, skip, &streams);
+            let mut session = Session { state: &mut state, feeder, candidates: &candidates, base, skip };
+            let result = session.run(&mut preamble, &*taken);
+            drop(session);
+            match result {
+                Ok(()) => break,
+                Err(Interrupt::Enough) => {
+                    self.pump.drain()?;
+                    return Ok(state.out.report);
+                }
+                Err(Interrupt::Failed(error)) => return Err(error),
+                Err(Interrupt::Suspect(at, row)) => {
+                    self.pump.drain()?;
+                    if self.is_damage(&plan.slots[at])? {
+                        state.confirmed = Some(at);
+                    } else {
+                        state.suspicious = false;
+                    }
+                    (base, skip) = (at, row);
+                }
+            }
+        }
+        self.pump.drain()?;
+        match self.finish(plan, &mut state) {
+            Ok(()) | Err(Interrupt::Enough | Interrupt::Suspect(..)) => Ok(state.out.report),
+            Err(Interrupt::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Tells of what is left over at the end.
+    fn finish(&self, plan: &Plan, state: &mut State<'_>) -> Result<(), Interrupt> {
+        flow(state.out.tell_expired())?;
+        for open in state.assembler.finish() {
+            let why = match open.spoiled {
+                Some(why) => why,
+                // A recorder is still at it, or its last byte came after the range.
+                None if self.is_live() || !plan.to_end => continue,
+                None if state.damage => Missing::Damaged,
+                None => Missing::Unfinished,
+            };
+            if state.filter.whole(&open) {
+                flow(state.out.partial(open.stream, open.ordinal, why))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn preamble(access: &mut Access, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
+    match access {
+        Access::Live(live) => live.connection().preamble(stream, version),
+        Access::Direct(direct) => Ok(direct.recovered().preamble(stream, version).map(<[u8]>::to_vec)),
+    }
 }

@@ -16,10 +16,10 @@ mod status_bytes;
 pub use bytes::WireError;
 pub use frame::{Head, kind};
 pub use message::{
-    HEAD_BYTES, MAX_FRAME, MAX_PENDING, MAX_RANGES, MAX_REQUEST, OpenSequence, PIECE, Reply, Request, VERSION,
-    Welcome,
+    HEAD_BYTES, MAX_FRAME, MAX_PENDING, MAX_RANGES, MAX_REQUEST, OpenSequence, PIECE, Reply, Request,
+    VERSION, Welcome,
 };
 pub use status::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
-    RecorderStatus, SourceState, SourceStatus, Status,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, RecorderStatus,
+    SourceState, SourceStatus, Status,
 };

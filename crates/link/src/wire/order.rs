@@ -36,7 +36,9 @@ pub(crate) fn put_ranges(put: &mut Put, ranges: &[(Sequence, Sequence)]) {
 }
 
 pub(crate) fn get_ranges(get: &mut Get<'_>) -> Result<Vec<(Sequence, Sequence)>, WireError> {
-    get.list("ranges", 16, |get| Ok((Sequence(get.u64("first sequence")?), Sequence(get.u64("last sequence")?))))
+    get.list("ranges", 16, |get| {
+        Ok((Sequence(get.u64("first sequence")?), Sequence(get.u64("last sequence")?)))
+    })
 }
 
 fn limit<T>(get: &Get<'_>, what: &'static str, things: Vec<T>, most: usize) -> Result<Vec<T>, WireError> {
@@ -73,7 +75,8 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
         1 => {
             let (range, until, streams) = (get_range(get)?, get.time("until")?, get_streams(get)?);
             let sequences = get.option("ranges", get_ranges)?;
-            let sequences = sequences.map(|ranges| limit(get, "number of ranges", ranges, MAX_RANGES)).transpose()?;
+            let sequences =
+                sequences.map(|ranges| limit(get, "number of ranges", ranges, MAX_RANGES)).transpose()?;
             let (reason, owner) = (get.text("reason")?, get.text("owner")?);
             Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until }))
         }

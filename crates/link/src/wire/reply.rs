@@ -15,7 +15,8 @@ impl Reply {
         if bytes.len() <= MAX_FRAME {
             return bytes;
         }
-        let text = format!("the answer takes {} bytes and a frame at most {MAX_FRAME}: ask for less", bytes.len());
+        let text =
+            format!("the answer takes {} bytes and a frame at most {MAX_FRAME}: ask for less", bytes.len());
         Self::Error { text }.encode(id)
     }
 
@@ -61,7 +62,9 @@ impl Reply {
     /// ends with plain bytes.
     pub fn decode(head: Head, body: &[u8]) -> Result<Self, WireError> {
         let get = &mut Get::new("reply", body);
-        let Some(request) = head.kind.checked_sub(kind::REPLY) else { return Err(WireError::Kind(head.kind)) };
+        let Some(request) = head.kind.checked_sub(kind::REPLY) else {
+            return Err(WireError::Kind(head.kind));
+        };
         Ok(match request {
             kind::HELLO => Self::Hello(Box::new(get_welcome(get)?)),
             kind::STATUS => Self::Status(Box::new(get_status(get)?)),

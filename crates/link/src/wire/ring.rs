@@ -2,8 +2,8 @@
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::order::{get_range, get_ranges, get_streams, put_range, put_ranges, put_streams};
-use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId};
-use holdfast_ring::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
+use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo};
+use holdfast_ring::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
 use std::time::Duration;
 
 /// Bytes of a slot's status, without its times.
@@ -46,7 +46,8 @@ pub(crate) fn put_slot(put: &mut Put, slot: &SlotStatus) {
 pub(crate) fn get_slot(get: &mut Get<'_>) -> Result<SlotStatus, WireError> {
     let slot = SlotNo(get.u32("slot")?);
     let look = get.u8("state of a slot")?;
-    let look = *LOOKS.get(usize::from(look)).ok_or_else(|| get.unknown("state of a slot", u64::from(look)))?;
+    let look =
+        *LOOKS.get(usize::from(look)).ok_or_else(|| get.unknown("state of a slot", u64::from(look)))?;
     let (sequence, age) = (Sequence(get.u64("sequence")?), Age(get.u64("age")?));
     let first = get.option("first", |get| get.time("first"))?;
     let last = get.option("last", |get| get.time("last"))?;

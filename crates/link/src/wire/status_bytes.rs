@@ -3,8 +3,8 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
-    RecorderStatus, SourceState, SourceStatus, Status,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, RecorderStatus,
+    SourceState, SourceStatus, Status,
 };
 use holdfast_base::{Ordinal, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
@@ -54,7 +54,10 @@ fn get_counters(get: &mut Get<'_>) -> Result<Counters, WireError> {
 }
 
 pub(crate) fn put_stream(put: &mut Put, stream: &StreamStatus) {
-    put.u32(stream.id.0).u8(number(&STREAM_KINDS, &stream.kind)).u32(stream.preamble).u32(stream.preamble_bytes);
+    put.u32(stream.id.0)
+        .u8(number(&STREAM_KINDS, &stream.kind))
+        .u32(stream.preamble)
+        .u32(stream.preamble_bytes);
     put.time(stream.created);
     put_counters(put, &stream.counters);
     put.text(&stream.name).text(&stream.framing);

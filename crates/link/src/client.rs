@@ -1,0 +1,369 @@
+//! A client's end of the socket: blocking, with a time limit on everything, and errors that say what to do.
+
+use crate::LinkError;
+use crate::shared::TicketArea;
+use crate::wire::{HEAD_BYTES, Head, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
+use holdfast_base::{HoldId, RingId, Sequence, StreamId};
+use holdfast_ring::{HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, sockopt,
+};
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an ordinary answer may take: the recorder answers from memory, or with one read of its device, which a
+/// failing drive may hold up for some seconds.
+pub const ANSWER_TIME: Duration = Duration::from_secs(30);
+
+/// How long an order may take: it waits for the open slot to be durable, and a purge writes slots.
+pub const ORDER_TIME: Duration = Duration::from_mins(10);
+
+/// Descriptors that are taken from one message: what is more than one is closed.
+const DESCRIPTORS: usize = 4;
+
+/// A connection to a recorder.
+#[derive(Debug)]
+pub struct Connection {
+    socket: OwnedFd,
+    path: PathBuf,
+    input: Vec<u8>,
+    start: usize,
+    descriptor: Option<OwnedFd>,
+    next: u64,
+    welcome: Welcome,
+    area: Option<TicketArea>,
+    /// Replies that came while another was waited for.
+    early: VecDeque<(u64, Reply)>,
+}
+
+impl Connection {
+    /// Connects to the recorder that listens at `path` and says hello.
+    pub fn connect(path: &Path) -> Result<Self, LinkError> {
+        let wrong = |what: &'static str| {
+            move |cause: Errno| match cause {
+                Errno::NOENT | Errno::CONNREFUSED => LinkError::NoRecorder { path: path.to_owned() },
+                Errno::ACCESS | Errno::PERM => LinkError::Denied { path: path.to_owned() },
+                cause => LinkError::Socket { path: path.to_owned(), what, cause: cause.into() },
+            }
+        };
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .map_err(wrong("cannot make a socket"))?;
+        for timeout in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
+            sockopt::set_socket_timeout(&socket, timeout, Some(ANSWER_TIME))
+                .map_err(wrong("cannot set a time limit"))?;
+        }
+        let address = SocketAddrUnix::new(path).map_err(wrong("not a place for a socket"))?;
+        rustix::net::connect(&socket, &address).map_err(wrong("cannot connect"))?;
+        let mut connection = Self {
+            socket,
+            path: path.to_owned(),
+            input: Vec::new(),
+            start: 0,
+            descriptor: None,
+            next: 1,
+            welcome: Welcome {
+                version: 0,
+                pid: 0,
+                ring: RingId::default(),
+                quantum: 0,
+                area: 0,
+                superblock: Vec::new(),
+                lane: String::new(),
+            },
+            area: None,
+            early: VecDeque::new(),
+        };
+        connection.hello()?;
+        Ok(connection)
+    }
+
+    fn hello(&mut self) -> Result<(), LinkError> {
+        let request = Request::Hello { version: VERSION };
+        let welcome = match self.call(&request) {
+            Ok(Reply::Hello(welcome)) => *welcome,
+            Ok(other) => return Err(unexpected(&request, &other)),
+            Err(LinkError::Gone { path, .. }) => return Err(LinkError::NoRecorder { path }),
+            Err(error) => return Err(error),
+        };
+        if welcome.version != VERSION {
+            let path = self.path.clone();
+            return Err(LinkError::Version { path, theirs: welcome.version, ours: VERSION });
+        }
+        self.welcome = welcome;
+        Ok(())
+    }
+
+    /// What the recorder said first.
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Where the socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The memory that reads are answered in; mapped at first use.
+    pub fn area(&mut self) -> Result<&TicketArea, LinkError> {
+        if self.area.is_none() {
+            let descriptor =
+                self.descriptor.take().ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))?;
+            self.area = Some(TicketArea::map(&descriptor, self.welcome.area)?);
+        }
+        self.area.as_ref().ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))
+    }
+
+    /// Sends a request and waits for its reply. An error that the recorder answers with is an error here.
+    pub fn call(&mut self, request: &Request) -> Result<Reply, LinkError> {
+        let id = self.send(request)?;
+        self.reply_to(id, request.name())
+    }
+
+    /// Sends a request; its id will come with the reply.
+    pub fn send(&mut self, request: &Request) -> Result<u64, LinkError> {
+        let id = self.next;
+        self.next += 1;
+        let frame = request.encode(id);
+        let mut rest = &frame[..];
+        while !rest.is_empty() {
+            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => rest = &rest[count.min(rest.len())..],
+                Err(Errno::INTR) => {}
+                Err(cause) => return Err(self.failed(cause, request.name(), ANSWER_TIME)),
+            }
+        }
+        Ok(id)
+    }
+
+    /// Waits for the reply to request `id`, and keeps others for later.
+    pub fn reply_to(&mut self, id: u64, name: &'static str) -> Result<Reply, LinkError> {
+        if let Some(at) = self.early.iter().position(|(theirs, _)| *theirs == id)
+            && let Some((_, reply)) = self.early.remove(at)
+        {
+            return checked(reply, name);
+        }
+        loop {
+            let (theirs, reply) = self.frame(name)?;
+            // An error without an id concerns the connection as a whole.
+            let whole = theirs == 0 && matches!(reply, Reply::Error { .. });
+            if theirs == id || whole {
+                return checked(reply, name);
+            }
+            self.early.push_back((theirs, reply));
+        }
+    }
+
+    /// Waits for the next reply to any request.
+    pub fn next_reply(&mut self) -> Result<(u64, Reply), LinkError> {
+        match self.early.pop_front() {
+            Some(early) => Ok(early),
+            None => self.frame("a read"),
+        }
+    }
+
+    /// Whether a reply, or a part of one, is there without waiting.
+    pub fn has_reply(&self) -> Result<bool, LinkError> {
+        if !self.early.is_empty() || self.start < self.input.len() {
+            return Ok(true);
+        }
+        let mut look = [PollFd::new(&self.socket, PollFlags::IN)];
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut look, Some(&none)) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(cause) => Err(self.failed(cause, "a read", ANSWER_TIME)),
+        }
+    }
+
+    fn failed(&self, cause: Errno, during: &'static str, limit: Duration) -> LinkError {
+        let path = self.path.clone();
+        match cause {
+            Errno::AGAIN => LinkError::Timeout { path, during, seconds: limit.as_secs() },
+            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN => LinkError::Gone { path, during },
+            cause => LinkError::Socket { path, what: "the connection failed", cause: cause.into() },
+        }
+    }
+
+    /// The next whole frame.
+    fn frame(&mut self, during: &'static str) -> Result<(u64, Reply), LinkError> {
+        loop {
+            let have = &self.input[self.start..];
+            if have.len() >= HEAD_BYTES {
+                let protocol = |wire| LinkError::Protocol { path: self.path.clone(), wire };
+                let head = Head::decode(have, MAX_FRAME).map_err(protocol)?;
+                let end = HEAD_BYTES + head.body as usize;
+                if let Some(body) = have.get(HEAD_BYTES..end) {
+                    let reply = Reply::decode(head, body).map_err(protocol)?;
+                    self.start += end;
+                    if self.start == self.input.len() {
+                        self.input.clear();
+                        self.start = 0;
+                    }
+                    return Ok((head.id, reply));
+                }
+            }
+            self.more(during)?;
+        }
+    }
+
+    /// Receives what is there, and waits for it if there is nothing.
+    fn more(&mut self, during: &'static str) -> Result<(), LinkError> {
+        self.input.drain(..self.start);
+        self.start = 0;
+        let filled = self.input.len();
+        self.input.resize(filled + (64 << 10), 0);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let mut pieces = [IoSliceMut::new(&mut self.input[filled..])];
+            match rustix::net::recvmsg(&self.socket, &mut pieces, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                for descriptor in descriptors {
+                    self.descriptor.get_or_insert(descriptor);
+                }
+            }
+        }
+        let limit = if during == "order" { ORDER_TIME } else { ANSWER_TIME };
+        let count = received.as_ref().map_or(0, |message| message.bytes);
+        self.input.truncate(filled + count);
+        match received {
+            Ok(_) if count == 0 => Err(LinkError::Gone { path: self.path.clone(), during }),
+            Ok(_) => Ok(()),
+            Err(cause) => Err(self.failed(cause, during, limit)),
+        }
+    }
+
+    /// Gives an order and waits until it is durable.
+    pub fn order(&mut self, order: Order) -> Result<Outcome, LinkError> {
+        self.patience(ORDER_TIME)?;
+        let request = Request::Order(order);
+        let reply = self.call(&request);
+        self.patience(ANSWER_TIME)?;
+        match reply? {
+            Reply::Outcome(outcome) => Ok(outcome),
+            other => Err(unexpected(&request, &other)),
+        }
+    }
+
+    fn patience(&self, limit: Duration) -> Result<(), LinkError> {
+        sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(limit))
+            .map_err(|cause| self.failed(cause, "a time limit", limit))
+    }
+
+    /// How the ring and its recorder do.
+    pub fn status(&mut self) -> Result<crate::wire::Status, LinkError> {
+        match self.call(&Request::Status)? {
+            Reply::Status(status) => Ok(*status),
+            other => Err(unexpected(&Request::Status, &other)),
+        }
+    }
+
+    /// All streams.
+    pub fn streams(&mut self) -> Result<Vec<StreamStatus>, LinkError> {
+        match self.call(&Request::Streams)? {
+            Reply::Streams(streams) => Ok(streams),
+            other => Err(unexpected(&Request::Streams, &other)),
+        }
+    }
+
+    /// All slots.
+    pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
+        let mut all = Vec::new();
+        loop {
+            let request = Request::Slots { from: all.len() as u32, count: u32::MAX };
+            match self.call(&request)? {
+                Reply::Slots { slots, .. } if slots.is_empty() => return Ok(all),
+                Reply::Slots { total, mut slots } => {
+                    all.append(&mut slots);
+                    if all.len() >= total as usize {
+                        return Ok(all);
+                    }
+                }
+                other => return Err(unexpected(&request, &other)),
+            }
+        }
+    }
+
+    /// All holds.
+    pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError> {
+        let mut all: Vec<HoldStatus> = Vec::new();
+        loop {
+            let after = all.last().map_or(HoldId(0), |hold| hold.id);
+            let request = Request::Holds { after };
+            match self.call(&request)? {
+                Reply::Holds { more, mut holds } => {
+                    // A number that does not rise would keep us here for ever.
+                    let rises = holds.last().is_some_and(|hold| hold.id > after);
+                    all.append(&mut holds);
+                    if !more || !rises {
+                        return Ok(all);
+                    }
+                }
+                other => return Err(unexpected(&request, &other)),
+            }
+        }
+    }
+
+    /// A preamble; `None` when there is no such version.
+    pub fn preamble(&mut self, stream: StreamId, version: u32) -> Result<Option<Vec<u8>>, LinkError> {
+        let mut all = Vec::new();
+        loop {
+            let request = Request::Preamble { stream, version, offset: all.len() as u32 };
+            match self.call(&request)? {
+                Reply::Preamble { total, mut bytes } => {
+                    let empty = bytes.is_empty();
+                    all.append(&mut bytes);
+                    if all.len() >= total as usize {
+                        return Ok(Some(all));
+                    }
+                    if empty {
+                        return Err(unexpected(&request, &Reply::Preamble { total, bytes }));
+                    }
+                }
+                Reply::Expired => return Ok(None),
+                other => return Err(unexpected(&request, &other)),
+            }
+        }
+    }
+
+    /// The sequences that are not on the medium yet.
+    pub fn open_slots(&mut self) -> Result<Vec<OpenSequence>, LinkError> {
+        match self.call(&Request::OpenSlots)? {
+            Reply::OpenSlots(slots) => Ok(slots),
+            other => Err(unexpected(&Request::OpenSlots, &other)),
+        }
+    }
+
+    /// What an open slot has beyond a cursor: the reply itself, for it tells too when the slot is open no more.
+    pub fn open_gains(&mut self, sequence: Sequence, cursor: u64) -> Result<Reply, LinkError> {
+        let request = Request::OpenGains { sequence, cursor };
+        match self.call(&request)? {
+            reply @ (Reply::Gains { .. } | Reply::Pending | Reply::Expired) => Ok(reply),
+            other => Err(unexpected(&request, &other)),
+        }
+    }
+}
+
+fn checked(reply: Reply, request: &'static str) -> Result<Reply, LinkError> {
+    match reply {
+        Reply::Error { text } => Err(LinkError::Refused { request, text }),
+        reply => Ok(reply),
+    }
+}
+
+fn unexpected(request: &Request, reply: &Reply) -> LinkError {
+    LinkError::Unexpected { request: request.name(), reply: reply.name() }
+}

@@ -1,0 +1,99 @@
+//! The two ways to the bytes of a slot, behind one face: asked for by tag, answered in any order.
+
+use super::direct::Direct;
+use super::live::Live;
+use crate::LinkError;
+use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
+use holdfast_media::Buffer;
+
+/// A piece of a slot: offset and length are whole blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) sequence: Sequence,
+    /// Its place; `None` where it is not on the medium.
+    pub(crate) slot: Option<SlotNo>,
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+}
+
+/// What became of a wish.
+#[derive(Debug)]
+pub(crate) enum Got {
+    /// The bytes, at the buffer's start.
+    Bytes(Buffer),
+    /// The slot has expired.
+    Expired,
+    /// The device could not read there.
+    Unreadable(String),
+}
+
+/// How a ring is reached.
+#[derive(Debug)]
+pub(crate) enum Access {
+    /// Through its recorder.
+    Live(Box<Live>),
+    /// Straight from its lane.
+    Direct(Box<Direct>),
+}
+
+impl Access {
+    /// Most bytes of one read, whole check blocks.
+    pub(crate) fn quantum(&self) -> usize {
+        match self {
+            Self::Live(live) => live.quantum(),
+            Self::Direct(_) => super::direct::QUANTUM,
+        }
+    }
+
+    /// Reads that may be under way or waiting to be used.
+    pub(crate) fn depth(&self) -> usize {
+        match self {
+            Self::Live(_) => super::live::DEPTH,
+            Self::Direct(_) => super::direct::DEPTH,
+        }
+    }
+
+    /// A buffer of at least `len` bytes.
+    pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, LinkError> {
+        let pool = match self {
+            Self::Live(live) => live.pool(),
+            Self::Direct(direct) => direct.pool(),
+        };
+        // Small ones are not worth a whole quantum.
+        if len > CHECK_BLOCK * 4
+            && len <= pool.stride()
+            && let Some(buffer) = pool.take()
+        {
+            return Ok(buffer);
+        }
+        Ok(Buffer::aligned(len)?)
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn give(&mut self, buffer: Buffer) {
+        let pool = match self {
+            Self::Live(live) => live.pool(),
+            Self::Direct(direct) => direct.pool(),
+        };
+        // One of its own goes with its memory.
+        let _ = pool.give(buffer);
+    }
+
+    pub(crate) fn submit(&mut self, tag: u64, want: Want, buffer: Buffer) -> Result<(), LinkError> {
+        match self {
+            Self::Live(live) => live.submit(tag, want, buffer),
+            Self::Direct(direct) => {
+                direct.submit(tag, want, buffer);
+                Ok(())
+            }
+        }
+    }
+
+    /// The next answer; waits for one only if `wait`.
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, Got)>, LinkError> {
+        match self {
+            Self::Live(live) => live.complete(wait),
+            Self::Direct(direct) => Ok(direct.complete(wait)),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The beginning of an element whose later part was met first: looked for backwards, through chunks that were left out
+//! and through older slots.
+
+use super::assemble::Open;
+use super::fetch::{Looked, Miss, head};
+use super::item::{Missing, PlannedSlot};
+use super::pump::Pump;
+use super::session::{Broken, Here, Interrupt};
+use holdfast_base::{Ordinal, StreamId};
+use holdfast_format::{Kind, Row, Superblock};
+
+/// Slots that are looked into for the beginning of one element: beyond that it has long been given up.
+const MOST_SLOTS: usize = 4096;
+
+/// A fragment and where it is.
+struct Found {
+    planned: PlannedSlot,
+    row: Row,
+    at: usize,
+}
+
+struct Search<'a> {
+    pump: &'a mut Pump,
+    superblock: &'a Superblock,
+    stream: StreamId,
+    ordinal: Ordinal,
+    /// Fragments, the latest first.
+    found: Vec<Found>,
+    /// The number that is looked for next is one less.
+    number: u32,
+}
+
+/// Finds and reads all fragments before `row`.
+pub(crate) fn beginning(
+    pump: &mut Pump,
+    superblock: &Superblock,
+    candidates: &[PlannedSlot],
+    here: &Here<'_>,
+    row: &Row,
+) -> Result<Result<Open, Missing>, Broken> {
+    let mut search = Search {
+        pump,
+        superblock,
+        stream: here.stream,
+        ordinal: row.ordinal,
+        found: Vec::new(),
+        number: row.number,
+    };
+    let result = search.run(candidates, here).and_then(|()| search.read());
+    match result {
+        Ok(open) if open.continues(row) => Ok(Ok(open)),
+        Ok(_) => Ok(Err(Missing::Lost)),
+        Err(Failure::Missing(why)) => Ok(Err(why)),
+        Err(Failure::Off(interrupt)) => Err(Broken::Off(interrupt)),
+    }
+}
+
+enum Failure {
+    Missing(Missing),
+    Off(Interrupt),
+}
+
+impl From<Miss> for Failure {
+    fn from(miss: Miss) -> Self {
+        match miss {
+            Miss::Expired => Self::Missing(Missing::Expired),
+            Miss::Wrong(_) => Self::Missing(Missing::Damaged),
+            Miss::Failed(error) => Self::Off(Interrupt::Failed(error)),
+        }
+    }
+}
+
+impl Search<'_> {
+    fn run(&mut self, candidates: &[PlannedSlot], here: &Here<'_>) -> Result<(), Failure> {
+        self.slot(here.planned, Some(here.number))?;
+        let start = candidates.iter().position(|slot| slot.sequence == here.planned.sequence);
+        let older = candidates[..start.unwrap_or(0)].iter().rev().take(MOST_SLOTS);
+        for planned in older {
+            if self.number == 0 {
+                break;
+            }
+            self.slot(planned, None)?;
+        }
+        if self.number == 0 { Ok(()) } else { Err(Failure::Missing(Missing::Expired)) }
+    }
+
+    /// Looks through a slot backwards, from the chunk before `before` on.
+    fn slot(&mut self, planned: &PlannedSlot, before: Option<usize>) -> Result<(), Failure> {
+        let head = head(self.pump, self.superblock, planned)?;
+        let entries = head.summary.entries.iter();
+        let Some(entry) = entries.clone().position(|entry| entry.stream == self.stream && entry.rows > 0)
+        else {
+            return Ok(());
+        };
+        let ordinals = head.summary.entries[entry].ordinals;
+        if ordinals.is_some_and(|(_, greatest)| greatest < self.ordinal) {
+            // It ended before the element began: the beginning should have been behind it.
+            return Err(Failure::Missing(Missing::Lost));
+        }
+        let mut looked = Looked::new(self.pump, *planned, head)?;
+        let end = before.unwrap_or(looked.index.directory.len());
+        for number in (0..end).rev() {
+            if self.number == 0 {
+                return Ok(());
+            }
+            if !looked.index.directory[number].may_have(entry as u16) {
+                continue;
+            }
+            let chunk = looked.chunk(number)?;
+            let rows: Vec<(Row, u32)> = chunk.rows().collect();
+            for (row, at) in rows.into_iter().rev() {
+                let ours = row.kind == Kind::Fragment && usize::from(row.stream) == entry;
+                if ours && row.ordinal == self.ordinal && row.number < self.number {
+                    self.number = row.number;
+                    self.found.push(Found { planned: *planned, row, at: at as usize });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what was found, first fragment first.
+    fn read(&mut self) -> Result<Open, Failure> {
+        let mut found = std::mem::take(&mut self.found).into_iter().rev().peekable();
+        let Some(first) = found.peek() else { return Err(Failure::Missing(Missing::Expired)) };
+        let mut open = Open::begin(self.stream, &first.row);
+        while let Some(next) = found.next() {
+            let planned = next.planned;
+            let head = head(self.pump, self.superblock, &planned)?;
+            let mut looked = Looked::new(self.pump, planned, head)?;
+            add(&mut looked, &mut open, &next)?;
+            while let Some(more) = found.next_if(|more| more.planned.sequence == planned.sequence) {
+                add(&mut looked, &mut open, &more)?;
+            }
+        }
+        Ok(open)
+    }
+}
+
+/// Appends a fragment.
+fn add(looked: &mut Looked<'_>, open: &mut Open, found: &Found) -> Result<(), Failure> {
+    if !open.continues(&found.row) {
+        return Err(Failure::Missing(Missing::Lost));
+    }
+    let data_at = found.at + usize::from(found.row.meta);
+    looked.payload(found.at, data_at, &mut open.meta)?;
+    looked.payload(data_at, found.at + found.row.payload(), &mut open.data)?;
+    open.note(&found.row);
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Access straight from a lane, read-only: large direct reads, several at once; and slots that only the journal has.
+
+use super::access::{Got, Want};
+use super::open::copy;
+use crate::LinkError;
+use holdfast_base::{BLOCK, Sequence, SlotNo};
+use holdfast_format::{Geometry, Superblock};
+use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lock, Op, RealDisk, Request};
+use holdfast_ring::{Recovered, recover};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Duration;
+
+/// Bytes of one read: one huge page, with which direct reads are about twice as fast as with small ones.
+pub(crate) const QUANTUM: usize = 2 << 20;
+
+/// Reads at once: what it takes to keep a fast device busy while one piece is looked through.
+pub(crate) const DEPTH: usize = 8;
+
+/// Small reads that may come on top, for the heads of the next slots.
+const SMALL: usize = 24;
+
+/// A lane, as a way to slots.
+pub(crate) struct Direct {
+    disk: Box<dyn Disk>,
+    recovered: Recovered,
+    geometry: Geometry,
+    pool: BufferPool,
+    in_flight: usize,
+    /// What the disk had no room for.
+    queue: VecDeque<Request>,
+    done: VecDeque<(u64, Got)>,
+}
+
+impl std::fmt::Debug for Direct {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Direct({}, {} reads under way)", self.disk.info().name, self.in_flight)
+    }
+}
+
+impl Direct {
+    /// Opens the lane at `path` for reading, beside whoever owns it.
+    pub(crate) fn open(path: &Path) -> Result<Self, LinkError> {
+        let device = Device::open(path, Access::Look)?;
+        let pool = BufferPool::new(DEPTH, QUANTUM, Lock::No)?;
+        let disk = RealDisk::new(device, &[pool.region()], DEPTH + SMALL);
+        Self::with_pool(Box::new(disk), pool)
+    }
+
+    /// Reads a disk that is open already.
+    pub(crate) fn over(disk: Box<dyn Disk>) -> Result<Self, LinkError> {
+        Self::with_pool(disk, BufferPool::new(DEPTH, QUANTUM, Lock::No)?)
+    }
+
+    fn with_pool(mut disk: Box<dyn Disk>, pool: BufferPool) -> Result<Self, LinkError> {
+        let recovered = recover(&mut *disk)?;
+        let slots = recovered.slot_looks().count() as u32;
+        let mut geometry = recovered.superblock.geometry.clone();
+        if slots > geometry.slots {
+            // A growth that has reached the journal and not yet the superblock.
+            let lane = recovered.status("").lane_bytes;
+            geometry = geometry.grown(lane.0).unwrap_or(geometry);
+        }
+        let (queue, done) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { disk, recovered, geometry, pool, in_flight: 0, queue, done })
+    }
+
+    pub(crate) fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    pub(crate) fn recovered_mut(&mut self) -> &mut Recovered {
+        &mut self.recovered
+    }
+
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.recovered.superblock
+    }
+
+    /// What a person calls the lane.
+    pub(crate) fn name(&self) -> &str {
+        &self.disk.info().name
+    }
+
+    pub(crate) fn pool(&mut self) -> &mut BufferPool {
+        &mut self.pool
+    }
+
+    /// Whether only the journal has this slot.
+    pub(crate) fn is_rebuilt(&self, sequence: Sequence) -> bool {
+        self.recovered.rebuilt.iter().any(|slot| slot.sealed.sequence == sequence)
+    }
+
+    pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) {
+        let rebuilt = self.recovered.rebuilt.iter().find(|slot| slot.sealed.sequence == want.sequence);
+        if let Some(rebuilt) = rebuilt {
+            copy(&rebuilt.image[..rebuilt.sealed.bytes], want.offset, &mut buffer[..want.len]);
+            self.done.push_back((tag, Got::Bytes(buffer)));
+            return;
+        }
+        let Some(slot) = want.slot else {
+            self.done.push_back((tag, Got::Expired));
+            return;
+        };
+        let offset = self.place(slot, want.offset);
+        self.queue.push_back(Request { tag, op: Op::Read { offset, buffer, len: want.len } });
+        self.push();
+    }
+
+    fn place(&self, slot: SlotNo, offset: usize) -> u64 {
+        debug_assert!(offset.is_multiple_of(BLOCK));
+        self.geometry.slot_offset(slot) + offset as u64
+    }
+
+    /// Hands over what the disk has room for.
+    fn push(&mut self) {
+        while let Some(request) = self.queue.pop_front() {
+            match self.disk.submit(request) {
+                Ok(()) => self.in_flight += 1,
+                Err(request) => {
+                    self.queue.push_front(request);
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn complete(&mut self, wait: bool) -> Option<(u64, Got)> {
+        loop {
+            if let Some(done) = self.done.pop_front() {
+                return Some(done);
+            }
+            self.push();
+            if self.in_flight == 0 {
+                return None;
+            }
+            let patience = if wait { Duration::from_secs(1) } else { Duration::ZERO };
+            match self.disk.complete(patience) {
+                Some(completion) => {
+                    self.in_flight -= 1;
+                    let got = match (completion.result, completion.buffer) {
+                        (Ok(()), Some(buffer)) => Got::Bytes(buffer),
+                        (Ok(()), None) => Got::Unreadable("the disk gave no bytes".to_owned()),
+                        (Err(error), buffer) => {
+                            let _ = buffer.map(|buffer| self.pool.give(buffer));
+                            Got::Unreadable(error.to_string())
+                        }
+                    };
+                    self.done.push_back((completion.tag, got));
+                }
+                None if wait => {}
+                None => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Direct {
+    /// Buffers that the kernel writes to must come back before their memory goes.
+    fn drop(&mut self) {
+        self.queue.clear();
+        while self.in_flight > 0 {
+            if self.disk.complete(Duration::from_secs(1)).is_some() {
+                self.in_flight -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Read-ahead: heads, directories and bodies of the planned slots, asked for in the order in which they will be used,
+//! as many at once as the access allows.
+
+use super::access::{Access, Got};
+use super::item::{PlannedSlot, Selection};
+use super::pump::Pump;
+use super::slot::{Head, Index, Wrong, head_bytes};
+use super::window::Held;
+use super::work::{Part, Unit, Work};
+use crate::LinkError;
+use holdfast_base::{BLOCK, CHECK_BLOCK};
+use holdfast_format::{Chunk, Superblock};
+use holdfast_media::Buffer;
+use holdfast_ring::StreamStatus;
+use std::collections::VecDeque;
+
+/// Large slots whose heads are read ahead.
+const AHEAD: usize = 3;
+
+/// A slot on its way.
+#[derive(Debug)]
+enum Stage {
+    Head { tag: u64, whole: bool },
+    Directory { tag: u64, head: Box<Head>, start: usize },
+    Settled(Settled),
+}
+
+/// What became of a slot's head.
+#[derive(Debug)]
+pub(crate) enum Settled {
+    /// It can be read.
+    Ready(Box<Work>),
+    /// It has expired.
+    Expired,
+    /// It is not what it should be.
+    Wrong(Wrong),
+}
+
+#[derive(Debug)]
+struct Job {
+    planned: PlannedSlot,
+    stage: Stage,
+}
+
+impl Job {
+    fn buffers(&self) -> usize {
+        match &self.stage {
+            Stage::Head { whole, .. } => usize::from(*whole),
+            Stage::Settled(Settled::Ready(work)) => work.buffers(),
+            Stage::Directory { .. } | Stage::Settled(_) => 0,
+        }
+    }
+}
+
+/// Why a slot's body stops coming.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It expired meanwhile.
+    Expired,
+    /// The way to the ring is gone.
+    Failed(LinkError),
+}
+
+impl From<LinkError> for Stop {
+    fn from(error: LinkError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The read-ahead over some planned slots.
+pub(crate) struct Feeder<'a> {
+    pub(crate) pump: &'a mut Pump,
+    pub(crate) superblock: &'a Superblock,
+    selection: &'a Selection,
+    planned: &'a [PlannedSlot],
+    next: usize,
+    jobs: VecDeque<Job>,
+    /// The slot that is being looked at.
+    pub(crate) work: Option<Box<Work>>,
+    whole: bool,
+    /// Rows of the first slot that have been dealt with.
+    skip: u32,
+    /// For the dictionary of an open slot.
+    streams: &'a [StreamStatus],
+}
+
+impl<'a> Feeder<'a> {
+    /// Begins with the first of `planned`, behind its first `skip` rows.
+    pub(crate) fn new(
+        pump: &'a mut Pump,
+        superblock: &'a Superblock,
+        selection: &'a Selection,
+        planned: &'a [PlannedSlot],
+        skip: u32,
+        streams: &'a [StreamStatus],
+    ) -> Self {
+        let whole = superblock.geometry.slot_bytes as usize <= pump.access.quantum();
+        let jobs = VecDeque::new();
+        Self { pump, superblock, selection, planned, next: 0, jobs, work: None, whole, skip, streams }
+    }
+
+    /// The next slot, once its head has been looked at: a sound one is `work` from now on.
+    pub(crate) fn next_slot(&mut self) -> Result<Option<(PlannedSlot, Option<Settled>)>, LinkError> {
+        self.end_slot();
+        loop {
+            self.fill()?;
+            let Some(job) = self.jobs.front() else { return Ok(None) };
+            match &job.stage {
+                Stage::Head { tag, .. } | Stage::Directory { tag, .. } => self.pump.settle(*tag)?,
+                Stage::Settled(_) => break,
+            }
+        }
+        let Some(Job { planned, stage: Stage::Settled(settled) }) = self.jobs.pop_front() else {
+            return Ok(None);
+        };
+        if let Settled::Ready(work) = settled {
+            self.work = Some(work);
+            return Ok(Some((planned, None)));
+        }
+        Ok(Some((planned, Some(settled))))
+    }
+
+    /// Lets go of the slot that is being looked at.
+    pub(crate) fn end_slot(&mut self) {
+        if let Some(mut work) = self.work.take() {
+            work.chunk_window.clear(self.pump);
+            work.payload_window.clear(self.pump);
+            for (tag, _) in work.sent.drain(..) {
+                self.pump.forget(tag);
+            }
+        }
+    }
+
+    /// Asks for whatever there is room for.
+    fn fill(&mut self) -> Result<(), LinkError> {
+        self.pump.poll()?;
+        let depth = self.pump.access.depth();
+        let mut used = self.work.as_ref().map_or(0, |work| work.buffers());
+        used += self.jobs.iter().map(Job::buffers).sum::<usize>();
+        if let Some(work) = &mut self.work
+            && !send(work, self.pump, &mut used, depth)?
+        {
+            return Ok(());
+        }
+        let mut all_sent = true;
+        for at in 0..self.jobs.len() {
+            self.advance(at)?;
+            match &mut self.jobs[at].stage {
+                Stage::Settled(Settled::Ready(work)) => {
+                    all_sent = all_sent && send(work, self.pump, &mut used, depth)?;
+                }
+                Stage::Settled(_) => {}
+                // What comes behind must wait for its reads.
+                Stage::Head { .. } | Stage::Directory { .. } => all_sent = false,
+            }
+        }
+        let ahead = if self.whole { depth } else { AHEAD };
+        while self.next < self.planned.len() && self.jobs.len() < ahead && (!self.whole || used < depth) {
+            let planned = self.planned[self.next];
+            if planned.slot.is_none()
+                && let Access::Live(live) = &mut self.pump.access
+            {
+                // What an open slot has is taken as late as possible, and kept in memory once.
+                if self.work.is_some() || !self.jobs.is_empty() {
+                    break;
+                }
+                live.take_open(planned.sequence, self.streams)?;
+            }
+            self.next += 1;
+            let slot_bytes = self.superblock.geometry.slot_bytes as usize;
+            let len = if self.whole { slot_bytes } else { head_bytes(slot_bytes) };
+            let tag = self.pump.submit(planned.want(0, len))?;
+            self.jobs.push_back(Job { planned, stage: Stage::Head { tag, whole: self.whole } });
+            used += usize::from(self.whole);
+        }
+        Ok(())
+    }
+
+    /// Takes a slot further, as far as its answers are there.
+    fn advance(&mut self, at: usize) -> Result<(), LinkError> {
+        loop {
+            let job = &mut self.jobs[at];
+            let (Stage::Head { tag, .. } | Stage::Directory { tag, .. }) = &job.stage else { return Ok(()) };
+            if !self.pump.is_ready(*tag) {
+                return Ok(());
+            }
+            let got = self.pump.wait(*tag)?;
+            let planned = job.planned;
+            let stage = std::mem::replace(&mut job.stage, Stage::Settled(Settled::Expired));
+            let next = match (got, stage) {
+                (Got::Bytes(buffer), Stage::Head { whole, .. }) => {
+                    let head = Head::decode(&buffer, self.superblock, planned.slot, planned.sequence);
+                    match head {
+                        Ok(head) if whole => self.settle_whole(planned, head, buffer),
+                        Ok(head) => {
+                            self.pump.give(buffer);
+                            self.ask_directory(planned, head)?
+                        }
+                        Err(wrong) => {
+                            self.pump.give(buffer);
+                            Stage::Settled(Settled::Wrong(wrong))
+                        }
+                    }
+                }
+                (Got::Bytes(buffer), Stage::Directory { head, start, .. }) => {
+                    let index = head.index(&buffer, start);
+                    self.pump.give(buffer);
+                    Stage::Settled(
+                        index.map_or_else(Settled::Wrong, |index| self.settle(planned, *head, index)),
+                    )
+                }
+                (Got::Expired, _) => Stage::Settled(Settled::Expired),
+                (Got::Unreadable(text), _) => Stage::Settled(Settled::Wrong(Wrong::Damaged(text))),
+                (Got::Bytes(buffer), stage @ Stage::Settled(_)) => {
+                    self.pump.give(buffer);
+                    stage
+                }
+            };
+            self.jobs[at].stage = next;
+        }
+    }
+
+    fn ask_directory(&mut self, planned: PlannedSlot, head: Head) -> Result<Stage, LinkError> {
+        match head.directory_range() {
+            Ok(range) => {
+                let tag = self.pump.submit(planned.want(range.start, range.len()))?;
+                Ok(Stage::Directory { tag, head: Box::new(head), start: range.start })
+            }
+            Err(wrong) => Ok(Stage::Settled(Settled::Wrong(wrong))),
+        }
+    }
+
+    fn settle(&mut self, planned: PlannedSlot, head: Head, index: Index) -> Settled {
+        match Work::new(planned, head, index, self.selection) {
+            Ok(mut work) => {
+                self.skip_rows(&mut work);
+                work.schedule(self.pump.access.quantum());
+                Settled::Ready(Box::new(work))
+            }
+            Err(wrong) => Settled::Wrong(wrong),
+        }
+    }
+
+    fn skip_rows(&self, work: &mut Work) {
+        if self.skip > 0 && self.planned.first().is_some_and(|first| first.sequence == work.planned.sequence)
+        {
+            work.skip_rows(self.skip);
+        }
+    }
+
+    /// A slot that came in one piece.
+    fn settle_whole(&mut self, planned: PlannedSlot, head: Head, buffer: Buffer) -> Stage {
+        let work = head.index(&buffer, 0).and_then(|index| Work::new(planned, head, index, self.selection));
+        let settled = work.and_then(|mut work| {
+            self.skip_rows(&mut work);
+            let from = work.chunks_at()?;
+            let chunks = work.chunks.last().map_or(from..from, |last| from..work.chunk_range(*last).end);
+            let bytes = buffer.get(chunks.clone()).unwrap_or_default().to_vec();
+            work.chunk_window.push(from, bytes.len(), 0, Held::Copy(bytes));
+            let (at, len) =
+                (work.head.header.payload_offset as usize, work.head.header.payload_bytes as usize);
+            let payload = buffer.get(at..at + len).unwrap_or_default();
+            work.index.verify(0, payload, &mut work.bad);
+            Ok((work, at, len))
+        });
+        Stage::Settled(match settled {
+            Ok((mut work, at, len)) => {
+                work.payload_window.push(0, len, at, Held::Buffer(buffer));
+                Settled::Ready(Box::new(work))
+            }
+            Err(wrong) => {
+                self.pump.give(buffer);
+                Settled::Wrong(wrong)
+            }
+        })
+    }
+
+    /// Takes in the next read of the slot that is being looked at. `false`: there is none.
+    fn take_in(&mut self) -> Result<bool, Stop> {
+        self.fill()?;
+        let Some(work) = &mut self.work else { return Ok(false) };
+        let Some((tag, unit)) = work.sent.pop_front() else { return Ok(false) };
+        let held = match self.pump.wait(tag)? {
+            Got::Bytes(buffer) => Held::Buffer(buffer),
+            Got::Expired => return Err(Stop::Expired),
+            Got::Unreadable(_) => Held::Copy(salvage(self.pump, &unit)?),
+        };
+        match unit.part {
+            Part::Chunks => work.chunk_window.push(unit.start, unit.len, 0, held),
+            Part::Payload => {
+                let bytes = match &held {
+                    Held::Buffer(buffer) => &buffer[..unit.len],
+                    Held::Copy(bytes) => &bytes[..unit.len],
+                };
+                work.index.verify(unit.start, bytes, &mut work.bad);
+                work.payload_window.push(unit.start, unit.len, 0, held);
+            }
+        }
+        self.fill()?;
+        Ok(true)
+    }
+
+    /// A chunk of the slot that is being looked at: its rows, or what is wrong with it.
+    pub(crate) fn chunk(&mut self, number: usize) -> Result<Result<Chunk, String>, Stop> {
+        let Some(work) = &mut self.work else { return Ok(Err("no slot".to_owned())) };
+        let range = work.chunk_range(number);
+        work.chunk_window.pass(range.start, self.pump);
+        // Payload of chunks before this one is not wanted any more, and must not keep its reads from being sent.
+        work.payload_window.pass(work.index.directory[number].payload_offset as usize, self.pump);
+        if !work.chunk_window.has(range.start, range.end) {
+            work.chunk_window.begin(range.start);
+            while let Some(work) = &mut self.work {
+                if work.chunk_window.gather(range.end, self.pump) || !self.take_in()? {
+                    break;
+                }
+            }
+        }
+        let Some(work) = &self.work else { return Ok(Err("no slot".to_owned())) };
+        let bytes = work.chunk_window.view(range.start, range.end);
+        let chunk = Chunk::decode_at(&work.index.directory[number], work.planned.sequence, bytes);
+        Ok(chunk.map_err(|error| error.to_string()))
+    }
+
+    /// Makes a range of the payload one that [`super::window::Window::view`] can show.
+    pub(crate) fn reach(&mut self, start: usize, end: usize) -> Result<(), Stop> {
+        loop {
+            let Some(work) = &mut self.work else { return Ok(()) };
+            work.payload_window.pass(start, self.pump);
+            if start == end || work.payload_window.has(start, end) {
+                return Ok(());
+            }
+            if work.payload_window.pieces() > 0 {
+                work.payload_window.begin(start);
+                break;
+            }
+            if !self.take_payload()? {
+                return Ok(());
+            }
+        }
+        loop {
+            let Some(work) = &mut self.work else { return Ok(()) };
+            if work.payload_window.gather(end, self.pump) || !self.take_payload()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes in reads until one of the payload has come. `false`: there is none.
+    fn take_payload(&mut self) -> Result<bool, Stop> {
+        loop {
+            let before = self.work.as_ref().map_or(0, |work| work.payload_window.pieces());
+            if !self.take_in()? {
+                return Ok(false);
+            }
+            if self.work.as_ref().map_or(0, |work| work.payload_window.pieces()) > before {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Appends a range of the payload to `into`, however long.
+    pub(crate) fn append(&mut self, start: usize, end: usize, into: &mut Vec<u8>) -> Result<(), Stop> {
+        let mut at = start;
+        loop {
+            let Some(work) = &mut self.work else { return Ok(()) };
+            at = work.payload_window.take_into(at, end, into, self.pump);
+            if at >= end || !self.take_payload()? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Asks for the reads of a slot; whether all have been asked for.
+fn send(work: &mut Work, pump: &mut Pump, used: &mut usize, depth: usize) -> Result<bool, LinkError> {
+    while *used < depth {
+        let Some(unit) = work.units.pop_front() else { return Ok(true) };
+        let tag = pump.submit(unit.want)?;
+        work.sent.push_back((tag, unit));
+        *used += 1;
+    }
+    Ok(work.units.is_empty())
+}
+
+/// What can be read of a piece that could not be read as a whole; zeros where nothing can, which pass no check.
+fn salvage(pump: &mut Pump, unit: &Unit) -> Result<Vec<u8>, Stop> {
+    let mut bytes = vec![0; unit.want.len];
+    for at in (0..unit.want.len).step_by(CHECK_BLOCK) {
+        let len = CHECK_BLOCK.min(unit.want.len - at).next_multiple_of(BLOCK);
+        let mut want = unit.want;
+        (want.offset, want.len) = (unit.want.offset + at, len);
+        match pump.fetch(want)? {
+            Got::Bytes(buffer) => {
+                bytes[at..at + len].copy_from_slice(&buffer[..len]);
+                pump.give(buffer);
+            }
+            Got::Expired => return Err(Stop::Expired),
+            Got::Unreadable(_) => {}
+        }
+    }
+    Ok(bytes)
+}

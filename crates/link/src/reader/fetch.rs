@@ -1,0 +1,126 @@
+//! Small reads of one slot, one after the other: for what is looked up rather than read through.
+
+use super::access::Got;
+use super::item::PlannedSlot;
+use super::pump::Pump;
+use super::slot::{Head, Index, Wrong, head_bytes};
+use crate::LinkError;
+use holdfast_base::{BLOCK, CHECK_BLOCK};
+use holdfast_format::{Chunk, SectionKind, Superblock};
+
+/// Why something could not be looked up.
+#[derive(Debug)]
+pub(crate) enum Miss {
+    /// The slot has expired.
+    Expired,
+    /// It is not what it should be.
+    Wrong(Wrong),
+    /// The way to the ring is gone.
+    Failed(LinkError),
+}
+
+impl From<Wrong> for Miss {
+    fn from(wrong: Wrong) -> Self {
+        Self::Wrong(wrong)
+    }
+}
+
+impl From<LinkError> for Miss {
+    fn from(error: LinkError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A slot whose head has been looked at.
+pub(crate) struct Looked<'a> {
+    pump: &'a mut Pump,
+    planned: PlannedSlot,
+    pub(crate) head: Head,
+    pub(crate) index: Index,
+    /// The last check block that was read, and where it begins in the payload.
+    block: Option<(usize, Vec<u8>)>,
+}
+
+/// Reads a range of a slot; rounding to blocks is done here.
+fn bytes(pump: &mut Pump, planned: &PlannedSlot, start: usize, end: usize) -> Result<Vec<u8>, Miss> {
+    let mut all = Vec::with_capacity(end.saturating_sub(start));
+    let quantum = pump.access.quantum();
+    let mut at = start / BLOCK * BLOCK;
+    while at < end {
+        let len = (end - at).next_multiple_of(BLOCK).min(quantum);
+        match pump.fetch(planned.want(at, len))? {
+            Got::Bytes(buffer) => {
+                let from = start.saturating_sub(at);
+                all.extend_from_slice(buffer.get(from..len.min(end - at)).unwrap_or_default());
+                pump.give(buffer);
+            }
+            Got::Expired => return Err(Miss::Expired),
+            Got::Unreadable(text) => return Err(Miss::Wrong(Wrong::Damaged(text))),
+        }
+        at += len;
+    }
+    Ok(all)
+}
+
+/// Reads the head of a slot.
+pub(crate) fn head(pump: &mut Pump, superblock: &Superblock, planned: &PlannedSlot) -> Result<Head, Miss> {
+    let bytes = bytes(pump, planned, 0, head_bytes(superblock.geometry.slot_bytes as usize))?;
+    Ok(Head::decode(&bytes, superblock, planned.slot, planned.sequence)?)
+}
+
+impl<'a> Looked<'a> {
+    /// Reads the directory behind a head.
+    pub(crate) fn new(pump: &'a mut Pump, planned: PlannedSlot, head: Head) -> Result<Self, Miss> {
+        let range = head.directory_range()?;
+        let index = head.index(&bytes(pump, &planned, range.start, range.end)?, range.start)?;
+        Ok(Self { pump, planned, head, index, block: None })
+    }
+
+    /// Reads a chunk.
+    pub(crate) fn chunk(&mut self, number: usize) -> Result<Chunk, Miss> {
+        let outside = || Wrong::Damaged(format!("chunk {number}: there is none"));
+        let entry = *self.index.directory.get(number).ok_or_else(outside)?;
+        let start = self.head.section(SectionKind::Chunks)?.offset as usize + entry.offset as usize;
+        let bytes = bytes(self.pump, &self.planned, start, start + entry.bytes as usize)?;
+        let damaged = |error| Wrong::Damaged(format!("chunk {number}: {error}"));
+        Ok(Chunk::decode_at(&entry, self.planned.sequence, &bytes).map_err(damaged)?)
+    }
+
+    /// Reads a range of the payload, verified.
+    pub(crate) fn payload(&mut self, start: usize, end: usize, into: &mut Vec<u8>) -> Result<(), Miss> {
+        let (at, whole) = (self.head.header.payload_offset as usize, self.head.header.payload_bytes as usize);
+        if end > whole || start > end {
+            return Err(Miss::Wrong(Wrong::Damaged("a row: its payload reaches outside".to_owned())));
+        }
+        let quantum = (self.pump.access.quantum() / CHECK_BLOCK * CHECK_BLOCK).max(CHECK_BLOCK);
+        let mut from = start;
+        while from < end {
+            let block = from / CHECK_BLOCK * CHECK_BLOCK;
+            let stop = end.next_multiple_of(CHECK_BLOCK).min(block + quantum).min(whole);
+            let known = self.block.as_ref().is_some_and(|(at, bytes)| *at <= from && from < at + bytes.len());
+            if !known {
+                let bytes = bytes(self.pump, &self.planned, at + block, at + stop)?;
+                let mut bad = Vec::new();
+                self.index.verify(block, &bytes, &mut bad);
+                if let Some(bad) = bad.iter().find(|bad| bad.start < end && start < bad.end) {
+                    let text =
+                        format!("payload: bytes {} to {} do not match their checksum", bad.start, bad.end);
+                    return Err(Miss::Wrong(Wrong::Damaged(text)));
+                }
+                if bad.is_empty() {
+                    self.block = Some((block, bytes));
+                } else {
+                    let rest = end.min(block + bytes.len()) - block;
+                    into.extend_from_slice(&bytes[from - block..rest]);
+                    from = block + rest;
+                    continue;
+                }
+            }
+            let Some((block, bytes)) = &self.block else { return Ok(()) };
+            let rest = (end - block).min(bytes.len());
+            into.extend_from_slice(&bytes[from - block..rest]);
+            from = block + rest;
+        }
+        Ok(())
+    }
+}

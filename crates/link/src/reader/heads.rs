@@ -1,0 +1,238 @@
+//! Looking through many slots for little: gaps, the slots of a range, arrival times. Heads are read ahead; of most slots
+//! nothing more is read.
+
+use super::RingReader;
+use super::access::{Access, Got};
+use super::fetch::{Looked, Miss};
+use super::item::{Item, PlannedSlot, ReadReport, Selection};
+use super::output::{Filter, Output};
+use super::session::{Interrupt, flow};
+use super::slot::{Head, Wrong, head_bytes, may_have};
+use crate::LinkError;
+use holdfast_base::{Sequence, StreamId};
+use holdfast_format::{Gap, Kind};
+use holdfast_ring::Bounds;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+/// Heads read at once: enough for a drive to order them.
+const AHEAD: usize = 16;
+
+/// What is done with a head.
+type Look<'l> = dyn FnMut(&mut RingReader, &PlannedSlot, Result<Head, Miss>) -> Result<(), Interrupt> + 'l;
+
+impl RingReader {
+    /// Reads the heads of slots in order and hands each to `look`.
+    fn heads(&mut self, planned: &[PlannedSlot], look: &mut Look<'_>) -> Result<(), Interrupt> {
+        let len = head_bytes(self.superblock.geometry.slot_bytes as usize);
+        let mut under_way: VecDeque<(PlannedSlot, u64)> = VecDeque::new();
+        let mut next = planned.iter();
+        loop {
+            while under_way.len() < AHEAD
+                && let Some(slot) = next.next()
+            {
+                if slot.slot.is_none() {
+                    self.take_open(slot)?;
+                }
+                under_way.push_back((*slot, self.pump.submit(slot.want(0, len))?));
+            }
+            let Some((slot, tag)) = under_way.pop_front() else { return Ok(()) };
+            let head = match self.pump.wait(tag)? {
+                Got::Bytes(buffer) => {
+                    let head = Head::decode(&buffer, &self.superblock, slot.slot, slot.sequence);
+                    self.pump.give(buffer);
+                    head.map_err(Miss::Wrong)
+                }
+                Got::Expired => Err(Miss::Expired),
+                Got::Unreadable(text) => Err(Miss::Wrong(Wrong::Damaged(text))),
+            };
+            let looked = look(self, &slot, head);
+            if looked.is_err() {
+                for (_, tag) in under_way {
+                    self.pump.forget(tag);
+                }
+                return looked;
+            }
+        }
+    }
+
+    /// Which slots have something of a selection, as first and last sequences: for holds. What has expired is not among
+    /// them.
+    pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
+        let plan = self.plan(selection)?;
+        let mut found: Vec<Sequence> = Vec::new();
+        let result = self.heads(&plan.slots, &mut |_, slot, head| match head {
+            Ok(head) => {
+                if head.summary.entries.iter().any(|entry| may_have(entry, selection)) {
+                    found.push(slot.sequence);
+                }
+                Ok(())
+            }
+            Err(Miss::Expired) => Ok(()),
+            // What cannot be looked into may have it: better held in vain than lost.
+            Err(Miss::Wrong(_)) => {
+                found.push(slot.sequence);
+                Ok(())
+            }
+            Err(Miss::Failed(error)) => Err(error.into()),
+        });
+        ended(result)?;
+        found.sort_unstable();
+        let mut ranges: Vec<(Sequence, Sequence)> = Vec::new();
+        for sequence in found {
+            match ranges.last_mut() {
+                Some((_, last)) if last.next() == sequence => *last = sequence,
+                _ => ranges.push((sequence, sequence)),
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Gives the gaps of a selection, and what is damaged or expired; slots that have no gaps are hardly looked at.
+    pub fn gaps(
+        &mut self,
+        selection: &Selection,
+        sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>,
+    ) -> Result<ReadReport, LinkError> {
+        let none =
+            self.streams()?.iter().all(|stream| !selection.wants(stream.id) || stream.counters.gaps == 0);
+        let mut out = Output::new(sink);
+        // After a crash the count may be older than the newest slot: only a running recorder knows that there are none.
+        if none && self.is_live() {
+            return Ok(out.report);
+        }
+        let plan = self.plan(selection)?;
+        let filter = Filter::new(&selection.range);
+        let mut done = 0;
+        let result = self.heads(&plan.slots, &mut |reader, slot, head| {
+            let looked = match head {
+                Ok(head) => reader.slot_gaps(slot, head, selection, &filter, &mut out),
+                Err(miss) => Err(Trouble::Miss(miss)),
+            };
+            match looked {
+                Ok(()) => {}
+                Err(Trouble::Off(interrupt)) => return Err(interrupt),
+                Err(Trouble::Miss(Miss::Failed(error))) => return Err(error.into()),
+                Err(Trouble::Miss(Miss::Expired)) => flow(out.expired(slot))?,
+                Err(Trouble::Miss(Miss::Wrong(wrong))) => {
+                    let place = match wrong {
+                        Wrong::Damaged(text) => text,
+                        Wrong::Other(sequence) => format!("part header: it holds sequence {sequence}"),
+                    };
+                    flow(out.damaged(slot, &place))?;
+                }
+            }
+            done += slot.bytes;
+            flow(out.item(Item::Progress { bytes: done }))
+        });
+        if result.is_ok() {
+            let _ = out.tell_expired();
+        }
+        let report = out.report;
+        self.pump.drain()?;
+        ended(result).map(|()| report)
+    }
+
+    /// The gaps of one slot.
+    fn slot_gaps(
+        &mut self,
+        slot: &PlannedSlot,
+        head: Head,
+        selection: &Selection,
+        filter: &Filter,
+        out: &mut Output<'_>,
+    ) -> Result<(), Trouble> {
+        let entries = head.summary.entries.iter();
+        let wanted: Vec<Option<StreamId>> = entries
+            .map(|entry| (entry.gaps > 0 && may_have(entry, selection)).then_some(entry.stream))
+            .collect();
+        if wanted.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let mut looked = Looked::new(&mut self.pump, *slot, head)?;
+        for number in 0..looked.index.directory.len() {
+            let entry = looked.index.directory[number];
+            if !wanted.iter().enumerate().any(|(at, stream)| stream.is_some() && entry.may_have(at as u16)) {
+                continue;
+            }
+            let chunk = looked.chunk(number)?;
+            for (row, at) in chunk.rows().filter(|(row, _)| row.kind == Kind::Gap) {
+                let Some(stream) = wanted.get(usize::from(row.stream)).copied().flatten() else { continue };
+                let start = at as usize + usize::from(row.meta);
+                let mut data = Vec::with_capacity(Gap::BYTES);
+                looked.payload(start, start + row.len as usize, &mut data)?;
+                let gap = Gap::decode(&data).map_err(|error| Wrong::Damaged(error.to_string()))?;
+                if filter.gap(row.ordinal, &gap) {
+                    flow(out.gap(stream, row.ordinal, gap))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out the arrival times of every slot whose times are not known, which takes a small read each.
+    pub fn learn_times(&mut self) -> Result<(), LinkError> {
+        if self.is_live() {
+            return Ok(());
+        }
+        let unknown: Vec<PlannedSlot> = self
+            .candidates()?
+            .into_iter()
+            .filter(|slot| slot.slot.is_some() && slot.first.is_none())
+            .collect();
+        let result = self.heads(&unknown, &mut |reader, slot, head| {
+            let bounds = match head {
+                Ok(head) => Some(bounds(&head)),
+                Err(Miss::Failed(error)) => return Err(error.into()),
+                Err(_) => None,
+            };
+            if let (Access::Direct(direct), Some(place)) = (&mut reader.pump.access, slot.slot) {
+                direct.recovered_mut().note_bounds(place, bounds);
+            }
+            Ok(())
+        });
+        ended(result)
+    }
+}
+
+fn bounds(head: &Head) -> Bounds {
+    let mut bounds = Bounds::NONE;
+    for entry in &head.summary.entries {
+        if let Some((first, last)) = entry.arrivals {
+            bounds.add(entry.stream, first, last, entry.events);
+        }
+    }
+    bounds
+}
+
+/// What can come in the way of looking into a slot.
+enum Trouble {
+    Miss(Miss),
+    Off(Interrupt),
+}
+
+impl From<Miss> for Trouble {
+    fn from(miss: Miss) -> Self {
+        Self::Miss(miss)
+    }
+}
+
+impl From<Wrong> for Trouble {
+    fn from(wrong: Wrong) -> Self {
+        Self::Miss(Miss::Wrong(wrong))
+    }
+}
+
+impl From<Interrupt> for Trouble {
+    fn from(interrupt: Interrupt) -> Self {
+        Self::Off(interrupt)
+    }
+}
+
+/// That the sink had enough is no error.
+fn ended(result: Result<(), Interrupt>) -> Result<(), LinkError> {
+    match result {
+        Err(Interrupt::Failed(error)) => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,194 @@
+//! Access through a recorder: reads are tickets, answered in the shared area and copied out at once.
+
+use super::access::{Got, Want};
+use super::open::OpenImage;
+use crate::LinkError;
+use crate::client::Connection;
+use crate::wire::{Reply, Request};
+use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence};
+use holdfast_format::Superblock;
+use holdfast_media::{Buffer, BufferPool, Lock};
+use holdfast_ring::StreamStatus;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Tickets asked for at once: enough to keep a drive busy while one piece is copied, little enough to be fair.
+pub(crate) const DEPTH: usize = 6;
+
+/// Largest quantum that is made use of, whatever a recorder offers.
+const MOST: usize = 8 << 20;
+
+/// How often a sealed slot is asked for again while it is not on the medium yet, and how long between.
+const PATIENCE: (u32, Duration) = (3000, Duration::from_millis(10));
+
+/// Where a ticket is.
+#[derive(Debug)]
+enum Stage {
+    /// Asked for.
+    Asked,
+    /// Copied; the recorder is to say whether it was ours until then.
+    Copied,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    tag: u64,
+    want: Want,
+    buffer: Buffer,
+    stage: Stage,
+    tries: u32,
+}
+
+/// A recorder, as a way to slots.
+#[derive(Debug)]
+pub(crate) struct Live {
+    connection: Connection,
+    superblock: Superblock,
+    pool: BufferPool,
+    /// By the id of the request that is to be answered next.
+    tickets: BTreeMap<u64, Ticket>,
+    done: VecDeque<(u64, Got)>,
+    /// The open slot as it was when it was asked for.
+    open: Option<OpenImage>,
+}
+
+impl Live {
+    pub(crate) fn new(connection: Connection) -> Result<Self, LinkError> {
+        let welcome = connection.welcome();
+        let superblock = Superblock::decode(&welcome.superblock)
+            .map_err(|cause| LinkError::NotARing { path: connection.path().to_owned(), cause })?;
+        let quantum = quantum(welcome.quantum);
+        let pool = BufferPool::new(DEPTH, quantum, Lock::No)?;
+        let (tickets, done) = (BTreeMap::new(), VecDeque::new());
+        Ok(Self { connection, superblock, pool, tickets, done, open: None })
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.connection.welcome().pid
+    }
+
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    pub(crate) fn quantum(&self) -> usize {
+        self.pool.stride()
+    }
+
+    pub(crate) fn pool(&mut self) -> &mut BufferPool {
+        &mut self.pool
+    }
+
+    /// Takes what the open slot has by now, so that it can be read like any other. `false`: it is not open.
+    pub(crate) fn take_open(
+        &mut self,
+        sequence: Sequence,
+        streams: &[StreamStatus],
+    ) -> Result<bool, LinkError> {
+        let mut open = OpenImage::new(&self.superblock, streams, sequence)?;
+        let mut cursor = 0;
+        loop {
+            match self.connection.open_gains(sequence, cursor)? {
+                Reply::Gains { cursor: next, end, records } => {
+                    let ended = end || (next == cursor && records.is_empty());
+                    open.apply(&records, self.connection.path())?;
+                    cursor = next;
+                    if ended {
+                        self.open = open.seal(&self.superblock);
+                        return Ok(self.open.is_some());
+                    }
+                }
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) -> Result<(), LinkError> {
+        if let Some(open) = self.open.as_ref().filter(|open| open.sequence() == want.sequence) {
+            open.copy(want.offset, &mut buffer[..want.len]);
+            self.done.push_back((tag, Got::Bytes(buffer)));
+            return Ok(());
+        }
+        self.ask(Ticket { tag, want, buffer, stage: Stage::Asked, tries: 0 })
+    }
+
+    fn ask(&mut self, mut ticket: Ticket) -> Result<(), LinkError> {
+        ticket.stage = Stage::Asked;
+        let Want { sequence, offset, len, .. } = ticket.want;
+        let id = self.connection.send(&Request::Read { sequence, offset: offset as u32, len: len as u32 })?;
+        self.tickets.insert(id, ticket);
+        Ok(())
+    }
+
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, Got)>, LinkError> {
+        loop {
+            if let Some(done) = self.done.pop_front() {
+                return Ok(Some(done));
+            }
+            if self.tickets.is_empty() || !(wait || self.connection.has_reply()?) {
+                return Ok(None);
+            }
+            let (id, reply) = self.connection.next_reply()?;
+            // A reply to nothing is nothing to us.
+            if let Some(ticket) = self.tickets.remove(&id) {
+                self.answer(ticket, reply)?;
+            }
+        }
+    }
+
+    fn answer(&mut self, mut ticket: Ticket, reply: Reply) -> Result<(), LinkError> {
+        match (reply, &ticket.stage) {
+            (Reply::Ready { offset, len }, Stage::Asked) if len as usize == ticket.want.len => {
+                let len = ticket.want.len;
+                if !self.connection.area()?.copy(offset, &mut ticket.buffer[..len]) {
+                    return Err(LinkError::Area(format!("a reply points outside of it, to {offset}")));
+                }
+                ticket.stage = Stage::Copied;
+                let id = self.connection.send(&Request::Done { offset })?;
+                self.tickets.insert(id, ticket);
+            }
+            (Reply::Done { kept: true }, Stage::Copied) => {
+                self.done.push_back((ticket.tag, Got::Bytes(ticket.buffer)));
+            }
+            // Our time was up before we had copied it: once more.
+            (Reply::Done { kept: false }, Stage::Copied) => self.again(ticket, "a read")?,
+            (Reply::Pending, Stage::Asked) => {
+                std::thread::sleep(PATIENCE.1);
+                self.again(ticket, "a slot that is being written")?;
+            }
+            (Reply::Expired, _) => {
+                self.done.push_back((ticket.tag, Got::Expired));
+                self.give(ticket.buffer);
+            }
+            (Reply::Error { text }, _) => {
+                self.done.push_back((ticket.tag, Got::Unreadable(text)));
+                self.give(ticket.buffer);
+            }
+            (other, _) => return Err(LinkError::Unexpected { request: "read", reply: other.name() }),
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, buffer: Buffer) {
+        let _ = self.pool.give(buffer);
+    }
+
+    fn again(&mut self, mut ticket: Ticket, during: &'static str) -> Result<(), LinkError> {
+        ticket.tries += 1;
+        if ticket.tries >= PATIENCE.0 {
+            let seconds = (PATIENCE.1 * PATIENCE.0).as_secs();
+            return Err(LinkError::Timeout { path: self.connection.path().to_owned(), during, seconds });
+        }
+        self.ask(ticket)
+    }
+}
+
+/// Whole check blocks of what a recorder offers, within reason.
+fn quantum(offered: u32) -> usize {
+    let whole = offered as usize / CHECK_BLOCK * CHECK_BLOCK;
+    whole.clamp(CHECK_BLOCK, MOST).max(BLOCK)
+}

@@ -1,0 +1,147 @@
+//! Which slots a selection can be in: found by halving, for arrival times and ordinals rise with the age of slots.
+
+use super::RingReader;
+use super::item::{Plan, PlannedSlot, Selection};
+use crate::LinkError;
+use holdfast_base::{Ordinal, StreamId, Timestamp};
+use std::ops::Range;
+
+/// Slots that are taken in addition at both ends of a range of time: elements of several sources may have been packed a
+/// little out of order.
+const MARGIN: usize = 2;
+
+impl RingReader {
+    /// Which slots may have something of `selection`, in the order of their ages.
+    pub fn plan(&mut self, selection: &Selection) -> Result<Plan, LinkError> {
+        let candidates = self.candidates()?;
+        let range = self.range(&candidates, selection)?;
+        let to_end = range.end == candidates.len();
+        let wrapped = candidates.first().is_some_and(|oldest| oldest.age.0 > 1);
+        let (mut expired_before, mut expired_ordinals) = (None, Vec::new());
+        if wrapped && let Some(oldest) = candidates.first() {
+            expired_before = self.expired_before(oldest, selection)?;
+            expired_ordinals = self.expired_ordinals(&candidates, selection)?;
+        }
+        let mut slots: Vec<PlannedSlot> = candidates[range.clone()].to_vec();
+        // Copies keep the age of their youngest original and may hold older elements.
+        slots.extend(candidates[range.end..].iter().filter(|slot| slot.sequence.0 != slot.age.0));
+        let bytes = slots.iter().map(|slot| slot.bytes).sum();
+        Ok(Plan { selection: selection.clone(), slots, bytes, expired_before, expired_ordinals, to_end })
+    }
+
+    /// The stretch of the candidates that a selection can be in.
+    fn range(
+        &mut self,
+        candidates: &[PlannedSlot],
+        selection: &Selection,
+    ) -> Result<Range<usize>, LinkError> {
+        let mut range = 0..candidates.len();
+        let wanted = &selection.range;
+        if wanted.is_timed() && !wanted.by_event {
+            let last = |reader: &mut Self, slot: &PlannedSlot| Ok(reader.times(slot)?.map(|(_, last)| last));
+            let start = self.first_where(candidates, last, |last| last >= wanted.from)?;
+            let end = self.first_where(candidates, last, |last| last > wanted.to)?;
+            range.start = start.saturating_sub(MARGIN);
+            range.end = (end + 1 + MARGIN).min(candidates.len());
+        }
+        if let Some((first, end)) = wanted.ordinals {
+            let mut all: Option<Range<usize>> = None;
+            for stream in self.streams_of(selection)? {
+                let ordinals = |reader: &mut Self, slot: &PlannedSlot| reader.ordinals(slot, stream);
+                let start = self.first_where(candidates, ordinals, |(_, greatest)| greatest >= first)?;
+                let stop = self.first_where(candidates, ordinals, |(least, _)| least >= end)?;
+                let range = all.get_or_insert(start..stop);
+                *range = range.start.min(start)..range.end.max(stop);
+            }
+            let all = all.unwrap_or(0..0);
+            range = range.start.max(all.start)..range.end.min(all.end);
+        }
+        range.end = range.end.max(range.start);
+        Ok(range)
+    }
+
+    /// The first candidate for which `is` holds, when it holds for all after one for which it does. A candidate that
+    /// cannot tell is passed over.
+    fn first_where<T>(
+        &mut self,
+        candidates: &[PlannedSlot],
+        tell: impl Fn(&mut Self, &PlannedSlot) -> Result<Option<T>, LinkError>,
+        is: impl Fn(T) -> bool,
+    ) -> Result<usize, LinkError> {
+        let (mut low, mut high) = (0, candidates.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let mut probe = middle;
+            let mut answer = None;
+            while probe < high && answer.is_none() {
+                answer = tell(self, &candidates[probe])?.map(&is);
+                probe += usize::from(answer.is_none());
+            }
+            match answer {
+                Some(false) => low = probe + 1,
+                Some(true) | None => high = middle,
+            }
+        }
+        Ok(high)
+    }
+
+    /// Earliest and latest arrival in a slot, where that can be had.
+    pub(crate) fn times(&mut self, slot: &PlannedSlot) -> Result<Option<(Timestamp, Timestamp)>, LinkError> {
+        if let (Some(first), Some(last)) = (slot.first, slot.last) {
+            return Ok(Some((first, last)));
+        }
+        let brief = self.brief(slot)?;
+        Ok(brief.and_then(|brief| brief.first.zip(brief.last)))
+    }
+
+    /// Least and greatest ordinal of a stream in a slot, where there are any.
+    fn ordinals(
+        &mut self,
+        slot: &PlannedSlot,
+        stream: StreamId,
+    ) -> Result<Option<(Ordinal, Ordinal)>, LinkError> {
+        Ok(self.brief(slot)?.and_then(|brief| brief.of_stream(stream)))
+    }
+
+    fn expired_before(
+        &mut self,
+        oldest: &PlannedSlot,
+        selection: &Selection,
+    ) -> Result<Option<Timestamp>, LinkError> {
+        let range = &selection.range;
+        if !range.is_timed() || range.by_event {
+            return Ok(None);
+        }
+        let first = self.times(oldest)?.map(|(first, _)| first);
+        Ok(first.filter(|first| range.from < *first))
+    }
+
+    fn expired_ordinals(
+        &mut self,
+        candidates: &[PlannedSlot],
+        selection: &Selection,
+    ) -> Result<Vec<(StreamId, Ordinal)>, LinkError> {
+        let Some((first, _)) = selection.range.ordinals else { return Ok(Vec::new()) };
+        let mut expired = Vec::new();
+        for stream in self.streams_of(selection)? {
+            // The oldest slot usually has every stream; one that is rare is looked for further on, but not for ever.
+            for slot in candidates.iter().take(64) {
+                if let Some((least, _)) = self.ordinals(slot, stream)? {
+                    if first < least {
+                        expired.push((stream, least));
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(expired)
+    }
+
+    /// The streams that a selection means.
+    fn streams_of(&mut self, selection: &Selection) -> Result<Vec<StreamId>, LinkError> {
+        if !selection.streams.is_empty() {
+            return Ok(selection.streams.clone());
+        }
+        Ok(self.streams()?.iter().map(|stream| stream.id).collect())
+    }
+}

@@ -1,0 +1,208 @@
+//! The parts of a slot that tell what is in it: head, checks, chunk directory. Bytes in, values out; each is verified
+//! before it is believed.
+
+use super::item::Selection;
+use holdfast_base::{BLOCK, CHECK_BLOCK, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{
+    DirectoryEntry, EntrySummary, FormatError, PartHeader, Section, SectionKind, Summary, Superblock,
+    check_payload_block, crc32c, decode_directory,
+};
+use std::ops::Range;
+
+/// Bytes from a slot's start that always hold header and summary: 256 streams' dictionary and ten sections' room.
+const HEAD: usize = 72 << 10;
+
+/// Bytes to read for the head of a slot.
+pub(crate) fn head_bytes(slot_bytes: usize) -> usize {
+    HEAD.min(slot_bytes)
+}
+
+/// Why a slot cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// A check failed.
+    Damaged(String),
+    /// It holds another sequence.
+    Other(Sequence),
+}
+
+impl From<FormatError> for Wrong {
+    fn from(error: FormatError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+/// Header and summary.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) header: PartHeader,
+    pub(crate) summary: Summary,
+}
+
+impl Head {
+    /// Reads the head of the slot that should hold `sequence` (at `slot`, where it has a place).
+    pub(crate) fn decode(
+        bytes: &[u8],
+        superblock: &Superblock,
+        slot: Option<SlotNo>,
+        sequence: Sequence,
+    ) -> Result<Self, Wrong> {
+        let header = PartHeader::decode(bytes, &superblock.key, superblock.ring)?;
+        if header.sequence != sequence {
+            return Err(Wrong::Other(header.sequence));
+        }
+        if let Some(slot) = slot.filter(|slot| header.slot != *slot) {
+            return Err(Wrong::Damaged(format!(
+                "part header: it is that of slot {}, not {slot}",
+                header.slot
+            )));
+        }
+        if header.bytes() as u64 > superblock.geometry.slot_bytes {
+            return Err(Wrong::Damaged("part header: it speaks of a larger slot".to_owned()));
+        }
+        let end = BLOCK + header.summary_bytes as usize;
+        let summary = bytes.get(BLOCK..end).ok_or_else(|| {
+            Wrong::Damaged(format!("summary: {} bytes are more than there can be", header.summary_bytes))
+        })?;
+        let summary = Summary::decode(&header, summary)?;
+        Ok(Self { header, summary })
+    }
+
+    /// Where checks and directory are: one range, in whole blocks.
+    pub(crate) fn directory_range(&self) -> Result<Range<usize>, Wrong> {
+        let (checks, directory) =
+            (self.section(SectionKind::PayloadChecks)?, self.section(SectionKind::ChunkDirectory)?);
+        let start = checks.offset.min(directory.offset) as usize;
+        let end = checks.range().end.max(directory.range().end);
+        Ok(start / BLOCK * BLOCK..end.next_multiple_of(BLOCK).max(start / BLOCK * BLOCK + BLOCK))
+    }
+
+    pub(crate) fn section(&self, kind: SectionKind) -> Result<&Section, Wrong> {
+        let missing = || Wrong::Damaged("summary: a section is missing".to_owned());
+        self.summary.section(kind).ok_or_else(missing)
+    }
+
+    /// Reads checks and directory; `bytes` begins at `start` in the slot.
+    pub(crate) fn index(&self, bytes: &[u8], start: usize) -> Result<Index, Wrong> {
+        let part = |section: &Section| {
+            let from = section.offset as usize;
+            let range = from.wrapping_sub(start)..section.range().end.wrapping_sub(start);
+            bytes.get(range).ok_or_else(|| Wrong::Damaged("index: it reaches outside".to_owned()))
+        };
+        let checks_section = self.section(SectionKind::PayloadChecks)?;
+        let checks = part(checks_section)?;
+        if crc32c(checks) != checks_section.crc {
+            return Err(Wrong::Damaged("payload checks: the checksum does not hold".to_owned()));
+        }
+        let payload = self.header.payload_bytes as usize;
+        if checks.len() != payload.div_ceil(CHECK_BLOCK) * 4 {
+            return Err(Wrong::Damaged(
+                "payload checks: there are not as many as the payload needs".to_owned(),
+            ));
+        }
+        let directory_section = self.section(SectionKind::ChunkDirectory)?;
+        let directory = decode_directory(part(directory_section)?, directory_section.crc)?;
+        let chunks = self.section(SectionKind::Chunks)?;
+        let mut at = 0u64;
+        for entry in &directory {
+            // In the order of their places, so that they can be read front to back.
+            let end = u64::from(entry.offset) + u64::from(entry.bytes);
+            if u64::from(entry.offset) < at || end > u64::from(chunks.bytes) {
+                return Err(Wrong::Damaged(
+                    "chunk directory: its chunks are not one after the other".to_owned(),
+                ));
+            }
+            at = end;
+        }
+        let covered =
+            directory.last().map_or(0, |last| last.payload_offset as usize + last.payload_bytes as usize);
+        if covered > payload {
+            return Err(Wrong::Damaged("chunk directory: it covers more than the payload".to_owned()));
+        }
+        Ok(Index { checks: checks.to_vec(), directory })
+    }
+}
+
+/// Checks and directory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    pub(crate) checks: Vec<u8>,
+    pub(crate) directory: Vec<DirectoryEntry>,
+}
+
+impl Index {
+    /// Verifies payload that begins at `start`, a multiple of a check block; adds what is damaged to `bad`.
+    pub(crate) fn verify(&self, start: usize, bytes: &[u8], bad: &mut Vec<Range<usize>>) {
+        for (number, block) in bytes.chunks(CHECK_BLOCK).enumerate() {
+            let at = start + number * CHECK_BLOCK;
+            if check_payload_block(&self.checks, at / CHECK_BLOCK, block).is_err() {
+                bad.push(at..at + block.len());
+            }
+        }
+    }
+}
+
+/// Whether what a dictionary entry tells of may have something of a selection. Fragments of an element that ends
+/// elsewhere are not looked at.
+pub(crate) fn may_have(entry: &EntrySummary, selection: &Selection) -> bool {
+    let range = &selection.range;
+    if entry.rows == 0 || !selection.wants(entry.stream) {
+        return false;
+    }
+    if let Some((first, end)) = range.ordinals
+        && !entry.ordinals.is_some_and(|(least, greatest)| least < end && greatest >= first)
+    {
+        return false;
+    }
+    let times = if range.by_event { entry.events } else { entry.arrivals };
+    // Gaps have spans of their own, which no bounds tell of.
+    !range.is_timed() || entry.gaps > 0 || times.is_some_and(|times| overlaps(times, range.from, range.to))
+}
+
+/// Whether a chunk may have something of a selection, by time.
+pub(crate) fn chunk_may_have(entry: &DirectoryEntry, selection: &Selection, gaps: bool) -> bool {
+    let range = &selection.range;
+    if !range.is_timed() || gaps {
+        return true;
+    }
+    let times = if range.by_event {
+        (entry.first_event, entry.last_event)
+    } else {
+        (entry.first_arrival, entry.last_arrival)
+    };
+    overlaps(times, range.from, range.to)
+}
+
+fn overlaps((first, last): (Timestamp, Timestamp), from: Timestamp, to: Timestamp) -> bool {
+    first <= last && first <= to && last >= from
+}
+
+/// A slot's bounds: what a plan must know of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Brief {
+    pub(crate) first: Option<Timestamp>,
+    pub(crate) last: Option<Timestamp>,
+    /// Least and greatest ordinal by stream, rising.
+    pub(crate) ordinals: Vec<(StreamId, Ordinal, Ordinal)>,
+}
+
+impl Brief {
+    pub(crate) fn of(head: &Head) -> Self {
+        let arrivals = || head.summary.entries.iter().filter_map(|entry| entry.arrivals);
+        let ordinals = head
+            .summary
+            .entries
+            .iter()
+            .filter_map(|entry| entry.ordinals.map(|(least, greatest)| (entry.stream, least, greatest)));
+        Self {
+            first: arrivals().map(|(first, _)| first).min(),
+            last: arrivals().map(|(_, last)| last).max(),
+            ordinals: ordinals.collect(),
+        }
+    }
+
+    /// Least and greatest ordinal of a stream.
+    pub(crate) fn of_stream(&self, stream: StreamId) -> Option<(Ordinal, Ordinal)> {
+        self.ordinals.iter().find(|(id, ..)| *id == stream).map(|(_, least, greatest)| (*least, *greatest))
+    }
+}

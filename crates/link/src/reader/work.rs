@@ -1,0 +1,175 @@
+//! One slot while it is read: what is wanted of it, the reads that takes in the order they are used, and what is
+//! there of them by now.
+
+use super::access::Want;
+use super::item::{PlannedSlot, Selection};
+use super::slot::{Head, Index, Wrong, chunk_may_have, may_have};
+use super::window::Window;
+use holdfast_base::{BLOCK, CHECK_BLOCK, StreamId};
+use holdfast_format::{DirectoryEntry, SectionKind};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Which part of a slot a read belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Chunks; counted from the slot's start.
+    Chunks,
+    /// Payload; counted from the payload's start.
+    Payload,
+}
+
+/// A read: where it belongs, and its bytes without what rounding added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    pub(crate) part: Part,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+    pub(crate) want: Want,
+}
+
+/// A slot that is being read.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) planned: PlannedSlot,
+    pub(crate) head: Head,
+    pub(crate) index: Index,
+    /// The stream of each dictionary entry that is wanted.
+    pub(crate) wanted: Vec<Option<StreamId>>,
+    /// The chunks to look at, by their place in the directory.
+    pub(crate) chunks: Vec<usize>,
+    /// Reads that have not been asked for.
+    pub(crate) units: VecDeque<Unit>,
+    /// Reads that have.
+    pub(crate) sent: VecDeque<(u64, Unit)>,
+    pub(crate) chunk_window: Window,
+    pub(crate) payload_window: Window,
+    /// Damaged stretches of the payload, as far as it has come.
+    pub(crate) bad: Vec<Range<usize>>,
+    /// How many of them have been told.
+    pub(crate) told: usize,
+}
+
+impl Work {
+    /// Decides what to look at, and which reads that takes.
+    pub(crate) fn new(
+        planned: PlannedSlot,
+        head: Head,
+        index: Index,
+        selection: &Selection,
+    ) -> Result<Self, Wrong> {
+        let wanted: Vec<Option<StreamId>> = head
+            .summary
+            .entries
+            .iter()
+            .map(|entry| may_have(entry, selection).then_some(entry.stream))
+            .collect();
+        let gaps = head.summary.entries.iter().any(|entry| entry.gaps > 0 && selection.wants(entry.stream));
+        let touches = |entry: &DirectoryEntry| {
+            wanted
+                .iter()
+                .enumerate()
+                .any(|(number, stream)| stream.is_some() && entry.may_have(number as u16))
+        };
+        let chunks = index.directory.iter().enumerate();
+        let chunks = chunks.filter(|(_, entry)| touches(entry) && chunk_may_have(entry, selection, gaps));
+        let chunks = chunks.map(|(number, _)| number).collect();
+        let (units, sent) = (VecDeque::new(), VecDeque::new());
+        let (chunk_window, payload_window) = (Window::default(), Window::default());
+        let work = Self {
+            planned,
+            head,
+            index,
+            wanted,
+            chunks,
+            units,
+            sent,
+            chunk_window,
+            payload_window,
+            bad: Vec::new(),
+            told: 0,
+        };
+        work.chunks_at()?;
+        Ok(work)
+    }
+
+    /// Where the chunks section begins in the slot.
+    pub(crate) fn chunks_at(&self) -> Result<usize, Wrong> {
+        Ok(self.head.section(SectionKind::Chunks)?.offset as usize)
+    }
+
+    /// Where a chunk is in the slot.
+    pub(crate) fn chunk_range(&self, number: usize) -> Range<usize> {
+        let at = self.chunks_at().unwrap_or(0);
+        self.index.directory.get(number).map_or(0..0, |entry| {
+            let start = at + entry.offset as usize;
+            start..start + entry.bytes as usize
+        })
+    }
+
+    /// Leaves out the chunks that end at or before row `first`: they have been dealt with.
+    pub(crate) fn skip_rows(&mut self, first: u32) {
+        let directory = &self.index.directory;
+        self.chunks.retain(|number| directory[*number].first_row + directory[*number].rows > first);
+    }
+
+    /// Lists the reads, in the order in which their bytes are used: chunks just before the payload they tell of.
+    pub(crate) fn schedule(&mut self, quantum: usize) {
+        let quantum = (quantum / CHECK_BLOCK * CHECK_BLOCK).max(CHECK_BLOCK);
+        let payload_at = self.head.header.payload_offset as usize;
+        let payload_bytes = self.head.header.payload_bytes as usize;
+        let (mut chunks_to, mut payload_to) = (0, 0);
+        let mut run_end = 0;
+        self.units.clear();
+        for (at, number) in self.chunks.iter().enumerate() {
+            let entry = &self.index.directory[*number];
+            if at >= run_end {
+                // The chunks from here on that lie side by side are read together.
+                let side_by_side = |pair: &&[usize]| pair[1] == pair[0] + 1;
+                run_end = at + 1 + self.chunks[at..].windows(2).take_while(side_by_side).count();
+            }
+            let last = &self.index.directory[self.chunks[run_end - 1]];
+            let chunk = self.chunk_range(*number);
+            let chunks_end = self.chunk_range(self.chunks[run_end - 1]).end.next_multiple_of(BLOCK);
+            chunks_to = chunks_to.max(chunk.start / BLOCK * BLOCK);
+            while chunks_to < chunk.end {
+                let len = quantum.min(chunks_end - chunks_to);
+                self.units.push_back(self.planned.unit(Part::Chunks, chunks_to, len, 0));
+                chunks_to += len;
+            }
+            let payload_end = ((last.payload_offset + last.payload_bytes) as usize)
+                .next_multiple_of(CHECK_BLOCK)
+                .min(payload_bytes);
+            let (start, end) =
+                (entry.payload_offset as usize, (entry.payload_offset + entry.payload_bytes) as usize);
+            payload_to = payload_to.max(start / CHECK_BLOCK * CHECK_BLOCK);
+            while payload_to < end {
+                let len = quantum.min(payload_end - payload_to);
+                self.units.push_back(self.planned.unit(Part::Payload, payload_to, len, payload_at));
+                payload_to += len;
+            }
+        }
+    }
+
+    /// Buffers that it keeps busy.
+    pub(crate) fn buffers(&self) -> usize {
+        self.sent.len() + self.chunk_window.pieces() + self.payload_window.pieces()
+    }
+
+    /// The damaged stretch that a range of the payload touches, if there is one.
+    pub(crate) fn damage_in(&self, start: usize, end: usize) -> Option<&Range<usize>> {
+        self.bad.iter().find(|bad| bad.start < end && start < bad.end)
+    }
+}
+
+impl PlannedSlot {
+    fn unit(&self, part: Part, start: usize, len: usize, base: usize) -> Unit {
+        let want = self.want(base + start, len.next_multiple_of(BLOCK));
+        Unit { part, start, len, want }
+    }
+
+    /// A piece of the slot.
+    pub(crate) fn want(&self, offset: usize, len: usize) -> Want {
+        Want { sequence: self.sequence, slot: self.slot, offset, len }
+    }
+}

@@ -1,0 +1,138 @@
+//! The ticket area as a client sees it: the recorder's memory file, mapped for reading only. Bytes may change under a
+//! copy at any time, so that nothing ever refers into it: what is wanted is copied out and checked afterwards.
+#![allow(unsafe_code)]
+
+use crate::LinkError;
+use rustix::fs::SealFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+
+/// Largest area that is mapped: far more than a recorder ever gives out.
+const LARGEST: u64 = 16 << 30;
+
+/// A mapping of the memory that a recorder answers reads in.
+pub struct TicketArea {
+    base: NonNull<u64>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is read-only memory that stays valid until `drop`; copies may be made from any thread.
+unsafe impl Send for TicketArea {}
+// SAFETY: as above: there is nothing in it that a thread could change.
+unsafe impl Sync for TicketArea {}
+
+impl std::fmt::Debug for TicketArea {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TicketArea({} bytes)", self.bytes)
+    }
+}
+
+impl TicketArea {
+    /// Maps the first `bytes` of a memory file that can no longer shrink.
+    pub fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, LinkError> {
+        let wrong = |text: &str| LinkError::Area(text.to_owned());
+        let about = rustix::fs::fstat(fd).map_err(|cause| wrong(&cause.to_string()))?;
+        let size = u64::try_from(about.st_size).unwrap_or(0);
+        if bytes == 0 || bytes > LARGEST || size < bytes {
+            return Err(wrong(&format!("{bytes} bytes were promised and the file has {size}")));
+        }
+        // A file that shrank under us would end us by SIGBUS.
+        let sealed = rustix::fs::fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+        if !sealed {
+            return Err(wrong("the file is not sealed against shrinking"));
+        }
+        let bytes = usize::try_from(bytes).map_err(|_| wrong("it does not fit in memory"))?;
+        // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+        let base = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, fd, 0)
+        };
+        let base = base.map_err(|cause| wrong(&cause.to_string()))?;
+        let base = NonNull::new(base.cast::<u64>()).ok_or_else(|| wrong("it was mapped nowhere"))?;
+        Ok(Self { base, bytes })
+    }
+
+    /// Bytes of the area.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Copies what stands at `offset` now; `false`, and nothing copied, when that is not all inside, or `offset` is not
+    /// a multiple of 8. What was copied may be a mixture of old and new: check it.
+    #[must_use]
+    pub fn copy(&self, offset: u64, into: &mut [u8]) -> bool {
+        let inside = usize::try_from(offset)
+            .ok()
+            .filter(|start| start.is_multiple_of(8))
+            .filter(|start| start.checked_add(into.len()).is_some_and(|end| end <= self.bytes));
+        let Some(start) = inside else { return false };
+        let (words, rest) = into.as_chunks_mut::<8>();
+        let done = words.len() * 8;
+        // SAFETY: the range was checked to lie inside the mapping, whose base is page-aligned and `start` a multiple
+        // of 8, so that every word is aligned; volatile, because another process may write there meanwhile.
+        unsafe {
+            let word = self.base.as_ptr().add(start / 8);
+            let from = word.cast::<u8>();
+            for (at, to) in words.iter_mut().enumerate() {
+                *to = word.add(at).read_volatile().to_ne_bytes();
+            }
+            for (at, to) in rest.iter_mut().enumerate() {
+                *to = from.add(done + at).read_volatile();
+            }
+        }
+        true
+    }
+}
+
+impl Drop for TicketArea {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing refers into it.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_media::{BufferPool, Lock};
+    use rustix::fs::MemfdFlags;
+
+    #[test]
+    fn copies_show_what_the_recorder_wrote_last() {
+        let mut pool = BufferPool::shared(2, 8192, Lock::No).unwrap();
+        let fd = pool.fd().unwrap().try_clone_to_owned().unwrap();
+        let area = TicketArea::map(&fd, 16384).unwrap();
+        let mut second = pool.take().and_then(|_| pool.take()).unwrap();
+        second[..11].copy_from_slice(b"hello world");
+        let mut seen = [0; 11];
+        assert!(area.copy(second.position() as u64, &mut seen));
+        assert_eq!(&seen, b"hello world");
+        second[..5].copy_from_slice(b"later");
+        assert!(area.copy(8192, &mut seen));
+        assert_eq!(&seen, b"later world");
+    }
+
+    #[test]
+    fn nothing_outside_is_copied() {
+        let pool = BufferPool::shared(1, 8192, Lock::No).unwrap();
+        let fd = pool.fd().unwrap().try_clone_to_owned().unwrap();
+        let area = TicketArea::map(&fd, 8192).unwrap();
+        let mut seen = [7; 16];
+        for offset in [8184, 8192, 4, u64::MAX, u64::MAX - 7] {
+            assert!(!area.copy(offset, &mut seen), "{offset}");
+        }
+        assert_eq!(seen, [7; 16]);
+        assert!(area.copy(8176, &mut seen));
+        for bytes in [0, 8193, u64::MAX] {
+            assert!(TicketArea::map(&fd, bytes).is_err(), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_shrink_is_refused() {
+        let fd = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&fd, 8192).unwrap();
+        let said = TicketArea::map(&fd, 8192).unwrap_err().to_string();
+        assert!(said.contains("sealed"), "{said}");
+    }
+}
