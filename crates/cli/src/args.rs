@@ -13,8 +13,8 @@ use crate::out::Out;
     version,
     max_term_width = 110,
     after_help = "Begin with:\n  holdfast record lab.hf --size 10GiB --source iface:eth0 --name eth0\n  holdfast status lab.hf\n\n\
-        RING is a path, or a name from the configuration file ($HOLDFAST_CONFIG, ~/.config/holdfast/config.toml,\n\
-        /etc/holdfast/config.toml).\n\
+        RING is a path, or a name from the configuration file: $HOLDFAST_CONFIG, or\n\
+        ~/.config/holdfast/config.toml, then /etc/holdfast/config.toml.\n\
         Exit codes: 0 done, 1 failed, 2 wrong use, 3 nothing found."
 )]
 pub(crate) struct Cli {
@@ -66,6 +66,46 @@ impl Cli {
             Command::Grow(args) => grow::run(args, out),
             Command::Check(args) => check::run(args, out),
             Command::Metrics(args) => metrics::run(args, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    /// Words as a shell takes them, up to the first pipe.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for c in line.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                '|' if !quoted => break,
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_is_understood() {
+        let mut cli = Cli::command();
+        cli.build();
+        cli.clone().debug_assert();
+        for command in cli.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            let examples: Vec<&str> =
+                help.lines().filter(|line| line.starts_with(&format!("  holdfast {name} "))).collect();
+            assert!(!examples.is_empty(), "{name} shows no example");
+            for example in examples {
+                let parsed = Cli::try_parse_from(words(example.trim()));
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ mod orders;
 mod out;
 mod prometheus;
 mod range;
+#[cfg(test)]
+mod sample;
 mod session;
 mod show;
 mod times;

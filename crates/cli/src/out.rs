@@ -111,14 +111,14 @@ impl fmt::Display for Table {
         let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let heads: Vec<String> = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
         for row in std::iter::once(&heads).chain(&self.rows) {
-            let mut line = String::new();
-            for ((cell, (_, side)), width) in row.iter().zip(&self.columns).zip(&widths) {
-                match side {
-                    Side::Left => line += &format!("{cell:<width$}  "),
-                    Side::Right => line += &format!("{cell:>width$}  "),
-                }
-            }
-            writeln!(f, "{}", line.trim_end())?;
+            let cells = row.iter().zip(&self.columns).zip(&widths);
+            let line: Vec<String> = cells
+                .map(|((cell, (_, side)), width)| match side {
+                    Side::Left => format!("{cell:<width$}"),
+                    Side::Right => format!("{cell:>width$}"),
+                })
+                .collect();
+            writeln!(f, "{}", line.join("  ").trim_end())?;
         }
         Ok(())
     }

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn ranges_are_read_as_they_are_typed() {
         let all = Wanted { from: Timestamp::MIN, to: Timestamp::MAX, by_event: false, ordinals: None };
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         for (line, range) in [
             ("", all),
             ("--from -5m", Wanted { from: NOW - 5 * minute, ..all }),

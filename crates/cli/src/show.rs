@@ -9,6 +9,7 @@ use holdfast_ring::SlotLook;
 use serde::{Serialize, Serializer};
 
 /// A time as RFC 3339; the ends of all time as null.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 pub(crate) fn time<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
     if *time == Timestamp::MIN || *time == Timestamp::MAX {
         return to.serialize_none();
@@ -17,6 +18,7 @@ pub(crate) fn time<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::E
 }
 
 /// The same for one that may be unknown.
+#[expect(clippy::ref_option, reason = "serde asks for it")]
 pub(crate) fn time_if<S: Serializer>(known: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
     match known {
         Some(known) => time(known, to),

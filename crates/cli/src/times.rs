@@ -4,8 +4,9 @@ use holdfast_base::{Timestamp, UnitError};
 use std::time::Duration;
 
 /// What is said of times in the help of commands that take one.
-pub(crate) const HELP: &str = "Times: RFC 3339 (2026-11-20T10:05:00Z, 2026-11-20T10:05:00.25+01:00), the same without a zone (taken as UTC),\n\
-    `now`, back from now (-5m, -1h30m, -2d), Unix seconds (1795169100.25) or Unix nanoseconds.";
+pub(crate) const HELP: &str = "Times: RFC 3339 (2026-11-20T10:05:00Z, 2026-11-20T11:05:00.25+01:00), the same without a zone\n\
+    (taken as UTC), `now`, back from now (-5m, -1h30m, -2d), Unix seconds (1795169100.25), or Unix\n\
+    nanoseconds.";
 
 const WANTED: &str = "RFC 3339 (2026-11-20T10:05:00Z), `now`, a span back from now (-5m, -1h30m, -2d), Unix seconds or nanoseconds";
 const SPAN_WANTED: &str = "a number with a unit (ms, s, m, h, d), such as 30s or 1h30m";
@@ -184,7 +185,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_795_169_100_000_000_000);
 
     fn at(text: &str) -> i64 {
-        when(text).map(|when| when.resolve(NOW).0).unwrap_or_else(|error| panic!("{text}: {error}"))
+        when(text).map_or_else(|error| panic!("{text}: {error}"), |when| when.resolve(NOW).0)
     }
 
     #[test]

@@ -21,11 +21,10 @@ const FILL: usize = 8 << 20;
 
 /// Make a ring: on a device, or in a new file
 #[derive(clap::Args, Debug)]
-#[command(
-    after_help = "A device or file that carries something is refused without --force. The recovery string that is printed\n\
-    rebuilds a lost superblock (`holdfast check --geometry STRING PATH`): keep it somewhere else.\n\n\
-    Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB"
-)]
+#[command(after_help = "A device or file that carries something is refused without --force. The recovery\n\
+    string that is printed rebuilds a lost superblock (`holdfast check --geometry STRING PATH`): keep\n\
+    it somewhere else.\n\n\
+    Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB")]
 pub(crate) struct Args {
     /// Block device, partition, or file to be made
     #[arg(value_name = "PATH")]

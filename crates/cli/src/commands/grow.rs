@@ -107,9 +107,8 @@ fn extend(path: &Path, bytes: u64) -> Result<()> {
         return Ok(());
     }
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), has, bytes - has) {
-        Ok(()) => Ok(()),
-        // The file system knows no reservation: the order itself writes the new part.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        // Where the file system knows no reservation the order itself writes the new part.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         Err(error) => {
             // What was reserved so far is given back.
             let _ = rustix::fs::ftruncate(&file, has);

@@ -61,16 +61,19 @@ impl<'a> Row<'a> {
             Timestamp::MIN | Timestamp::MAX => open.to_owned(),
             time => times::to_the_milli(time),
         };
-        let mut text = String::new();
+        let mut parts = Vec::new();
         if self.from != Timestamp::MIN || self.to != Timestamp::MAX {
-            text = format!("{} to {}", time(self.from, "the beginning"), time(self.to, "the end"));
-            text += if self.event { " (event time)" } else { "" };
+            let which = if self.event { " (event time)" } else { "" };
+            parts.push(format!(
+                "{} to {}{which}",
+                time(self.from, "the beginning"),
+                time(self.to, "the end")
+            ));
         }
         if let Some([from, to]) = self.ordinals {
-            text += if text.is_empty() { "" } else { ", " };
-            text += &format!("ordinals {from}..{to}");
+            parts.push(format!("ordinals {from}..{to}"));
         }
-        if text.is_empty() { "all".to_owned() } else { text }
+        if parts.is_empty() { "all".to_owned() } else { parts.join(", ") }
     }
 }
 

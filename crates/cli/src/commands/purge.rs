@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 /// Destroy a range: its bytes are overwritten, and who did it and why stays on record
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\nWhat is destroyed cannot be brought back. At a terminal you are asked first.\n\n\
-    Example:\n  holdfast purge lab.hf --stream cam1 --from 2026-11-20T10:00:00Z --to 2026-11-20T10:05:00Z --reason \"request 17 of the data protection officer\"", times::HELP))]
+    Example:\n  holdfast purge lab.hf --stream cam1 --from -10m --to -5m --reason \"request 17\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -88,16 +88,17 @@ fn confirm(args: &Args, selection: &Selection) -> Result<()> {
     let what =
         if args.streams.is_empty() { "all streams".to_owned() } else { clean(&args.streams.join(", ")) };
     let range = &selection.range;
-    let mut question = format!("Destroy {what}");
+    let mut parts = vec![what];
     if range.is_timed() {
-        question += &format!(" from {} to {}", end(range.from, "the beginning"), end(range.to, "the end"));
+        parts.push(format!("from {} to {}", end(range.from, "the beginning"), end(range.to, "the end")));
     }
     if let Some((from, to)) = range.ordinals {
-        question += &format!(", ordinals {from}..{to}");
+        parts.push(format!("ordinals {from}..{to}"));
     }
     if args.held {
-        question += ", held data too";
+        parts.push("held data too".to_owned());
     }
+    let question = format!("Destroy {}", parts.join(", "));
     let mut stderr = io::stderr();
     let asked =
         write!(stderr, "{question}? It cannot be brought back. Type yes: ").and_then(|()| stderr.flush());

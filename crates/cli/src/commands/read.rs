@@ -25,8 +25,9 @@ const MOST_TOLD: usize = 20;
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n\
     Without -o, or with `-o -`, it goes to standard output. A file gets its name when it is whole.\n\
-    A report goes to standard error: what was read, what was lost inside the range, and the BLAKE3 of what was written.\n\
-    Exits with 1 when something in the range is damaged (what is sound is written), with 3 when nothing is there.\n\n\
+    Standard error is told what was read, what was lost inside the range, and the BLAKE3 of what was\n\
+    written. Exits with 1 when something in the range is damaged (what is sound is written), with 3\n\
+    when nothing is there.\n\n\
     Examples:\n  holdfast read lab.hf --stream eth0 --last 30s --format pcapng -o - | tcpdump -r -\n  \
     holdfast read lab.hf --stream adc --from -5m --to -2m -o adc.raw\n  \
     holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl", times::HELP))]

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 const RECORDER: &str = "holdfast-recorder";
 
 /// Options of the recorder that take no value; all others take one.
-const BARE: [&str; 7] = ["--promisc", "--loop", "--realtime", "--force", "--json", "--help", "--version"];
+const BARE: [&str; 7] = ["--promisc", "--loop", "--realtime", "--json", "--quiet", "--help", "--version"];
 
 /// Record streams into a ring (runs holdfast-recorder)
 #[derive(clap::Args, Debug)]
@@ -45,7 +45,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
     if let Some(at) = line.ring {
         let place = config::ring(Path::new(&line.args[at]))?;
         line.args[at] = place.path.clone().into();
-        line.args.splice(at + 1..at + 1, place.record.into_iter().map(OsString::from));
+        let rest = line.args.split_off(at + 1);
+        line.args.extend(place.record.into_iter().map(OsString::from));
+        line.args.extend(rest);
         ring = Some(place.path);
         // What the configuration file added may ask for metrics too.
         let again = split(&line.args)?;
@@ -79,7 +81,12 @@ fn split(rest: &[OsString]) -> Result<Line> {
     let mut args = rest.iter();
     while let Some(arg) = args.next() {
         let text = arg.to_str().unwrap_or_default();
-        if let Some(address) = text.strip_prefix("--metrics=") {
+        if text == "--" {
+            // From here on nothing is an option.
+            line.args.push(arg.clone());
+            line.args.extend(args.next().cloned());
+            line.ring.get_or_insert(line.args.len() - 1);
+        } else if let Some(address) = text.strip_prefix("--metrics=") {
             line.metrics = Some(address.to_owned());
         } else if text == "--metrics" {
             let address = args.next().and_then(|address| address.to_str());
@@ -143,6 +150,7 @@ mod tests {
             ("r.hf --metrics [::1]:9 --loop", Some(0), "r.hf --loop", Some("[::1]:9")),
             ("--metrics=:9 r.hf", Some(0), "r.hf", Some(":9")),
             ("--help", None, "--help", None),
+            ("--name a -- --odd", Some(3), "--name a -- --odd", None),
             ("", None, "", None),
         ] {
             let rest = rest.split_whitespace().map(OsString::from).collect();

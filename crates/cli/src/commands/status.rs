@@ -398,3 +398,55 @@ fn recorder_lines(
         say("warning", clean(warning));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn said(status: &Status) -> String {
+        lines(Path::new("/data/lab.hf"), status, &sample::streams()).join("\n")
+    }
+
+    #[test]
+    fn the_questions_of_a_newcomer_are_answered_first() {
+        let text = said(&sample::status());
+        let first: Vec<&str> = text.lines().take(4).collect();
+        assert_eq!(
+            first,
+            [
+                "/data/lab.hf \"lab \"one\"\": 1 GiB, recorder 4711 up 10 min",
+                "reaches back     10 min, to 2026-11-20T09:55:00Z",
+                "oldest expires   in about 5 min 8 s at 1 MiB/s; a full ring reaches back 15 min 10 s",
+                "being lost       yes: eth0 1 234 elements (dropped by the kernel)",
+            ]
+        );
+        assert!(text.contains("30 elements in 3 gaps, and an unknown number in 1 of them"), "{text}");
+        assert!(
+            text.contains("3 of 8 buffers were never needed") && text.contains("memory could not be locked")
+        );
+    }
+
+    #[test]
+    fn a_ring_without_a_recorder_and_an_empty_one_say_so() {
+        let mut status = sample::status();
+        status.recorder = None;
+        let text = said(&status);
+        assert!(text.contains("no recorder runs") && text.contains("nothing is being recorded"), "{text}");
+        status.ring.oldest = None;
+        assert!(said(&status).contains("nothing is recorded yet"));
+    }
+
+    #[test]
+    fn programs_get_the_same_answers() {
+        let status = sample::status();
+        let streams = sample::streams();
+        let shown = serde_json::to_value(Shown::new(Path::new("/data/lab.hf"), &status, &streams)).unwrap();
+        assert_eq!(shown["reaches_back_seconds"], 600.0);
+        assert_eq!(shown["oldest_expires_in_seconds"], 308.0);
+        assert_eq!(shown["losing"], true);
+        assert_eq!(shown["slots"]["held"], 100);
+        assert_eq!(shown["recorder"]["sources"][0]["dropped"][0]["cause"], "kernel");
+        assert_eq!(shown["recorder"]["payload_bytes_per_second"], 1 << 20);
+    }
+}

@@ -60,8 +60,8 @@ struct ElementLine<'a> {
     direction: Option<&'static str>,
     #[serde(skip_serializing_if = "is_zero")]
     tag: u16,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "meta")]
-    meta: Option<&'a [u8]>,
+    #[serde(skip_serializing_if = "<[u8]>::is_empty", serialize_with = "base64")]
+    meta: &'a [u8],
     #[serde(flatten)]
     bytes: Bytes<'a>,
 }
@@ -69,10 +69,6 @@ struct ElementLine<'a> {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(tag: &u16) -> bool {
     *tag == 0
-}
-
-fn meta<S: Serializer>(bytes: &Option<&[u8]>, to: S) -> std::result::Result<S::Ok, S::Error> {
-    base64(&bytes.unwrap_or_default(), to)
 }
 
 impl<'a> ElementLine<'a> {
@@ -92,7 +88,7 @@ impl<'a> ElementLine<'a> {
                 Direction::Out => Some("out"),
             },
             tag: element.tag,
-            meta: Some(element.meta).filter(|meta| !meta.is_empty()),
+            meta: element.meta,
             bytes: element.data.into(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::show::cause;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
-use holdfast_link::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, Status};
+use holdfast_link::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, SourceStatus, Status};
 use holdfast_ring::{RingStatus, SlotCounts};
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -31,6 +31,9 @@ pub(crate) fn absent(superblock: &Superblock) -> String {
 fn ring_label(ring: &RingStatus) -> String {
     if ring.name.is_empty() { ring.ring.to_string() } else { ring.name.clone() }
 }
+
+/// What is counted of a source.
+type Count = fn(&SourceStatus) -> u64;
 
 struct Page {
     text: String,
@@ -136,7 +139,6 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        type Count = fn(&holdfast_link::wire::SourceStatus) -> u64;
         let counts: [(&str, &str, Count); 6] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
@@ -240,4 +242,60 @@ impl Page {
 
 fn seconds(time: Timestamp) -> f64 {
     time.0 as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn every_metric_has_a_help_a_type_and_one_sample_per_label_set() {
+        let page = page(&sample::status());
+        let (mut helped, mut typed, mut seen) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        for line in page.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                let (name, help) = rest.split_once(' ').unwrap();
+                assert!(!help.is_empty() && helped.insert(name), "{line}");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert!(matches!(kind, "gauge" | "counter" | "histogram"), "{line}");
+                typed.insert(name, kind);
+            } else {
+                let (key, value) = line.rsplit_once(' ').unwrap();
+                assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
+                assert!(seen.insert(key), "twice: {line}");
+                let name = key.split('{').next().unwrap();
+                let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+                let known = |name: &str| helped.contains(name) && typed.contains_key(name);
+                assert!(known(name) || family.is_some_and(known), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_figures_are_those_of_the_recorder() {
+        let page = page(&sample::status());
+        let ring = r#"{ring="lab \"one\"""#;
+        for wanted in [
+            format!("holdfast_recorder_up{ring}}} 1"),
+            format!("holdfast_oldest_data_age_seconds{ring}}} 600"),
+            format!("holdfast_slots{ring},state=\"held\"}} 100"),
+            format!("holdfast_slots{ring},state=\"free\"}} 300"),
+            format!("holdfast_stream_received_elements_total{ring},stream=\"eth0\"}} 600000"),
+            format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
+            format!("holdfast_stream_dropped_elements_total{ring},stream=\"eth0\",cause=\"kernel\"}} 1234"),
+            format!(
+                "holdfast_lane_written_bytes_total{ring},lane=\"/data/lab.hf\",kind=\"slots\"}} 629145600"
+            ),
+            format!("holdfast_lane_write_seconds_bucket{ring},lane=\"/data/lab.hf\",le=\"0.000512\"}} 0"),
+            format!("holdfast_lane_write_seconds_bucket{ring},lane=\"/data/lab.hf\",le=\"0.001024\"}} 99"),
+            format!("holdfast_lane_write_seconds_bucket{ring},lane=\"/data/lab.hf\",le=\"+Inf\"}} 100"),
+            format!("holdfast_lane_write_worst_seconds{ring},lane=\"/data/lab.hf\"}} 0.07"),
+            format!("holdfast_buffers_most_in_use{ring}}} 5"),
+        ] {
+            assert!(page.lines().any(|line| line == wanted), "{wanted} is not in\n{page}");
+        }
+    }
 }

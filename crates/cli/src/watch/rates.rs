@@ -24,7 +24,7 @@ pub(crate) struct Rates {
 
 /// The average since the recorder started; `None` without one.
 pub(crate) fn average(status: &Status) -> Option<Rates> {
-    status.recorder.as_ref().map(|now| between(&status.ring.slot_bytes, None, now))
+    status.recorder.as_ref().map(|now| between(status.ring.slot_bytes, None, now))
 }
 
 /// What happened between two looks at the same recorder.
@@ -32,10 +32,10 @@ pub(crate) fn recent(before: &Status, now: &Status) -> Option<Rates> {
     let (first, last) = (before.recorder.as_ref()?, now.recorder.as_ref()?);
     let same =
         first.pid == last.pid && first.uptime < last.uptime && first.sources.len() == last.sources.len();
-    same.then(|| between(&now.ring.slot_bytes, Some(first), last))
+    same.then(|| between(now.ring.slot_bytes, Some(first), last))
 }
 
-fn between(slot: &ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus) -> Rates {
+fn between(slot: ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus) -> Rates {
     let span = now.uptime.saturating_sub(before.map_or(Duration::ZERO, |before| before.uptime));
     let count = |now: u64, before: Option<u64>| Rate::of(now.saturating_sub(before.unwrap_or(0)), span);
     let sources: Vec<(Rate, u64)> = now
@@ -100,4 +100,48 @@ pub(crate) fn reach(status: &Status, slots: Rate) -> Option<Reach> {
         expires_in: at_rate(before_oldest),
         when_full: at_rate(circulating),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn rates_are_what_came_between_two_looks() {
+        let before = sample::status();
+        let mut now = sample::status();
+        assert_eq!(recent(&before, &now), None, "no time has passed");
+        let recorder = now.recorder.as_mut().unwrap();
+        recorder.uptime += Duration::from_secs(2);
+        recorder.sources[1].bytes += 6 << 20;
+        recorder.sources[1].elements += 50;
+        recorder.lanes[0].journal_bytes += 4 << 20;
+        let rates = recent(&before, &now).unwrap();
+        assert_eq!((rates.payload, rates.elements, rates.disk), (Rate(3 << 20), 25, Rate(2 << 20)));
+        assert_eq!(rates.slots, rates.payload, "too few slots were filled to tell");
+        assert_eq!(rates.sources, [(Rate(0), 0), (Rate(3 << 20), 25)]);
+        recorder_of(&mut now).lanes[0].slot_bytes += 10 << 20;
+        assert_eq!(recent(&before, &now).unwrap().slots, Rate(5 << 20));
+        recorder_of(&mut now).pid += 1;
+        assert_eq!(recent(&before, &now), None, "another recorder counts from 0 again");
+    }
+
+    fn recorder_of(status: &mut Status) -> &mut RecorderStatus {
+        status.recorder.as_mut().unwrap()
+    }
+
+    #[test]
+    fn the_oldest_expires_when_the_free_slots_and_half_the_runway_are_used() {
+        let status = sample::status();
+        let reach = reach(&status, Rate(1 << 20)).unwrap();
+        assert_eq!(reach.back, Duration::from_mins(10));
+        assert_eq!(reach.expires_in, Some(Duration::from_secs(308)));
+        assert_eq!(reach.when_full, Some(Duration::from_secs(1019 - 100 - 1 - 8)));
+        let idle = super::reach(&status, Rate(0)).unwrap();
+        assert_eq!((idle.expires_in, idle.when_full), (None, None));
+        let mut empty = sample::status();
+        empty.ring.oldest = None;
+        assert_eq!(super::reach(&empty, Rate(1)), None);
+    }
 }

@@ -17,13 +17,16 @@ use std::time::Duration;
 /// Draws the whole screen.
 pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene) {
     let sources = scene.status.recorder.as_ref().map_or(0, |recorder| recorder.sources.len()) as u16;
-    let lanes = scene.status.recorder.as_ref().map_or(0, |recorder| recorder.lanes.len()) as u16;
+    let disk_lines_wanted =
+        scene.status.recorder.as_ref().map_or(0, |recorder| {
+            recorder.lanes.len() as u16 + 3 + u16::from(!recorder.device.error.is_empty())
+        });
     let [head, answers, slots, streams, disk, foot] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(6),
         Constraint::Min(4),
         Constraint::Max(if sources > 0 { sources + 3 } else { 0 }),
-        Constraint::Max(if lanes > 0 { lanes + 4 } else { 0 }),
+        Constraint::Max(disk_lines_wanted),
         Constraint::Length(1),
     ])
     .areas(frame.area());
@@ -237,5 +240,74 @@ fn foot_line(scene: &Scene) -> Line<'static> {
     match &scene.trouble {
         Some(trouble) => Line::from(format!(" {}", clean(trouble))).fg(Color::Red),
         None => Line::from(vec![" q ".bold(), "ends".dim()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn scene() -> Scene {
+        let status = sample::status();
+        Scene {
+            path: "/data/lab.hf".to_owned(),
+            rates: rates::average(&status),
+            status,
+            slots: sample::slots(),
+            streams: sample::streams(),
+            trouble: None,
+        }
+    }
+
+    fn drawn(scene: &Scene, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, scene)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line =
+            |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..height).map(line).collect()
+    }
+
+    #[test]
+    fn the_screen_answers_what_one_wants_to_know() {
+        let lines = drawn(&scene(), 110, 32);
+        let all = lines.join("\n");
+        for wanted in [
+            " holdfast  /data/lab.hf \"lab \"one\"\" 1 GiB in slots of 1 MiB  recorder 4711 up 10 min",
+            "reaches back   10 min  to 2026-11-20T09:55:00Z",
+            "oldest expires in 5 min 8 s  at 1 MiB/s; a full ring reaches back 15 min 10 s",
+            "being lost     yes: eth0 1 234 elements (dropped by the kernel)",
+            "comes in       1 MiB/s  1 010 elements/s  to disk 1.0 MiB/s",
+            "· free 300",
+            "◆ held 100",
+            "! damaged 1",
+            "eth0",
+            "512 KiB/s",
+            "buffers  ██▒▒▒░░░  2 of 8 in use, 5 at most; margin 3",
+            "a write takes ≤ 1 ms, 99 % ≤ 1 ms, worst 70 ms",
+        ] {
+            assert!(all.contains(wanted), "{wanted:?} is not in\n{all}");
+        }
+        assert_eq!(lines.last().map(String::as_str), Some(" q ends"));
+    }
+
+    #[test]
+    fn no_terminal_is_too_small_and_no_name_leaves_its_place() {
+        let mut scene = scene();
+        scene.status.ring.name = "\u{1b}[2J".to_owned();
+        scene.trouble = Some("the recorder has gone".to_owned());
+        for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 100)] {
+            let all = drawn(&scene, width, height).join("\n");
+            assert!(!all.contains('\u{1b}'));
+        }
+        assert_eq!(drawn(&scene, 80, 24).last().map(String::as_str), Some(" the recorder has gone"));
+        scene.status.recorder = None;
+        scene.rates = None;
+        scene.status.ring.oldest = None;
+        let all = drawn(&scene, 110, 24).join("\n");
+        assert!(all.contains("no recorder runs") && all.contains("nothing is recorded yet"), "{all}");
     }
 }
