@@ -41,7 +41,8 @@ impl Builder {
 
     /// Adds to `commit` what the slot gained since `from`, as far as there is room: payload first, then the rows
     /// that describe it, chunk by chunk. Returns where to go on, and whether that was all. Bytes that no row
-    /// describes yet are left for later.
+    /// describes yet are left for later. An empty commit of [`Geometry::commit_bytes`](crate::Geometry::commit_bytes)
+    /// always takes something.
     pub fn gains(&self, buffer: &[u8], from: Cursor, commit: &mut CommitWriter<'_>) -> (Cursor, bool) {
         let mut at = from;
         let first = self.directory.partition_point(|chunk| chunk.first_row + chunk.rows <= at.rows);

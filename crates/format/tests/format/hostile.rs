@@ -128,6 +128,17 @@ fn a_slot_that_was_not_written_to_its_end_is_found() {
 }
 
 #[test]
+fn a_footer_of_the_same_slot_in_another_place_does_not_bind() {
+    let (slot, len) = sample();
+    let mut moved = slot.buffer[..len].to_vec();
+    restamp(&mut moved, &key(), SlotNo(6)).unwrap();
+    let header = PartHeader::decode(&moved, &key(), RING).unwrap();
+    assert_eq!(footer_binds(&header, &moved[len - 4096..], &key()), Ok(()));
+    let error = footer_binds(&header, &slot.buffer[len - 4096..len], &key()).unwrap_err();
+    assert!(matches!(error, FormatError::Malformed { structure: "footer", .. }), "{error}");
+}
+
+#[test]
 fn a_chunk_of_an_older_lap_at_the_same_place_is_found() {
     let pack = |sequence| {
         let mut slot = Slot::open(64 << 10, sequence);
