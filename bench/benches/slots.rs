@@ -1,0 +1,112 @@
+//! Writing slots: elements in memory, through packer, ring and lane, to a preallocated file and to a loop device over
+//! it, beside `fio` writing the same place sequentially with requests of a slot's size, as many at once, direct and
+//! `O_DSYNC`, from huge pages. The file was written once before.
+
+use holdfast_base::{ByteSize, Clock, SystemClock};
+use holdfast_bench::compare::Rounds;
+use holdfast_bench::fio::{HugePages, Job};
+use holdfast_bench::miniature::{self, Elements, Miniature, Setup};
+use holdfast_bench::place::{Loop, Place};
+use holdfast_bench::report::{Goal, Report};
+use holdfast_bench::{Scale, Trouble, row, run, tool};
+use holdfast_format::Geometry;
+use holdfast_ingest::{Batch, MAX_BATCH_BYTES};
+use holdfast_media::{Prefill, create_file};
+use std::path::Path;
+use std::time::Instant;
+
+const ELEMENT: u64 = 1 << 20;
+const MIB: f64 = 1_048_576.0;
+
+fn main() -> std::process::ExitCode {
+    run(bench)
+}
+
+fn bench(scale: Scale) -> Result<(), Trouble> {
+    let bytes: u64 = scale.pick(40 << 20, 4 << 30);
+    let place = Place::with_room(bytes)?;
+    let path = place.file("ring");
+    drop(create_file(&path, bytes, Prefill::No).map_err(Trouble::of("making a file"))?);
+    let mut report = Report::new("slots", scale);
+    let mut rows = vec![row!["where", "slot", "at once", "Holdfast MiB/s", "fio MiB/s", "ratio", "verdict"]];
+    // One at a time there is always a pause between writes; two is what the recorder uses.
+    let setups: &[Setup] = scale.pick(
+        &[Setup { slot_bytes: 1 << 20, buffers: 4, writes: 2 }],
+        &[
+            Setup { slot_bytes: 64 << 20, buffers: 4, writes: 2 },
+            Setup { slot_bytes: 8 << 20, buffers: 6, writes: 2 },
+        ],
+    );
+    let most = setups.iter().map(|setup| setup.slot_bytes * setup.writes as u64).max().unwrap_or(0);
+    let pages = scale.pick(None, Some(())).map(|()| HugePages::reserve(most));
+    let loops = Loop::over(&path);
+    let mut places = vec![("file", path.as_path())];
+    match &loops {
+        Ok(device) => places.push(("loop device", device.path())),
+        Err(why) => println!("{why}"),
+    }
+    for (name, path) in places {
+        for setup in setups {
+            let line = compare(name, path, *setup, scale)?;
+            rows.push(line);
+        }
+    }
+    report.table(&rows);
+    if pages.is_some() {
+        report.say(&format!("fio's buffers: {}.", HugePages::describe()));
+    }
+    drop(loops);
+    report.finish()
+}
+
+fn compare(name: &str, path: &Path, setup: Setup, scale: Scale) -> Result<Vec<String>, Trouble> {
+    let geometry = miniature::make(path, setup.slot_bytes)?;
+    let area = u64::from(geometry.slots) * setup.slot_bytes;
+    // More than a lap, so that slots expire while others are written.
+    let total = area + area / 4;
+    let head = row![name, ByteSize(setup.slot_bytes), setup.writes];
+    let job = Job {
+        kind: "write",
+        path,
+        offset: geometry.first_slot(),
+        size: area,
+        total,
+        block: setup.slot_bytes,
+        depth: setup.writes,
+    };
+    if scale == Scale::Tiny || tool::find("fio").is_none() {
+        let rate = record(path, &geometry, setup, total)?;
+        let why = scale.pick("not measured", "no fio here (scripts/need bench installs it)");
+        return Ok([head, row![format!("{:.0}", rate / MIB), "–", "–", why]].concat());
+    }
+    // The first lap is nobody's.
+    job.run()?;
+    let rounds = Rounds::run(7, 2, |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() })?;
+    let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
+    let ratio = rounds.ratio(0, 1);
+    Ok([head, row![show(0), show(1), ratio.show(3), Goal::AtLeast(0.97).verdict(&ratio)]].concat())
+}
+
+/// Records `total` bytes; payload bytes a second until all of it is on the medium.
+fn record(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<f64, Trouble> {
+    miniature::make(path, setup.slot_bytes)?;
+    let mut recorder = Miniature::start(path, setup)?;
+    let batches = (0..16).map(|_| Batch::new(MAX_BATCH_BYTES, 16)).collect();
+    let mut elements = Elements::new(ELEMENT.min(setup.slot_bytes / 8), batches, recorder.next_ordinal());
+    let clock = SystemClock::new();
+    let start = Instant::now();
+    let mut given = 0;
+    while given < total {
+        let batch = elements.next(clock.now(), u64::MAX);
+        given += batch.filled().len() as u64;
+        recorder.take(batch)?;
+    }
+    recorder.settle();
+    let rate = given as f64 / start.elapsed().as_secs_f64();
+    let (counts, _) = recorder.end();
+    let slots = given.div_ceil(setup.slot_bytes);
+    if counts.errors > 0 || counts.writes < slots || counts.write_bytes < given || u64::from(geometry.slots) > slots {
+        return Err(Trouble::Accounting(format!("{given} bytes in {slots} slots were given, and {counts:?} written")));
+    }
+    Ok(rate)
+}

@@ -1,0 +1,52 @@
+//! What the benches share: taking turns, tables and verdicts, places to write, other programs, a recorder in
+//! miniature, virtual links. What is measured is in `benches/`; what it came to is in `docs/performance.md`.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod fio;
+pub mod miniature;
+pub mod place;
+pub mod report;
+pub mod tool;
+mod trouble;
+
+pub use trouble::Trouble;
+
+/// How much a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A tiny amount, to see that all still works: with every test run.
+    Tiny,
+    /// What is measured: `cargo bench`.
+    Real,
+}
+
+impl Scale {
+    /// As cargo says on the command line.
+    pub fn from_arguments() -> Self {
+        if std::env::args().any(|argument| argument == "--bench") { Self::Real } else { Self::Tiny }
+    }
+
+    /// One or the other.
+    pub fn pick<T>(self, tiny: T, real: T) -> T {
+        match self {
+            Self::Tiny => tiny,
+            Self::Real => real,
+        }
+    }
+}
+
+/// Runs a bench: says what went wrong, or why it was left out.
+pub fn run(bench: impl FnOnce(Scale) -> Result<(), Trouble>) -> std::process::ExitCode {
+    match bench(Scale::from_arguments()) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(Trouble::Skipped { why }) => {
+            println!("skipped: {why}");
+            std::process::ExitCode::SUCCESS
+        }
+        Err(trouble) => {
+            eprintln!("{trouble}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

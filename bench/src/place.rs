@@ -1,0 +1,67 @@
+//! Where a bench writes: a folder with room that is gone afterwards, and a loop device over one of its files.
+
+use crate::{Trouble, tool};
+use holdfast_base::ByteSize;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder of the bench's own.
+#[derive(Debug)]
+pub struct Place(TempDir);
+
+impl Place {
+    /// A new folder with room for `bytes`: in `HOLDFAST_BENCH_DIR`, or where temporary files go.
+    pub fn with_room(bytes: u64) -> Result<Self, Trouble> {
+        let parent = std::env::var_os("HOLDFAST_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let stat = rustix::fs::statvfs(&parent).map_err(Trouble::file(&parent, "look at it"))?;
+        let free = stat.f_bavail * stat.f_frsize;
+        if free < bytes + bytes / 4 {
+            return Err(Trouble::skipped(format!(
+                "{} has {} free, too little for {}: set HOLDFAST_BENCH_DIR to another folder",
+                parent.display(),
+                ByteSize(free),
+                ByteSize(bytes)
+            )));
+        }
+        let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir_in(&parent);
+        Ok(Self(folder.map_err(Trouble::file(&parent, "make a folder in it"))?))
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// A loop device over a file, detached at the end.
+#[derive(Debug)]
+pub struct Loop(PathBuf);
+
+impl Loop {
+    /// Skipped where that is not possible.
+    pub fn over(file: &Path) -> Result<Self, Trouble> {
+        if !tool::is_root() {
+            return Err(Trouble::skipped("only root can make a loop device"));
+        }
+        let file = file.to_string_lossy();
+        let made = tool::output("losetup", &["--direct-io=on", "--find", "--show", &file]);
+        let made = made.map_err(|error| Trouble::skipped(format!("no loop device: {error}")))?;
+        Ok(Self(made.trim().into()))
+    }
+
+    /// The device.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = tool::output("losetup", &["--detach", &self.0.to_string_lossy()]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What a bench says: tables with verdicts on standard output and, on request, in the document that shows them.
+//!
+//! With `HOLDFAST_BENCH_DOC=FILE` a real run replaces what stands in FILE between `<!-- NAME -->` and
+//! `<!-- end of NAME -->`; nothing is written otherwise.
+
+use crate::compare::Spread;
+use crate::{Scale, Trouble, tool};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What a figure is to reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// This or more.
+    AtLeast(f64),
+    /// This or less.
+    AtMost(f64),
+}
+
+impl Goal {
+    /// Whether the median is there.
+    pub fn verdict(self, spread: &Spread) -> String {
+        let (reached, sign, wanted) = match self {
+            Self::AtLeast(wanted) => (spread.median >= wanted, '≥', wanted),
+            Self::AtMost(wanted) => (spread.median <= wanted, '≤', wanted),
+        };
+        format!("{} ({sign} {wanted})", if reached { "reached" } else { "**missed**" })
+    }
+}
+
+/// One bench's output.
+#[derive(Debug)]
+pub struct Report {
+    name: &'static str,
+    text: String,
+    scale: Scale,
+}
+
+impl Report {
+    /// Begins the report of the bench `name`.
+    pub fn new(name: &'static str, scale: Scale) -> Self {
+        Self { name, text: String::new(), scale }
+    }
+
+    /// A paragraph.
+    pub fn say(&mut self, text: &str) {
+        println!("{text}\n");
+        let _ = writeln!(self.text, "{text}\n");
+    }
+
+    /// A table in Markdown: the first row is its head.
+    pub fn table(&mut self, rows: &[Vec<String>]) {
+        let text = table(rows);
+        println!("{text}");
+        let _ = writeln!(self.text, "{text}");
+    }
+
+    /// Puts the report where the environment says, with the command and the machine.
+    pub fn finish(self) -> Result<(), Trouble> {
+        let Some(path) = std::env::var_os("HOLDFAST_BENCH_DOC").filter(|_| self.scale == Scale::Real) else {
+            return Ok(());
+        };
+        let path = Path::new(&path);
+        let old = std::fs::read_to_string(path).map_err(Trouble::file(path, "read it"))?;
+        let command = format!("`cargo bench -p holdfast-bench --bench {}`", self.name);
+        let text = format!("{}{command}, {}.\n", self.text, machine());
+        let new = replaced(&old, self.name, &text).ok_or_else(|| Trouble::Holdfast {
+            what: "writing the table",
+            said: format!("{} has no `<!-- {} -->`", path.display(), self.name),
+        })?;
+        std::fs::write(path, new).map_err(Trouble::file(path, "write it"))
+    }
+}
+
+/// `document` with what stands between the marks of `name` replaced.
+fn replaced(document: &str, name: &str, text: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let from = document.find(&begin)? + begin.len();
+    let to = from + document[from..].find(&end)?;
+    Some(format!("{}\n{text}\n{}", &document[..from], &document[to..]))
+}
+
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let cell = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
+    let width = |at| rows.iter().map(|row| cell(row, at).chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        for (at, width) in widths.iter().enumerate() {
+            let _ = write!(text, "| {:width$} ", cell(row, at));
+        }
+        text.push_str("|\n");
+        if number == 0 {
+            for width in &widths {
+                let _ = write!(text, "|{}", "-".repeat(width + 2));
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}
+
+/// Cells from anything that can be shown.
+#[macro_export]
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { vec![$($cell.to_string()),*] };
+}
+
+/// The machine in a few words.
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, m)| m);
+    let memory: u64 = read("/proc/meminfo")
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse().ok())
+        .map_or(0, |kib: u64| kib >> 20);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let date = tool::output("date", &["+%Y-%m-%d"]).unwrap_or_default();
+    format!(
+        "{} on {cpus} cores ({}), {memory} GiB, Linux {}",
+        date.trim(),
+        model.unwrap_or("unknown processor"),
+        kernel.trim()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_aligned_markdown() {
+        let text = table(&[row!["a", "rate"], row!["long", 5], row!["x"]]);
+        assert_eq!(text, "| a    | rate |\n|------|------|\n| long | 5    |\n| x    |      |\n");
+    }
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let old = "# P\n<!-- a -->\nold\n<!-- end of a -->\ntail\n<!-- b -->\n<!-- end of b -->\n";
+        let new = replaced(old, "a", "new\n").unwrap();
+        assert_eq!(new, "# P\n<!-- a -->\n\nnew\n\n<!-- end of a -->\ntail\n<!-- b -->\n<!-- end of b -->\n");
+        assert_eq!(replaced(&new, "a", "new\n").unwrap(), new);
+        assert_eq!(replaced(old, "c", ""), None);
+    }
+
+    #[test]
+    fn a_verdict_is_about_the_median() {
+        let spread = Spread::of([0.9, 0.98, 1.0]);
+        assert_eq!(Goal::AtLeast(0.97).verdict(&spread), "reached (≥ 0.97)");
+        assert_eq!(Goal::AtMost(0.97).verdict(&spread), "**missed** (≤ 0.97)");
+    }
+}
