@@ -240,7 +240,14 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
     }
     let mut disk = PlainDisk::new(device, 1);
     match holdfast_ring::read_superblock(&mut disk) {
-        Ok(there) if there.ring == superblock.ring => return rebuilt(path, &there, false, out),
+        Ok(there) if there.ring == superblock.ring => {
+            // One that is there tells more than the recovery string does: its copies are made whole from it.
+            let broken = broken_copies(&mut disk, &there).map_err(|error| wrong(&error))?;
+            if broken > 0 {
+                write_superblocks(&mut disk, &there).map_err(|error| wrong(&error))?;
+            }
+            return rebuilt(path, &there, broken > 0, out);
+        }
         Ok(there) => {
             return Err(Failure::failed(format_args!(
                 "another ring is here, \"{}\" ({})",
@@ -282,6 +289,14 @@ fn rebuilt(path: &Path, superblock: &Superblock, rebuilt: bool, out: &mut Out) -
     } else {
         out.line(format_args!("{}: the superblock is there and whole, nothing was changed", path.display()))
     }
+}
+
+/// Copies that differ from the newest.
+fn broken_copies(disk: &mut PlainDisk, newest: &Superblock) -> std::result::Result<usize, String> {
+    let wanted = newest.encode();
+    let mut window = Blocking::new(disk, BLOCK).map_err(|error| error.to_string())?;
+    let mut same = |offset: u64| window.read(offset, BLOCK).is_ok_and(|copy| copy == wanted);
+    Ok(Superblock::OFFSETS.into_iter().filter(|offset| !same(*offset)).count())
 }
 
 /// Whether anything on the lane carries the ring's tag: its journal, or the header of a slot.

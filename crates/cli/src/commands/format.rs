@@ -150,12 +150,7 @@ fn whole_blocks(bytes: u64) -> u64 {
 
 fn in_new_file(args: &Args) -> Result<(Device, Geometry, bool)> {
     let path = args.path.as_path();
-    let Some(size) = args.size else {
-        let failure = Failure::usage("there is nothing at that path").at_path(path);
-        return Err(
-            failure.advice("give --size to make a ring file, such as --size 10GiB, or the path of a device")
-        );
-    };
+    let size = args.size.ok_or_else(|| needs_size("there is nothing at that path", path))?;
     let bytes = whole_blocks(size.0);
     let geometry = divide(bytes, args.slot)?;
     let bar = progress(bytes, args.prefill);
@@ -165,6 +160,11 @@ fn in_new_file(args: &Args) -> Result<(Device, Geometry, bool)> {
         .map_err(|error| Failure::failed(format_args!("cannot make the file: {error}")))?;
     bar.finish_and_clear();
     Ok((device, geometry, args.prefill))
+}
+
+fn needs_size(why: &str, path: &Path) -> Failure {
+    let advice = "give --size to make a ring file, such as --size 10GiB, or the path of a device";
+    Failure::usage(why).at_path(path).advice(advice)
 }
 
 /// A file that is there already gives way, if it may.
@@ -179,7 +179,8 @@ fn in_place_of(args: &Args) -> Result<(Device, Geometry, bool)> {
         let what = found.map_or_else(|| format!("a file of {}", ByteSize(length)), |found| found.to_string());
         return Err(refused(&what, path));
     }
-    let size = args.size.unwrap_or(ByteSize(length));
+    let length_or_none = (length > 0).then_some(ByteSize(length));
+    let size = args.size.or(length_or_none).ok_or_else(|| needs_size("this file is empty", path))?;
     divide(whole_blocks(size.0), args.slot)?;
     std::fs::remove_file(path).map_err(|error| Failure::io("cannot replace the file", path, &error))?;
     drop(device);

@@ -1,0 +1,196 @@
+//! Commands on rings that nobody records to: made, refused, grown, rebuilt; nothing harmed on the way (promise 8).
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{documented, ends, folder, holdfast, run, tool};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn a_new_ring_is_empty_and_every_command_says_so() {
+    let folder = folder();
+    let dir = folder.path();
+    let made = ends(dir, "format lab.hf --size 16MiB --name my_ring --json", 0).json();
+    documented("format", &[made.clone()]);
+    assert_eq!((&made["name"], &made["slots"]), (&Value::from("my ring"), &Value::from(11)));
+    let status = ends(dir, "status lab.hf --json", 0).json();
+    documented("status", &[status.clone()]);
+    assert_eq!((&status["oldest"], &status["recorder"]), (&Value::Null, &Value::Null));
+    assert_eq!(status["slots"]["free"], 11);
+    let slots = ends(dir, "slots lab.hf --json", 0).lines();
+    documented("slots", &slots);
+    assert_eq!(slots.len(), 11);
+    assert!(slots.iter().all(|slot| slot["state"] == "free"));
+    for line in [
+        "streams lab.hf",
+        "gaps lab.hf",
+        "holds lab.hf",
+        "read lab.hf --format jsonl",
+        "read lab.hf --stream a",
+        "hold lab.hf --stream a --reason x",
+        "hold lab.hf --last 5s --reason x",
+        "purge lab.hf --last 5s --reason x",
+        "release lab.hf 1",
+    ] {
+        ends(dir, line, 3);
+    }
+    let check = ends(dir, "check lab.hf --json", 0).json();
+    documented("check", &[check.clone()]);
+    assert_eq!(check["damaged"], 0);
+    assert!(ends(dir, "metrics lab.hf", 0).out.contains("holdfast_recorder_up{ring=\"my ring\"} 0"));
+}
+
+#[test]
+fn what_is_there_already_is_not_destroyed_unasked() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("notes"), "important").unwrap();
+    let said = ends(dir, "format notes --size 16MiB", 1);
+    assert!(said.err.contains("notes") && said.err.contains("--force"), "{}", said.err);
+    assert_eq!(fs::read(dir.join("notes")).unwrap(), b"important");
+    // A size that cannot be is refused before anything is touched, force or not.
+    ends(dir, "format notes --size 1MiB --force", 2);
+    ends(dir, "format notes --size 16MiB --slot 3MiB --force", 2);
+    assert_eq!(fs::read(dir.join("notes")).unwrap(), b"important");
+    ends(dir, "format notes --size 16MiB --force", 0);
+    let said = ends(dir, "format notes --size 16MiB", 1);
+    assert!(said.err.contains("a Holdfast ring"), "{}", said.err);
+    for (line, code, wanted) in [
+        ("format new", 2, "--size"),
+        ("format none/new --size 16MiB", 1, "none/new"),
+        ("format /dev/null --size 16MiB", 1, "character device"),
+        ("format . --size 16MiB", 1, "directory"),
+        ("format new --size 200TiB", 1, "new"),
+        ("format new --size 1MiB", 2, "too small"),
+        ("status notes2", 1, "no such ring"),
+        ("status .", 1, "directory"),
+        ("status /etc/hostname", 1, "not a ring"),
+    ] {
+        let said = ends(dir, line, code);
+        assert!(said.err.contains(wanted), "{line}: {}", said.err);
+    }
+    assert!(!dir.join("new").exists() && !dir.join("none").exists());
+}
+
+#[test]
+fn a_file_with_a_file_system_or_a_partition_table_is_named() {
+    let folder = folder();
+    let dir = folder.path();
+    if let Some(mkfs) = tool("mkfs.ext4") {
+        let image = dir.join("image");
+        File::create(&image).unwrap().set_len(16 << 20).unwrap();
+        assert!(Command::new(mkfs).args(["-q", "-F"]).arg(&image).status().unwrap().success());
+        let said = ends(dir, "format image", 1);
+        assert!(said.err.contains("ext"), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_ring_grows_and_never_shrinks() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB", 0);
+    for (line, wanted) in [
+        ("grow r.hf --size 8MiB", "r.hf"),
+        ("grow r.hf --size 16MiB", "as many as the ring has"),
+        ("grow r.hf", "--size"),
+    ] {
+        let said = ends(dir, line, 2);
+        assert!(said.err.contains(wanted), "{line}: {}", said.err);
+    }
+    assert_eq!(fs::metadata(dir.join("r.hf")).unwrap().len(), 16 << 20);
+    let grown = ends(dir, "grow r.hf --size 32MiB --json", 0).json();
+    documented("grow", &[grown.clone()]);
+    assert_eq!((&grown["slots"], &grown["slots_before"]), (&Value::from(27), &Value::from(11)));
+    assert_eq!(ends(dir, "status r.hf --json", 0).json()["slots"]["total"], 27);
+    assert_eq!(fs::metadata(dir.join("r.hf")).unwrap().len(), 32 << 20);
+}
+
+#[test]
+fn a_lost_superblock_is_rebuilt_on_its_own_ring_only() {
+    let folder = folder();
+    let dir = folder.path();
+    let made = ends(dir, "format r.hf --size 16MiB --json", 0).json();
+    ends(dir, "format other.hf --size 16MiB", 0);
+    ends(dir, "format third.hf --size 16MiB", 0);
+    let recovery = made["recovery"].as_str().unwrap();
+    let wipe = |name: &str, bytes: usize| {
+        OpenOptions::new()
+            .write(true)
+            .open(dir.join(name))
+            .unwrap()
+            .write_all_at(&vec![0; bytes], 0)
+            .unwrap();
+    };
+    let whole = fs::read(dir.join("r.hf")).unwrap();
+    wipe("r.hf", 4096);
+    let said = ends(dir, "check r.hf", 1);
+    assert!(said.out.contains("superblock copy 0 at byte 0"), "{}", said.out);
+    wipe("r.hf", 1 << 20);
+    assert!(ends(dir, "status r.hf", 1).err.contains("check --geometry"));
+    let rebuilt = ends(dir, &format!("check --geometry {recovery} r.hf --json"), 0).json();
+    documented("check", &[rebuilt.clone()]);
+    assert_eq!(rebuilt["rebuilt"], true);
+    let back = fs::read(dir.join("r.hf")).unwrap();
+    assert!(back[1 << 20..] == whole[1 << 20..], "nothing else was touched");
+    ends(dir, "check r.hf", 0);
+    assert_eq!(ends(dir, &format!("check --geometry {recovery} r.hf --json"), 0).json()["rebuilt"], false);
+
+    let before = fs::read(dir.join("other.hf")).unwrap();
+    let said = ends(dir, &format!("check --geometry {recovery} other.hf"), 1);
+    assert!(said.err.contains("another ring"), "{}", said.err);
+    assert!(fs::read(dir.join("other.hf")).unwrap() == before);
+    wipe("third.hf", 1 << 20);
+    let before = fs::read(dir.join("third.hf")).unwrap();
+    let said = ends(dir, &format!("check --geometry {recovery} third.hf"), 1);
+    assert!(said.err.contains("nothing here is of the ring"), "{}", said.err);
+    assert!(fs::read(dir.join("third.hf")).unwrap() == before);
+    ends(dir, "check --geometry holdfast1:abc r.hf", 2);
+    let flipped = recovery.replace(&recovery[20..21], if &recovery[20..21] == "a" { "b" } else { "a" });
+    ends(dir, &format!("check --geometry {flipped} r.hf"), 2);
+}
+
+#[test]
+fn rings_have_names_in_the_configuration_file() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB", 0);
+    let config = |text: &str| fs::write(dir.join("config.toml"), text).unwrap();
+    let status = |name: &str| {
+        holdfast(dir).env("HOLDFAST_CONFIG", "config.toml").args(["status", name]).output().unwrap()
+    };
+    config(&format!("[rings.lab]\npath = \"{}\"\n", dir.join("r.hf").display()));
+    assert_eq!(status("lab").status.code(), Some(0));
+    assert_eq!(status("r.hf").status.code(), Some(0));
+    assert_eq!(status("./lab").status.code(), Some(1));
+    config("[rings.lab]\npath = \"/x\"\ncolour = 3\n");
+    let said = status("lab");
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(2));
+    assert!(text.contains("`colour`") && text.contains("config.toml line 3"), "{text}");
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 64MiB --slot 64KiB", 0);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = holdfast(dir).args(["slots", "r.hf"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn errors_reach_programs_too() {
+    let folder = folder();
+    let said = run(folder.path(), "status none.hf --json");
+    let error = said.json();
+    assert_eq!((said.code, &error["exit"]), (Some(1), &Value::from(1)));
+    assert_eq!(said.err, format!("holdfast: {}\n", error["error"].as_str().unwrap()));
+    assert!(Path::new(env!("CARGO_BIN_EXE_holdfast")).is_file());
+}

@@ -1,0 +1,62 @@
+//! What `--help` says, word for word: a change of the command line shows in review. To take over a change on purpose:
+//! `HOLDFAST_BLESS=1 cargo test -p holdfast-cli --test help`.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{ends, folder};
+use std::fs;
+use std::path::Path;
+
+const COMMANDS: [&str; 14] = [
+    "", "format", "status", "streams", "slots", "gaps", "read", "hold", "holds", "release", "purge", "grow",
+    "check", "metrics",
+];
+
+#[test]
+fn help_is_as_it_was() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder = folder();
+    for command in COMMANDS {
+        let name = if command.is_empty() { "holdfast" } else { command };
+        let said = ends(folder.path(), &format!("{command} --help"), 0).out;
+        let file = golden.join(format!("help-{name}.txt"));
+        if std::env::var_os("HOLDFAST_BLESS").is_some() {
+            fs::write(&file, &said).unwrap();
+        }
+        let wanted = fs::read_to_string(&file).unwrap_or_default();
+        assert!(said == wanted, "{name} --help has changed; it says now:\n{said}");
+        assert!(said.lines().all(|line| line.chars().count() <= 110), "{name} --help is too wide");
+    }
+}
+
+#[test]
+fn every_command_is_listed_and_wrong_use_is_told_with_code_2() {
+    let folder = folder();
+    let all = ends(folder.path(), "--help", 0).out;
+    for command in COMMANDS.into_iter().chain(["record"]).filter(|command| !command.is_empty()) {
+        assert!(all.contains(&format!("\n  {command} ")), "{command}");
+    }
+    for line in [
+        "",
+        "frobnicate",
+        "status",
+        "status r --what",
+        "hold r",
+        "release r x",
+        "read r --last -5m",
+        "gaps r --from yesterday",
+    ] {
+        let said = ends(folder.path(), line, 2);
+        assert!(
+            said.err.starts_with("holdfast: ") && said.out.is_empty(),
+            "{line}: {}{}",
+            said.out,
+            said.err
+        );
+    }
+    let said = ends(folder.path(), "release r x --json", 2);
+    assert_eq!(said.json()["exit"], 2);
+    assert!(said.json()["error"].as_str().unwrap().contains("invalid value 'x'"));
+    assert!(ends(folder.path(), "--version", 0).out.starts_with("holdfast 0."));
+}
