@@ -14,6 +14,7 @@ mod packer;
 pub mod packet;
 mod producer;
 mod queue;
+mod source;
 mod sync;
 
 pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
@@ -22,4 +23,8 @@ pub use counters::{Pressure, SourceCounters};
 pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, Step, Tail, UNTERMINATED};
 pub use packer::{Packer, Place, Progress};
 pub use producer::{Attributes, Carry, FLUSH_AGE, Inlet, Overload, Producer, ProducerSettings, channel};
-pub use queue::{CaptureEnd, Closed, Parker, SourceEnd, Waker, exchange};
+pub use queue::{Closed, Parker, Waker};
+pub use source::{
+    MAX_CONNECTIONS, MAX_PREAMBLE, Opened, PreambleFrom, Running, STALL, Source, SourceEnd, SourceError, SourceOptions,
+    SourceSpec, Speed, StopFlag, open, spawn,
+};

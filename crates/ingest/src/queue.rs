@@ -101,19 +101,19 @@ struct Shared<T> {
 
 /// The source's end: takes empty items, sends full ones. Dropping it ends the queue after what was sent.
 #[derive(Debug)]
-pub struct SourceEnd<T> {
+pub(crate) struct SourceEnd<T> {
     shared: Arc<Shared<T>>,
     parker: Parker,
 }
 
 /// The capture thread's end: takes full items, gives empty ones back. Dropping it makes the source stop.
 #[derive(Debug)]
-pub struct CaptureEnd<T> {
+pub(crate) struct CaptureEnd<T> {
     shared: Arc<Shared<T>>,
 }
 
 /// A pair of ends around `items`, all of them empty at first. `capture` wakes the capture thread.
-pub fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, CaptureEnd<T>) {
+pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, CaptureEnd<T>) {
     let parker = Parker::new();
     let full = VecDeque::with_capacity(items.len());
     let empty = VecDeque::from(items);
@@ -124,13 +124,13 @@ pub fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, CaptureEnd<T
 
 impl<T> SourceEnd<T> {
     /// An empty item, if there is one now.
-    pub fn try_empty(&mut self) -> Result<Option<T>, Closed> {
+    pub(crate) fn try_empty(&mut self) -> Result<Option<T>, Closed> {
         let mut state = lock(&self.shared.state);
         if state.capture_gone { Err(Closed) } else { Ok(state.empty.pop_front()) }
     }
 
     /// An empty item; waits until the capture thread gives one back.
-    pub fn wait_empty(&mut self) -> Result<T, Closed> {
+    pub(crate) fn wait_empty(&mut self) -> Result<T, Closed> {
         loop {
             if let Some(item) = self.try_empty()? {
                 return Ok(item);
@@ -140,12 +140,12 @@ impl<T> SourceEnd<T> {
     }
 
     /// True when the capture thread has taken everything: it has nothing to do for this source.
-    pub fn all_taken(&self) -> bool {
+    pub(crate) fn all_taken(&self) -> bool {
         lock(&self.shared.state).full.is_empty()
     }
 
     /// Hands a full item over. It never waits: there is room for every item that exists.
-    pub fn send(&mut self, item: T) -> Result<(), Closed> {
+    pub(crate) fn send(&mut self, item: T) -> Result<(), Closed> {
         let mut state = lock(&self.shared.state);
         if state.capture_gone {
             return Err(Closed);
@@ -166,23 +166,23 @@ impl<T> Drop for SourceEnd<T> {
 
 impl<T> CaptureEnd<T> {
     /// The next full item, in the order they were sent.
-    pub fn take(&mut self) -> Option<T> {
+    pub(crate) fn take(&mut self) -> Option<T> {
         lock(&self.shared.state).full.pop_front()
     }
 
     /// Gives an item back, emptied.
-    pub fn give_back(&mut self, item: T) {
+    pub(crate) fn give_back(&mut self, item: T) {
         lock(&self.shared.state).empty.push_back(item);
         self.shared.source.wake();
     }
 
     /// Full items that wait.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         lock(&self.shared.state).full.len()
     }
 
     /// True once the source is gone and everything it sent was taken.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         let state = lock(&self.shared.state);
         state.source_gone && state.full.is_empty()
     }

@@ -53,6 +53,8 @@ enum Act {
         meta: usize,
         abort: bool,
     },
+    /// Pieces of both streams in turn.
+    Woven(Vec<usize>, Vec<usize>),
     Gap(u64),
     Note(usize),
     Cut,
@@ -85,6 +87,8 @@ fn act() -> impl Strategy<Value = Act> {
         10 => (meta(), size(), any::<bool>()).prop_map(|(meta, size, event)| Act::Element { meta, size, event }),
         4 => (prop::collection::vec((size(), pause), 1..5), any::<bool>(), meta(), prop::bool::weighted(0.2))
             .prop_map(|(sizes, known, meta, abort)| Act::Pieces { sizes, known, meta, abort }),
+        2 => (prop::collection::vec(size(), 2..5), prop::collection::vec(size(), 2..5))
+            .prop_map(|(a, b)| Act::Woven(a, b)),
         1 => (1u64..100).prop_map(Act::Gap),
         1 => (0usize..100).prop_map(Act::Note),
         1 => Just(Act::Cut),
@@ -268,7 +272,42 @@ impl World {
                 let row = self.row(Content::Note, s_next(&self.streams[stream]));
                 self.capture.push(entry, &batch(row, &[], &bytes));
             }
+            Act::Woven(a, b) => self.woven([a, b]),
             Act::Pieces { sizes, known, meta, abort } => self.pieces(stream, sizes, *known, *meta, *abort),
+        }
+    }
+
+    fn woven(&mut self, sizes: [&[usize]; 2]) {
+        let mut times = [(0, 0); 2];
+        let data =
+            [0, 1].map(|stream: usize| fill(&mut self.streams[stream].seed, sizes[stream].iter().sum()));
+        let mut rest = [&data[0][..], &data[1][..]];
+        for n in 0..sizes[0].len().max(sizes[1].len()) {
+            for stream in 0..2 {
+                let Some(size) = sizes[stream].get(n) else { continue };
+                self.now += 10;
+                let content = match n {
+                    0 => Content::First { total: None },
+                    _ if n + 1 == sizes[stream].len() => Content::Last,
+                    _ => Content::Middle,
+                };
+                if n == 0 {
+                    times[stream].0 = self.now;
+                }
+                times[stream].1 = self.now;
+                let (piece, after) = rest[stream].split_at(*size);
+                rest[stream] = after;
+                let span = (self.now - times[stream].0) as u64;
+                let row = BatchRow { span, ..self.row(content, self.streams[stream].next) };
+                self.capture.push(stream as u16, &batch(row, &[], piece));
+            }
+        }
+        for (stream, data) in data.into_iter().enumerate() {
+            let s = &mut self.streams[stream];
+            let (first, last) = times[stream];
+            let (ordinal, meta, event, tag) = (s.next, Vec::new(), None, 0);
+            s.held.push(Held::Element { ordinal, meta, data, event, tag, first, last });
+            s.next += 1;
         }
     }
 

@@ -1,0 +1,148 @@
+//! A network interface: packets from the kernel's rings, and what the kernel dropped.
+
+use super::error::{Fault, SourceError};
+use super::{Opened, Source, SourceEnd, SourceOptions, StopFlag, packets};
+use crate::framing::Framing;
+use crate::packet::Preamble;
+use crate::packet::af_packet::{Capture, CaptureError, Options};
+use crate::producer::{Overload, Producer};
+use holdfast_base::Timestamp;
+use holdfast_format::StreamKind;
+use std::time::Duration;
+
+/// How long a packet may wait for others in the kernel's block.
+const RETIRE: Duration = Duration::from_millis(20);
+
+/// How often the kernel's counters are read, and a stop is looked for.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How long one of several rings is waited for before the next is looked at.
+const TURN: Duration = Duration::from_millis(1);
+
+struct InterfaceSource {
+    name: String,
+    captures: Vec<Capture>,
+    /// What was counted of each ring's drops already.
+    dropped: Vec<u64>,
+    asked: Timestamp,
+    blocks: usize,
+}
+
+pub(super) fn open(
+    name: &str,
+    interface: &str,
+    options: &SourceOptions,
+    overload: Overload,
+) -> Result<Opened, SourceError> {
+    let wanted = Options {
+        promiscuous: options.promiscuous,
+        snaplen: options.snaplen.unwrap_or(0),
+        filter: options.filter.clone(),
+        rings: options.rings.unwrap_or(1),
+        retire: RETIRE,
+        ..Options::new(interface)
+    };
+    let captures =
+        Capture::open(&wanted).map_err(|error| SourceError::Capture { name: name.to_owned(), error })?;
+    let described: Vec<_> = captures.iter().take(1).map(Capture::describe).collect();
+    let preamble = Preamble::live(&described);
+    let preamble = preamble.map_err(|error| SourceError::Preamble { name: name.to_owned(), error })?;
+    let source = InterfaceSource {
+        name: name.to_owned(),
+        dropped: vec![0; captures.len()],
+        captures,
+        asked: Timestamp::MIN,
+        blocks: wanted.blocks,
+    };
+    Ok(Opened {
+        source: Box::new(source),
+        kind: StreamKind::Packets,
+        preamble: Some(preamble.as_bytes().to_vec()),
+        framing: Framing::Whole,
+        overload,
+        notes: Vec::new(),
+    })
+}
+
+impl InterfaceSource {
+    fn failed(&self, error: CaptureError) -> Fault {
+        SourceError::Capture { name: self.name.clone(), error }.into()
+    }
+
+    fn take_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        self.asked = out.stamp();
+        while !stop.is_stopped() {
+            let mut any = false;
+            for at in 0..self.captures.len() {
+                any |= self.take_block(at, out)?;
+            }
+            if out.stamp().since(self.asked) >= POLL {
+                self.count_drops(out)?;
+            }
+            if !any {
+                self.wait(out)?;
+            }
+        }
+        // Packets that came before the stop may still be in a block that is not full: it is handed over in time.
+        for at in 0..self.captures.len() {
+            let mut wait = RETIRE * 3;
+            for _ in 0..=self.blocks {
+                match self.captures[at].poll(wait) {
+                    Ok(true) => self.take_block(at, out)?,
+                    Ok(false) | Err(_) => break,
+                };
+                wait = Duration::ZERO;
+            }
+        }
+        self.count_drops(out)?;
+        Ok(SourceEnd::Stopped)
+    }
+
+    /// Takes one block of a ring; false when none is there.
+    fn take_block(&mut self, at: usize, out: &mut Producer) -> Result<bool, Fault> {
+        let mut gone = Ok(());
+        out.stamp();
+        let taken = self.captures[at].take_block(|packet| {
+            if gone.is_ok() {
+                let time = packet.hardware_time.unwrap_or(packet.time);
+                let attributes =
+                    packets::attributes(0, Some(time), packet.flags, packet.original_len, packet.data.len());
+                gone = out.element(&[], packet.data, attributes);
+            }
+        });
+        gone?;
+        Ok(taken > 0)
+    }
+
+    fn count_drops(&mut self, out: &mut Producer) -> Result<(), Fault> {
+        for at in 0..self.captures.len() {
+            let counted = self.captures[at].counters().map_err(|error| self.failed(error))?;
+            let more = counted.dropped - self.dropped[at];
+            self.dropped[at] = counted.dropped;
+            out.lost_before(more, self.asked);
+        }
+        self.asked = out.stamp();
+        Ok(())
+    }
+
+    fn wait(&mut self, out: &mut Producer) -> Result<(), Fault> {
+        let soon = out.idle()?.unwrap_or(POLL).min(POLL);
+        let several = self.captures.len() > 1;
+        for at in 0..self.captures.len() {
+            match self.captures[at].poll(if several { TURN.min(soon) } else { soon }) {
+                Ok(true) => break,
+                Ok(false) => {}
+                // It goes on by itself when the interface is up again; meanwhile nothing arrives.
+                Err(CaptureError::Down { .. }) => {}
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for InterfaceSource {
+    fn run(mut self: Box<Self>, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, SourceError> {
+        Fault::settle(self.take_all(out, stop))
+    }
+}

@@ -1,0 +1,180 @@
+//! Opening: everything that needs a name, a file or a privilege, before memory is locked and privileges are dropped.
+
+use super::file::{Fifo, FileSource, Wait};
+use super::stop::StopFlag;
+use super::tcp::TcpSource;
+use super::udp::{self, UdpSource};
+use super::{PreambleFrom, Source, SourceError, SourceOptions, SourceSpec, iface, replay, stream};
+use crate::framing::{Cutter, Framing};
+use crate::producer::Overload;
+use holdfast_base::ByteSize;
+use holdfast_format::StreamKind;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Largest preamble: it lives in the journal, outside expiry. A ring of small slots takes less, and says so.
+pub const MAX_PREAMBLE: ByteSize = ByteSize::mib(16);
+
+/// A source that is ready to run.
+pub struct Opened {
+    /// To be run on a thread of its own.
+    pub source: Box<dyn Source>,
+    /// What it delivers.
+    pub kind: StreamKind,
+    /// What leads every export, if anything does.
+    pub preamble: Option<Vec<u8>>,
+    /// How its elements are put back into a stream.
+    pub framing: Framing,
+    /// What happens when there is no room.
+    pub overload: Overload,
+    /// What its user should know: a buffer smaller than asked for, for example.
+    pub notes: Vec<String>,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened")
+            .field("kind", &self.kind)
+            .field("framing", &self.framing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a source. A preamble at the head of a pipe is waited for, until `stop` is raised.
+pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Result<Opened, SourceError> {
+    spec.check(options)?;
+    let overload = options.overload.unwrap_or_else(|| spec.default_overload());
+    let framing = options.framing.unwrap_or_else(|| spec.default_framing());
+    let preamble = match &options.preamble {
+        Some(PreambleFrom::File(path)) => Some(preamble_file(path)?),
+        _ => None,
+    };
+    let plain = |source: Box<dyn Source>, preamble, notes| Opened {
+        source,
+        kind: StreamKind::Bytes,
+        preamble,
+        framing,
+        overload,
+        notes,
+    };
+    let name = spec.to_string();
+    let failed = |what, error| problem(&name, what, error);
+    match spec {
+        SourceSpec::Stdin => {
+            let owned = io::stdin().as_fd().try_clone_to_owned();
+            let file = File::from(owned.map_err(|error| failed("use standard input", error))?);
+            let source = file_source(&name, file, framing, &options.preamble, stop, false)?;
+            Ok(plain(Box::new(source.0), source.1.or(preamble), Vec::new()))
+        }
+        SourceSpec::File(path) => {
+            // Without blocking: a named pipe that has no writer yet is opened, too.
+            let nonblocking = libc::O_NONBLOCK | libc::O_NOCTTY;
+            let file = File::options().read(true).custom_flags(nonblocking).open(path);
+            let file = file.map_err(|error| failed("open the file", error))?;
+            let source = file_source(&name, file, framing, &options.preamble, stop, true)?;
+            Ok(plain(Box::new(source.0), source.1.or(preamble), Vec::new()))
+        }
+        SourceSpec::Tcp(address) => {
+            let source = resolve(address)
+                .and_then(TcpListener::bind)
+                .and_then(|listener| TcpSource::new(name.clone(), listener, framing, stop))
+                .map_err(|error| failed("listen there", error))?;
+            Ok(plain(Box::new(source), preamble, Vec::new()))
+        }
+        SourceSpec::Udp { address, interface } => {
+            let socket = resolve(address).and_then(|address| udp::bind(address, interface.as_deref()));
+            let socket = socket.map_err(|error| failed("receive there", error))?;
+            let granted = udp::enlarge(&socket).map_err(|error| failed("make room in the socket", error))?;
+            let mut notes = Vec::new();
+            if granted < ByteSize::mib(8) {
+                notes.push(format!(
+                    "{name}: the kernel gives the socket {granted} only; bursts beyond that are lost and counted. \
+                     Raise net.core.rmem_max, or run with CAP_NET_ADMIN"
+                ));
+            }
+            let source =
+                UdpSource::new(name.clone(), socket).map_err(|error| failed("receive there", error))?;
+            Ok(plain(Box::new(source), preamble, notes))
+        }
+        SourceSpec::Iface(interface) => iface::open(&name, interface, options, overload),
+        SourceSpec::Replay(path) => replay::open(&name, path, options, overload),
+    }
+}
+
+pub(super) fn problem(name: &str, what: &'static str, error: io::Error) -> SourceError {
+    let hint = match error.kind() {
+        ErrorKind::NotFound => " (is the name right?)",
+        ErrorKind::PermissionDenied => " (run as a user who may, or choose another port or file)",
+        ErrorKind::AddrInUse => " (another program has that port: choose another, or stop it)",
+        ErrorKind::AddrNotAvailable => {
+            " (this machine does not have that address: `ip addr` lists those it has)"
+        }
+        _ => "",
+    };
+    SourceError::Open { name: name.to_owned(), what, error, hint }
+}
+
+fn resolve(address: &str) -> io::Result<SocketAddr> {
+    let none = || io::Error::new(ErrorKind::NotFound, "the name has no address");
+    address.to_socket_addrs()?.next().ok_or_else(none)
+}
+
+fn preamble_file(path: &Path) -> Result<Vec<u8>, SourceError> {
+    let name = format!("--preamble {}", path.display());
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_PREAMBLE.0 + 1).read_to_end(&mut bytes))
+        .map_err(|error| problem(&name, "read the preamble", error))?;
+    check_preamble(&name, bytes.len() as u64)?;
+    Ok(bytes)
+}
+
+fn check_preamble(name: &str, bytes: u64) -> Result<(), SourceError> {
+    if (1..=MAX_PREAMBLE.0).contains(&bytes) {
+        return Ok(());
+    }
+    let what = format!("a preamble has 1 B to {MAX_PREAMBLE}, this one has {}", ByteSize(bytes));
+    Err(SourceError::Unfit { name: name.to_owned(), what })
+}
+
+/// Sorts out what kind of file it is, and reads its preamble if that is at its head.
+fn file_source(
+    name: &str,
+    mut file: File,
+    framing: Framing,
+    preamble: &Option<PreambleFrom>,
+    stop: &StopFlag,
+    named: bool,
+) -> Result<(FileSource, Option<Vec<u8>>), SourceError> {
+    let failed = |what, error| problem(name, what, error);
+    let unfit = |what: &str| SourceError::Unfit { name: name.to_owned(), what: what.to_owned() };
+    let kind = file.metadata().map_err(|error| failed("look at the file", error))?.file_type();
+    let wait = if kind.is_fifo() && named {
+        Wait::Fifo(Fifo::new(&file, stop).map_err(|error| failed("wait on the pipe", error))?)
+    } else if kind.is_dir() {
+        return Err(unfit("this is a directory: name a file, a named pipe or a device"));
+    } else if kind.is_socket() && named {
+        return Err(unfit("this is a socket file: let its owner write to a named pipe or to tcp:"));
+    } else if kind.is_file() || kind.is_block_device() {
+        Wait::Never
+    } else {
+        Wait::Poll
+    };
+    let mut leading = None;
+    if let Some(PreambleFrom::Leading(bytes)) = preamble {
+        check_preamble(name, bytes.0)?;
+        let read = stream::read_leading(&mut file, bytes.0 as usize, !matches!(wait, Wait::Never), stop);
+        leading = read.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => unfit(&format!("it ends before its preamble of {bytes} is complete")),
+            _ => failed("read the preamble", error),
+        })?;
+    }
+    let before = leading.as_ref().map_or(0, |leading| leading.len() as u64);
+    let once = leading.is_some();
+    let source = FileSource { name: name.to_owned(), file, wait, cutter: Cutter::new(framing), before, once };
+    Ok((source, leading))
+}

@@ -1,0 +1,206 @@
+//! Replays a capture file: packets with the times they were captured at as event times, at their own pace, a
+//! multiple of it, or as fast as the ring takes them.
+//!
+//! A looped file begins again with the same event times; arrival times go on.
+
+use super::error::{Fault, SourceError};
+use super::open::problem;
+use super::stop::{StopFlag, timespec};
+use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed, packets};
+use crate::framing::Framing;
+use crate::packet::filter::FileFilter;
+use crate::packet::{ReadError, Reader, scan};
+use crate::producer::{Overload, Producer};
+use holdfast_base::{MAX_META, Timestamp};
+use holdfast_format::{Flags, StreamKind};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What a packet's time may be off by before it is waited for: below, a batch would be sent for each.
+const SLACK: Duration = Duration::from_millis(1);
+
+struct ReplaySource {
+    name: String,
+    file: File,
+    filter: Option<FileFilter>,
+    snaplen: usize,
+    speed: Speed,
+    repeat: bool,
+    scratch: Vec<u8>,
+}
+
+/// Looks through the file once, for its interfaces; the packets are read when the source runs.
+pub(super) fn open(
+    name: &str,
+    path: &Path,
+    options: &SourceOptions,
+    overload: Overload,
+) -> Result<Opened, SourceError> {
+    let failed = |what, error| problem(name, what, error);
+    let mut file = File::open(path).map_err(|error| failed("open the file", error))?;
+    if !file.metadata().map_err(|error| failed("look at the file", error))?.is_file() {
+        let what = "only an ordinary file can be replayed: it is looked through first".to_owned();
+        return Err(SourceError::Unfit { name: name.to_owned(), what });
+    }
+    let (preamble, report) = scan(&file, MAX_PREAMBLE.0 as usize)
+        .map_err(|error| SourceError::Scan { name: name.to_owned(), error })?;
+    file.rewind().map_err(|error| failed("read the file again", error))?;
+    let filter = options.filter.as_deref().map(|text| FileFilter::compile(text, preamble.interfaces()));
+    let filter = filter.transpose().map_err(|error| SourceError::Filter { name: name.to_owned(), error })?;
+    let mut notes = Vec::new();
+    if report.left_out > 0 {
+        notes.push(format!("{name}: {} blocks or options of its sections were left out", report.left_out));
+    }
+    if let Some(broke) = &report.broke {
+        notes.push(format!("{name}: {broke}; {} packets before it are whole", report.packets));
+    }
+    let source = ReplaySource {
+        name: name.to_owned(),
+        file,
+        filter,
+        snaplen: options.snaplen.map_or(usize::MAX, |snaplen| snaplen as usize),
+        speed: options.speed.unwrap_or(Speed::Times(1.0)),
+        repeat: options.repeat && report.packets > 0,
+        scratch: Vec::with_capacity(MAX_META),
+    };
+    Ok(Opened {
+        source: Box::new(source),
+        kind: StreamKind::Packets,
+        preamble: Some(preamble.as_bytes().to_vec()),
+        framing: Framing::Whole,
+        overload,
+        notes,
+    })
+}
+
+/// When packets are due.
+struct Pace {
+    times: f64,
+    /// The first packet's time, and when it was delivered.
+    start: Option<(Timestamp, Instant)>,
+}
+
+impl Pace {
+    /// How long to wait for a packet of this time. One that is older than the first is due at once.
+    fn due_in(&mut self, time: Timestamp, now: Instant) -> Duration {
+        let (first, start) = *self.start.get_or_insert((time, now));
+        let after = time.since(first).as_secs_f64() / self.times;
+        let after = Duration::try_from_secs_f64(after).unwrap_or(Duration::MAX);
+        start.checked_add(after).map_or(Duration::MAX, |due| due.saturating_duration_since(now))
+    }
+}
+
+/// Waits; false if the flag was raised meanwhile.
+fn sleep(stop: &StopFlag, at_most: Duration) -> io::Result<bool> {
+    match poll(&mut [PollFd::new(stop, PollFlags::IN)], Some(&timespec(at_most))) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(!stop.is_stopped()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl ReplaySource {
+    fn replay_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        loop {
+            let end = self.replay_once(out, stop)?;
+            if end != SourceEnd::Ended || !self.repeat {
+                return Ok(end);
+            }
+            let broken = |error| ReadError::Io { after_byte: 0, error };
+            self.file.rewind().map_err(|error| self.failed(broken(error)))?;
+        }
+    }
+
+    fn failed(&self, error: ReadError) -> Fault {
+        SourceError::Packets { name: self.name.clone(), error }.into()
+    }
+
+    fn replay_once(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        let mut reader = Reader::new(&self.file);
+        let mut pace = match self.speed {
+            Speed::Times(times) => Some(Pace { times, start: None }),
+            Speed::Max => None,
+        };
+        loop {
+            if stop.is_stopped() {
+                return Ok(SourceEnd::Stopped);
+            }
+            let packet = match reader.next_packet() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => return Ok(SourceEnd::Ended),
+                Err(error) => return Err(self.failed(error)),
+            };
+            if self.filter.as_ref().is_some_and(|filter| !filter.accepts(&packet)) {
+                continue;
+            }
+            if let (Some(pace), Some(time)) = (&mut pace, packet.time)
+                && !wait_until_due(pace, time, out, stop, &self.name)?
+            {
+                return Ok(SourceEnd::Stopped);
+            }
+            out.stamp();
+            let data = &packet.data[..packet.data.len().min(self.snaplen)];
+            let mut attributes = packets::attributes(
+                packet.interface,
+                packet.time,
+                packet.flags,
+                packet.original_len.max(packet.data.len() as u32),
+                data.len(),
+            );
+            let meta = packets::metadata(&packet, &mut self.scratch);
+            if !meta.is_empty() {
+                attributes.flags = attributes.flags.with(Flags::PCAPNG_OPTIONS);
+            }
+            out.element(meta, data, attributes)?;
+        }
+    }
+}
+
+/// False: stop.
+fn wait_until_due(
+    pace: &mut Pace,
+    time: Timestamp,
+    out: &mut Producer,
+    stop: &StopFlag,
+    name: &str,
+) -> Result<bool, Fault> {
+    loop {
+        let due = pace.due_in(time, Instant::now());
+        if due < SLACK {
+            return Ok(true);
+        }
+        let soon = out.idle()?.unwrap_or(Duration::MAX);
+        let slept = sleep(stop, due.min(soon).min(Duration::from_secs(3600)));
+        let failed = |error| SourceError::Read { name: name.to_owned(), at: 0, error };
+        if !slept.map_err(failed)? {
+            return Ok(false);
+        }
+    }
+}
+
+impl Source for ReplaySource {
+    fn run(mut self: Box<Self>, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, SourceError> {
+        Fault::settle(self.replay_all(out, stop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_due_at_their_own_distances_divided_by_the_speed() {
+        let start = Instant::now();
+        let second = |n: i64| Timestamp(n * 1_000_000_000);
+        let mut pace = Pace { times: 2.0, start: None };
+        assert_eq!(pace.due_in(second(100), start), Duration::ZERO);
+        assert_eq!(pace.due_in(second(104), start), Duration::from_secs(2));
+        assert_eq!(pace.due_in(second(104), start + Duration::from_secs(1)), Duration::from_secs(1));
+        assert_eq!(pace.due_in(second(104), start + Duration::from_secs(9)), Duration::ZERO);
+        assert_eq!(pace.due_in(second(7), start), Duration::ZERO, "back in time is now");
+        let mut slow = Pace { times: 1e-300, start: Some((second(0), start)) };
+        assert_eq!(slow.due_in(second(1), start), Duration::MAX, "never is no panic");
+    }
+}

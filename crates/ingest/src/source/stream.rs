@@ -1,0 +1,67 @@
+//! What sources of plain bytes share: the end of a stream, and reading its first bytes as a preamble.
+
+use super::error::{Fault, SourceError};
+use super::stop::{StopFlag, Woken, wait};
+use crate::Cause;
+use crate::framing::{Cutter, Tail};
+use crate::producer::Producer;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+
+/// An element that its stream did not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) have: u64,
+    pub(super) want: Option<u64>,
+    /// Where it began, counted from where the cutter began.
+    pub(super) at: u64,
+}
+
+impl Cut {
+    pub(super) fn error(self, name: &str, before: u64) -> SourceError {
+        SourceError::Cut { name: name.to_owned(), have: self.have, want: self.want, at: before + self.at }
+    }
+}
+
+/// The stream is over: ends the open element, or gives it up and tells what was missing.
+pub(super) fn end_of_stream(out: &mut Producer, cutter: &Cutter) -> Result<Option<Cut>, Fault> {
+    match cutter.finish() {
+        Tail::Clean => Ok(None),
+        Tail::Ends(tag) => {
+            out.end_element(tag)?;
+            Ok(None)
+        }
+        Tail::Cut { have, want } => {
+            if out.in_element() {
+                out.abort_element(Cause::Aborted);
+            } else {
+                // Not even its length was there.
+                out.refuse_element(0, Cause::Aborted);
+            }
+            Ok(Some(Cut { have, want, at: cutter.position() - have }))
+        }
+    }
+}
+
+/// Reads exactly `bytes` bytes, unless the input ends or the flag is raised before.
+pub(super) fn read_leading(
+    file: &mut File,
+    bytes: usize,
+    waits: bool,
+    stop: &StopFlag,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut leading = vec![0; bytes];
+    let mut at = 0;
+    while at < bytes {
+        if waits && wait(&*file, stop, None)? == Woken::Stopped {
+            return Ok(None);
+        }
+        match file.read(&mut leading[at..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(n) => at += n,
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(leading))
+}

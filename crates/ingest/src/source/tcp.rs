@@ -1,0 +1,250 @@
+//! TCP: many producers, one stream. All connections are served by one thread.
+//!
+//! Elements of different connections never mix. A connection that has sent the beginning of an element keeps up to
+//! [`CARRY`] bytes of it aside while others deliver; for a larger one the others wait until it is complete, at most
+//! [`STALL`] after its last byte.
+
+use super::error::{Fault, SourceError};
+use super::stop::{StopFlag, Woken, timespec, wait};
+use super::stream::end_of_stream;
+use super::{Source, SourceEnd};
+use crate::counters::add;
+use crate::framing::{Cutter, Framing};
+use crate::producer::{Carry, Producer};
+use rustix::event::epoll;
+use std::io::{self, ErrorKind, Read};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Connections at once: each has [`CARRY`] bytes set aside for it.
+pub const MAX_CONNECTIONS: usize = 1024;
+
+/// How long a producer may be silent in the middle of a large element while others wait. Then its connection is
+/// closed and the element counts as lost.
+pub const STALL: Duration = Duration::from_secs(5);
+
+/// Bytes of an unfinished element that are kept aside per connection.
+const CARRY: usize = 8 << 10;
+
+/// Events taken at once.
+const EVENTS: usize = 64;
+
+const STOP: u64 = 0;
+const LISTENER: u64 = 1;
+const FIRST: u64 = 2;
+
+#[derive(Debug)]
+struct Connection {
+    stream: Option<TcpStream>,
+    cutter: Cutter,
+    carry: Carry,
+}
+
+/// A listening source.
+#[derive(Debug)]
+pub(super) struct TcpSource {
+    name: String,
+    listener: TcpListener,
+    listening: bool,
+    framing: Framing,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    /// The connection whose large element is open in the batch.
+    floor: Option<usize>,
+    stall: Duration,
+}
+
+/// What came of reading from a connection.
+enum Served {
+    /// Others may be served.
+    Aside,
+    /// It has the beginning of a large element in the batch: only it may deliver.
+    Floor,
+}
+
+impl TcpSource {
+    /// Everything that is ever needed is allocated here.
+    pub(super) fn new(
+        name: String,
+        listener: TcpListener,
+        framing: Framing,
+        stop: &StopFlag,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
+        let connection =
+            || Connection { stream: None, cutter: Cutter::new(framing), carry: Carry::new(CARRY) };
+        let connections = (0..MAX_CONNECTIONS).map(|_| connection()).collect();
+        let source =
+            Self { name, listener, listening: true, framing, epoll, connections, floor: None, stall: STALL };
+        source.listen()?;
+        Ok(source)
+    }
+
+    fn failed(&self, error: io::Error) -> Fault {
+        SourceError::Read { name: self.name.clone(), at: 0, error }.into()
+    }
+
+    fn serve_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let mut events = [none; EVENTS];
+        let mut at_most = Some(Duration::ZERO);
+        loop {
+            if stop.is_stopped() {
+                return self.stopped(out);
+            }
+            let ready = match epoll::wait(&self.epoll, &mut events[..], at_most.map(timespec).as_ref()) {
+                Ok(ready) => ready,
+                Err(rustix::io::Errno::INTR) => 0,
+                Err(error) => return Err(self.failed(error.into())),
+            };
+            at_most = if ready == 0 { out.idle()? } else { Some(Duration::ZERO) };
+            for event in &events[..ready] {
+                match event.data.u64() {
+                    STOP => return self.stopped(out),
+                    LISTENER => self.accept(out),
+                    token => {
+                        let at = (token - FIRST) as usize;
+                        if let Served::Floor = self.serve(at, out)?
+                            && !self.finish_element(at, out, stop)?
+                        {
+                            return self.stopped(out);
+                        }
+                    }
+                }
+            }
+            out.settle()?;
+        }
+    }
+
+    fn accept(&mut self, out: &Producer) {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => continue,
+                // Out of descriptors, most likely: nobody is accepted until a connection closes.
+                Err(_) => {
+                    add(&out.counters().refused, 1);
+                    self.listening = epoll::delete(&self.epoll, &self.listener).is_err();
+                    return;
+                }
+            };
+            let place = self.connections.iter().position(|connection| connection.stream.is_none());
+            let Some(at) = place.filter(|at| self.watch(&stream, *at).is_ok()) else {
+                add(&out.counters().refused, 1);
+                continue;
+            };
+            let connection = &mut self.connections[at];
+            connection.cutter = Cutter::new(self.framing);
+            connection.carry.clear();
+            connection.stream = Some(stream);
+            add(&out.counters().connections, 1);
+        }
+    }
+
+    fn watch(&self, stream: &TcpStream, at: usize) -> io::Result<()> {
+        stream.set_nonblocking(true)?;
+        // A producer whose machine vanished does not hold its place for ever.
+        rustix::net::sockopt::set_socket_keepalive(stream, true)?;
+        let token = epoll::EventData::new_u64(FIRST + at as u64);
+        Ok(epoll::add(&self.epoll, stream, token, epoll::EventFlags::IN)?)
+    }
+
+    fn listen(&self) -> io::Result<()> {
+        let token = epoll::EventData::new_u64(LISTENER);
+        Ok(epoll::add(&self.epoll, &self.listener, token, epoll::EventFlags::IN)?)
+    }
+
+    /// Reads once from a connection.
+    fn serve(&mut self, at: usize, out: &mut Producer) -> Result<Served, Fault> {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else { return Ok(Served::Aside) };
+        out.resume(&mut connection.carry)?;
+        let space = out.space(&connection.cutter)?;
+        match stream.read(space) {
+            Ok(n) if n > 0 => out.feed(n, &mut connection.cutter)?,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // Its end, or a reset, which is the same to us: what is whole stays.
+            Ok(_) | Err(_) => {
+                self.close(at, out)?;
+                return Ok(Served::Aside);
+            }
+        }
+        Ok(if out.set_aside(&mut connection.carry) { Served::Aside } else { Served::Floor })
+    }
+
+    /// Reads from one connection only until its element is complete. False: stop.
+    fn finish_element(&mut self, at: usize, out: &mut Producer, stop: &StopFlag) -> Result<bool, Fault> {
+        self.floor = Some(at);
+        loop {
+            let Some(stream) = &self.connections[at].stream else { return Ok(true) };
+            let mut at_most = Some(Duration::ZERO);
+            let mut patience = self.stall;
+            loop {
+                match wait(stream, stop, at_most).map_err(|error| self.failed(error))? {
+                    Woken::Ready => break,
+                    Woken::Stopped => return Ok(false),
+                    Woken::TimedOut => {
+                        patience = patience.saturating_sub(at_most.unwrap_or_default());
+                        if patience.is_zero() {
+                            if self.others_wait().map_err(|error| self.failed(error))? {
+                                add(&out.counters().refused, 1);
+                                self.close(at, out)?;
+                                self.floor = None;
+                                return Ok(true);
+                            }
+                            patience = self.stall;
+                        }
+                        at_most = Some(out.idle()?.map_or(patience, |soon| soon.min(patience)));
+                    }
+                }
+            }
+            if let Served::Aside = self.serve(at, out)? {
+                self.floor = None;
+                return Ok(true);
+            }
+            out.settle()?;
+        }
+    }
+
+    /// Whether any other connection has something.
+    fn others_wait(&self) -> io::Result<bool> {
+        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let mut events = [none; 2];
+        Ok(epoll::wait(&self.epoll, &mut events[..], Some(&timespec(Duration::ZERO)))? > 0)
+    }
+
+    /// Ends a connection whose element, if one is open, is in the batch.
+    fn close(&mut self, at: usize, out: &mut Producer) -> Result<(), Fault> {
+        let connection = &mut self.connections[at];
+        if connection.stream.take().is_some() {
+            end_of_stream(out, &connection.cutter)?;
+            add(&out.counters().connections, 1u64.wrapping_neg());
+            self.listening = self.listening || self.listen().is_ok();
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, out: &mut Producer) -> Result<SourceEnd, Fault> {
+        if let Some(at) = self.floor.take() {
+            self.close(at, out)?;
+        }
+        for at in 0..self.connections.len() {
+            if self.connections[at].stream.is_some() {
+                out.resume(&mut self.connections[at].carry)?;
+                self.close(at, out)?;
+            }
+        }
+        Ok(SourceEnd::Stopped)
+    }
+}
+
+impl Source for TcpSource {
+    fn run(mut self: Box<Self>, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, SourceError> {
+        Fault::settle(self.serve_all(out, stop))
+    }
+}

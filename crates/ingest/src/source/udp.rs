@@ -1,0 +1,303 @@
+//! UDP: every datagram an element. Several are taken with one system call, and what the kernel dropped for want of
+//! room in the socket is counted exactly.
+//!
+//! The count of drops comes with a datagram (`SO_RXQ_OVFL`), so that its gap stands where the loss was; drops behind
+//! the last datagram are found in `/proc/net/udp` when the source is idle and at its end.
+
+use super::error::{Fault, SourceError};
+use super::stop::{StopFlag, Woken, wait};
+use super::{Source, SourceEnd};
+use crate::producer::{Attributes, Producer};
+use holdfast_base::{ByteSize, Timestamp};
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::RxqOvfl;
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, recvmsg, setsockopt,
+};
+use rustix::net::sockopt;
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Seek};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// Datagrams taken at once, behind the first.
+const MANY: usize = 32;
+
+/// Bytes of the largest datagram, with room to see that there is none larger.
+const DATAGRAM: usize = 64 << 10;
+
+/// Receive buffer that is asked of the kernel: a quarter of a second at a gigabit a second.
+const BUFFER: ByteSize = ByteSize::mib(32);
+
+/// How often an idle source asks for drops.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Makes a socket that receives on `address`; joins the group if it is one.
+pub(super) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<UdpSocket> {
+    let kind = (rustix::net::SocketType::DGRAM, rustix::net::SocketFlags::CLOEXEC);
+    let family =
+        if address.is_ipv4() { rustix::net::AddressFamily::INET } else { rustix::net::AddressFamily::INET6 };
+    let socket = UdpSocket::from(rustix::net::socket_with(family, kind.0, kind.1, None)?);
+    let index = match interface {
+        Some(name) => rustix::net::netdevice::name_to_index(&socket, name)?,
+        None => 0,
+    };
+    if address.ip().is_multicast() {
+        // Several receivers of a group on one machine each get a copy.
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+    }
+    rustix::net::bind(&socket, &address)?;
+    match address.ip() {
+        IpAddr::V4(group) if group.is_multicast() => {
+            let any = std::net::Ipv4Addr::UNSPECIFIED;
+            sockopt::set_ip_add_membership_with_ifindex(&socket, &group, &any, index)?;
+        }
+        IpAddr::V6(group) if group.is_multicast() => {
+            sockopt::set_ipv6_add_membership(&socket, &group, index)?
+        }
+        _ if interface.is_some() => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "only a multicast group is joined on an interface",
+            ));
+        }
+        _ => {}
+    }
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// Asks for a large receive buffer; returns what the kernel granted.
+pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<ByteSize> {
+    let wanted = BUFFER.0 as usize;
+    if sockopt::set_socket_recv_buffer_size_force(socket, wanted).is_err() {
+        sockopt::set_socket_recv_buffer_size(socket, wanted)?;
+    }
+    // The kernel tells twice what it was asked for, its own book-keeping included.
+    Ok(ByteSize(sockopt::socket_recv_buffer_size(socket)? as u64 / 2))
+}
+
+/// A source of datagrams.
+pub(super) struct UdpSource {
+    name: String,
+    socket: UdpSocket,
+    arena: Box<[u8]>,
+    control: Vec<u8>,
+    drops: Drops,
+}
+
+/// What the kernel dropped, as far as it is counted already.
+struct Drops {
+    seen: u32,
+    /// When the count was last known to be complete.
+    since: Timestamp,
+    table: Option<File>,
+    inode: u64,
+    line: Box<[u8]>,
+}
+
+impl UdpSource {
+    pub(super) fn new(name: String, socket: UdpSocket) -> io::Result<Self> {
+        setsockopt(&socket, RxqOvfl, &1)?;
+        let v4 = socket.local_addr()?.is_ipv4();
+        // The thread's own network name space: sockets belong to the one they were made in.
+        let table = if v4 { "/proc/thread-self/net/udp" } else { "/proc/thread-self/net/udp6" };
+        let drops = Drops {
+            seen: 0,
+            since: Timestamp::MIN,
+            table: File::open(table).ok(),
+            inode: rustix::fs::fstat(&socket)?.st_ino,
+            line: vec![0; 4096].into_boxed_slice(),
+        };
+        let mut arena = vec![1; (MANY + 1) * DATAGRAM];
+        arena.fill(0);
+        Ok(Self { name, socket, arena: arena.into_boxed_slice(), control: nix::cmsg_space!(u32), drops })
+    }
+
+    fn failed(&self, error: io::Error) -> Fault {
+        SourceError::Read { name: self.name.clone(), at: 0, error }.into()
+    }
+
+    fn receive_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        self.drops.since = out.stamp();
+        // Made here since it holds pointers, which do not go from thread to thread.
+        let mut headers = MultiHeaders::preallocate(MANY, None);
+        let mut left = u64::MAX;
+        loop {
+            if stop.is_stopped() && left == u64::MAX {
+                // What the kernel has taken arrived before the stop.
+                left = BUFFER.0 * 2;
+            }
+            let bytes = self.receive(out, &mut headers).map_err(|error| match error {
+                Trouble::Gone => Fault::Gone,
+                Trouble::Io(error) => self.failed(error),
+            })?;
+            match bytes {
+                Some(bytes) if left == u64::MAX || bytes < left => {
+                    left -= if left == u64::MAX { 0 } else { bytes };
+                }
+                _ if stop.is_stopped() => {
+                    self.drops.ask(out);
+                    return Ok(SourceEnd::Stopped);
+                }
+                _ => self.wait_for_input(out, stop)?,
+            }
+        }
+    }
+
+    fn wait_for_input(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<(), Fault> {
+        let mut at_most = Some(Duration::ZERO);
+        let mut asked = false;
+        loop {
+            match wait(&self.socket, stop, at_most).map_err(|error| self.failed(error))? {
+                Woken::Ready | Woken::Stopped => return Ok(()),
+                Woken::TimedOut => {
+                    // Asked once per pause, and only after a while, in which more may have come.
+                    let long = at_most.is_some_and(|span| span >= POLL);
+                    if long && !asked {
+                        self.drops.ask(out);
+                        asked = true;
+                    }
+                    at_most = out.idle()?.or(if asked { None } else { Some(POLL) });
+                }
+            }
+        }
+    }
+
+    /// Takes what is there, up to some dozen datagrams. `None`: nothing was.
+    fn receive(
+        &mut self,
+        out: &mut Producer,
+        headers: &mut MultiHeaders<SockaddrStorage>,
+    ) -> Result<Option<u64>, Trouble> {
+        let fd = self.socket.as_raw_fd();
+        let (first, rest) = self.arena.split_at_mut(DATAGRAM);
+        self.control.clear();
+        let mut slices = [IoSliceMut::new(first)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let (len, dropped) = match recvmsg::<()>(fd, &mut slices, Some(&mut self.control), flags) {
+            Ok(message) => {
+                let mut dropped = None;
+                for control in message.cmsgs().map_err(io::Error::from)? {
+                    if let ControlMessageOwned::RxqOvfl(count) = control {
+                        dropped = Some(count);
+                    }
+                }
+                (message.bytes, dropped)
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+            Err(error) => return Err(io::Error::from(error).into()),
+        };
+        let now = out.stamp();
+        if let Some(count) = dropped {
+            self.drops.count(count, out);
+        }
+        out.element(&[], &first[..len], Attributes::default())?;
+        let mut bytes = len as u64;
+
+        let mut places = rest.chunks_exact_mut(DATAGRAM);
+        let mut slices: [[IoSliceMut<'_>; 1]; MANY] =
+            std::array::from_fn(|_| [IoSliceMut::new(places.next().unwrap_or_default())]);
+        let mut lens = [0; MANY];
+        let taken = match recvmmsg(fd, headers, slices.iter_mut(), flags, None) {
+            Ok(messages) => messages.zip(&mut lens).map(|(message, len)| *len = message.bytes).count(),
+            Err(Errno::EAGAIN | Errno::EINTR) => 0,
+            Err(error) => return Err(io::Error::from(error).into()),
+        };
+        for (len, datagram) in lens[..taken].iter().zip(self.arena[DATAGRAM..].chunks_exact(DATAGRAM)) {
+            out.element(&[], &datagram[..*len], Attributes::default())?;
+            bytes += *len as u64;
+        }
+        self.drops.since = now;
+        Ok(Some(bytes))
+    }
+}
+
+/// What may end a read.
+enum Trouble {
+    Gone,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<crate::Closed> for Trouble {
+    fn from(_: crate::Closed) -> Self {
+        Self::Gone
+    }
+}
+
+impl Drops {
+    /// The kernel's count so far, which wraps at 32 bits.
+    fn count(&mut self, count: u32, out: &mut Producer) {
+        let more = count.wrapping_sub(self.seen);
+        // The table may be ahead of what the next datagrams say.
+        if more > 0 && more < u32::MAX / 2 {
+            self.seen = count;
+            out.lost_before(u64::from(more), self.since);
+        }
+    }
+
+    /// Asks the kernel's table.
+    fn ask(&mut self, out: &mut Producer) {
+        if let Some(table) = &mut self.table
+            && let Ok(Some(count)) = find_drops(table, self.inode, &mut self.line)
+        {
+            self.count(count, out);
+        }
+        self.since = out.stamp();
+    }
+}
+
+/// Finds a socket's drops in a table such as `/proc/net/udp`, reading it piece by piece.
+fn find_drops(table: &mut (impl Read + Seek), inode: u64, buffer: &mut [u8]) -> io::Result<Option<u32>> {
+    table.rewind()?;
+    let mut filled = 0;
+    loop {
+        let n = table.read(&mut buffer[filled..])?;
+        filled += n;
+        let whole = buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        for line in buffer[..whole].split(|byte| *byte == b'\n') {
+            let line = std::str::from_utf8(line).unwrap_or_default();
+            let mut fields = line.split_ascii_whitespace();
+            if fields.nth(9).and_then(|field| field.parse().ok()) == Some(inode) {
+                return Ok(fields.last().and_then(|field| field.parse().ok()));
+            }
+        }
+        if n == 0 || (whole == 0 && filled == buffer.len()) {
+            return Ok(None);
+        }
+        buffer.copy_within(whole..filled, 0);
+        filled -= whole;
+    }
+}
+
+impl Source for UdpSource {
+    fn run(mut self: Box<Self>, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, SourceError> {
+        Fault::settle(self.receive_all(out, stop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn drops_are_found_in_the_kernels_table_in_pieces_of_any_size() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
+  330: 0100007F:1F40 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 12345 2 0000000000000000 7
+  331: 0100007F:1F41 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 12346 2 0000000000000000 4294967295
+";
+        for size in [130, 200, 4096] {
+            let mut buffer = vec![0; size];
+            let mut find = |inode| find_drops(&mut Cursor::new(table), inode, &mut buffer).unwrap();
+            assert_eq!((find(12345), find(12346), find(1)), (Some(7), Some(u32::MAX), None), "{size}");
+        }
+    }
+}
