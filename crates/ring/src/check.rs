@@ -71,6 +71,11 @@ fn blocks(range: &Range<usize>) -> (usize, usize, usize) {
     (start, range.end.next_multiple_of(BLOCK) - start, range.start - start)
 }
 
+/// Where a chunk lies in its section.
+fn place(entry: &DirectoryEntry) -> Range<usize> {
+    entry.offset as usize..entry.offset as usize + entry.bytes as usize
+}
+
 impl SlotCheck {
     /// Begins with the slot at `offset` on the lane.
     pub fn new(slot: SlotNo, offset: u64, depth: Depth) -> Self {
@@ -116,9 +121,8 @@ impl SlotCheck {
             Stage::Directory => self.section(SectionKind::ChunkDirectory),
             Stage::Chunks { next } => {
                 let base = self.section(SectionKind::Chunks).start;
-                let run = &self.directory[*next..self.run_end(*next)];
-                let (first, last) = (run.first()?, run.last()?);
-                base + first.offset as usize..base + (last.offset + last.bytes) as usize
+                let (_, run) = self.run(*next);
+                base + run.start..base + run.end
             }
             Stage::Payload { next } => {
                 let (header, _) = self.sound.as_ref()?;
@@ -130,11 +134,20 @@ impl SlotCheck {
         Some(range)
     }
 
-    /// The chunks from `next` on that are read at once.
-    fn run_end(&self, next: usize) -> usize {
-        let start = self.directory.get(next).map_or(0, |e| e.offset as usize);
-        let fits = |e: &&DirectoryEntry| (e.offset + e.bytes) as usize - start <= CHECK_QUANTUM - 2 * BLOCK;
-        next + self.directory[next..].iter().take_while(fits).count().max(1)
+    /// The chunks from `next` on that are read at once: up to which one, and where they lie in their section. They lie in
+    /// any order: the builder leaves the youngest first.
+    fn run(&self, next: usize) -> (usize, Range<usize>) {
+        let mut end = next;
+        let mut span = usize::MAX..0;
+        for entry in &self.directory[next..] {
+            let here = place(entry);
+            let wider = span.start.min(here.start)..span.end.max(here.end);
+            if end > next && wider.len() > CHECK_QUANTUM - 2 * BLOCK {
+                break;
+            }
+            (end, span) = (end + 1, wider);
+        }
+        (end, span)
     }
 
     /// Takes what was asked for.
@@ -171,14 +184,18 @@ impl SlotCheck {
             Stage::Directory => {
                 let crc = self.crc(SectionKind::ChunkDirectory);
                 self.directory = decode_directory(bytes, crc)?;
+                let chunks = self.section(SectionKind::Chunks).len();
+                if self.directory.iter().any(|entry| place(entry).end > chunks) {
+                    let what = "a chunk";
+                    return Err(FormatError::OutOfBounds { structure: "chunk directory", at: 0, what }.into());
+                }
                 self.after_chunks(0)
             }
             Stage::Chunks { next } => {
-                let end = self.run_end(next);
-                let start = self.directory[next].offset as usize;
+                let (end, span) = self.run(next);
                 let sequence = self.sound.as_ref().map(|(h, _)| h.sequence).unwrap_or_default();
                 for entry in &self.directory[next..end] {
-                    let at = entry.offset as usize - start;
+                    let at = entry.offset as usize - span.start;
                     let chunk = bytes.get(at..at + entry.bytes as usize).unwrap_or(&[]);
                     Chunk::decode_at(entry, sequence, chunk)?;
                 }
