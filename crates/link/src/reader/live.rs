@@ -37,6 +37,15 @@ struct Ticket {
     buffer: Buffer,
     stage: Stage,
     tries: u32,
+    /// Bytes that are there: what is larger than a quantum is asked for piece by piece.
+    there: usize,
+}
+
+impl Ticket {
+    /// Offset and length of the piece that comes next.
+    fn piece(&self, quantum: usize) -> (usize, usize) {
+        (self.want.offset + self.there, quantum.min(self.want.len - self.there))
+    }
 }
 
 /// A recorder, as a way to slots.
@@ -113,12 +122,13 @@ impl Live {
             self.done.push_back((tag, Got::Bytes(buffer)));
             return Ok(());
         }
-        self.ask(Ticket { tag, want, buffer, stage: Stage::Asked, tries: 0 })
+        self.ask(Ticket { tag, want, buffer, stage: Stage::Asked, tries: 0, there: 0 })
     }
 
     fn ask(&mut self, mut ticket: Ticket) -> Result<(), LinkError> {
         ticket.stage = Stage::Asked;
-        let Want { sequence, offset, len, .. } = ticket.want;
+        let sequence = ticket.want.sequence;
+        let (offset, len) = ticket.piece(self.quantum());
         let id = self.connection.send(&Request::Read { sequence, offset: offset as u32, len: len as u32 })?;
         self.tickets.insert(id, ticket);
         Ok(())
@@ -141,15 +151,20 @@ impl Live {
     }
 
     fn answer(&mut self, mut ticket: Ticket, reply: Reply) -> Result<(), LinkError> {
+        let (_, piece) = ticket.piece(self.quantum());
         match (reply, &ticket.stage) {
-            (Reply::Ready { offset, len }, Stage::Asked) if len as usize == ticket.want.len => {
-                let len = ticket.want.len;
-                if !self.connection.area()?.copy(offset, &mut ticket.buffer[..len]) {
+            (Reply::Ready { offset, len }, Stage::Asked) if len as usize == piece => {
+                let into = &mut ticket.buffer[ticket.there..ticket.there + piece];
+                if !self.connection.area()?.copy(offset, into) {
                     return Err(LinkError::Area(format!("a reply points outside of it, to {offset}")));
                 }
                 ticket.stage = Stage::Copied;
                 let id = self.connection.send(&Request::Done { offset })?;
                 self.tickets.insert(id, ticket);
+            }
+            (Reply::Done { kept: true }, Stage::Copied) if ticket.there + piece < ticket.want.len => {
+                ticket.there += piece;
+                self.ask(ticket)?;
             }
             (Reply::Done { kept: true }, Stage::Copied) => {
                 self.done.push_back((ticket.tag, Got::Bytes(ticket.buffer)));

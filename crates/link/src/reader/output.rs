@@ -89,7 +89,11 @@ impl<'s> Output<'s> {
         Self { sink, report, announced, fresh, expired: None }
     }
 
+    #[inline]
     pub(crate) fn item(&mut self, item: Item<'_>) -> ControlFlow<()> {
+        if self.expired.is_some() && !matches!(item, Item::Progress { .. }) {
+            self.tell_expired()?;
+        }
         let flow = (self.sink)(item);
         self.report.stopped |= flow.is_break();
         flow

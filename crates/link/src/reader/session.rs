@@ -127,7 +127,6 @@ impl Session<'_, '_, '_> {
             let Some((planned, settled)) = self.feeder.next_slot()? else { return Ok(()) };
             match settled {
                 None => {
-                    flow(self.state.out.tell_expired())?;
                     self.load_preambles(load)?;
                     self.slot(at, &planned, skip)?;
                 }
@@ -157,7 +156,6 @@ impl Session<'_, '_, '_> {
             return Err(Interrupt::Suspect(at, row));
         }
         self.state.damage = true;
-        flow(self.state.out.tell_expired())?;
         flow(self.state.out.damaged(planned, place))
     }
 

@@ -1,0 +1,299 @@
+//! A recorder made of the server's parts and a ring in memory.
+
+use super::Maker;
+use holdfast_base::{BLOCK, ByteSize, Epoch, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Cursor, SlotState};
+use holdfast_link::server::{Arrival, Client, Hangup, Listener};
+use holdfast_link::wire::{OpenSequence, RecorderStatus, Reply, Request, Status, Welcome};
+use holdfast_media::{Buffer, BufferPool, Lock};
+use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the recorder does that a good one would do less often.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mood {
+    /// After so many reads everything before this sequence has expired.
+    pub expire: Option<(usize, u64)>,
+    /// So many reads are first answered with "pending".
+    pub pending: usize,
+    /// So many tickets are taken away before they are copied.
+    pub hasty: usize,
+    /// Say this version.
+    pub version: Option<u16>,
+}
+
+pub struct FakeRecorder {
+    pub socket: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    _directory: tempfile::TempDir,
+}
+
+pub const QUANTUM: usize = 64 << 10;
+const TICKETS: usize = 3;
+
+impl FakeRecorder {
+    pub fn start(maker: Maker, mood: Mood) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("ring.sock");
+        Self::start_at(maker, mood, directory, socket)
+    }
+
+    fn start_at(maker: Maker, mood: Mood, directory: tempfile::TempDir, socket: PathBuf) -> Self {
+        let listener = Listener::bind_at(socket.clone()).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || Serving::new(maker, mood).run(&listener, &shared));
+        Self { socket, stop, thread: Some(thread), _directory: directory }
+    }
+
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+}
+
+impl Drop for FakeRecorder {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+            && !std::thread::panicking()
+        {
+            panic!("the recorder panicked");
+        }
+    }
+}
+
+struct Serving {
+    maker: Maker,
+    mood: Mood,
+    pool: BufferPool,
+    out: Vec<(usize, u64, Buffer, bool)>,
+    waiting: Vec<(usize, u64, Request)>,
+    reads: usize,
+}
+
+impl Serving {
+    fn new(maker: Maker, mood: Mood) -> Self {
+        let pool = BufferPool::shared(TICKETS, QUANTUM, Lock::No).unwrap();
+        Self { maker, mood, pool, out: Vec::new(), waiting: Vec::new(), reads: 0 }
+    }
+
+    fn run(mut self, listener: &Listener, stop: &AtomicBool) {
+        let mut clients: Vec<(usize, Client)> = Vec::new();
+        let mut number = 0;
+        while !stop.load(Ordering::SeqCst) {
+            {
+                let mut look = vec![PollFd::new(listener, PollFlags::IN)];
+                for (_, client) in &clients {
+                    let mut wants = PollFlags::empty();
+                    wants.set(PollFlags::IN, client.wants_read());
+                    wants.set(PollFlags::OUT, client.wants_write());
+                    look.push(PollFd::new(client, wants));
+                }
+                let brief = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+                poll(&mut look, Some(&brief)).unwrap();
+            }
+            while let Arrival::Client(client) = listener.accept(clients.len()).unwrap() {
+                number += 1;
+                clients.push((number, client));
+            }
+            clients.retain_mut(|(number, client)| self.serve(*number, client).is_ok());
+            let here = |number: usize| clients.iter().any(|(other, _)| *other == number);
+            self.waiting.retain(|(number, ..)| here(*number));
+            let (stay, gone): (Vec<_>, Vec<_>) = self.out.drain(..).partition(|(number, ..)| here(*number));
+            self.out = stay;
+            gone.into_iter().for_each(|(_, _, buffer, _)| self.pool.give(buffer).unwrap());
+            for (number, id, request) in std::mem::take(&mut self.waiting) {
+                if let Some((_, client)) = clients.iter_mut().find(|(other, _)| *other == number) {
+                    let _ = self.answer(number, client, id, request);
+                }
+            }
+        }
+    }
+
+    fn serve(&mut self, number: usize, client: &mut Client) -> Result<(), Hangup> {
+        client.flush()?;
+        while let Some((id, request)) = client.receive()? {
+            self.answer(number, client, id, request)?;
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        number: usize,
+        client: &mut Client,
+        id: u64,
+        request: Request,
+    ) -> Result<(), Hangup> {
+        let reply = match request {
+            Request::Hello { .. } => {
+                let welcome = self.welcome();
+                return client.welcome(id, welcome, self.pool.fd().unwrap());
+            }
+            Request::Read { sequence, offset, len } => {
+                match self.read(number, sequence.0, offset as usize, len as usize) {
+                    Some(reply) => reply,
+                    None => {
+                        self.waiting.push((number, id, request));
+                        return Ok(());
+                    }
+                }
+            }
+            Request::Done { offset } => self.done(number, offset),
+            Request::Status => Reply::Status(Box::new(self.status())),
+            Request::Slots { from, count } => {
+                let slots = self.slots();
+                let total = slots.len() as u32;
+                // Few at a time, so that clients must ask again.
+                let slots = slots.into_iter().skip(from as usize).take((count as usize).min(7)).collect();
+                Reply::Slots { total, slots }
+            }
+            Request::Streams => Reply::Streams(self.streams()),
+            Request::Preamble { stream, version, offset } => self.preamble(stream, version, offset as usize),
+            Request::Holds { .. } => Reply::Holds { more: false, holds: Vec::new() },
+            Request::Order(_) => Reply::Outcome(Outcome::Refused(Refusal::Busy("purge"))),
+            Request::OpenSlots => Reply::OpenSlots(if self.maker.is_open() {
+                vec![OpenSequence { sequence: Sequence(self.maker.sequence), sealed: false }]
+            } else {
+                Vec::new()
+            }),
+            Request::OpenGains { sequence, cursor } => self.gains(sequence.0, cursor),
+        };
+        client.reply(id, &reply)
+    }
+
+    fn welcome(&self) -> Welcome {
+        Welcome {
+            version: self.mood.version.unwrap_or(holdfast_link::wire::VERSION),
+            pid: std::process::id(),
+            ring: self.maker.superblock.ring,
+            quantum: QUANTUM as u32,
+            area: (TICKETS * QUANTUM) as u64,
+            superblock: self.maker.superblock.encode(),
+            lane: "memory".to_owned(),
+        }
+    }
+
+    fn is_expired(&self, sequence: u64) -> bool {
+        self.mood.expire.is_some_and(|(reads, before)| self.reads >= reads && sequence < before)
+    }
+
+    /// `None`: no ticket is free.
+    fn read(&mut self, number: usize, sequence: u64, offset: usize, len: usize) -> Option<Reply> {
+        if self.mood.pending > 0 {
+            self.mood.pending -= 1;
+            return Some(Reply::Pending);
+        }
+        let place = self.maker.table.iter().position(|entry| entry.sequence.0 == sequence);
+        let Some(place) = place.filter(|_| !self.is_expired(sequence)) else { return Some(Reply::Expired) };
+        let slot_bytes = self.maker.superblock.geometry.slot_bytes as usize;
+        let inside = offset.checked_add(len).is_some_and(|end| end <= slot_bytes);
+        if len == 0 || len > QUANTUM || !(offset | len).is_multiple_of(BLOCK) || !inside {
+            return Some(Reply::Error { text: format!("a read of {len} bytes at {offset}") });
+        }
+        let mut buffer = self.pool.take()?;
+        self.reads += 1;
+        let at = self.maker.superblock.geometry.slot_offset(SlotNo(place as u32));
+        self.maker.image.read(at + offset as u64, &mut buffer[..len]);
+        let offset = buffer.position() as u64;
+        let kept = self.mood.hasty == 0;
+        if !kept {
+            self.mood.hasty -= 1;
+            buffer[..len].fill(0xee);
+        }
+        self.out.push((number, offset, buffer, kept));
+        Some(Reply::Ready { offset, len: len as u32 })
+    }
+
+    fn done(&mut self, number: usize, offset: u64) -> Reply {
+        let Some(at) = self.out.iter().position(|(owner, place, ..)| *owner == number && *place == offset)
+        else {
+            return Reply::Done { kept: false };
+        };
+        let (_, _, buffer, kept) = self.out.swap_remove(at);
+        self.pool.give(buffer).unwrap();
+        Reply::Done { kept }
+    }
+
+    fn preamble(&self, stream: StreamId, version: u32, offset: usize) -> Reply {
+        let found = self.maker.preambles.iter().find(|(id, number, _)| (*id, *number) == (stream.0, version));
+        let Some((_, _, bytes)) = found else { return Reply::Expired };
+        let piece = bytes.get(offset..).unwrap_or_default();
+        Reply::Preamble { total: bytes.len() as u32, bytes: piece[..piece.len().min(100)].to_vec() }
+    }
+
+    fn gains(&self, sequence: u64, cursor: u64) -> Reply {
+        if self.is_expired(sequence) || sequence > self.maker.sequence {
+            return Reply::Expired;
+        }
+        if !self.maker.is_open() || sequence != self.maker.sequence {
+            return Reply::Pending;
+        }
+        let from = Cursor { payload: cursor as u32, rows: (cursor >> 32) as u32 };
+        let (records, next, end) = self.maker.gains(from, 32 << 10);
+        Reply::Gains { cursor: u64::from(next.rows) << 32 | u64::from(next.payload), end, records }
+    }
+
+    fn slots(&self) -> Vec<SlotStatus> {
+        let slots = self.maker.table.iter().enumerate().map(|(number, entry)| SlotStatus {
+            slot: SlotNo(number as u32),
+            look: if entry.state == SlotState::Data { SlotLook::Live } else { SlotLook::Free },
+            sequence: entry.sequence,
+            age: entry.age,
+            first: None,
+            last: None,
+        });
+        slots.collect()
+    }
+
+    fn streams(&self) -> Vec<StreamStatus> {
+        let streams = self.maker.entries.iter().enumerate().map(|(number, entry)| StreamStatus {
+            id: entry.stream,
+            name: entry.name.as_str().to_owned(),
+            kind: entry.kind,
+            framing: "lines".to_owned(),
+            created: Timestamp(0),
+            counters: self.maker.counters(number),
+            preamble: entry.preamble,
+            preamble_bytes: 0,
+        });
+        streams.collect()
+    }
+
+    fn status(&self) -> Status {
+        let ring = RingStatus {
+            ring: self.maker.superblock.ring,
+            name: "test".to_owned(),
+            lane: "memory".to_owned(),
+            lane_bytes: ByteSize(self.maker.superblock.geometry.lane_bytes),
+            slot_bytes: ByteSize(self.maker.superblock.geometry.slot_bytes),
+            epoch: Epoch(1),
+            sequence: Sequence(self.maker.sequence),
+            slots: SlotCounts::default(),
+            oldest: None,
+            newest: None,
+            holds: 0,
+            scanned: true,
+            durable_after: Duration::from_secs(1),
+        };
+        let recorder = RecorderStatus {
+            pid: std::process::id(),
+            since: Timestamp(0),
+            now: Timestamp(1),
+            uptime: Duration::from_nanos(1),
+            device: holdfast_link::wire::DeviceStatus::default(),
+            sources: Vec::new(),
+            lanes: Vec::new(),
+            buffers: holdfast_link::wire::BufferStatus::default(),
+            warnings: vec!["this is a test".to_owned()],
+        };
+        Status { ring, recorder: Some(recorder) }
+    }
+}
