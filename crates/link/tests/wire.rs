@@ -1,0 +1,428 @@
+//! The socket's protocol: what is sent is what arrives, and bytes from a stranger never do harm (promises 1 and 8).
+
+use holdfast_base::{Age, ByteSize, Epoch, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Cause, Counters, StreamKind};
+use holdfast_link::wire::{
+    BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS, LaneStatus, Latency,
+    MAX_FRAME, MAX_REQUEST, OpenSequence, RecorderStatus, Reply, Request, SourceState, SourceStatus, Status,
+    Welcome, WireError,
+};
+use holdfast_ring::{
+    HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
+    SlotStatus, StreamStatus,
+};
+use proptest::prelude::*;
+use std::time::Duration;
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), ".{0,40}", Just("ä".repeat(500))]
+}
+
+fn streams() -> impl Strategy<Value = Vec<StreamId>> {
+    prop::collection::vec(any::<u32>().prop_map(StreamId), 0..5)
+}
+
+fn ranges() -> impl Strategy<Value = Vec<(Sequence, Sequence)>> {
+    prop::collection::vec((any::<u64>(), any::<u64>()).prop_map(|(a, b)| (Sequence(a), Sequence(b))), 0..5)
+}
+
+fn range() -> impl Strategy<Value = Range> {
+    let ordinals = prop::option::of((any::<u64>(), any::<u64>()));
+    (time(), time(), any::<bool>(), ordinals).prop_map(|(from, to, by_event, ordinals)| Range {
+        from,
+        to,
+        by_event,
+        ordinals: ordinals.map(|(first, end)| (Ordinal(first), Ordinal(end))),
+    })
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time());
+    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until)| {
+        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until })
+    });
+    let purge = (streams(), range(), any::<bool>(), text(), text());
+    let purge = purge.prop_map(|(streams, range, held, reason, owner)| {
+        Order::Purge(PurgeRequest { streams, range, held, reason, owner })
+    });
+    prop_oneof![
+        hold,
+        purge,
+        any::<u64>().prop_map(|id| Order::Release(HoldId(id))),
+        any::<u64>().prop_map(|bytes| Order::Grow(ByteSize(bytes))),
+    ]
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        any::<u16>().prop_map(|version| Request::Hello { version }),
+        Just(Request::Status),
+        (any::<u32>(), any::<u32>()).prop_map(|(from, count)| Request::Slots { from, count }),
+        Just(Request::Streams),
+        (any::<u32>(), any::<u32>(), any::<u32>()).prop_map(|(stream, version, offset)| Request::Preamble {
+            stream: StreamId(stream),
+            version,
+            offset,
+        }),
+        any::<u64>().prop_map(|id| Request::Holds { after: HoldId(id) }),
+        order().prop_map(Request::Order),
+        (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(sequence, offset, len)| Request::Read {
+            sequence: Sequence(sequence),
+            offset,
+            len,
+        }),
+        any::<u64>().prop_map(|offset| Request::Done { offset }),
+        Just(Request::OpenSlots),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(sequence, cursor)| Request::OpenGains { sequence: Sequence(sequence), cursor }),
+    ]
+}
+
+fn slot() -> impl Strategy<Value = SlotStatus> {
+    let looks = [
+        SlotLook::Free,
+        SlotLook::Runway,
+        SlotLook::Writing,
+        SlotLook::Live,
+        SlotLook::Held,
+        SlotLook::Damaged,
+        SlotLook::Bad,
+    ];
+    let times = (prop::option::of(time()), prop::option::of(time()));
+    (any::<u32>(), prop::sample::select(looks.to_vec()), any::<u64>(), any::<u64>(), times).prop_map(
+        |(slot, look, sequence, age, (first, last))| SlotStatus {
+            slot: SlotNo(slot),
+            look,
+            sequence: Sequence(sequence),
+            age: Age(age),
+            first,
+            last,
+        },
+    )
+}
+
+fn stream() -> impl Strategy<Value = StreamStatus> {
+    let counters = any::<[u64; 7]>().prop_map(|[a, b, c, d, e, f, g]| Counters {
+        received: a,
+        received_bytes: b,
+        lost: c,
+        lost_bytes: d,
+        next_ordinal: Ordinal(e),
+        gaps: f,
+        unknown_gaps: g,
+    });
+    (any::<[u32; 3]>(), any::<bool>(), text(), text(), time(), counters).prop_map(
+        |([id, preamble, preamble_bytes], packets, name, framing, created, counters)| StreamStatus {
+            id: StreamId(id),
+            name,
+            kind: if packets { StreamKind::Packets } else { StreamKind::Bytes },
+            framing,
+            created,
+            counters,
+            preamble,
+            preamble_bytes,
+        },
+    )
+}
+
+fn hold() -> impl Strategy<Value = HoldStatus> {
+    (any::<u64>(), time(), time(), text(), text(), streams(), range(), any::<u32>(), ranges()).prop_map(
+        |(id, created, until, reason, owner, streams, range, slots, sequences)| HoldStatus {
+            id: HoldId(id),
+            created,
+            until,
+            reason,
+            owner,
+            streams,
+            range,
+            slots,
+            sequences,
+        },
+    )
+}
+
+fn refusal() -> impl Strategy<Value = Refusal> {
+    prop_oneof![
+        prop::option::of(time()).prop_map(|oldest| Refusal::Nothing { oldest }),
+        (any::<u32>(), any::<u32>()).prop_map(|(wanted, free)| Refusal::NoRoom { wanted, free }),
+        (any::<u64>(), any::<u64>()).prop_map(|(bytes, budget)| Refusal::JournalFull { bytes, budget }),
+        any::<u64>().prop_map(|id| Refusal::NoSuchHold(HoldId(id))),
+        any::<u64>().prop_map(|id| Refusal::Held(HoldId(id))),
+        text().prop_map(Refusal::Geometry),
+        text().prop_map(Refusal::Wrong),
+        Just(Refusal::NoDevice),
+        prop::sample::select(vec!["purge", "order"]).prop_map(Refusal::Busy),
+    ]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        (any::<u64>(), any::<u32>(), any::<u64>(), prop::option::of(time())).prop_map(
+            |(id, slots, bytes, expired_before)| Outcome::Held {
+                id: HoldId(id),
+                slots,
+                bytes: ByteSize(bytes),
+                expired_before,
+            }
+        ),
+        any::<u32>().prop_map(|slots| Outcome::Released { slots }),
+        (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(elements, bytes, slots)| Outcome::Purged {
+            elements,
+            bytes,
+            slots
+        }),
+        any::<u32>().prop_map(|slots| Outcome::Grown { slots }),
+        refusal().prop_map(Outcome::Refused),
+    ]
+}
+
+fn nanos() -> impl Strategy<Value = Duration> {
+    any::<u64>().prop_map(Duration::from_nanos)
+}
+
+fn latency() -> impl Strategy<Value = Latency> {
+    (any::<[u64; LATENCY_BUCKETS]>(), nanos(), nanos()).prop_map(|(buckets, worst, total)| Latency {
+        buckets,
+        worst,
+        total,
+    })
+}
+
+fn source() -> impl Strategy<Value = SourceStatus> {
+    let cause = (1u8..=9).prop_map(|byte| Cause::from_byte(byte).unwrap());
+    let dropped = (cause, any::<u64>(), any::<u64>());
+    let dropped = dropped.prop_map(|(cause, elements, bytes)| Dropped { cause, elements, bytes });
+    let states = prop::sample::select(vec![SourceState::Running, SourceState::Ended, SourceState::Failed]);
+    let texts = (text(), text(), text());
+    (any::<u32>(), texts, any::<[u64; 7]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
+        .prop_map(|(id, (name, spec, error), [a, b, c, d, e, f, g], dropped, connections, state)| {
+            SourceStatus {
+                stream: StreamId(id),
+                name,
+                spec,
+                elements: a,
+                bytes: b,
+                packed_elements: c,
+                packed_bytes: d,
+                dropped,
+                kernel_drops: e,
+                interface_drops: f,
+                waiting: g,
+                connections,
+                state,
+                error,
+            }
+        })
+}
+
+fn lane() -> impl Strategy<Value = LaneStatus> {
+    (text(), any::<[u64; 6]>(), latency(), latency()).prop_map(
+        |(path, [a, b, c, d, e, f], write_latency, read_latency)| LaneStatus {
+            path,
+            slot_bytes: a,
+            journal_bytes: b,
+            writes: c,
+            read_bytes: d,
+            reads: e,
+            errors: f,
+            write_latency,
+            read_latency,
+        },
+    )
+}
+
+fn ring() -> impl Strategy<Value = RingStatus> {
+    let times = (prop::option::of(time()), prop::option::of(time()), nanos());
+    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 10]>(), times, any::<bool>()).prop_map(
+        |(id, name, lane, [a, b, c, d], counts, (oldest, newest, durable_after), scanned)| RingStatus {
+            ring: RingId(id),
+            name,
+            lane,
+            lane_bytes: ByteSize(a),
+            slot_bytes: ByteSize(b),
+            epoch: Epoch(c),
+            sequence: Sequence(d),
+            slots: SlotCounts {
+                total: counts[0],
+                free: counts[1],
+                live: counts[2],
+                held: counts[3],
+                runway: counts[4],
+                writing: counts[5],
+                damaged: counts[6],
+                bad: counts[7],
+                holdable: counts[8],
+            },
+            oldest,
+            newest,
+            holds: counts[9],
+            scanned,
+            durable_after,
+        },
+    )
+}
+
+fn recorder() -> impl Strategy<Value = RecorderStatus> {
+    let states = prop::sample::select(vec![DeviceState::Ok, DeviceState::Retrying, DeviceState::Absent]);
+    let device =
+        (states, time(), text()).prop_map(|(state, since, error)| DeviceStatus { state, since, error });
+    let lists = (
+        prop::collection::vec(source(), 0..3),
+        prop::collection::vec(lane(), 0..2),
+        prop::collection::vec(text(), 0..3),
+    );
+    (any::<[u32; 4]>(), time(), time(), nanos(), device, lists).prop_map(
+        |([pid, count, in_use, most_in_use], since, now, uptime, device, (sources, lanes, warnings))| {
+            RecorderStatus {
+                pid,
+                since,
+                now,
+                uptime,
+                device,
+                sources,
+                lanes,
+                buffers: BufferStatus { count, in_use, most_in_use },
+                warnings,
+            }
+        },
+    )
+}
+
+fn welcome() -> impl Strategy<Value = Welcome> {
+    (any::<u16>(), any::<u32>(), any::<[u8; 16]>(), any::<u32>(), any::<u64>(), any::<u8>(), text()).prop_map(
+        |(version, pid, ring, quantum, area, byte, lane)| Welcome {
+            version,
+            pid,
+            ring: RingId(ring),
+            quantum,
+            area,
+            superblock: vec![byte; 4096],
+            lane,
+        },
+    )
+}
+
+fn reply() -> impl Strategy<Value = Reply> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..200);
+    let open = (any::<u64>(), any::<bool>())
+        .prop_map(|(sequence, sealed)| OpenSequence { sequence: Sequence(sequence), sealed });
+    prop_oneof![
+        welcome().prop_map(|welcome| Reply::Hello(Box::new(welcome))),
+        (ring(), prop::option::of(recorder()))
+            .prop_map(|(ring, recorder)| Reply::Status(Box::new(Status { ring, recorder }))),
+        (any::<u32>(), prop::collection::vec(slot(), 0..9))
+            .prop_map(|(total, slots)| Reply::Slots { total, slots }),
+        prop::collection::vec(stream(), 0..4).prop_map(Reply::Streams),
+        (any::<u32>(), bytes()).prop_map(|(total, bytes)| Reply::Preamble { total, bytes }),
+        (any::<bool>(), prop::collection::vec(hold(), 0..3))
+            .prop_map(|(more, holds)| Reply::Holds { more, holds }),
+        outcome().prop_map(Reply::Outcome),
+        (any::<u64>(), any::<u32>()).prop_map(|(offset, len)| Reply::Ready { offset, len }),
+        any::<bool>().prop_map(|kept| Reply::Done { kept }),
+        prop::collection::vec(open, 0..4).prop_map(Reply::OpenSlots),
+        (any::<u64>(), any::<bool>(), bytes()).prop_map(|(cursor, end, records)| Reply::Gains {
+            cursor,
+            end,
+            records
+        }),
+        Just(Reply::Expired),
+        Just(Reply::Pending),
+        text().prop_map(|text| Reply::Error { text }),
+    ]
+}
+
+/// Whether a reply of this type ends with plain bytes, so that it has no end of its own.
+fn is_open_ended(reply: &Reply) -> bool {
+    matches!(reply, Reply::Preamble { .. } | Reply::Gains { .. })
+}
+
+proptest! {
+    #[test]
+    fn requests_arrive_as_they_were_sent(request in request(), id in any::<u64>()) {
+        let frame = request.encode(id);
+        let head = Head::decode(&frame, MAX_REQUEST).unwrap();
+        prop_assert_eq!((head.id, head.body as usize), (id, frame.len() - HEAD_BYTES));
+        prop_assert_eq!(Request::decode(head, &frame[HEAD_BYTES..]), Ok(request.clone()));
+        // A later version may append.
+        let longer = [&frame[HEAD_BYTES..], b"more"].concat();
+        prop_assert_eq!(Request::decode(head, &longer), Ok(request.clone()));
+        for end in HEAD_BYTES..frame.len() {
+            prop_assert!(Request::decode(head, &frame[HEAD_BYTES..end]).is_err(), "cut at {}", end);
+        }
+    }
+
+    #[test]
+    fn replies_arrive_as_they_were_sent(reply in reply(), id in any::<u64>()) {
+        let frame = reply.encode(id);
+        let head = Head::decode(&frame, MAX_FRAME).unwrap();
+        prop_assert_eq!((head.id, head.body as usize), (id, frame.len() - HEAD_BYTES));
+        prop_assert_eq!(Reply::decode(head, &frame[HEAD_BYTES..]), Ok(reply.clone()));
+        if !is_open_ended(&reply) {
+            for end in HEAD_BYTES..frame.len() {
+                prop_assert!(Reply::decode(head, &frame[HEAD_BYTES..end]).is_err(), "cut at {}", end);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_bodies_end_in_a_value_or_an_error(
+        kind in prop_oneof![0u16..12, 128u16..140, 190u16..196, any::<u16>()],
+        body in prop::collection::vec(prop_oneof![Just(0xffu8), Just(0u8), any::<u8>()], 0..300),
+    ) {
+        let head = Head { body: body.len() as u32, kind, id: 1 };
+        let _ = Request::decode(head, &body);
+        let _ = Reply::decode(head, &body);
+    }
+
+    #[test]
+    fn a_changed_byte_ends_in_a_value_or_an_error(
+        reply in reply(),
+        at in any::<prop::sample::Index>(),
+        value in any::<u8>(),
+    ) {
+        let mut frame = reply.encode(7);
+        let at = at.index(frame.len());
+        frame[at] = value;
+        if let Ok(head) = Head::decode(&frame, MAX_FRAME) {
+            let _ = Reply::decode(head, &frame[HEAD_BYTES..]);
+        }
+    }
+}
+
+#[test]
+fn counts_that_no_body_can_hold_are_refused_before_anything_is_allocated() {
+    let mut body = Vec::from(u32::MAX.to_le_bytes());
+    body.extend(u32::MAX.to_le_bytes());
+    let head = Head { body: body.len() as u32, kind: 131, id: 0 };
+    assert!(matches!(Reply::decode(head, &body), Err(WireError::Short { .. })));
+    let whole = (MAX_REQUEST as u32).to_le_bytes();
+    let frame = [&whole[..], &[0; 12]].concat();
+    assert!(matches!(Head::decode(&frame, MAX_REQUEST), Err(WireError::Large { .. })));
+}
+
+#[test]
+fn the_largest_order_fits_in_a_request() {
+    let hold = HoldRequest {
+        streams: (0..256).map(StreamId).collect(),
+        range: Range::ALL,
+        sequences: Some(vec![(Sequence(1), Sequence(2)); holdfast_link::wire::MAX_RANGES]),
+        reason: "r".repeat(holdfast_base::MAX_REASON),
+        owner: "o".repeat(holdfast_base::MAX_REASON),
+        until: Timestamp::MAX,
+    };
+    assert!(Request::Order(Order::Hold(hold)).encode(1).len() <= MAX_REQUEST);
+}
+
+#[test]
+fn a_reply_that_is_too_large_becomes_an_error_that_says_so() {
+    let frame = Reply::Preamble { total: 0, bytes: vec![0; MAX_FRAME] }.encode(5);
+    let head = Head::decode(&frame, MAX_FRAME).unwrap();
+    assert!(
+        matches!(Reply::decode(head, &frame[HEAD_BYTES..]), Ok(Reply::Error { text }) if text.contains("ask for less"))
+    );
+    assert_eq!(head.id, 5);
+}
