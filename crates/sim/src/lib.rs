@@ -1,1 +1,25 @@
-//! sim
+//! The seeded world for tests: a ring on a disk that fails as told, in virtual time, beside a naive model of what it must
+//! hold. Never in the product.
+//!
+//! Here belong the world, the model and their comparison. What is shown with them, promise by promise, is in `tests`.
+#![forbid(unsafe_code)]
+
+mod content;
+mod crash;
+mod model;
+mod observe;
+mod op;
+mod recorder;
+mod shrink;
+mod view;
+mod world;
+
+pub use content::Content;
+pub use crash::Bound;
+pub use model::{Model, ModelHold, ModelSlot, Pushed, Stage};
+pub use observe::{Shown, prefix, same_rows};
+pub use op::{Diet, Op, ops};
+pub use recorder::Recorder;
+pub use shrink::{check, run, seeds};
+pub use view::{Found, SeenRow, SeenSlot, Survey, read_slot, survey, survey_disk};
+pub use world::{Setup, World};

@@ -1,0 +1,225 @@
+//! What a ring must hold, kept the naive way: everything that was ever pushed, in plain collections, with the rules of
+//! the design written out. Nothing here asks the ring how it decides.
+
+use crate::content::Content;
+use crate::view::SeenRow;
+use holdfast_base::{SlotNo, StreamId, Timestamp};
+use holdfast_format::Kind;
+use holdfast_ring::{Bounds, Range};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A row as it was pushed.
+#[derive(Clone, Debug)]
+pub struct Pushed {
+    /// Whose.
+    pub stream: StreamId,
+    /// What.
+    pub kind: Kind,
+    /// Whether it ends a fragmented element.
+    pub last: bool,
+    /// Of which element.
+    pub ordinal: u64,
+    /// Which fragment.
+    pub number: u32,
+    /// Where it begins in its element.
+    pub offset: u64,
+    /// How long.
+    pub len: usize,
+    /// When.
+    pub arrival: Timestamp,
+    /// Event time, if it has one.
+    pub event: Option<Timestamp>,
+    /// The element's bytes.
+    pub content: Content,
+}
+
+impl Pushed {
+    /// Whether this is what was read.
+    pub fn is(&self, seen: &SeenRow) -> bool {
+        let same = self.stream == seen.stream
+            && self.kind == seen.kind
+            && self.last == seen.last
+            && self.ordinal == seen.ordinal
+            && self.number == seen.number
+            && self.offset == seen.offset
+            && self.arrival == seen.arrival
+            && self.event == seen.event
+            && self.len == seen.bytes.len();
+        same && self.content.range(self.offset, self.len) == seen.bytes
+    }
+}
+
+/// Where a slot stands, as far as one can tell from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Being filled.
+    Open,
+    /// Sealed, and not known to be on the medium.
+    Moving,
+    /// On the medium.
+    Written(SlotNo),
+    /// Expired; a crash may bring it back as long as nothing was written over it.
+    Expired(Option<SlotNo>),
+}
+
+/// One slot.
+#[derive(Clone, Debug)]
+pub struct ModelSlot {
+    /// What was pushed into it.
+    pub rows: Vec<Pushed>,
+    /// Where it stands.
+    pub stage: Stage,
+    /// Its age.
+    pub age: u64,
+    /// Rows that must survive any crash from now on.
+    pub floor: usize,
+    /// It may be damaged: it was under way when the power went, or a test broke it.
+    pub damaged: bool,
+}
+
+impl ModelSlot {
+    /// What it covers, worked out from its rows.
+    pub fn bounds(&self) -> Bounds {
+        let mut bounds = Bounds::NONE;
+        for row in &self.rows {
+            bounds.add(row.stream, row.arrival, row.arrival, row.event.map(|e| (e, e)));
+        }
+        bounds
+    }
+
+    fn touches(&self, streams: &[StreamId], range: &Range) -> bool {
+        let named =
+            streams.is_empty() || self.rows.iter().any(|r| streams.iter().any(|s| s.0 % 64 == r.stream.0 % 64));
+        let times: Vec<Timestamp> = if range.by_event {
+            self.rows.iter().filter_map(|r| r.event).collect()
+        } else {
+            self.rows.iter().map(|r| r.arrival).collect()
+        };
+        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else {
+            return false;
+        };
+        named && *first <= range.to && range.from <= *last
+    }
+}
+
+/// A hold.
+#[derive(Clone, Debug)]
+pub struct ModelHold {
+    /// The order that made it.
+    pub order: u64,
+    /// First and last sequences.
+    pub ranges: Vec<(u64, u64)>,
+    /// Whether it was acknowledged.
+    pub acked: bool,
+    /// Whether its release was ordered.
+    pub releasing: bool,
+    /// When it ends.
+    pub until: Timestamp,
+}
+
+impl ModelHold {
+    /// Whether it keeps a sequence.
+    pub fn keeps(&self, sequence: u64) -> bool {
+        self.ranges.iter().any(|(first, last)| *first <= sequence && sequence <= *last)
+    }
+}
+
+/// All that was ever pushed, and what must have become of it.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// Slots by sequence; those that are certainly gone are not kept.
+    pub slots: BTreeMap<u64, ModelSlot>,
+    /// Holds that stand or may stand, by id.
+    pub holds: BTreeMap<u64, ModelHold>,
+    /// Holds that have ended, while a slot may still be counted for them.
+    pub ended: Vec<ModelHold>,
+    /// Every hold id that was ever seen.
+    pub hold_ids: BTreeSet<u64>,
+    /// Highest sequence that was ever given to a slot.
+    pub newest: u64,
+    /// Highest epoch under which something was recorded.
+    pub epoch: u64,
+    /// Slots of the ring.
+    pub total: u32,
+    /// Slots that were bad when looked at last.
+    pub bad: u32,
+    /// What holds kept when looked at last.
+    pub kept: BTreeSet<u64>,
+    /// Preambles by stream and version.
+    pub preambles: BTreeMap<(u32, u32), Vec<u8>>,
+    /// The highest ordinal pushed, by stream.
+    pub ordinals: BTreeMap<u32, u64>,
+}
+
+impl Model {
+    /// Begins a slot.
+    pub fn open(&mut self, sequence: u64) -> Result<(), String> {
+        if sequence <= self.newest {
+            return Err(format!("sequence {sequence} was given again (the newest was {})", self.newest));
+        }
+        self.newest = sequence;
+        let slot =
+            ModelSlot { rows: Vec::new(), stage: Stage::Open, age: sequence, floor: 0, damaged: false };
+        self.slots.insert(sequence, slot);
+        Ok(())
+    }
+
+    /// Takes a row into the open slot.
+    pub fn push(&mut self, sequence: u64, row: Pushed) {
+        let highest = self.ordinals.entry(row.stream.0).or_default();
+        *highest = (*highest).max(row.ordinal);
+        if let Some(slot) = self.slots.get_mut(&sequence) {
+            slot.rows.push(row);
+        }
+    }
+
+    /// The slot is sealed.
+    pub fn seal(&mut self, sequence: u64) {
+        if let Some(slot) = self.slots.get_mut(&sequence) {
+            slot.stage = Stage::Moving;
+        }
+    }
+
+    /// Whether a hold that nobody has released keeps `sequence`.
+    pub fn is_kept(&self, sequence: u64) -> bool {
+        self.holds.values().any(|h| !h.releasing && h.keeps(sequence))
+    }
+
+    /// Whether a hold keeps `sequence`, or one that ended a moment ago.
+    pub fn may_be_kept(&self, sequence: u64) -> bool {
+        self.holds.values().chain(&self.ended).any(|h| h.keeps(sequence))
+    }
+
+    /// Everything that is there and not expired.
+    pub fn alive(&self) -> impl Iterator<Item = (u64, &ModelSlot)> {
+        let alive = |slot: &&ModelSlot| !matches!(slot.stage, Stage::Expired(_));
+        self.slots.iter().map(|(sequence, slot)| (*sequence, slot)).filter(move |(_, slot)| alive(slot))
+    }
+
+    /// What a hold for a range takes now: sequences, and how many rows each has.
+    pub fn candidates(&self, streams: &[StreamId], range: &Range) -> Vec<(u64, usize)> {
+        let all = self.alive().filter(|(_, slot)| !slot.rows.is_empty() && slot.touches(streams, range));
+        all.map(|(sequence, slot)| (sequence, slot.rows.len())).collect()
+    }
+
+    /// What a hold for these sequences takes now.
+    pub fn named(&self, ranges: &[(u64, u64)]) -> Vec<(u64, usize)> {
+        let asked = |sequence: u64| ranges.iter().any(|(a, b)| *a <= sequence && sequence <= *b);
+        let all = self.alive().filter(|(sequence, _)| asked(*sequence));
+        all.map(|(sequence, slot)| (sequence, slot.rows.len())).collect()
+    }
+
+    /// Sequences that have rows of a stream between two ordinals.
+    pub fn with_ordinals(&self, stream: StreamId, first: u64, end: u64) -> Vec<u64> {
+        let has = |slot: &ModelSlot| {
+            slot.rows.iter().any(|r| r.stream == stream && first <= r.ordinal && r.ordinal < end)
+        };
+        self.alive().filter(|(_, slot)| has(slot)).map(|(sequence, _)| sequence).collect()
+    }
+
+    /// The highest ordinal of a stream that is there.
+    pub fn last_ordinal(&self, stream: StreamId) -> Option<u64> {
+        let rows = self.alive().flat_map(|(_, slot)| &slot.rows);
+        rows.filter(|r| r.stream == stream).map(|r| r.ordinal).max()
+    }
+}

@@ -1,0 +1,215 @@
+//! Comparing a running ring with the model: what is visible, what expired, what is held.
+
+use crate::model::{Model, ModelSlot, Stage};
+use crate::view::{SeenSlot, read_slot};
+use holdfast_base::{SlotNo, Timestamp};
+use holdfast_format::Superblock;
+use holdfast_media::Image;
+use holdfast_ring::{HoldStatus, SlotLook, SlotStatus};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a ring shows at one moment.
+#[derive(Debug)]
+pub struct Shown {
+    /// Its slots.
+    pub slots: Vec<SlotStatus>,
+    /// Its holds.
+    pub holds: Vec<HoldStatus>,
+    /// Sequences that are sealed and not on the medium.
+    pub on_the_way: BTreeSet<u64>,
+    /// Length of a full runway, by the design's rule.
+    pub runway: u32,
+    /// Whether nothing is on its way.
+    pub idle: bool,
+    /// Whether the ring has grown since the last look.
+    pub grew: bool,
+}
+
+/// The rows of a slot that was read whole are exactly those that were pushed.
+pub fn same_rows(sequence: u64, model: &ModelSlot, seen: &SeenSlot) -> Result<(), String> {
+    let rows = prefix(sequence, model, seen)?;
+    if rows == model.rows.len() {
+        Ok(())
+    } else {
+        Err(format!("slot of sequence {sequence} has {rows} rows of {}", model.rows.len()))
+    }
+}
+
+/// The rows that were read are the first of those that were pushed; how many.
+pub fn prefix(sequence: u64, model: &ModelSlot, seen: &SeenSlot) -> Result<usize, String> {
+    if seen.header.sequence.0 != sequence || seen.header.age.0 != model.age {
+        let (found, age) = (seen.header.sequence, seen.header.age);
+        return Err(format!("header of {sequence} says sequence {found}, age {age}, wanted age {}", model.age));
+    }
+    if seen.rows.len() > model.rows.len() {
+        return Err(format!("{sequence} has {} rows, {} were pushed", seen.rows.len(), model.rows.len()));
+    }
+    for (at, (row, pushed)) in seen.rows.iter().zip(&model.rows).enumerate() {
+        if !pushed.is(row) {
+            return Err(format!("row {at} of {sequence} is wrong: {row:?} instead of {pushed:?}"));
+        }
+    }
+    Ok(seen.rows.len())
+}
+
+impl Model {
+    /// Takes in what the ring shows now, or says which promise it breaks.
+    pub fn observe(
+        &mut self,
+        shown: &Shown,
+        image: &Image,
+        superblock: &Superblock,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        self.observe_holds(&shown.holds, now)?;
+        let before = std::mem::take(&mut self.kept);
+        let kept: BTreeSet<u64> =
+            self.slots.keys().copied().filter(|sequence| self.is_kept(*sequence)).collect();
+        let mut visible = BTreeMap::new();
+        let mut counts = (0, 0, 0);
+        for look in &shown.slots {
+            match look.look {
+                SlotLook::Free => counts.0 += 1,
+                SlotLook::Runway => counts.1 += 1,
+                SlotLook::Writing => {}
+                SlotLook::Bad => counts.2 += 1,
+                SlotLook::Live | SlotLook::Held | SlotLook::Damaged => {
+                    if visible.insert(look.sequence.0, look.slot).is_some() {
+                        return Err(format!("sequence {} is in two slots", look.sequence));
+                    }
+                    self.observe_data(look, image, superblock)?;
+                }
+            }
+        }
+        let (free, runway, bad) = counts;
+        self.bad = bad;
+        let expired = self.expire(&visible, &shown.on_the_way);
+        self.check_expired(&expired, &before, &kept)?;
+        if !expired.is_empty() && free > 0 && !shown.grew {
+            return Err(format!("{expired:?} expired while {free} slots were free"));
+        }
+        if runway > shown.runway {
+            return Err(format!("{runway} slots are named, {} at most", shown.runway));
+        }
+        let may_go = self.alive().any(|(s, slot)| {
+            matches!(slot.stage, Stage::Written(_)) && !self.may_be_kept(s)
+        });
+        if shown.idle && runway <= shown.runway / 2 && (free > 0 || may_go) {
+            return Err(format!("only {runway} slots are named and there are victims"));
+        }
+        self.kept = kept;
+        Ok(())
+    }
+
+    fn observe_data(
+        &mut self,
+        look: &SlotStatus,
+        image: &Image,
+        superblock: &Superblock,
+    ) -> Result<(), String> {
+        let sequence = look.sequence.0;
+        let at = format!("slot {} shows sequence {sequence}", look.slot);
+        let (kept, may_be_kept) = (self.is_kept(sequence), self.may_be_kept(sequence));
+        let Some(slot) = self.slots.get_mut(&sequence) else {
+            return Err(format!("{at}, which was never pushed or is gone for good"));
+        };
+        if look.age.0 != slot.age {
+            return Err(format!("{at} with age {} instead of {}", look.age, slot.age));
+        }
+        match look.look {
+            SlotLook::Damaged if !slot.damaged => return Err(format!("{at} as damaged")),
+            SlotLook::Held if !may_be_kept => return Err(format!("{at} as held, and nothing holds it")),
+            SlotLook::Live if kept => return Err(format!("{at} as live, though a hold keeps it")),
+            _ => {}
+        }
+        match slot.stage {
+            Stage::Written(place) if place == look.slot => {}
+            Stage::Moving => {
+                slot.stage = Stage::Written(look.slot);
+                slot.floor = slot.rows.len();
+                if !slot.damaged {
+                    let bytes = image
+                        .range(superblock.geometry.slot_offset(look.slot), superblock.geometry.slot_bytes as usize);
+                    let seen = read_slot(&bytes, superblock).map_err(|e| format!("{at}: {e}"))?;
+                    same_rows(sequence, slot, &seen)?;
+                }
+            }
+            stage => return Err(format!("{at}, which is {stage:?}")),
+        }
+        let place = look.slot;
+        self.slots.retain(|other, slot| *other == sequence || slot.stage != Stage::Expired(Some(place)));
+        Ok(())
+    }
+
+    /// What is not visible any more has expired.
+    fn expire(&mut self, visible: &BTreeMap<u64, SlotNo>, on_the_way: &BTreeSet<u64>) -> Vec<u64> {
+        let mut expired = Vec::new();
+        for (sequence, slot) in &mut self.slots {
+            let place = match slot.stage {
+                Stage::Written(place) if !visible.contains_key(sequence) => Some(place),
+                // Written and named again between two looks.
+                Stage::Moving if !on_the_way.contains(sequence) => None,
+                _ => continue,
+            };
+            slot.stage = Stage::Expired(place);
+            expired.push(*sequence);
+        }
+        expired
+    }
+
+    /// Oldest first, and nothing that is held.
+    fn check_expired(
+        &self,
+        expired: &[u64],
+        before: &BTreeSet<u64>,
+        kept: &BTreeSet<u64>,
+    ) -> Result<(), String> {
+        let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
+        if let Some(sequence) = expired.iter().find(|s| before.contains(s) && kept.contains(s)) {
+            return Err(format!("sequence {sequence} expired, though a hold keeps it"));
+        }
+        let Some(youngest) = expired.iter().map(age).max() else {
+            return Ok(());
+        };
+        for (sequence, slot) in self.alive().filter(|(_, slot)| matches!(slot.stage, Stage::Written(_))) {
+            let free_to_go = !before.contains(&sequence) && !self.may_be_kept(sequence);
+            if free_to_go && slot.age < youngest {
+                return Err(format!("age {youngest} expired before age {} ({sequence})", slot.age));
+            }
+        }
+        Ok(())
+    }
+
+    fn observe_holds(&mut self, shown: &[HoldStatus], now: Timestamp) -> Result<(), String> {
+        for hold in shown {
+            let id = hold.id.0;
+            let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
+            match self.holds.get(&id) {
+                Some(known) if known.releasing => {
+                    return Err(format!("hold {id} is shown after its release was ordered"));
+                }
+                Some(known) if known.ranges != ranges => {
+                    return Err(format!("hold {id} keeps {ranges:?} instead of {:?}", known.ranges));
+                }
+                Some(_) => {}
+                None => return Err(format!("hold {id} is shown, and nobody ordered it")),
+            }
+        }
+        let ids: BTreeSet<u64> = shown.iter().map(|h| h.id.0).collect();
+        let over: Vec<u64> = self
+            .holds
+            .iter()
+            .filter(|(id, hold)| !hold.releasing && !ids.contains(id))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in over {
+            if let Some(hold) = self.holds.remove(&id) {
+                if hold.until > now {
+                    return Err(format!("hold {id} is gone, and nobody released it"));
+                }
+                self.ended.push(hold);
+            }
+        }
+        Ok(())
+    }
+}

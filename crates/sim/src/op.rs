@@ -1,0 +1,184 @@
+//! What can happen to a ring, as plain values: drawn from a seed, printed when a test fails, and left out one by one to
+//! find the fewest that still fail.
+
+use holdfast_media::Seed;
+use std::time::Duration;
+
+/// One step of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Elements arrive, `every` apart.
+    Write {
+        /// Of which stream.
+        stream: u8,
+        /// How many.
+        count: u16,
+        /// How long each.
+        bytes: u32,
+        /// Time between them.
+        every: Duration,
+        /// Whether they have event times.
+        event: bool,
+    },
+    /// Time passes.
+    Pass(Duration),
+    /// The open slot is sealed before it is full.
+    Seal,
+    /// A hold of a range of time: from so long ago, so long.
+    Hold {
+        /// Of one stream, or all.
+        stream: Option<u8>,
+        /// How long ago the range begins.
+        back: Duration,
+        /// How long it is.
+        span: Duration,
+        /// Event times instead of arrival times.
+        by_event: bool,
+        /// When it ends by itself.
+        lasts: Option<Duration>,
+        /// Whether the next step waits for the answer.
+        wait: bool,
+    },
+    /// A hold of the slots that have a range of a stream's ordinals, counted back from the newest.
+    HoldOrdinals {
+        /// Of which stream.
+        stream: u8,
+        /// How many ordinals ago the range begins.
+        back: u16,
+        /// How many ordinals it has.
+        count: u16,
+    },
+    /// A hold is released: the n-th of those there are.
+    Release(u8),
+    /// The n-th of the visible slots is read through the driver.
+    Read(u8),
+    /// The recorder ends cleanly and starts again.
+    Restart,
+    /// The power goes at the n-th write from now (0: at once), and what survives is drawn from the seed.
+    Crash {
+        /// Writes from now.
+        after: u8,
+        /// What survives.
+        draw: u64,
+    },
+    /// The power goes at the n-th write of the next start, after a crash now.
+    CrashTwice {
+        /// Writes of the start.
+        after: u8,
+        /// What survives.
+        draw: u64,
+    },
+    /// The lane gets so many slots longer.
+    Grow(u8),
+    /// The wall clock steps.
+    ClockStep(i32),
+    /// Writes fail now and then (one in so many), for so long.
+    WriteErrors {
+        /// One in so many.
+        one_in: u8,
+        /// For so long.
+        lasts: Duration,
+    },
+    /// The disk does nothing for so long.
+    Stall(Duration),
+    /// The disk is gone for so long.
+    Death(Duration),
+}
+
+/// Which steps a test draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Diet {
+    /// No crash, no fault: what is visible is predicted exactly.
+    Calm,
+    /// With crashes.
+    Crashes,
+    /// With crashes and faults of the device.
+    Faults,
+}
+
+fn millis(seed: &mut Seed, most: u64) -> Duration {
+    Duration::from_millis(seed.below(most))
+}
+
+/// A length that somebody may choose: often small, sometimes none, now and then more than a slot.
+fn length(seed: &mut Seed) -> u32 {
+    let most = match seed.below(12) {
+        0 => 1,
+        1..=3 => 64,
+        4..=7 => 2_000,
+        8 | 9 => 8_193,
+        10 => 20_000,
+        _ => 150_000,
+    };
+    seed.below(most) as u32
+}
+
+fn write(seed: &mut Seed) -> Op {
+    let bytes = length(seed);
+    let most = (200_000 / u64::from(bytes.max(400))).clamp(1, 120);
+    let every = match seed.below(4) {
+        0 => Duration::ZERO,
+        1 => Duration::from_micros(seed.below(1_000)),
+        2 => millis(seed, 30),
+        _ => millis(seed, 400),
+    };
+    Op::Write {
+        stream: seed.below(3) as u8,
+        count: 1 + seed.below(most) as u16,
+        bytes,
+        every,
+        event: seed.below(3) == 0,
+    }
+}
+
+fn hold(seed: &mut Seed) -> Op {
+    if seed.below(3) == 0 {
+        let (back, count) = (seed.below(300) as u16, 1 + seed.below(60) as u16);
+        return Op::HoldOrdinals { stream: seed.below(3) as u8, back, count };
+    }
+    let longest = if seed.below(2) == 0 { 1_500 } else { 60_000 };
+    Op::Hold {
+        stream: (seed.below(2) == 0).then(|| seed.below(3) as u8),
+        back: millis(seed, longest),
+        span: millis(seed, longest),
+        by_event: seed.below(4) == 0,
+        lasts: (seed.below(4) == 0).then(|| millis(seed, 20_000)),
+        wait: seed.below(2) == 0,
+    }
+}
+
+/// `count` steps drawn from a seed.
+pub fn ops(seed: u64, diet: Diet, count: usize) -> Vec<Op> {
+    let seed = &mut Seed::new(seed);
+    (0..count).map(|_| op(seed, diet)).collect()
+}
+
+fn op(seed: &mut Seed, diet: Diet) -> Op {
+    let faults = match seed.below(100) {
+        0 | 1 if diet != Diet::Calm => {
+            Some(Op::Crash { after: seed.below(12) as u8, draw: seed.bits() })
+        }
+        2 if diet != Diet::Calm => Some(Op::CrashTwice { after: seed.below(8) as u8, draw: seed.bits() }),
+        3 if diet == Diet::Faults => {
+            let lasts = millis(seed, 20_000);
+            Some(Op::WriteErrors { one_in: 3 + seed.below(30) as u8, lasts })
+        }
+        4 if diet == Diet::Faults => Some(Op::Stall(millis(seed, 10_000))),
+        5 if diet == Diet::Faults => Some(Op::Death(millis(seed, 10_000))),
+        _ => None,
+    };
+    if let Some(op) = faults {
+        return op;
+    }
+    match seed.below(100) {
+        0..=44 => write(seed),
+        45..=59 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
+        60..=64 => Op::Seal,
+        65..=74 => hold(seed),
+        75..=86 => Op::Release(seed.below(8) as u8),
+        87..=92 => Op::Read(seed.below(64) as u8),
+        93..=95 => Op::Restart,
+        96 => Op::Grow(1 + seed.below(3) as u8),
+        _ => Op::ClockStep(seed.below(10_000) as i32 - 5_000),
+    }
+}

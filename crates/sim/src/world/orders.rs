@@ -1,0 +1,305 @@
+//! Orders and reads: given to the ring, expected of it, compared when it answers.
+
+use super::{World, reason};
+use crate::model::ModelHold;
+use crate::observe::same_rows;
+use crate::view::read_slot;
+use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_media::Buffer;
+use holdfast_ring::{HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal};
+use std::time::Duration;
+
+/// Most slots that worlds grow to: laps stay short.
+const MOST_SLOTS: u32 = 40;
+
+/// An order that was given and not answered yet.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    Hold {
+        /// What it takes: sequences and the rows they had.
+        candidates: Vec<(u64, usize)>,
+        until: Timestamp,
+        /// The ring does not know its slots well enough yet.
+        deferred: bool,
+        /// Slots that could still be held, by the design's rule: least and most.
+        free: (u32, u32),
+        fresh: u32,
+    },
+    Release(u64),
+    Grow(u32),
+}
+
+impl World {
+    pub(super) fn hold_time(
+        &mut self,
+        stream: Option<u8>,
+        back: Duration,
+        span: Duration,
+        by_event: bool,
+        lasts: Option<Duration>,
+        wait: bool,
+    ) -> Result<(), String> {
+        let now = self.now();
+        let (mut from, mut to) = (now - back, now - back + span);
+        if by_event {
+            (from, to) = (Timestamp(from.0 / 2), Timestamp(to.0 / 2));
+        }
+        let streams = stream.map(|s| self.stream(s)).into_iter().collect();
+        let range = Range { from, to, by_event, ordinals: None };
+        let until = lasts.map_or(Timestamp::MAX, |l| now + l);
+        self.hold(streams, range, None, until, wait)
+    }
+
+    pub(super) fn hold_ordinals(&mut self, stream: u8, back: u16, count: u16) -> Result<(), String> {
+        self.look()?;
+        let id = self.stream(stream);
+        let next = self.sources[usize::from(stream) % self.sources.len()].next;
+        let first = next.saturating_sub(u64::from(back));
+        let end = first + u64::from(count);
+        let found = self.model.with_ordinals(id, first, end);
+        let sequences = found.into_iter().map(|s| (Sequence(s), Sequence(s))).collect();
+        let range = Range { ordinals: Some((Ordinal(first), Ordinal(end))), ..Range::ALL };
+        self.hold(vec![id], range, Some(sequences), Timestamp::MAX, true)
+    }
+
+    fn stream(&self, number: u8) -> StreamId {
+        self.sources[usize::from(number) % self.sources.len()].id
+    }
+
+    /// Gives a hold, and waits for its answer if `wait`.
+    pub fn hold(
+        &mut self,
+        streams: Vec<StreamId>,
+        range: Range,
+        sequences: Option<Vec<(Sequence, Sequence)>>,
+        until: Timestamp,
+        wait: bool,
+    ) -> Result<(), String> {
+        self.look()?;
+        let candidates = match &sequences {
+            Some(ranges) => {
+                let ranges: Vec<_> = ranges.iter().map(|(a, b)| (a.0, b.0)).collect();
+                self.model.named(&ranges)
+            }
+            None => self.model.candidates(&streams, &range),
+        };
+        let fresh = candidates.iter().filter(|(s, _)| !self.model.is_kept(*s)).count() as u32;
+        let free = self.free_for_holds();
+        let order = self.next_order();
+        let asked = Asked::Hold { candidates, until, deferred: false, free, fresh };
+        self.asked.insert(order, asked);
+        let (reason, owner) = (reason(order), "world".to_owned());
+        let request = HoldRequest { streams, range, sequences, reason, owner, until };
+        self.give(order, Order::Hold(request))?;
+        if let Some(Asked::Hold { deferred, .. }) = self.asked.get_mut(&order) {
+            // Neither refused nor there: it waits for the table.
+            *deferred = !self.model.holds.values().any(|h| h.order == order);
+        }
+        self.wait_for(order, wait)
+    }
+
+    fn next_order(&mut self) -> u64 {
+        self.orders += 1;
+        self.orders
+    }
+
+    fn give(&mut self, order: u64, what: Order) -> Result<(), String> {
+        let now = self.now();
+        let run = self.recorder()?;
+        let brief = run.brief();
+        run.driver.order(OrderId(order), what, brief, now);
+        self.look()?;
+        self.replies()?;
+        self.look()
+    }
+
+    fn wait_for(&mut self, order: u64, wait: bool) -> Result<(), String> {
+        if wait {
+            self.wait("an order", &mut |world| !world.asked.contains_key(&order))?;
+        }
+        Ok(())
+    }
+
+    /// Slots that may still be held: what holds have now may be counted either way while one ends.
+    fn free_for_holds(&self) -> (u32, u32) {
+        let Some(run) = &self.run else { return (0, 0) };
+        let slots = run.driver.ring().status("").slots;
+        let target = (2 * self.setup.config.buffers).max(16).min(slots.total / 4).max(2);
+        let kept_free = self.superblock.reserve.max(target + self.setup.config.buffers);
+        let usable = slots.total - slots.bad;
+        let held = |may: bool| {
+            let kept = |s: u64| if may { self.model.may_be_kept(s) } else { self.model.is_kept(s) };
+            self.model.alive().filter(|(s, _)| kept(*s)).count() as u32
+        };
+        (usable.saturating_sub(held(true) + kept_free), usable.saturating_sub(held(false) + kept_free))
+    }
+
+    /// Holds that the ring shows for the first time must be what was asked for.
+    pub(super) fn meet_holds(&mut self, shown: &[HoldStatus]) -> Result<(), String> {
+        for hold in shown {
+            let id = hold.id.0;
+            if self.model.holds.contains_key(&id) {
+                continue;
+            }
+            let mine = self.asked.iter().find(|(order, _)| reason(**order) == hold.reason);
+            let Some((order, Asked::Hold { candidates, until, deferred, .. })) = mine else {
+                return Err(format!("hold {id} ({}) is shown, and nobody asked for it", hold.reason));
+            };
+            if !self.model.hold_ids.insert(id) {
+                return Err(format!("hold id {id} is given again"));
+            }
+            let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
+            let new = ModelHold { order: *order, ranges, acked: false, releasing: false, until: *until };
+            let alive: Vec<u64> = self.model.alive().map(|(s, _)| s).collect();
+            let wanted: Vec<u64> =
+                candidates.iter().map(|(s, _)| *s).filter(|s| alive.contains(s)).collect();
+            let count: u64 = new.ranges.iter().map(|(a, b)| b - a + 1).sum();
+            if let Some(left_out) = wanted.iter().find(|s| !new.keeps(**s)) {
+                return Err(format!("hold {id} leaves out {left_out}: {:?} for {wanted:?}", new.ranges));
+            }
+            if !deferred && count != wanted.len() as u64 {
+                return Err(format!("hold {id} takes {:?} for {wanted:?}", new.ranges));
+            }
+            self.model.holds.insert(id, new);
+        }
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, n: u8) -> Result<(), String> {
+        let standing: Vec<u64> =
+            self.model.holds.iter().filter(|(_, h)| h.acked && !h.releasing).map(|(id, _)| *id).collect();
+        if standing.is_empty() {
+            return Ok(());
+        }
+        let id = standing[usize::from(n) % standing.len()];
+        self.look()?;
+        let order = self.next_order();
+        self.asked.insert(order, Asked::Release(id));
+        if let Some(hold) = self.model.holds.get_mut(&id) {
+            hold.releasing = true;
+        }
+        self.give(order, Order::Release(HoldId(id)))?;
+        self.wait_for(order, true)
+    }
+
+    pub(super) fn grow(&mut self, slots: u8) -> Result<(), String> {
+        let total = self.model.total + u32::from(slots);
+        if slots == 0 || total > MOST_SLOTS {
+            return Ok(());
+        }
+        let order = self.next_order();
+        self.asked.insert(order, Asked::Grow(total));
+        self.grew = true;
+        self.give(order, Order::Grow(ByteSize(self.setup.lane(total))))?;
+        self.wait_for(order, true)?;
+        self.grew = true;
+        Ok(())
+    }
+
+    /// Takes in what the ring answered.
+    pub(super) fn replies(&mut self) -> Result<(), String> {
+        while let Some((OrderId(order), outcome)) = self.run.as_mut().and_then(|r| r.driver.reply()) {
+            let Some(asked) = self.asked.get(&order).cloned() else {
+                return Err(format!("order {order} is answered twice, or was never given: {outcome:?}"));
+            };
+            self.answered(order, asked, &outcome)
+                .map_err(|why| format!("order {order} was answered {outcome:?}: {why}"))?;
+            self.asked.remove(&order);
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, order: u64, asked: Asked, outcome: &Outcome) -> Result<(), String> {
+        let now = self.now();
+        match (asked, outcome) {
+            (Asked::Hold { candidates, until, deferred, free, fresh }, Outcome::Held { id, .. }) => {
+                if let Some(run) = &self.run {
+                    let shown: Vec<_> = run.driver.ring().hold_looks().collect();
+                    self.meet_holds(&shown)?;
+                }
+                if !deferred && fresh > free.1 {
+                    return Err(format!("it takes {fresh} more slots, and only {} may be held", free.1));
+                }
+                let Some(hold) = self.model.holds.get_mut(&id.0) else {
+                    return if until <= now { Ok(()) } else { Err("it is not there".to_owned()) };
+                };
+                if hold.order != order {
+                    return Err(format!("it is the hold of order {}", hold.order));
+                }
+                hold.acked = true;
+                let hold = hold.clone();
+                for (sequence, rows) in candidates.into_iter().filter(|(s, _)| hold.keeps(*s)) {
+                    if let Some(slot) = self.model.slots.get_mut(&sequence) {
+                        slot.floor = slot.floor.max(rows);
+                    }
+                }
+                Ok(())
+            }
+            (Asked::Hold { candidates, until, deferred, free, fresh }, Outcome::Refused(why)) => match why {
+                Refusal::Nothing { .. } if deferred || candidates.is_empty() => Ok(()),
+                Refusal::NoRoom { .. } if deferred || fresh > free.0 => Ok(()),
+                Refusal::NoRoom { .. } => Err(format!("{fresh} more slots are wanted, {} are free", free.0)),
+                Refusal::JournalFull { .. } => Ok(()),
+                Refusal::Wrong(_) if until <= now => Ok(()),
+                _ => Err(format!("it takes {candidates:?}")),
+            },
+            (Asked::Release(id), Outcome::Released { .. }) => {
+                self.model.holds.remove(&id);
+                Ok(())
+            }
+            (Asked::Release(id), Outcome::Refused(Refusal::NoSuchHold(_))) => {
+                let ended = self.model.holds.remove(&id).is_none_or(|h| h.until <= now);
+                if ended { Ok(()) } else { Err("the hold stands".to_owned()) }
+            }
+            (Asked::Grow(slots), Outcome::Grown { slots: found }) if slots == *found => {
+                self.model.total = slots;
+                self.setup.slots = slots;
+                if let Some(run) = &self.run {
+                    self.superblock = run.driver.superblock().clone();
+                }
+                Ok(())
+            }
+            _ => Err("that is no answer to it".to_owned()),
+        }
+    }
+
+    /// Reads the n-th visible slot through the driver, beside capture.
+    pub(super) fn read(&mut self, n: u8) -> Result<(), String> {
+        self.look()?;
+        let written = |slot: &crate::model::ModelSlot| matches!(slot.stage, crate::model::Stage::Written(_));
+        let visible: Vec<u64> =
+            self.model.alive().filter(|(_, slot)| written(slot)).map(|(s, _)| s).collect();
+        if visible.is_empty() {
+            return Ok(());
+        }
+        let sequence = visible[usize::from(n) % visible.len()];
+        let len = self.setup.slot_bytes as usize;
+        let buffer = Buffer::aligned(len).map_err(|e| e.to_string())?;
+        let id = self.next_order();
+        let asked = self.recorder()?.driver.read(id, Sequence(sequence), 0, len, buffer);
+        if asked.is_err() {
+            return Err(format!("sequence {sequence} is shown and cannot be read"));
+        }
+        let mut done = None;
+        self.wait("a read", &mut |world| {
+            done = world.run.as_mut().and_then(|run| run.driver.read_done());
+            done.is_some()
+        })?;
+        let Some(done) = done else { return Ok(()) };
+        let Some(slot) = self.model.slots.get(&sequence).cloned() else { return Ok(()) };
+        match done.result {
+            Some(Ok(())) => match read_slot(&done.buffer, &self.superblock) {
+                Ok(seen) => same_rows(sequence, &slot, &seen),
+                Err(_) if slot.damaged => Ok(()),
+                Err(error) => Err(format!("sequence {sequence} reads as {error}")),
+            },
+            Some(Err(error)) if self.is_well() => Err(error.to_string()),
+            Some(Err(_)) => Ok(()),
+            None => {
+                self.look()?;
+                let gone = self.model.slots.get(&sequence).is_none_or(|slot| !written(slot));
+                if gone { Ok(()) } else { Err(format!("sequence {sequence} reads as expired, and is not")) }
+            }
+        }
+    }
+}

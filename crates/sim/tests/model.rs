@@ -1,0 +1,29 @@
+//! Any mix of writes, holds, releases, reads, crashes, growth and clock steps shows what the naive model shows.
+//! Promises 3, 4, 5 and 6.
+//!
+//! One seed again: `HOLDFAST_SEED=123 cargo test -p holdfast-sim model`. More seeds: `HOLDFAST_SEEDS=20` (times as many).
+
+use holdfast_sim::{Diet, check, seeds};
+
+fn all(test: &str, diet: Diet, count: u64, steps: usize) {
+    for seed in seeds(count) {
+        if let Err(failure) = check(test, seed, diet, steps) {
+            panic!("{failure}");
+        }
+    }
+}
+
+#[test]
+fn without_crashes_what_is_visible_is_predicted_exactly() {
+    all("model", Diet::Calm, 100, 200);
+}
+
+#[test]
+fn with_crashes_nothing_is_missing_but_what_was_too_young() {
+    all("model", Diet::Crashes, 120, 200);
+}
+
+#[test]
+fn with_a_failing_device_nothing_is_wrong_or_lost_either() {
+    all("model", Diet::Faults, 80, 200);
+}
