@@ -82,7 +82,8 @@ impl Inlet {
         self.end.waiting()
     }
 
-    /// True once the source has ended and all it sent was taken.
+    /// True once the source has ended and all it sent was taken. To be asked behind the last [`Inlet::take`] and
+    /// before waiting: the end wakes once.
     pub fn is_finished(&self) -> bool {
         self.end.is_finished()
     }

@@ -1,5 +1,7 @@
 //! What the tests of sources share: a capture side that checks as it collects.
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+pub mod rig;
 
 use holdfast_ingest::{Batch, Content, Inlet};
 

@@ -1,0 +1,89 @@
+//! A source under test: on its thread, with a capture side that collects, or holds back on purpose.
+
+use super::Collector;
+use holdfast_base::{ByteSize, Ordinal, SystemClock};
+use holdfast_ingest::{
+    Inlet, Opened, Overload, Parker, Pressure, ProducerSettings, Running, Source, SourceCounters, SourceEnd,
+    SourceError, SourceOptions, SourceSpec, StopFlag, channel, open, spawn,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub struct Rig {
+    pub stop: StopFlag,
+    pub inlet: Inlet,
+    pub collector: Collector,
+    parker: Parker,
+    running: Option<Running>,
+}
+
+pub fn count(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+/// Opens as the recorder does.
+pub fn opened(spec: &str, options: SourceOptions) -> (Opened, StopFlag) {
+    let stop = StopFlag::new().unwrap();
+    let spec: SourceSpec = spec.parse().unwrap();
+    (open(&spec, &options, &stop).unwrap(), stop)
+}
+
+impl Rig {
+    pub fn start(opened: Opened, stop: StopFlag, batches: usize) -> Self {
+        Self::run(opened.source, opened.overload, stop, batches)
+    }
+
+    pub fn run(source: Box<dyn Source>, overload: Overload, stop: StopFlag, batches: usize) -> Self {
+        let parker = Parker::new();
+        let settings = ProducerSettings {
+            batches,
+            batch_bytes: ByteSize::kib(128),
+            ..ProducerSettings::new(overload, Ordinal(0))
+        };
+        let clock = Arc::new(SystemClock::new());
+        let (producer, inlet) = channel(&settings, clock, Arc::new(Pressure::default()), parker.waker());
+        let running = spawn("test", source, producer, stop.clone(), || {}).unwrap();
+        Self { stop, inlet, collector: Collector::default(), parker, running: Some(running) }
+    }
+
+    pub fn counters(&self) -> Arc<SourceCounters> {
+        Arc::clone(self.inlet.counters())
+    }
+
+    /// Collects until `enough`, or the source has ended.
+    pub fn collect_until(&mut self, mut enough: impl FnMut(&Collector) -> bool) {
+        loop {
+            let Self { inlet, collector, .. } = self;
+            collector.let_go(inlet, usize::MAX);
+            collector.drain(inlet, false);
+            // Asked behind the last take: nothing can come any more.
+            if enough(collector) || inlet.is_finished() {
+                return;
+            }
+            self.parker.wait(Some(Duration::from_secs(60)));
+        }
+    }
+
+    /// Takes all batches that the source has, and keeps them: it has none left.
+    pub fn starve(&mut self, batches: usize) {
+        while self.collector.held.len() < batches {
+            if !self.collector.hold_one(&mut self.inlet) {
+                self.parker.wait(Some(Duration::from_secs(60)));
+            }
+        }
+    }
+
+    /// Collects all there is until the source ends by itself.
+    pub fn finish(mut self) -> (Collector, Result<SourceEnd, SourceError>) {
+        self.collect_until(|_| false);
+        let end = self.running.take().unwrap().join();
+        (std::mem::take(&mut self.collector), end)
+    }
+
+    /// Tells the source to stop, and collects the rest.
+    pub fn stop(self) -> (Collector, Result<SourceEnd, SourceError>) {
+        self.stop.stop();
+        self.finish()
+    }
+}
