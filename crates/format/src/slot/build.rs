@@ -415,7 +415,8 @@ mod tests {
 
     #[test]
     fn nothing_is_allocated_after_the_builder_was_made() {
-        for (size, slot_bytes) in [(0, 64 << 10), (1, 64 << 10), (20, 1 << 20), (3000, 1 << 20)] {
+        for (size, slot_bytes) in [(0, 64 << 10), (0, 1 << 20), (1, 64 << 10), (20, 1 << 20), (3000, 1 << 20)]
+        {
             let mut builder = Builder::new(slot_bytes, 8);
             let mut buffer = vec![0; slot_bytes as usize];
             let before = capacities(&builder);

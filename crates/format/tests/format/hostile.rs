@@ -236,6 +236,34 @@ fn a_directory_with_holes_is_refused() {
     assert!(decode_directory(&[0; 65], crc32c(&[0; 65])).is_err());
 }
 
+#[test]
+fn a_directory_whose_bounds_are_not_those_of_its_rows_is_found() {
+    let (slot, len) = sample();
+    let (_, summary) = check_image(&slot.buffer[..len], &key(), RING).unwrap();
+    let directory = summary.section(SectionKind::ChunkDirectory).unwrap().range();
+    let forge = |at: usize, turned: u8| {
+        let mut image = slot.buffer[..len].to_vec();
+        image[directory.start + at] ^= turned;
+        // Put right the checks of directory, summary, header and footer.
+        let crc = crc32c(&image[directory.clone()]);
+        let section = 4096 + 64 + 32;
+        image[section + 20..section + 24].copy_from_slice(&crc.to_le_bytes());
+        let summary_bytes = PartHeader::decode(&image, &key(), RING).unwrap().summary_bytes as usize;
+        let crc = crc32c(&image[4096..4096 + summary_bytes]);
+        image[116..120].copy_from_slice(&crc.to_le_bytes());
+        restamp(&mut image, &key(), SlotNo(5)).unwrap();
+        check_image(&image, &key(), RING)
+    };
+    assert!(forge(24, 0).is_ok(), "the forgery itself is sound");
+    for at in [24, 32, 40, 48, 56] {
+        let error = forge(at, 1).unwrap_err();
+        assert!(
+            matches!(error, FormatError::Malformed { structure: "chunk directory", .. }),
+            "{at}: {error}"
+        );
+    }
+}
+
 /// Gives `bytes` to every decoder; whatever they say, they return.
 fn decode_all(bytes: &[u8]) {
     let _ = Superblock::decode(bytes);

@@ -174,7 +174,9 @@ proptest! {
             }
         }
         prop_assert_eq!(writer.is_empty(), taken.is_empty());
+        let end = blocks * 4096 - writer.room();
         let padded = writer.finish(&key(), &head);
+        prop_assert!(padded - end < 4096 && buffer[end..padded].iter().all(|byte| *byte == 0));
         prop_assert_eq!(commit_len(&buffer[..4096], &key(), RING), Ok(padded));
         let (said, found, len) = read_commit(&buffer, &key(), RING).unwrap();
         prop_assert_eq!((said, len), (head, padded));
