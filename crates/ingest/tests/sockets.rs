@@ -1,0 +1,227 @@
+//! TCP and UDP (promise 2): sent = recorded + gaps, with the kernel's drops among the gaps, whatever the pace.
+
+mod common;
+
+use common::rig::{Rig, count, opened};
+use holdfast_ingest::{Cause, Framing, Overload, SourceEnd, SourceOptions, SourceSpec, StopFlag, open};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+
+/// A port that was free a moment ago.
+fn free_port(udp: bool) -> u16 {
+    let any = (Ipv4Addr::LOCALHOST, 0);
+    if udp {
+        UdpSocket::bind(any).unwrap().local_addr().unwrap().port()
+    } else {
+        TcpListener::bind(any).unwrap().local_addr().unwrap().port()
+    }
+}
+
+fn tcp(framing: Framing, overload: Overload) -> (Rig, SocketAddr) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(false)));
+    let options =
+        SourceOptions { framing: Some(framing), overload: Some(overload), ..SourceOptions::default() };
+    let (opened, stop) = opened(&format!("tcp:{address}"), options);
+    (Rig::start(opened, stop, 4), address)
+}
+
+/// An element that says who sent it, its number, and is checkable.
+fn element(producer: usize, number: usize, size: usize) -> Vec<u8> {
+    let mut data = format!("{producer}:{number}:").into_bytes();
+    let head = data.len();
+    data.extend((head..size.max(head)).map(|at| (at * (producer + 3) + number) as u8 | 0x80));
+    data
+}
+
+#[test]
+fn many_producers_deliver_into_one_stream_and_none_breaks_anothers_elements() {
+    let (mut rig, address) = tcp(Framing::Len32, Overload::Block);
+    let producers = 20;
+    let each = 60;
+    // Some elements are small, some larger than what is kept aside, some larger than a batch.
+    let size = |producer: usize, number: usize| match (producer + number) % 7 {
+        0 => 30_000,
+        1 if number % 20 == 1 => 400_000,
+        n => n * 17,
+    };
+    let threads: Vec<_> = (0..producers)
+        .map(|producer| {
+            thread::spawn(move || {
+                let mut stream = TcpStream::connect(address).unwrap();
+                for number in 0..each {
+                    let data = element(producer, number, size(producer, number));
+                    let mut bytes = (data.len() as u32).to_le_bytes().to_vec();
+                    bytes.extend(&data);
+                    // In two parts, so that elements are open while others deliver.
+                    let middle = bytes.len() * 2 / 3;
+                    stream.write_all(&bytes[..middle]).unwrap();
+                    thread::yield_now();
+                    stream.write_all(&bytes[middle..]).unwrap();
+                }
+            })
+        })
+        .collect();
+    rig.collect_until(|collector| collector.elements.len() == producers * each);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert_eq!(collector.gaps, []);
+    let mut next = vec![0; producers];
+    for found in &collector.elements {
+        let text = String::from_utf8_lossy(&found.data[..found.data.len().min(10)]).into_owned();
+        let mut parts = text.split(':');
+        let producer: usize = parts.next().unwrap().parse().unwrap();
+        assert!(found.data == element(producer, next[producer], size(producer, next[producer])), "{text}");
+        next[producer] += 1;
+    }
+    assert_eq!(next, vec![each; producers]);
+}
+
+#[test]
+fn a_connection_that_breaks_inside_an_element_costs_just_that_element() {
+    let (mut rig, address) = tcp(Framing::Fixed(100_000), Overload::Block);
+    let mut good = TcpStream::connect(address).unwrap();
+    good.write_all(&[1; 100_000]).unwrap();
+    let mut bad = TcpStream::connect(address).unwrap();
+    bad.write_all(&[2; 100_000 + 70_001]).unwrap();
+    drop(bad);
+    rig.collect_until(|collector| collector.elements.len() == 2 && collector.gaps.len() == 1);
+    good.write_all(&[3; 100_000]).unwrap();
+    rig.collect_until(|collector| collector.elements.len() == 3);
+    assert_eq!(count(&rig.counters().connections), 1);
+    let (collector, _) = rig.stop();
+    assert_eq!(collector.lost(Cause::Aborted as u8), 1);
+    assert_eq!(collector.recorded_bytes() + collector.lost_bytes(), 370_001);
+    assert!(collector.elements.iter().zip([1, 2, 3]).all(|(e, n)| e.data.iter().all(|b| *b == n)));
+}
+
+#[test]
+fn tcp_under_drop_newest_counts_all_that_it_drops() {
+    let (mut rig, address) = tcp(Framing::Fixed(500), Overload::DropNewest);
+    let counters = rig.counters();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut sent = 0;
+    // Until all batches are held and more is dropped.
+    while counters.dropped(Cause::NoBuffer) < 1000 {
+        stream.write_all(&[7; 5000]).unwrap();
+        sent += 10;
+        if rig.collector.held.len() < 4 {
+            rig.collector.hold_one(&mut rig.inlet);
+        }
+    }
+    stream.write_all(&[7; 250]).unwrap();
+    drop(stream);
+    rig.collect_until(|collector| collector.next == sent + 1);
+    let (collector, _) = rig.stop();
+    assert_eq!(collector.elements.len() as u64 + collector.all_lost(), sent + 1);
+    assert_eq!(collector.recorded_bytes() + collector.lost_bytes(), sent * 500 + 250);
+    assert!(collector.lost(Cause::NoBuffer as u8) >= 1000);
+}
+
+fn udp(overload: Overload) -> (Rig, UdpSocket) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(true)));
+    let options = SourceOptions { overload: Some(overload), ..SourceOptions::default() };
+    let (opened, stop) = opened(&format!("udp:{address}"), options);
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    sender.connect(address).unwrap();
+    (Rig::start(opened, stop, 4), sender)
+}
+
+#[test]
+fn every_datagram_is_an_element_the_empty_and_the_largest_too() {
+    let (mut rig, sender) = udp(Overload::DropNewest);
+    let sizes = [0usize, 1, 1400, 65_507, 0, 9000];
+    for size in sizes {
+        sender.send(&vec![size as u8; size]).unwrap();
+    }
+    rig.collect_until(|collector| collector.elements.len() == sizes.len());
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert!(collector.elements.iter().zip(sizes).all(|(e, size)| e.data == vec![size as u8; size]));
+    assert_eq!(collector.gaps, []);
+}
+
+#[test]
+fn datagrams_that_find_no_batch_are_counted_exactly() {
+    let (mut rig, sender) = udp(Overload::DropNewest);
+    let counters = rig.counters();
+    let mut sent = 0u64;
+    while counters.dropped(Cause::NoBuffer) < 500 {
+        // Not more at once than surely fits the socket.
+        for _ in 0..100 {
+            sender.send(&[9; 1000]).unwrap();
+            sent += 1;
+        }
+        if rig.collector.held.len() < 4 {
+            rig.collector.hold_one(&mut rig.inlet);
+        }
+        while count(&counters.elements) + counters.dropped(Cause::Kernel) < sent {
+            thread::yield_now();
+        }
+    }
+    let (collector, _) = rig.stop();
+    assert_eq!(collector.elements.len() as u64 + collector.all_lost(), sent);
+    assert_eq!(collector.recorded_bytes() + collector.lost_bytes(), sent * 1000);
+    assert!(collector.lost(Cause::NoBuffer as u8) >= 500);
+}
+
+#[test]
+fn what_the_kernel_drops_is_counted_exactly_behind_the_last_datagram_too() {
+    let (mut rig, sender) = udp(Overload::Block);
+    // A source that waits does not read: the socket fills up, and the kernel drops.
+    let mut sent = 0u64;
+    while rig.collector.held.len() < 4 {
+        sender.send(&[9; 1000]).unwrap();
+        sent += 1;
+        rig.collector.hold_one(&mut rig.inlet);
+    }
+    for _ in 0..80_000 {
+        sender.send(&[9; 1400]).unwrap();
+        sent += 1;
+    }
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    let dropped = collector.lost(Cause::Kernel as u8);
+    assert!(dropped > 0, "the socket has room for fewer");
+    assert_eq!(collector.elements.len() as u64 + dropped, sent);
+    assert_eq!(collector.all_lost(), dropped);
+    assert!(collector.gaps.iter().all(|gap| gap.bytes.is_none()), "bytes are unknown, and say so");
+}
+
+#[test]
+fn a_multicast_group_is_joined() {
+    let port = free_port(true);
+    let (opened, stop) = opened(&format!("udp:239.77.3.9:{port}@lo"), SourceOptions::default());
+    let mut rig = Rig::start(opened, stop, 4);
+    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    rustix::net::sockopt::set_ip_multicast_if_with_ifindex(
+        &sender,
+        &Ipv4Addr::UNSPECIFIED,
+        &Ipv4Addr::LOCALHOST,
+        1,
+    )
+    .unwrap();
+    sender.send_to(b"to the group", (Ipv4Addr::new(239, 77, 3, 9), port)).unwrap();
+    rig.collect_until(|collector| collector.elements.len() == 1);
+    let (collector, _) = rig.stop();
+    assert_eq!(collector.elements[0].data, b"to the group");
+}
+
+#[test]
+fn addresses_that_cannot_be_had_are_refused_with_a_reason() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let stop = StopFlag::new().unwrap();
+    let say = |text: String| {
+        let spec: SourceSpec = text.parse().unwrap();
+        open(&spec, &SourceOptions::default(), &stop).unwrap_err().to_string()
+    };
+    let said = say(format!("tcp:{}", taken.local_addr().unwrap()));
+    assert!(said.contains("cannot listen there") && said.contains("another program has that port"), "{said}");
+    let said = say("udp:192.0.2.1:5000".to_owned());
+    assert!(said.contains("does not have that address"), "{said}");
+    let said = say("udp:127.0.0.1:0@lo".to_owned());
+    assert!(said.contains("only a multicast group"), "{said}");
+}
