@@ -248,3 +248,58 @@ impl Source for TcpSource {
         Fault::settle(self.serve_all(out, stop))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::spawn;
+    use crate::{Content, Overload, Parker, Pressure, ProducerSettings, channel};
+    use holdfast_base::{Ordinal, SystemClock};
+    use std::io::Write;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_producer_that_stalls_in_a_large_element_does_not_keep_the_others_waiting() {
+        let stop = StopFlag::new().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut source = TcpSource::new("tcp".into(), listener, Framing::Fixed(100_000), &stop).unwrap();
+        // No patience at all: the others need only be there.
+        source.stall = Duration::ZERO;
+        let mut parker = Parker::new();
+        let (producer, mut inlet) = channel(
+            &ProducerSettings::new(Overload::Block, Ordinal(0)),
+            Arc::new(SystemClock::new()),
+            Arc::new(Pressure::default()),
+            parker.waker(),
+        );
+        let running = spawn("tcp", Box::new(source), producer, stop.clone(), || {}).unwrap();
+        let mut stalled = TcpStream::connect(address).unwrap();
+        stalled.write_all(&[1; 50_000]).unwrap();
+        let mut other = TcpStream::connect(address).unwrap();
+        other.write_all(&[2; 100_000]).unwrap();
+        let (mut whole, mut lost, mut bytes) = (0, 0, Vec::new());
+        while whole == 0 || lost == 0 {
+            while let Some(batch) = inlet.take() {
+                for row in batch.rows() {
+                    match row.content {
+                        Content::First { .. } => bytes.clear(),
+                        Content::Gap => lost += 1,
+                        _ => {}
+                    }
+                    bytes.extend_from_slice(batch.bytes_of(row));
+                    whole += usize::from(matches!(row.content, Content::Whole | Content::Last));
+                }
+                inlet.give_back(batch);
+            }
+            if whole == 0 || lost == 0 {
+                parker.wait(None);
+            }
+        }
+        assert_eq!((whole, lost), (1, 1));
+        assert!(bytes.ends_with(&[2; 100_000]));
+        stop.stop();
+        drop(inlet);
+        assert!(matches!(running.join(), Ok(SourceEnd::Stopped | SourceEnd::CaptureGone)));
+    }
+}

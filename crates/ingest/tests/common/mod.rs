@@ -13,6 +13,7 @@ pub struct Element {
     pub data: Vec<u8>,
     pub tag: u16,
     pub event: Option<i64>,
+    pub extra: u32,
 }
 
 /// A gap as recorded.
@@ -80,6 +81,7 @@ impl Collector {
                 data: data.to_vec(),
                 tag: row.tag,
                 event: row.flags.has(holdfast_ingest::Flags::EVENT).then_some(row.event.0),
+                extra: row.extra,
             };
             match row.content {
                 Content::Whole => {

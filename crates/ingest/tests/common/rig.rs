@@ -81,6 +81,13 @@ impl Rig {
         (std::mem::take(&mut self.collector), end)
     }
 
+    /// The capture side goes away.
+    pub fn hang_up(self) -> Result<SourceEnd, SourceError> {
+        let Self { inlet, running, .. } = self;
+        drop(inlet);
+        running.unwrap().join()
+    }
+
     /// Tells the source to stop, and collects the rest.
     pub fn stop(self) -> (Collector, Result<SourceEnd, SourceError>) {
         self.stop.stop();
