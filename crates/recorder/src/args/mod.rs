@@ -1,0 +1,133 @@
+//! The command line of the recorder: what may be said, by hand and without a framework, into plain settings.
+//!
+//! Only what can be told from the words alone is checked here; whether a file exists is found out by who opens it.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use parse::parse;
+
+use holdfast_base::ByteSize;
+use holdfast_ingest::{SourceOptions, SourceSpec};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What `--help` prints.
+pub const HELP: &str = include_str!("../help.txt");
+
+/// Sources of one recorder: each has a thread and batches of its own.
+pub const MAX_SOURCES: usize = 64;
+
+/// Shortest and longest `--flush`: below, the journal takes the disk from capture; above, a crash costs too much.
+pub const FLUSH_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3600));
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// The help text.
+    Help,
+    /// The version.
+    Version,
+    /// A recording.
+    Record(Box<Settings>),
+}
+
+/// A recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The ring's file or device.
+    pub ring: PathBuf,
+    /// Bytes of a ring file that is to be made if it is not there.
+    pub size: Option<ByteSize>,
+    /// Its slot size.
+    pub slot: Option<ByteSize>,
+    /// What is to be recorded.
+    pub sources: Vec<SourceSettings>,
+    /// Longest time between commits of what the open slot gained.
+    pub flush: Duration,
+    /// Bound on buffers of all kinds.
+    pub memory: Option<ByteSize>,
+    /// Cores: capture, the lane, then the sources.
+    pub cpus: Vec<usize>,
+    /// Whether the lane's I/O thread goes before all ordinary threads.
+    pub realtime: bool,
+    /// Whether the summary is JSON.
+    pub json: bool,
+    /// Whether nothing but errors and the summary is said.
+    pub quiet: bool,
+}
+
+/// One source and its stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceSettings {
+    /// What it is.
+    pub spec: SourceSpec,
+    /// The stream's name.
+    pub name: String,
+    /// What else was said of it.
+    pub options: SourceOptions,
+}
+
+/// Why a command line makes no sense; names the option.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongUse {
+    /// Not an option.
+    #[error("unknown option {0}: see --help")]
+    Unknown(String),
+    /// An option that wants a value.
+    #[error("{option} wants a value: {wanted}")]
+    Missing {
+        /// The option.
+        option: &'static str,
+        /// What it wants.
+        wanted: &'static str,
+    },
+    /// A value that does not fit.
+    #[error("{option} {value}: {why}")]
+    Value {
+        /// The option.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An option that takes no value.
+    #[error("{0} takes no value")]
+    Switch(&'static str),
+    /// An option twice.
+    #[error("{option} is given twice{}", if *of_source { " for one source: each --source has its own options behind it" } else { "" })]
+    Twice {
+        /// The option.
+        option: &'static str,
+        /// Whether it belongs to a source.
+        of_source: bool,
+    },
+    /// A source option in front of all sources.
+    #[error("{0} belongs to a source: put it behind the --source it is for")]
+    BeforeSource(&'static str),
+    /// A source option that its kind does not know.
+    #[error("{0}")]
+    NotFor(String),
+    /// A source without a name.
+    #[error("--source {0} has no name: say --name STREAM behind it")]
+    Nameless(String),
+    /// Two sources with one name.
+    #[error("two sources have the --name {0}: a stream has one source")]
+    SameName(String),
+    /// More than one ring.
+    #[error("{0} is one argument too many: one recorder records into one ring")]
+    TwoRings(String),
+    /// No ring.
+    #[error("no ring is given: holdfast record RING --source SPEC --name STREAM; see --help")]
+    NoRing,
+    /// No source.
+    #[error(
+        "no source is given: say --source SPEC --name STREAM (stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE)"
+    )]
+    NoSource,
+    /// Too many sources.
+    #[error("{0} sources are too many: one recorder takes at most {MAX_SOURCES}")]
+    TooManySources(usize),
+}

@@ -1,0 +1,275 @@
+//! From words to settings. A table says which options there are; one function a value says what it may be.
+
+use super::{FLUSH_LIMITS, MAX_SOURCES, Settings, SourceSettings, Wanted, WrongUse};
+use holdfast_base::{ByteSize, MAX_NAME};
+use holdfast_ingest::Overload;
+use holdfast_ingest::{SourceOptions, SourceSpec};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Options: name, and what value it wants (none: a switch).
+const OPTIONS: [(&str, Option<&str>); 20] = [
+    ("--size", Some("bytes of a new ring file, such as 10GiB")),
+    ("--slot", Some("bytes of its slots, such as 64MiB")),
+    ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
+    ("--name", Some("a name for the stream")),
+    ("--frame", Some("fixed:N, blocks:N, lines, len32 or len32be")),
+    ("--preamble", Some("a file, or how many bytes at the head of the input, such as 4096")),
+    ("--filter", Some("a filter in the syntax of tcpdump, such as 'tcp port 80'")),
+    ("--promisc", None),
+    ("--snaplen", Some("most bytes of a packet, such as 128")),
+    ("--speed", Some("a factor such as 1 or 10, or max")),
+    ("--loop", None),
+    ("--on-overload", Some("block or drop-newest")),
+    ("--flush", Some("a time such as 1s or 200ms")),
+    ("--memory", Some("a size such as 512MiB")),
+    ("--cpu", Some("a list of cores such as 2,3 or 0-3")),
+    ("--realtime", None),
+    ("--json", None),
+    ("--quiet", None),
+    ("--help", None),
+    ("--version", None),
+];
+
+/// Reads a command line, without the program's name.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Wanted, WrongUse> {
+    Parser::default().run(words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
+}
+
+#[derive(Default)]
+struct Parser {
+    ring: Option<String>,
+    size: Option<ByteSize>,
+    slot: Option<ByteSize>,
+    flush: Option<Duration>,
+    memory: Option<ByteSize>,
+    cpus: Option<Vec<usize>>,
+    switches: Vec<&'static str>,
+    sources: Vec<Unfinished>,
+}
+
+/// A source whose options are being read.
+struct Unfinished {
+    spec: SourceSpec,
+    name: Option<String>,
+    options: SourceOptions,
+}
+
+impl Parser {
+    fn run(mut self, words: Vec<String>) -> Result<Wanted, WrongUse> {
+        let mut words = words.into_iter();
+        let mut only_ring = false;
+        while let Some(word) = words.next() {
+            if only_ring || !word.starts_with('-') || word == "-" {
+                self.take_ring(word)?;
+                continue;
+            }
+            if word == "--" {
+                only_ring = true;
+                continue;
+            }
+            let (name, joined) = match word.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (word, None),
+            };
+            let name = match name.as_str() {
+                "-h" => "--help".to_owned(),
+                "-V" => "--version".to_owned(),
+                _ => name,
+            };
+            let Some((option, wants)) = OPTIONS.iter().find(|(option, _)| *option == name) else {
+                return Err(WrongUse::Unknown(name));
+            };
+            match (*option, wants) {
+                (_, None) if joined.is_some() => return Err(WrongUse::Switch(option)),
+                ("--help", _) => return Ok(Wanted::Help),
+                ("--version", _) => return Ok(Wanted::Version),
+                (_, None) => self.switch(option)?,
+                (_, Some(wanted)) => {
+                    let Some(value) = joined.or_else(|| words.next()) else {
+                        return Err(WrongUse::Missing { option, wanted });
+                    };
+                    self.value(option, value)?;
+                }
+            }
+        }
+        self.finish()
+    }
+
+    fn take_ring(&mut self, word: String) -> Result<(), WrongUse> {
+        match self.ring {
+            Some(_) => Err(WrongUse::TwoRings(word)),
+            None => {
+                self.ring = Some(word);
+                Ok(())
+            }
+        }
+    }
+
+    fn switch(&mut self, option: &'static str) -> Result<(), WrongUse> {
+        match option {
+            "--promisc" => raise(option, &mut self.source(option)?.options.promiscuous),
+            "--loop" => raise(option, &mut self.source(option)?.options.repeat),
+            _ if self.switches.contains(&option) => Err(WrongUse::Twice { option, of_source: false }),
+            _ => {
+                self.switches.push(option);
+                Ok(())
+            }
+        }
+    }
+
+    fn source(&mut self, option: &'static str) -> Result<&mut Unfinished, WrongUse> {
+        self.sources.last_mut().ok_or(WrongUse::BeforeSource(option))
+    }
+
+    fn value(&mut self, option: &'static str, value: String) -> Result<(), WrongUse> {
+        match option {
+            "--size" => once(option, false, &mut self.size, read(option, &value)?),
+            "--slot" => once(option, false, &mut self.slot, read(option, &value)?),
+            "--memory" => once(option, false, &mut self.memory, read(option, &value)?),
+            "--flush" => once(option, false, &mut self.flush, flush(option, &value)?),
+            "--cpu" => once(option, false, &mut self.cpus, cpus(option, &value)?),
+            "--source" => {
+                let (spec, options) = (read(option, &value)?, SourceOptions::default());
+                self.sources.push(Unfinished { spec, name: None, options });
+                Ok(())
+            }
+            "--name" => once(option, true, &mut self.source(option)?.name, name(option, value)?),
+            _ => {
+                let options = &mut self.source(option)?.options;
+                match option {
+                    "--frame" => once(option, true, &mut options.framing, read(option, &value)?),
+                    "--preamble" => once(option, true, &mut options.preamble, read(option, &value)?),
+                    "--filter" => once(option, true, &mut options.filter, value),
+                    "--snaplen" => once(option, true, &mut options.snaplen, snaplen(option, &value)?),
+                    "--speed" => once(option, true, &mut options.speed, read(option, &value)?),
+                    _ => once(option, true, &mut options.overload, overload(option, &value)?),
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Wanted, WrongUse> {
+        let ring = self.ring.filter(|ring| !ring.is_empty()).ok_or(WrongUse::NoRing)?;
+        match self.sources.len() {
+            0 => return Err(WrongUse::NoSource),
+            many if many > MAX_SOURCES => return Err(WrongUse::TooManySources(many)),
+            _ => {}
+        }
+        let mut sources: Vec<SourceSettings> = Vec::with_capacity(self.sources.len());
+        for source in self.sources {
+            let source = source.finish()?;
+            if sources.iter().any(|other| other.name == source.name) {
+                return Err(WrongUse::SameName(source.name));
+            }
+            sources.push(source);
+        }
+        let said = |switch| self.switches.contains(&switch);
+        Ok(Wanted::Record(Box::new(Settings {
+            ring: PathBuf::from(ring),
+            size: self.size,
+            slot: self.slot,
+            sources,
+            flush: self.flush.unwrap_or(Duration::from_secs(1)),
+            memory: self.memory,
+            cpus: self.cpus.unwrap_or_default(),
+            realtime: said("--realtime"),
+            json: said("--json"),
+            quiet: said("--quiet"),
+        })))
+    }
+}
+
+impl Unfinished {
+    fn finish(self) -> Result<SourceSettings, WrongUse> {
+        let Self { spec, name, options } = self;
+        spec.check(&options).map_err(|error| WrongUse::NotFor(error.to_string()))?;
+        let name = name.ok_or_else(|| WrongUse::Nameless(spec.to_string()))?;
+        Ok(SourceSettings { spec, name, options })
+    }
+}
+
+fn raise(option: &'static str, place: &mut bool) -> Result<(), WrongUse> {
+    if std::mem::replace(place, true) {
+        return Err(WrongUse::Twice { option, of_source: true });
+    }
+    Ok(())
+}
+
+fn once<T>(option: &'static str, of_source: bool, place: &mut Option<T>, value: T) -> Result<(), WrongUse> {
+    if place.replace(value).is_some() {
+        return Err(WrongUse::Twice { option, of_source });
+    }
+    Ok(())
+}
+
+fn wrong(option: &'static str, value: &str, why: impl Into<String>) -> WrongUse {
+    WrongUse::Value { option, value: value.chars().take(80).collect(), why: why.into() }
+}
+
+fn read<T: FromStr<Err = impl ToString>>(option: &'static str, value: &str) -> Result<T, WrongUse> {
+    value.parse().map_err(|cause: T::Err| wrong(option, value, cause.to_string()))
+}
+
+fn name(option: &'static str, value: String) -> Result<String, WrongUse> {
+    if value.is_empty() || value.len() > MAX_NAME || value.chars().any(char::is_control) {
+        return Err(wrong(
+            option,
+            &value,
+            format!("a name has 1 to {MAX_NAME} bytes and no control characters"),
+        ));
+    }
+    Ok(value)
+}
+
+fn snaplen(option: &'static str, value: &str) -> Result<u32, WrongUse> {
+    let bytes = value.parse::<u32>().ok().filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| wrong(option, value, "give a number of bytes from 1 on, such as 128"))
+}
+
+fn overload(option: &'static str, value: &str) -> Result<Overload, WrongUse> {
+    match value {
+        "block" => Ok(Overload::Block),
+        "drop-newest" => Ok(Overload::DropNewest),
+        _ => Err(wrong(option, value, "give block or drop-newest")),
+    }
+}
+
+fn flush(option: &'static str, value: &str) -> Result<Duration, WrongUse> {
+    let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
+    let (number, unit) = value.split_at(end);
+    let factor = match unit.trim() {
+        "ms" => 1e-3,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    let (least, most) = FLUSH_LIMITS;
+    let span =
+        number.parse::<f64>().ok().and_then(|number| Duration::try_from_secs_f64(number * factor).ok());
+    span.filter(|span| (least..=most).contains(span))
+        .ok_or_else(|| wrong(option, value, "give a time from 10ms to 1h, such as 1s or 200ms"))
+}
+
+fn cpus(option: &'static str, value: &str) -> Result<Vec<usize>, WrongUse> {
+    let bad =
+        || wrong(option, value, "give cores by number, such as 2,3 or 0-3 (capture, disk, then sources)");
+    let mut all = Vec::new();
+    for part in value.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.trim().parse().map_err(|_| bad())?;
+        let last: usize = last.trim().parse().map_err(|_| bad())?;
+        // The kernel's own limit of cores.
+        if first > last || last >= 8192 {
+            return Err(bad());
+        }
+        all.extend(first..=last);
+    }
+    if all.iter().enumerate().any(|(at, core)| all[..at].contains(core)) {
+        return Err(wrong(option, value, "a core is named twice"));
+    }
+    Ok(all)
+}

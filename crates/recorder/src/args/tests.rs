@@ -1,0 +1,114 @@
+//! Promise 8: every way of using the recorder wrongly is told, by the name of the option.
+
+use super::*;
+use holdfast_ingest::{Framing, Overload};
+use holdfast_ingest::{PreambleFrom, Speed};
+
+fn run(line: &str) -> Result<Wanted, WrongUse> {
+    parse(line.split_whitespace().map(Into::into))
+}
+
+fn settings(line: &str) -> Settings {
+    match run(line) {
+        Ok(Wanted::Record(settings)) => *settings,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_them() {
+    let all = settings(
+        "r.hf --size 10GiB --slot=64MiB --source stdin --name a --frame fixed:5032 --preamble 4096 \
+         --source iface:eth0 --name b --promisc --snaplen 128 --filter=tcp --on-overload block \
+         --source replay:x.pcap --name c --speed 2.5 --loop --flush 200ms --memory 1GiB --cpu 1,4-5 --realtime --json",
+    );
+    assert_eq!((all.size, all.slot), (Some(ByteSize::gib(10)), Some(ByteSize::mib(64))));
+    assert_eq!((all.flush, all.memory), (Duration::from_millis(200), Some(ByteSize::gib(1))));
+    assert_eq!(all.cpus, [1, 4, 5]);
+    assert!(all.realtime && all.json && !all.quiet);
+    let [a, b, c] = &all.sources[..] else { panic!("{:?}", all.sources) };
+    assert_eq!((&*a.name, &a.spec, a.options.framing), ("a", &SourceSpec::Stdin, Some(Framing::Fixed(5032))));
+    assert_eq!(a.options.preamble, Some(PreambleFrom::Leading(ByteSize(4096))));
+    assert_eq!((&*b.name, b.options.snaplen, b.options.promiscuous), ("b", Some(128), true));
+    assert_eq!((b.options.filter.as_deref(), b.options.overload), (Some("tcp"), Some(Overload::Block)));
+    assert_eq!((&*c.name, c.options.speed, c.options.repeat), ("c", Some(Speed::Times(2.5)), true));
+    assert!(!c.options.promiscuous && a.options.filter.is_none());
+}
+
+#[test]
+fn defaults_are_those_of_the_manual() {
+    let plain = settings("--source stdin --name s r.hf");
+    assert_eq!((plain.flush, plain.memory, plain.size), (Duration::from_secs(1), None, None));
+    assert_eq!(settings("--source stdin --name s -- --odd").ring, PathBuf::from("--odd"));
+}
+
+#[test]
+fn wrong_command_lines_are_told_by_the_option() {
+    for (line, said) in [
+        ("", "no ring is given"),
+        ("r", "no source is given"),
+        ("r --source stdin", "--source stdin has no name"),
+        ("r s --source stdin --name a", "s is one argument too many"),
+        ("r --name a --source stdin", "--name belongs to a source"),
+        ("r --source stdin --name a --name b", "--name is given twice for one source"),
+        ("r --source stdin --name a --source file:x --name a", "two sources have the --name a"),
+        ("r --source stdin --name a --flush", "--flush wants a value"),
+        ("r --source stdin --name a --flush 1ns", "--flush 1ns: give a time"),
+        ("r --source stdin --name a --flush 2h", "--flush 2h"),
+        ("r --source stdin --name a --memory lots", "--memory lots: `lots` is not a size"),
+        ("r --source stdin --name a --cpu 3-1", "--cpu 3-1"),
+        ("r --source stdin --name a --cpu 1,1", "a core is named twice"),
+        ("r --source stdin --name a --realtime=yes", "--realtime takes no value"),
+        ("r --source stdin --name a --json --json", "--json is given twice"),
+        ("r --source stdin --name a --frame words", "--frame words"),
+        ("r --source stdin --name a --filter tcp", "--filter cannot be used with stdin"),
+        ("r --source iface:lo --name a --snaplen 0", "--snaplen 0"),
+        ("r --source iface:lo --name a --frame lines", "--frame cannot be used with iface:lo"),
+        ("r --source replay:x --name a --speed fast", "--speed fast"),
+        (
+            "r --source stdin --name a --on-overload explode",
+            "--on-overload explode: give block or drop-newest",
+        ),
+        ("r --source ftp:x --name a", "--source ftp:x"),
+        ("r --source replay:x --name a --loop --loop", "--loop is given twice for one source"),
+        ("r --colour", "unknown option --colour"),
+        ("r -x", "unknown option -x"),
+        ("r --metrics=:9", "unknown option --metrics"),
+    ] {
+        let error = run(line).expect_err(line).to_string();
+        assert!(error.contains(said), "{line}: {error}");
+    }
+    let long = "x".repeat(65);
+    assert!(
+        run(&format!("r --source stdin --name {long}")).unwrap_err().to_string().contains("1 to 64 bytes")
+    );
+}
+
+#[test]
+fn help_is_given_whatever_else_is_said_and_names_every_option() {
+    assert_eq!(run("r --help --colour"), Ok(Wanted::Help));
+    assert_eq!(run("-V"), Ok(Wanted::Version));
+    for option in [
+        "--size",
+        "--slot",
+        "--source",
+        "--name",
+        "--frame",
+        "--preamble",
+        "--filter",
+        "--promisc",
+        "--snaplen",
+        "--speed",
+        "--loop",
+        "--on-overload",
+        "--flush",
+        "--memory",
+        "--cpu",
+        "--realtime",
+        "--json",
+        "--quiet",
+    ] {
+        assert!(HELP.contains(option), "{option}");
+    }
+    assert!(HELP.contains("Examples"));
+}

@@ -1,0 +1,261 @@
+//! What clients may ask of the capture thread, through the desk. Every ask brings the memory of its answer along, so that
+//! answering allocates nothing; what is too much for one step is asked for in pieces.
+//!
+//! The exceptions are orders and holds: what they leave in the ring, and the texts in a list of holds, are bounded by the
+//! ring's budget of control records.
+
+use super::Capture;
+use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{CommitWriter, Counters, Cursor};
+use holdfast_link::wire::OpenSequence;
+use holdfast_media::{Buffer, Disk, DiskError};
+use holdfast_ring::{
+    Chore, ChoreReply, DeviceState, DriverCounts, HoldStatus, Order, OrderId, Outcome, RingStatus, SlotStatus,
+};
+
+/// Looks at slots that one step may take for a list of holds.
+const HOLD_LOOKS: usize = 200_000;
+
+/// A read's number: the ask's in the lower bits, above them its length in blocks, which are 2¹⁶ at most.
+const READ_ID_BITS: u32 = 38;
+const READ_ID: u64 = (1 << READ_ID_BITS) - 1;
+
+/// Bytes in front of a commit's records.
+const COMMIT_HEAD: usize = 128;
+
+/// Figures of a moment. Made once and sent to and fro.
+#[derive(Debug)]
+pub struct Sheet {
+    /// The ring's.
+    pub ring: RingStatus,
+    /// What passed through the driver.
+    pub counts: DriverCounts,
+    /// Slot buffers: all, free now, and the fewest that were ever free.
+    pub buffers: (usize, usize, usize),
+    /// Whether the device answers.
+    pub device: DeviceState,
+    /// The disk's last error, cut to the room there is.
+    pub last_error: String,
+    /// By source: what its stream had come to when the run began, and now; batches that wait.
+    pub feeds: Vec<(Counters, Counters, usize)>,
+    /// By stream.
+    pub counters: Vec<(StreamId, Counters)>,
+    /// The superblock in force, and its generation.
+    pub superblock: (u64, Vec<u8>),
+    /// When this was.
+    pub now: Timestamp,
+    /// Slots sealed in this run.
+    pub slots_sealed: u64,
+}
+
+/// One thing asked. The vectors are empty and have the capacity that the answer may take.
+#[derive(Debug)]
+pub enum Ask {
+    /// The figures.
+    Figures(Box<Sheet>),
+    /// Slots from one on, as many as the vector has room for.
+    Slots(SlotNo, Vec<SlotStatus>),
+    /// Holds with higher numbers.
+    Holds(HoldId),
+    /// A piece of a preamble, from a byte on.
+    Preamble(StreamId, u32, u32, Vec<u8>),
+    /// An order.
+    Order(Order),
+    /// A step of a job in the background.
+    Chore(Chore),
+    /// Part of a slot: sequence, offset and length.
+    Read(Sequence, u32, u32, Buffer),
+    /// What is not on the medium yet.
+    OpenSlots(Vec<OpenSequence>),
+    /// Records of the open slot beyond a cursor.
+    Gains(Sequence, u64, Vec<u8>),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Answer {
+    /// The figures.
+    Figures(Box<Sheet>),
+    /// How many slots there are, and some of them.
+    Slots(u32, Vec<SlotStatus>),
+    /// Whether there are more, and these.
+    Holds(bool, Vec<HoldStatus>),
+    /// How long the preamble is, if there is one, and a piece.
+    Preamble(Option<u32>, Vec<u8>),
+    /// What came of an order.
+    Outcome(Outcome),
+    /// What came of a step.
+    Chore(ChoreReply),
+    /// The buffer, filled with as many bytes as were asked for, or why not.
+    Read(Buffer, u32, Result<(), NotRead>),
+    /// Those.
+    OpenSlots(Vec<OpenSequence>),
+    /// The next cursor, and whether this was all; or why not.
+    Gains(Result<(u64, bool), NotRead>, Vec<u8>),
+}
+
+/// Why something was not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRead {
+    /// It has expired, or never was.
+    Expired,
+    /// It is on its way to the medium.
+    Pending,
+    /// The disk failed.
+    Failed(DiskError),
+}
+
+impl<D: Disk> Capture<D> {
+    /// Takes an ask; most are answered at once. The answers of orders, chores and reads come by [`Capture::answer`].
+    pub fn ask(&mut self, id: u64, ask: Ask, now: Timestamp) -> Option<Answer> {
+        match ask {
+            Ask::Figures(mut sheet) => {
+                self.fill_sheet(&mut sheet, now);
+                Some(Answer::Figures(sheet))
+            }
+            Ask::Slots(from, mut out) => {
+                let room = out.capacity() as u32;
+                out.extend(self.driver.ring().slot_looks(from, room));
+                Some(Answer::Slots(self.driver.superblock().geometry.slots, out))
+            }
+            Ask::Holds(after) => Some(self.holds(after)),
+            Ask::Preamble(stream, version, from, mut out) => {
+                let found = self.driver.ring().preamble(stream, version);
+                let rest = found.and_then(|bytes| bytes.get(from as usize..)).unwrap_or_default();
+                out.extend_from_slice(&rest[..rest.len().min(out.capacity())]);
+                Some(Answer::Preamble(found.map(|bytes| bytes.len() as u32), out))
+            }
+            Ask::Order(order) => {
+                // What has no row yet is in no brief: the order is meant for it too.
+                self.packer.cut();
+                let brief = self.brief();
+                self.driver.order(OrderId(id), order, brief, now);
+                None
+            }
+            Ask::Chore(chore) => {
+                self.driver.chore(chore, now);
+                None
+            }
+            Ask::Read(sequence, offset, len, buffer) => self.read(id, sequence, offset, len, buffer),
+            Ask::OpenSlots(mut out) => {
+                let room = out.capacity();
+                let sealed = self.driver.on_the_way().map(|sequence| OpenSequence { sequence, sealed: true });
+                out.extend(sealed.take(room.saturating_sub(1)));
+                if self.packer.is_open() {
+                    out.push(OpenSequence { sequence: self.packer.slot().sequence(), sealed: false });
+                }
+                out.sort_unstable_by_key(|open| open.sequence);
+                Some(Answer::OpenSlots(out))
+            }
+            Ask::Gains(sequence, cursor, out) => Some(self.open_gains(sequence, cursor, out)),
+        }
+    }
+
+    /// The next answer that took a while.
+    pub fn answer(&mut self) -> Option<(Option<u64>, Answer)> {
+        if let Some((OrderId(id), outcome)) = self.driver.reply() {
+            return Some((Some(id), Answer::Outcome(outcome)));
+        }
+        if let Some(done) = self.driver.read_done() {
+            let result = match done.result {
+                None => Err(NotRead::Expired),
+                Some(Err(error)) => Err(NotRead::Failed(error)),
+                Some(Ok(())) => Ok(()),
+            };
+            let (id, len) = (done.id & READ_ID, (done.id >> READ_ID_BITS) as u32 * BLOCK as u32);
+            return Some((Some(id), Answer::Read(done.buffer, len, result)));
+        }
+        // There is one job at a time: its steps need no number.
+        self.driver.chore_reply().map(|reply| (None, Answer::Chore(reply)))
+    }
+
+    fn fill_sheet(&mut self, sheet: &mut Sheet, now: Timestamp) {
+        self.driver.ring().refresh(&mut sheet.ring);
+        if self.packer.is_open() {
+            let bounds = self.bounds();
+            if bounds.first <= bounds.last {
+                sheet.ring.newest = sheet.ring.newest.max(Some(bounds.last));
+                sheet.ring.oldest =
+                    Some(sheet.ring.oldest.map_or(bounds.first, |first| first.min(bounds.first)));
+            }
+        }
+        let superblock = self.driver.superblock();
+        if sheet.superblock.0 != superblock.generation {
+            // Once, and whenever the ring has grown.
+            sheet.superblock = (superblock.generation, superblock.encode());
+        }
+        sheet.counts = *self.driver.counts();
+        sheet.buffers = self.driver.buffers();
+        sheet.device = self.driver.ring().device();
+        sheet.now = now;
+        sheet.slots_sealed = self.slots_sealed;
+        sheet.last_error.clear();
+        let error = self.driver.last_error().unwrap_or_default();
+        sheet.last_error.push_str(&error[..error.floor_char_boundary(sheet.last_error.capacity())]);
+        sheet.feeds.clear();
+        for (at, feed) in self.feeds.iter().enumerate().take(sheet.feeds.capacity()) {
+            let waiting = feed.inlet.waiting() + usize::from(feed.batch.is_some());
+            sheet.feeds.push((feed.began, self.counters(at), waiting));
+        }
+        sheet.counters.clear();
+        sheet.counters.extend(self.driver.ring().stream_counters().take(sheet.counters.capacity()));
+        for (at, entry) in self.entries.iter().enumerate() {
+            if let Some(known) = sheet.counters.iter_mut().find(|(stream, _)| *stream == entry.stream) {
+                known.1 = self.counters(at);
+            }
+        }
+    }
+
+    fn holds(&self, after: HoldId) -> Answer {
+        let slots = self.driver.superblock().geometry.slots as usize;
+        let count = (HOLD_LOOKS / slots.max(1)).clamp(1, 32);
+        // One more than is sent says whether there are more.
+        let mut holds: Vec<HoldStatus> = self.driver.ring().hold_looks_after(after, count + 1).collect();
+        let more = holds.len() > count;
+        holds.truncate(count);
+        Answer::Holds(more, holds)
+    }
+
+    fn read(&mut self, id: u64, sequence: Sequence, offset: u32, len: u32, buffer: Buffer) -> Option<Answer> {
+        let len = (len as usize).min(buffer.len()) / BLOCK * BLOCK;
+        // The length comes back with the number: nothing has to be remembered.
+        let number = id & READ_ID | ((len / BLOCK) as u64) << READ_ID_BITS;
+        let buffer = match self.driver.read(number, sequence, u64::from(offset), len, buffer) {
+            Ok(()) => return None,
+            Err(buffer) => buffer,
+        };
+        Some(Answer::Read(buffer, len as u32, Err(self.not_there(sequence))))
+    }
+
+    /// What is said of a sequence that is not on the medium.
+    fn not_there(&self, sequence: Sequence) -> NotRead {
+        let open = self.packer.is_open() && self.packer.slot().sequence() == sequence;
+        if open || self.driver.on_the_way().any(|moving| moving == sequence) {
+            NotRead::Pending
+        } else {
+            NotRead::Expired
+        }
+    }
+
+    fn open_gains(&mut self, sequence: Sequence, cursor: u64, mut out: Vec<u8>) -> Answer {
+        let open = self.packer.is_open() && self.packer.slot().sequence() == sequence;
+        let rows = self.driver.ring().journaled().rows;
+        if !open || !self.opening.is_settled(rows, self.slots_sealed) {
+            let why = match self.not_there(sequence) {
+                // Sealed and written: it is read like any other.
+                NotRead::Expired if self.driver.ring().holds_sequence(sequence) => NotRead::Pending,
+                why => why,
+            };
+            return Answer::Gains(Err(why), out);
+        }
+        let from = Cursor { payload: (cursor >> 32) as u32, rows: cursor as u32 };
+        let room = (COMMIT_HEAD + out.capacity()).min(self.gains.len());
+        let mut writer = CommitWriter::new(&mut self.gains[..room]);
+        let whole = writer.room();
+        let fits = from != Cursor::default() || writer.push(&self.packer.slot().open_record());
+        let (next, end) = if fits { self.packer.gains(from, &mut writer) } else { (from, true) };
+        let used = whole - writer.room();
+        out.extend_from_slice(&self.gains[COMMIT_HEAD..COMMIT_HEAD + used]);
+        Answer::Gains(Ok((u64::from(next.payload) << 32 | u64::from(next.rows), end)), out)
+    }
+}

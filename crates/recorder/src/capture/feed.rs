@@ -1,0 +1,74 @@
+//! One source's way into the open slot: batches in turn, each until it is packed or the slot is full.
+
+use super::{Capture, Stream};
+use holdfast_base::Timestamp;
+use holdfast_format::{Counters, SlotFlags};
+use holdfast_ingest::{Batch, Inlet, Place, Progress};
+use holdfast_media::Disk;
+
+/// One source, as the capture thread sees it.
+pub(super) struct Feed {
+    pub(super) inlet: Inlet,
+    /// A batch of which a part is packed, or none.
+    pub(super) batch: Option<(Batch, Place)>,
+    /// The stream's counters when the run began.
+    pub(super) began: Counters,
+}
+
+impl Feed {
+    pub(super) fn new(inlet: Inlet, stream: &Stream) -> Self {
+        Self { inlet, batch: None, began: stream.entry.counters }
+    }
+
+    /// Whether nothing is there and nothing will come.
+    pub(super) fn is_finished(&self) -> bool {
+        self.batch.is_none() && self.inlet.is_finished()
+    }
+}
+
+impl<D: Disk> Capture<D> {
+    /// One batch of every source that has one. When there is no room, the next round begins with the one that found none.
+    pub(super) fn feed_round(&mut self, now: Timestamp) -> bool {
+        let mut fed = false;
+        for _ in 0..self.feeds.len() {
+            match self.feed_one(self.turn, now) {
+                Fed::Packed => fed = true,
+                Fed::Nothing => {}
+                Fed::NoRoom => return fed,
+            }
+            self.turn = (self.turn + 1) % self.feeds.len();
+        }
+        fed
+    }
+
+    fn feed_one(&mut self, at: usize, now: Timestamp) -> Fed {
+        let feed = &mut self.feeds[at];
+        let Some((batch, mut place)) =
+            feed.batch.take().or_else(|| Some((feed.inlet.take()?, Place::default())))
+        else {
+            return Fed::Nothing;
+        };
+        loop {
+            if !self.ensure_open(now) {
+                self.feeds[at].batch = Some((batch, place));
+                return Fed::NoRoom;
+            }
+            match self.packer.push(at as u16, &batch, place) {
+                Progress::Done => {
+                    self.feeds[at].inlet.give_back(batch);
+                    return Fed::Packed;
+                }
+                Progress::Full(next) => {
+                    place = next;
+                    self.seal(now, SlotFlags::default());
+                }
+            }
+        }
+    }
+}
+
+enum Fed {
+    Packed,
+    Nothing,
+    NoRoom,
+}

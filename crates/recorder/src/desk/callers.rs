@@ -1,0 +1,294 @@
+//! The clients: what each has asked and waits for. A client that misbehaves is dropped; nobody else notices.
+
+use super::figures::Figures;
+use super::purging::Purging;
+use super::sources::Watch;
+use super::tickets::{CallerId, Tickets};
+use super::{Window, interest};
+use crate::capture::{Answer, Ask, NotRead};
+use holdfast_base::BLOCK;
+use holdfast_link::server::{Arrival, Client, Hangup, Listener};
+use holdfast_link::wire::{PIECE, Reply, Request};
+use holdfast_ring::{Order, Outcome, Refusal};
+use rustix::event::PollFd;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+use std::time::Instant;
+
+/// Slots in one reply: about a piece of the protocol.
+const SLOTS: usize = PIECE / 48;
+
+/// Sequences that can be on their way at once: every slot buffer, and what recovery rebuilt.
+const OPEN_SLOTS: usize = 160;
+
+/// One client.
+#[derive(Debug)]
+struct Caller {
+    id: CallerId,
+    client: Client,
+    /// A request that found no room.
+    parked: Option<(u64, Request)>,
+    /// Requests that wait for figures.
+    waiting: Vec<(u64, Waits)>,
+}
+
+/// What a request that waits for figures is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Hello,
+    Status,
+    Streams,
+}
+
+/// All clients.
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    callers: Vec<Caller>,
+    next: CallerId,
+    /// Who begins, so that nobody is always last.
+    turn: usize,
+    /// Asks under way: whose, and the request's id.
+    asked: BTreeMap<u64, (CallerId, u64)>,
+}
+
+/// What serving a request takes.
+pub(super) struct Help<'a> {
+    pub(super) window: &'a mut Window,
+    pub(super) tickets: &'a mut Tickets,
+    pub(super) figures: &'a mut Figures,
+    pub(super) purging: &'a mut Purging,
+    pub(super) now: Instant,
+}
+
+/// What became of a request.
+enum Served {
+    /// It is answered.
+    Now(Reply),
+    /// The capture thread is asked.
+    Asked(u64),
+    /// It waits for figures.
+    Figures(Waits),
+    /// Somebody else answers.
+    Elsewhere,
+    /// There is no room: later.
+    Later(Request),
+}
+
+impl Callers {
+    /// What to poll for, in the order of the callers.
+    pub(super) fn interests(&self, room: bool) -> impl Iterator<Item = PollFd<'_>> {
+        self.callers.iter().map(move |caller| {
+            let read = room && caller.parked.is_none() && caller.client.wants_read();
+            interest(&caller.client, read, caller.client.wants_write())
+        })
+    }
+
+    /// Drops callers by their places, in rising order.
+    pub(super) fn hang_up(&mut self, places: &[usize], tickets: &mut Tickets) {
+        for at in places.iter().rev() {
+            if *at < self.callers.len() {
+                let caller = self.callers.remove(*at);
+                tickets.forget(caller.id);
+            }
+        }
+    }
+
+    pub(super) fn accept(&mut self, listener: &Listener) {
+        // A failure to accept (too many open files) is the client's to notice: it is tried again at the next round.
+        while let Ok(Arrival::Client(client)) = listener.accept(self.callers.len()) {
+            self.next += 1;
+            self.callers.push(Caller { id: self.next, client, parked: None, waiting: Vec::new() });
+        }
+    }
+
+    /// Takes what every client asks, in turn, as long as there is room for it.
+    pub(super) fn serve(&mut self, help: &mut Help<'_>) {
+        let count = self.callers.len();
+        let mut gone = Vec::new();
+        for offset in 0..count {
+            let at = (self.turn + offset) % count;
+            if self.serve_one(at, help).is_err() || help.tickets.is_abused(self.callers[at].id) {
+                gone.push(at);
+            }
+        }
+        self.turn = (self.turn + 1) % count.max(1);
+        gone.sort_unstable();
+        self.hang_up(&gone, help.tickets);
+    }
+
+    fn serve_one(&mut self, at: usize, help: &mut Help<'_>) -> Result<(), Hangup> {
+        let caller = &mut self.callers[at];
+        if caller.client.wants_write() {
+            caller.client.flush()?;
+        }
+        loop {
+            let (id, request) = match caller.parked.take() {
+                Some(parked) => parked,
+                None if !help.window.has_room() => return Ok(()),
+                None => match caller.client.receive()? {
+                    Some(request) => request,
+                    None => return Ok(()),
+                },
+            };
+            match answer(caller.id, id, request, help) {
+                Served::Now(reply) => caller.client.reply(id, &reply)?,
+                Served::Asked(ask) => {
+                    self.asked.insert(ask, (caller.id, id));
+                }
+                Served::Figures(waits) => caller.waiting.push((id, waits)),
+                Served::Elsewhere => {}
+                Served::Later(request) => {
+                    caller.parked = Some((id, request));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Answers a request of a client that may be gone by now.
+    pub(super) fn reply(&mut self, caller: CallerId, request: u64, reply: &Reply, tickets: &mut Tickets) {
+        let Some(at) = self.callers.iter().position(|c| c.id == caller) else { return };
+        if self.callers[at].client.reply(request, reply).is_err() {
+            self.hang_up(&[at], tickets);
+        }
+    }
+
+    /// The capture thread has answered.
+    pub(super) fn answer(
+        &mut self,
+        ask: u64,
+        answer: Answer,
+        tickets: &mut Tickets,
+        figures: &mut Figures,
+        now: Instant,
+    ) {
+        let asked = self.asked.remove(&ask);
+        let there = asked.filter(|(caller, _)| self.callers.iter().any(|c| c.id == *caller));
+        let reply = match answer {
+            Answer::Read(buffer, len, result) => match (result, there) {
+                (Ok(()), Some((caller, _))) => {
+                    Reply::Ready { offset: tickets.lend(buffer, caller, now), len }
+                }
+                (result, _) => {
+                    tickets.give_back(buffer);
+                    not_read(result.err().unwrap_or(NotRead::Expired))
+                }
+            },
+            Answer::Slots(total, slots) => Reply::Slots { total, slots },
+            Answer::Holds(more, holds) => Reply::Holds { more, holds },
+            Answer::Preamble(Some(total), bytes) => Reply::Preamble { total, bytes },
+            Answer::Preamble(None, _) => Reply::Expired,
+            Answer::Outcome(outcome) => {
+                if matches!(outcome, Outcome::Grown { .. }) {
+                    figures.forget();
+                }
+                Reply::Outcome(outcome)
+            }
+            Answer::OpenSlots(slots) => Reply::OpenSlots(slots),
+            Answer::Gains(Ok((cursor, end)), records) => Reply::Gains { cursor, end, records },
+            Answer::Gains(Err(why), _) => not_read(why),
+            Answer::Figures(_) | Answer::Chore(_) => return,
+        };
+        if let Some((caller, request)) = there {
+            self.reply(caller, request, &reply, tickets);
+        }
+    }
+
+    /// Answers those who wait for figures.
+    pub(super) fn answer_waiting(&mut self, figures: &Figures, sources: &Watch, tickets: &mut Tickets) {
+        let mut gone = Vec::new();
+        for (at, caller) in self.callers.iter_mut().enumerate() {
+            for (id, waits) in std::mem::take(&mut caller.waiting) {
+                let sent = match waits {
+                    Waits::Hello => match tickets.pool().fd() {
+                        Some(area) => {
+                            caller.client.welcome(id, figures.welcome(tickets.pool()), area.as_fd())
+                        }
+                        None => Err(Hangup::Closed),
+                    },
+                    Waits::Status => {
+                        caller.client.reply(id, &Reply::Status(Box::new(figures.status(sources))))
+                    }
+                    Waits::Streams => caller.client.reply(id, &Reply::Streams(figures.streams())),
+                };
+                if sent.is_err() {
+                    gone.push(at);
+                    break;
+                }
+            }
+        }
+        self.hang_up(&gone, tickets);
+    }
+}
+
+fn not_read(why: NotRead) -> Reply {
+    match why {
+        NotRead::Expired => Reply::Expired,
+        NotRead::Pending => Reply::Pending,
+        NotRead::Failed(error) => Reply::Error { text: error.to_string() },
+    }
+}
+
+/// Answers a request, or says who will.
+fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> Served {
+    let wrong = |text: &str| Served::Now(Reply::Error { text: text.to_owned() });
+    match request {
+        Request::Hello { .. } => figures(help, Waits::Hello),
+        Request::Status => figures(help, Waits::Status),
+        Request::Streams => figures(help, Waits::Streams),
+        Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
+        Request::Order(Order::Purge(purge)) => {
+            let Some(superblock) = help.figures.superblock() else {
+                return figures_first(help, Order::Purge(purge));
+            };
+            match help.purging.begin(caller, id, purge, superblock, help.figures.now()) {
+                true => Served::Elsewhere,
+                false => Served::Now(Reply::Outcome(Outcome::Refused(Refusal::Busy("purge")))),
+            }
+        }
+        request if !help.window.has_room() => Served::Later(request),
+        Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
+        Request::Slots { from, count } => {
+            let slots = Vec::with_capacity(SLOTS.min(count.max(1) as usize));
+            Served::Asked(help.window.ask(Ask::Slots(holdfast_base::SlotNo(from), slots)))
+        }
+        Request::Preamble { stream, version, offset } => {
+            let bytes = Vec::with_capacity(PIECE);
+            Served::Asked(help.window.ask(Ask::Preamble(stream, version, offset, bytes)))
+        }
+        Request::Holds { after } => Served::Asked(help.window.ask(Ask::Holds(after))),
+        Request::OpenSlots => Served::Asked(help.window.ask(Ask::OpenSlots(Vec::with_capacity(OPEN_SLOTS)))),
+        Request::OpenGains { sequence, cursor } => {
+            Served::Asked(help.window.ask(Ask::Gains(sequence, cursor, Vec::with_capacity(PIECE))))
+        }
+        Request::Read { sequence, offset, len } => {
+            let block = BLOCK as u32;
+            let quantum = help.tickets.pool().stride() as u64;
+            let slot = help.figures.slot_bytes();
+            if !offset.is_multiple_of(block)
+                || !len.is_multiple_of(block)
+                || len == 0
+                || u64::from(len) > quantum
+            {
+                return wrong("a read has whole blocks of 4 KiB, and at most a quantum of them");
+            }
+            if u64::from(offset) + u64::from(len) > slot {
+                return wrong("a read must end inside its slot");
+            }
+            match help.tickets.take(help.now) {
+                Some(buffer) => Served::Asked(help.window.ask(Ask::Read(sequence, offset, len, buffer))),
+                None => Served::Later(Request::Read { sequence, offset, len }),
+            }
+        }
+    }
+}
+
+fn figures(help: &mut Help<'_>, waits: Waits) -> Served {
+    help.figures.want(help.now);
+    Served::Figures(waits)
+}
+
+fn figures_first(help: &mut Help<'_>, order: Order) -> Served {
+    help.figures.want(help.now);
+    Served::Later(Request::Order(order))
+}

@@ -1,0 +1,278 @@
+//! The figures that clients see: what never changes, what the capture thread told last, and the sources' own counters.
+
+use super::Window;
+use super::sources::Watch;
+use crate::capture::{Ask, Sheet};
+use holdfast_base::{MAX_STREAMS, StreamId, Timestamp};
+use holdfast_format::{Cause, Superblock};
+use holdfast_ingest::SourceCounters;
+use holdfast_link::wire::{
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LaneStatus, Latency, RecorderStatus, SourceStatus,
+    Status, VERSION, Welcome,
+};
+use holdfast_media::BufferPool;
+use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Bytes of the disk's last error that are kept.
+const ERROR_BYTES: usize = 512;
+
+/// Figures are asked for at most this often, and more seldom on a ring of many slots, for the capture thread looks at
+/// every slot for them.
+const LEAST_AGE: Duration = Duration::from_millis(50);
+
+/// What a run knows of itself from the start.
+#[derive(Debug)]
+pub struct Facts {
+    /// When it started, on both clocks.
+    pub since: Timestamp,
+    /// The same moment, for spans.
+    pub started: Instant,
+    /// The ring as it was then.
+    pub ring: RingStatus,
+    /// The superblock as it was then.
+    pub superblock: Superblock,
+    /// All streams of the ring.
+    pub streams: Vec<StreamStatus>,
+    /// The sources, in the order they were given.
+    pub sources: Vec<SourceFacts>,
+    /// What a person should know.
+    pub warnings: Vec<String>,
+}
+
+/// What is known of a source.
+#[derive(Debug)]
+pub struct SourceFacts {
+    /// Its stream.
+    pub stream: StreamId,
+    /// The stream's name.
+    pub name: String,
+    /// What was given.
+    pub spec: String,
+    /// Its own counters.
+    pub counters: Arc<SourceCounters>,
+}
+
+/// What a line of progress shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Elements received.
+    pub elements: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Elements lost, as far as that is known.
+    pub lost: u64,
+    /// Gaps.
+    pub gaps: u64,
+    /// Bytes on the medium.
+    pub written: u64,
+}
+
+/// The desk's figures.
+pub(super) struct Figures {
+    facts: Facts,
+    sheet: Option<Box<Sheet>>,
+    /// The sheet that is not with the capture thread.
+    spare: Option<Box<Sheet>>,
+    taken: Option<Instant>,
+    wanted: bool,
+    device: (DeviceState, Timestamp),
+}
+
+impl Figures {
+    pub(super) fn new(facts: Facts) -> Self {
+        let empty = |_| {
+            Box::new(Sheet {
+                ring: facts.ring.clone(),
+                counts: DriverCounts::default(),
+                buffers: (0, 0, 0),
+                device: RingDevice::Well,
+                last_error: String::with_capacity(ERROR_BYTES),
+                feeds: Vec::with_capacity(facts.sources.len()),
+                counters: Vec::with_capacity(MAX_STREAMS),
+                superblock: (facts.superblock.generation, facts.superblock.encode()),
+                now: facts.since,
+                slots_sealed: 0,
+            })
+        };
+        let spare = Some(empty(()));
+        let device = (DeviceState::Ok, facts.since);
+        Self { facts, sheet: None, spare, taken: None, wanted: true, device }
+    }
+
+    /// Somebody wants figures.
+    pub(super) fn want(&mut self, _now: Instant) {
+        self.wanted = true;
+    }
+
+    /// Asks for them, if somebody wants them and the last are old enough.
+    pub(super) fn ask(&mut self, window: &mut Window, now: Instant) {
+        let slots = self.facts.superblock.geometry.slots;
+        let age = LEAST_AGE.max(Duration::from_micros(slots.into()));
+        let due = self.taken.is_none_or(|taken| now.duration_since(taken) >= age);
+        if self.wanted && due && window.has_room() {
+            let sheet = self.spare.take().or_else(|| self.sheet.take());
+            if let Some(sheet) = sheet {
+                self.wanted = false;
+                window.ask(Ask::Figures(sheet));
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, sheet: Box<Sheet>, now: Instant) {
+        if let Ok(superblock) = Superblock::decode(&sheet.superblock.1) {
+            self.facts.superblock = superblock;
+        }
+        let state = match sheet.device {
+            RingDevice::Absent { since, .. } => (DeviceState::Absent, since),
+            RingDevice::Well => {
+                (DeviceState::Ok, if self.device.0 == DeviceState::Ok { self.device.1 } else { sheet.now })
+            }
+        };
+        self.device = state;
+        self.spare = self.sheet.replace(sheet).or(self.spare.take());
+        self.taken = Some(now);
+    }
+
+    pub(super) fn sheet(&self) -> Option<&Sheet> {
+        self.sheet.as_deref()
+    }
+
+    /// The ring's outline has changed: what was known is not shown again.
+    pub(super) fn forget(&mut self) {
+        self.taken = None;
+        self.wanted = true;
+    }
+
+    /// The superblock in force, once figures have come.
+    pub(super) fn superblock(&self) -> Option<Superblock> {
+        self.taken.is_some().then(|| self.facts.superblock.clone())
+    }
+
+    pub(super) fn slot_bytes(&self) -> u64 {
+        self.facts.superblock.geometry.slot_bytes
+    }
+
+    /// Arrival time, about.
+    pub(super) fn now(&self) -> Timestamp {
+        self.facts.since + self.facts.started.elapsed()
+    }
+
+    pub(super) fn uptime(&self) -> Duration {
+        self.facts.started.elapsed()
+    }
+
+    pub(super) fn welcome(&self, area: &BufferPool) -> Welcome {
+        Welcome {
+            version: VERSION,
+            pid: std::process::id(),
+            ring: self.facts.superblock.ring,
+            quantum: area.stride() as u32,
+            area: (area.count() * area.stride()) as u64,
+            superblock: self.facts.superblock.encode(),
+            lane: self.facts.ring.lane.clone(),
+        }
+    }
+
+    pub(super) fn streams(&self) -> Vec<StreamStatus> {
+        let mut streams = self.facts.streams.clone();
+        for stream in &mut streams {
+            let counters = self.sheet.as_ref().map(|sheet| &sheet.counters);
+            if let Some((_, now)) = counters.and_then(|all| all.iter().find(|(id, _)| *id == stream.id)) {
+                stream.counters = *now;
+            }
+        }
+        streams
+    }
+
+    pub(super) fn status(&self, sources: &Watch) -> Status {
+        let Some(sheet) = &self.sheet else {
+            return Status { ring: self.facts.ring.clone(), recorder: None };
+        };
+        let (all, free, fewest) = sheet.buffers;
+        let recorder = RecorderStatus {
+            pid: std::process::id(),
+            since: self.facts.since,
+            now: sheet.now,
+            uptime: self.uptime(),
+            device: DeviceStatus {
+                state: self.device.0,
+                since: self.device.1,
+                error: sheet.last_error.clone(),
+            },
+            sources: (0..self.facts.sources.len()).map(|at| self.source(at, sheet, sources)).collect(),
+            lanes: vec![lane(&sheet.ring.lane, &sheet.counts)],
+            buffers: BufferStatus {
+                count: all as u32,
+                in_use: all.saturating_sub(free) as u32,
+                most_in_use: all.saturating_sub(fewest) as u32,
+            },
+            warnings: self.facts.warnings.clone(),
+        };
+        Status { ring: sheet.ring.clone(), recorder: Some(recorder) }
+    }
+
+    fn source(&self, at: usize, sheet: &Sheet, sources: &Watch) -> SourceStatus {
+        let facts = &self.facts.sources[at];
+        let counters = &facts.counters;
+        let (began, now, _) = sheet.feeds.get(at).copied().unwrap_or_default();
+        let (state, error) = sources.state(at);
+        let elements = counters.elements.load(Ordering::Relaxed);
+        let dropped: Vec<Dropped> = (1..=u8::MAX)
+            .map_while(Cause::from_byte)
+            .map(|cause| Dropped {
+                cause,
+                elements: counters.dropped(cause),
+                bytes: counters.dropped_bytes(cause),
+            })
+            .filter(|dropped| dropped.elements > 0 || dropped.bytes > 0)
+            .collect();
+        let ours: u64 = dropped.iter().filter(|d| d.cause != Cause::Kernel).map(|d| d.elements).sum();
+        let packed = now.received.saturating_sub(began.received);
+        SourceStatus {
+            stream: facts.stream,
+            name: facts.name.clone(),
+            spec: facts.spec.clone(),
+            elements,
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            packed_elements: packed,
+            packed_bytes: now.received_bytes.saturating_sub(began.received_bytes),
+            kernel_drops: counters.dropped(Cause::Kernel),
+            interface_drops: 0,
+            waiting: elements.saturating_sub(packed + ours),
+            connections: counters.connections.load(Ordering::Relaxed) as u32,
+            dropped,
+            state,
+            error,
+        }
+    }
+}
+
+/// What all sources together have come to in this run.
+pub(super) fn watched(sheet: &Sheet) -> Watched {
+    let mut all =
+        Watched { written: sheet.counts.write_bytes + sheet.counts.journal_bytes, ..Watched::default() };
+    for (began, now, _) in &sheet.feeds {
+        all.elements += now.received - began.received.min(now.received);
+        all.bytes += now.received_bytes - began.received_bytes.min(now.received_bytes);
+        all.lost += now.lost - began.lost.min(now.lost);
+        all.gaps += now.gaps - began.gaps.min(now.gaps);
+    }
+    all
+}
+
+fn lane(path: &str, counts: &DriverCounts) -> LaneStatus {
+    LaneStatus {
+        path: path.to_owned(),
+        slot_bytes: counts.write_bytes,
+        journal_bytes: counts.journal_bytes,
+        writes: counts.writes,
+        read_bytes: counts.read_bytes,
+        reads: counts.reads,
+        errors: counts.errors,
+        write_latency: Latency { buckets: counts.latency, worst: counts.worst, total: counts.total },
+        read_latency: Latency::default(),
+    }
+}

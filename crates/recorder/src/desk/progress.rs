@@ -1,0 +1,113 @@
+//! What a person sees while it runs, on standard error: a line that is renewed every second, and what goes wrong, once.
+
+use super::figures::{Figures, Watched, watched};
+use crate::capture::Sheet;
+use holdfast_base::{Rate, Timestamp};
+use holdfast_ring::DeviceState;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+/// How often the line is renewed.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The line.
+#[derive(Debug)]
+pub(super) struct Progress {
+    shown: bool,
+    quiet: bool,
+    asked: Option<Instant>,
+    last: Option<(Instant, Watched)>,
+    /// Characters of the line on the screen.
+    length: usize,
+    device: DeviceState,
+}
+
+impl Progress {
+    pub(super) fn new(shown: bool, quiet: bool) -> Self {
+        Self { shown, quiet, asked: None, last: None, length: 0, device: DeviceState::Well }
+    }
+
+    /// Whether figures are wanted for it: always about once a second, for a device that goes away is told in any case.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.asked.is_none_or(|asked| now.duration_since(asked) >= EVERY);
+        if due {
+            self.asked = Some(now);
+        }
+        due
+    }
+
+    /// Renews the line, and tells of a device that went or came back.
+    pub(super) fn show(&mut self, sheet: &Sheet, figures: &Figures, now: Instant) {
+        let absent = |state: &DeviceState| matches!(state, DeviceState::Absent { .. });
+        match (absent(&self.device), absent(&sheet.device)) {
+            (false, true) => self.error(&format!(
+                "{}: the device does not answer ({}): what arrives is lost from when the buffers are full; it is tried again every second",
+                sheet.ring.lane, sheet.last_error
+            )),
+            (true, false) => self.say(&format!("{}: the device answers again", sheet.ring.lane)),
+            _ => {}
+        }
+        self.device = sheet.device;
+        let seen = watched(sheet);
+        let Some((before, last)) = self.last else {
+            self.last = Some((now, seen));
+            return;
+        };
+        let span = now.duration_since(before);
+        if !self.shown || span < EVERY / 2 {
+            return;
+        }
+        self.last = Some((now, seen));
+        let elements = Rate::of(seen.elements.saturating_sub(last.elements), span).0;
+        let reach = sheet.ring.oldest.map_or(Duration::ZERO, |oldest| Timestamp::since(sheet.now, oldest));
+        let mut line = format!(
+            "{}  in {}  {elements} el/s  disk {}  back {}",
+            span_text(figures.uptime()),
+            Rate::of(seen.bytes.saturating_sub(last.bytes), span),
+            Rate::of(seen.written.saturating_sub(last.written), span),
+            span_text(reach),
+        );
+        if sheet.ring.slots.held > 0 {
+            line.push_str(&format!("  held {}/{}", sheet.ring.slots.held, sheet.ring.slots.total));
+        }
+        if seen.gaps > 0 {
+            line.push_str(&format!("  GAPS {} ({} elements lost)", seen.gaps, seen.lost));
+        }
+        let pad = self.length.saturating_sub(line.chars().count());
+        self.length = line.chars().count();
+        let _ = write!(std::io::stderr(), "\r{line}{:pad$}", "");
+    }
+
+    /// Takes the line away.
+    pub(super) fn clear(&mut self) {
+        if self.length > 0 {
+            let _ = write!(std::io::stderr(), "\r{:1$}\r", "", self.length);
+            self.length = 0;
+        }
+    }
+
+    /// Says something that a person wants to know, unless it was to be quiet.
+    pub(super) fn say(&mut self, text: &str) {
+        if !self.quiet {
+            self.clear();
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Says that something went wrong.
+    pub(super) fn error(&mut self, text: &str) {
+        self.clear();
+        let _ = writeln!(std::io::stderr(), "error: {text}");
+    }
+}
+
+/// A span as `1:02:03`, `2:03` or `3.4 s`.
+pub(crate) fn span_text(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", span.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}

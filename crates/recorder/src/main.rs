@@ -1,0 +1,8 @@
+//! The program `holdfast-recorder`; all of it is in the library beside it.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    holdfast_recorder::run::main()
+}

@@ -1,0 +1,151 @@
+//! The memory plan: how many buffers of which kind, so that all together stay within the bound. Pure.
+
+use crate::capture::Capture;
+use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK};
+use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, BatchRow, MIN_BATCH_BYTES};
+use holdfast_media::MemoryDisk;
+
+/// Slot buffers at least: one open, one being written, one between them.
+pub const LEAST_SLOT_BUFFERS: u64 = 3;
+
+/// Slot buffers unless slots are small.
+const USUAL_SLOT_BUFFERS: u64 = 4;
+
+/// Small slots get as many buffers as make up this, to ride out a drive's pauses.
+const SLOT_BUFFER_BYTES: u64 = 64 << 20;
+
+/// Slot buffers at most: the runway is twice as long.
+const MOST_SLOT_BUFFERS: u64 = 64;
+
+/// What the plan is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Slot size.
+    pub slot_bytes: u64,
+    /// Sources.
+    pub sources: usize,
+    /// Memory that sources take for themselves: packet rings, read buffers.
+    pub source_bytes: u64,
+    /// The bound, if one was given.
+    pub bound: Option<ByteSize>,
+}
+
+/// How memory is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Slot buffers, each of one slot.
+    pub slot_buffers: usize,
+    /// Batches of each source.
+    pub batches: usize,
+    /// Bytes of a batch.
+    pub batch_bytes: ByteSize,
+    /// Rows of a batch.
+    pub batch_rows: usize,
+    /// Buffers that clients' reads are answered in.
+    pub tickets: usize,
+    /// Bytes of each.
+    pub quantum: usize,
+    /// All of it.
+    pub total: ByteSize,
+}
+
+/// The bound is too small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--memory {bound} is too little: slots of {slot} and {sources} source{} take at least {least}", if *sources == 1 { "" } else { "s" })]
+pub struct TooLittle {
+    bound: ByteSize,
+    slot: ByteSize,
+    sources: usize,
+    least: ByteSize,
+}
+
+/// What is not slot buffers, as generous as it gets, and as small.
+const GENEROUS: Rest =
+    Rest { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, tickets: 8, quantum: 1 << 20 };
+const SMALL: Rest =
+    Rest { batches: 4, batch_bytes: MIN_BATCH_BYTES, batch_rows: 1024, tickets: 2, quantum: 128 << 10 };
+
+#[derive(Clone, Copy)]
+struct Rest {
+    batches: usize,
+    batch_bytes: ByteSize,
+    batch_rows: usize,
+    tickets: usize,
+    quantum: usize,
+}
+
+impl Rest {
+    fn quantum(&self, slot_bytes: u64) -> usize {
+        self.quantum.min(slot_bytes as usize).max(CHECK_BLOCK).next_multiple_of(BLOCK)
+    }
+
+    fn bytes(&self, needs: &Needs) -> u64 {
+        // One more than the pool has: what is dropped goes there.
+        let batch = self.batch_bytes.0 + (self.batch_rows * size_of::<BatchRow>()) as u64;
+        let batches = (self.batches as u64 + 1) * batch * needs.sources as u64;
+        let tickets = (self.tickets * self.quantum(needs.slot_bytes)) as u64;
+        batches + tickets + Capture::<MemoryDisk>::own_memory(needs.slot_bytes).0 + needs.source_bytes
+    }
+
+    fn plan(&self, needs: &Needs, slot_buffers: u64) -> Plan {
+        Plan {
+            slot_buffers: slot_buffers as usize,
+            batches: self.batches,
+            batch_bytes: self.batch_bytes,
+            batch_rows: self.batch_rows,
+            tickets: self.tickets,
+            quantum: self.quantum(needs.slot_bytes),
+            total: ByteSize(self.bytes(needs) + slot_buffers * needs.slot_bytes),
+        }
+    }
+}
+
+/// Spends the memory: slot buffers first, for they carry capture over a drive's pauses.
+pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
+    let usual = (SLOT_BUFFER_BYTES / needs.slot_bytes).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS);
+    let Some(bound) = needs.bound else {
+        return Ok(GENEROUS.plan(needs, usual));
+    };
+    for rest in [GENEROUS, SMALL] {
+        let buffers = bound.0.saturating_sub(rest.bytes(needs)) / needs.slot_bytes;
+        if buffers >= LEAST_SLOT_BUFFERS {
+            return Ok(rest.plan(needs, buffers.min(MOST_SLOT_BUFFERS.max(usual))));
+        }
+    }
+    let least = SMALL.plan(needs, LEAST_SLOT_BUFFERS).total;
+    Err(TooLittle { bound, slot: ByteSize(needs.slot_bytes), sources: needs.sources, least })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(slot_bytes: u64, bound: Option<u64>) -> Needs {
+        Needs { slot_bytes, sources: 1, source_bytes: 1 << 20, bound: bound.map(ByteSize) }
+    }
+
+    // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.
+    #[test]
+    fn every_plan_stays_within_its_bound_or_says_what_it_takes() {
+        for log2 in 16..=28 {
+            let slot = 1u64 << log2;
+            let usual = plan(&needs(slot, None)).unwrap();
+            assert!((4..=64).contains(&usual.slot_buffers), "{usual:?}");
+            let mut refused = 0;
+            for bound in (0..=40).map(|n| n * usual.total.0 / 20) {
+                match plan(&needs(slot, Some(bound))) {
+                    Ok(plan) => {
+                        assert!(plan.total.0 <= bound, "{plan:?} for {bound}");
+                        assert!(plan.slot_buffers >= 3 && plan.quantum as u64 <= slot.max(64 << 10));
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        assert!(plan(&needs(slot, Some(error.least.0))).is_ok());
+                        assert!(error.to_string().contains("take at least"), "{error}");
+                    }
+                }
+            }
+            assert!(refused > 0 && refused < 40);
+        }
+    }
+}

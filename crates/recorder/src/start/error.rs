@@ -1,0 +1,84 @@
+//! Why a run cannot begin: what, where, what to do, and the exit code.
+
+use crate::plan::TooLittle;
+use holdfast_format::FormatError;
+use holdfast_ingest::SourceError;
+use holdfast_link::LinkError;
+use holdfast_media::{CreateError as FileError, OpenError, PoolError};
+use holdfast_ring::{CreateError, RecoverError, Refusal};
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The ring's path cannot be opened or owned.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The ring's file cannot be made.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Nor its first contents.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// A ring cannot have that shape.
+    #[error("--size, --slot: {0}")]
+    Geometry(FormatError),
+    /// What is there is no ring.
+    #[error("{}: no ring ({carries}; {why}): `holdfast format` makes it one; if it was one, `holdfast check --geometry STRING` rebuilds its superblock", path.display())]
+    NotARing {
+        /// The path.
+        path: PathBuf,
+        /// What is there instead.
+        carries: String,
+        /// What is wrong with the superblock.
+        why: FormatError,
+    },
+    /// The ring cannot be made sense of.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// A source cannot be opened.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A stream cannot be added.
+    #[error("stream {stream}: {refusal}")]
+    Stream {
+        /// Its name.
+        stream: String,
+        /// Why not.
+        refusal: Refusal,
+    },
+    /// The bound on memory is too small.
+    #[error(transparent)]
+    Memory(#[from] TooLittle),
+    /// There is not as much memory.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The socket cannot be made.
+    #[error(transparent)]
+    Socket(#[from] LinkError),
+    /// A thread cannot be started.
+    #[error("cannot start the thread of {what}: {cause}")]
+    Thread {
+        /// Whose.
+        what: &'static str,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The kernel gives no random numbers.
+    #[error("/dev/urandom: cannot read random numbers for the ring's id and key: {cause}")]
+    Chance {
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl StartError {
+    /// The program's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Geometry(_) | Self::Memory(_) | Self::Source(SourceError::Option { .. }) => 2,
+            _ => 1,
+        }
+    }
+}

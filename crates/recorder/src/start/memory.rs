@@ -1,0 +1,81 @@
+//! Where threads run, and memory that stays. What the system forbids is told, and done without.
+
+use holdfast_base::ByteSize;
+use holdfast_ingest::packet::af_packet::Options;
+use holdfast_ingest::{SourceOptions, SourceSpec};
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Which thread stays on which core.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cores {
+    /// The capture thread.
+    pub capture: Option<usize>,
+    /// The disk's.
+    pub lane: Option<usize>,
+    /// The sources', in turn.
+    pub sources: Vec<usize>,
+}
+
+impl Cores {
+    /// Distributes a list: capture, disk, sources. A core that we may not use is told and left out.
+    pub(super) fn choose(list: &[usize], warnings: &mut Vec<String>) -> Self {
+        let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+        let may = |core: &usize| *core < CpuSet::MAX_CPU && allowed.is_set(*core);
+        for core in list.iter().filter(|core| !may(core)) {
+            warnings.push(format!(
+                "--cpu: core {core} does not exist or is not ours to use: its thread runs anywhere"
+            ));
+        }
+        Self {
+            capture: list.first().copied().filter(may),
+            lane: list.get(1).copied().filter(may),
+            sources: list.iter().skip(2).copied().filter(may).collect(),
+        }
+    }
+
+    /// The core of a source.
+    pub fn of_source(&self, at: usize) -> Option<usize> {
+        self.sources.get(at % self.sources.len().max(1)).copied()
+    }
+
+    /// Keeps the calling thread on `core`.
+    pub fn stay(core: Option<usize>) {
+        if let Some(core) = core {
+            let mut set = CpuSet::new();
+            set.set(core);
+            // That it is allowed was found out at the start.
+            let _ = sched_setaffinity(None, &set);
+        }
+    }
+}
+
+/// Keeps all memory of the process where it is; a warning where the limit forbids it.
+pub fn lock_memory() -> Option<String> {
+    let limit = getrlimit(Resource::Memlock).current;
+    // With a finite limit, locking what comes later could make a later mapping fail.
+    let flags = match limit {
+        Some(_) if !rustix::process::geteuid().is_root() => MlockAllFlags::CURRENT,
+        _ => MlockAllFlags::CURRENT | MlockAllFlags::FUTURE,
+    };
+    let cause = mlockall(flags).err()?;
+    let limit = limit.map_or_else(|| "none".to_owned(), |bytes| ByteSize(bytes).to_string());
+    Some(format!(
+        "memory is not locked ({cause}; limit: {limit}): under memory pressure capture may stall; raise the memory-lock limit (ulimit -l, or LimitMEMLOCK= of systemd)"
+    ))
+}
+
+/// Memory that a source of this kind takes beside its batches.
+pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
+    match spec {
+        SourceSpec::Iface(name) => {
+            let ring = Options::new(name);
+            (ring.block_bytes * ring.blocks * options.rings.unwrap_or(1)) as u64 + (1 << 20)
+        }
+        SourceSpec::Udp { .. } => 4 << 20,
+        SourceSpec::Replay(_) => 2 << 20,
+        SourceSpec::Tcp(_) => 1 << 20,
+        SourceSpec::Stdin | SourceSpec::File(_) => 128 << 10,
+    }
+}

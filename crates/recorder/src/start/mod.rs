@@ -1,0 +1,258 @@
+//! The start of a run, in the order that a person would want it to fail in: the ring, its owner, recovery, sources,
+//! memory, the socket. Nothing is captured before all of it has worked, and a ring file that was made for this run is
+//! removed again when it has not.
+
+mod error;
+mod memory;
+mod ring;
+
+pub use error::StartError;
+
+use crate::args::Settings;
+use crate::capture::{Capture, Stream};
+use crate::desk::SourceFacts;
+use crate::plan::{Needs, Plan, plan};
+use holdfast_base::{Clock, SystemClock, Timestamp};
+use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
+use holdfast_link::server::Listener;
+use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk};
+use holdfast_ring::{Config, Driver, NewStream, Recovered, Ring, recover};
+use ring::Place;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use memory::{Cores, lock_memory};
+
+/// Requests that the disk may have at once: slots, commit, scan, tickets and a step of a purge.
+const DEPTH: usize = 32;
+
+/// Bytes of slots that are in flight at once: a drive's queue is kept full with small slots, too.
+const FLIGHT: u64 = 8 << 20;
+
+/// Everything that a run needs, ready.
+pub struct Ready {
+    /// The capture core, over the lane.
+    pub capture: Capture<Lane>,
+    /// The sources, to be run.
+    pub sources: Vec<ReadySource>,
+    /// The socket.
+    pub listener: Listener,
+    /// The area of tickets.
+    pub area: BufferPool,
+    /// Arrival time.
+    pub clock: Arc<SystemClock>,
+    /// Where the capture thread waits.
+    pub parker: Parker,
+    /// Which thread goes where.
+    pub cores: Cores,
+    /// What a person should know.
+    pub warnings: Vec<String>,
+    /// How it began, in a line.
+    pub greeting: String,
+    /// The memory plan.
+    pub plan: Plan,
+    /// Slots of the ring.
+    pub slots: u32,
+}
+
+/// A source that is ready to run.
+pub struct ReadySource {
+    /// What is known of it.
+    pub facts: SourceFacts,
+    /// It.
+    pub source: Box<dyn holdfast_ingest::Source>,
+    /// Where it delivers.
+    pub producer: Producer,
+}
+
+/// Starts a run. `stop` ends waiting for what comes first on a pipe.
+pub fn start(settings: &Settings, stop: &StopFlag) -> Result<Ready, StartError> {
+    let mut warnings = Vec::new();
+    let place = ring::find_or_make(settings, &mut warnings)?;
+    let made = place.made.clone();
+    let started = start_on(settings, stop, place, warnings);
+    if started.is_err()
+        && let Some(path) = made
+    {
+        // It was made a moment ago and holds nothing.
+        let _ = std::fs::remove_file(path);
+    }
+    started
+}
+
+fn start_on(
+    settings: &Settings,
+    stop: &StopFlag,
+    place: Place,
+    mut warnings: Vec<String>,
+) -> Result<Ready, StartError> {
+    let Place { device, superblock, made } = place;
+    let slot_bytes = superblock.geometry.slot_bytes;
+    let cores = Cores::choose(&settings.cpus, &mut warnings);
+    let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
+    let needs = Needs { slot_bytes, sources: settings.sources.len(), source_bytes, bound: settings.memory };
+    let plan = plan(&needs)?;
+    let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;
+    let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;
+    warnings.extend(device.warnings().iter().cloned());
+    let mut disk = RealDisk::new(device, &[pool.region(), area.region()], DEPTH);
+
+    let begun = Instant::now();
+    let recovered = recover(&mut disk)?;
+    let greeting = greeting(&recovered, made.as_ref(), begun.elapsed());
+    let floor = recovered.last_arrival.unwrap_or(Timestamp::MIN);
+    let clock = Arc::new(SystemClock::not_before(floor + Duration::from_nanos(1)));
+    if clock.now().0.saturating_sub(clock.wall().0) > 1_000_000_000 {
+        warnings.push(
+            "the wall clock is behind the newest data of the ring: arrival times go on from that".to_owned(),
+        );
+    }
+    let opened = open_sources(settings, stop, &mut warnings)?;
+    let parker = Parker::new();
+    let waker = parker.waker();
+    let options = LaneOptions { cpu: cores.lane, realtime: settings.realtime };
+    let lane = Lane::spawn(disk, "holdfast-lane", options, Box::new(move || waker.wake()))
+        .map_err(|cause| StartError::Thread { what: "the disk", cause })?;
+    // The disk's own warnings are among the lane's.
+    for warning in lane.warnings() {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    let known = Known::of(&recovered);
+    let buffers = std::iter::from_fn(|| pool.take()).collect();
+    let config = Config {
+        buffers: plan.slot_buffers as u32,
+        flush: settings.flush,
+        writes: (FLIGHT / slot_bytes).clamp(2, 8) as usize,
+    };
+    let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall())?;
+    let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
+
+    let pressure = Arc::new(Pressure::default());
+    let (mut sources, mut inlets) = (Vec::new(), Vec::new());
+    for ((settings, opened), stream) in settings.sources.iter().zip(opened).zip(&streams) {
+        let shape = ProducerSettings {
+            batches: plan.batches,
+            batch_bytes: plan.batch_bytes,
+            batch_rows: plan.batch_rows,
+            overload: opened.overload,
+            next: stream.next(),
+        };
+        let (producer, inlet) =
+            channel(&shape, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&pressure), parker.waker());
+        let facts = SourceFacts {
+            stream: stream.entry.stream,
+            name: settings.name.clone(),
+            spec: settings.spec.to_string(),
+            counters: Arc::clone(inlet.counters()),
+        };
+        inlets.push(inlet);
+        sources.push(ReadySource { facts, source: opened.source, producer });
+    }
+    let slots = superblock.geometry.slots;
+    let capture = Capture::start(driver, streams, inlets, pressure, settings.flush, &*clock);
+    let listener = Listener::bind(superblock.ring)?;
+    Ok(Ready { capture, sources, listener, area, clock, parker, cores, warnings, greeting, plan, slots })
+}
+
+/// What was on the ring, as far as it matters after the recovered state has gone into the driver.
+struct Known {
+    crashed: bool,
+    last: Option<Timestamp>,
+    streams: Vec<KnownStream>,
+}
+
+struct KnownStream {
+    name: String,
+    kind: holdfast_format::StreamKind,
+    framing: String,
+    preamble: Option<Vec<u8>>,
+    created: Timestamp,
+}
+
+impl Known {
+    fn of(recovered: &Recovered) -> Self {
+        let streams = recovered.streams().iter().map(|stream| KnownStream {
+            name: stream.name.clone(),
+            kind: stream.kind,
+            framing: stream.framing.clone(),
+            preamble: recovered.preamble(stream.id, stream.preamble).map(<[u8]>::to_vec),
+            created: stream.created,
+        });
+        Self { crashed: recovered.after_crash(), last: recovered.last_arrival, streams: streams.collect() }
+    }
+
+    /// Since when a stream's data may be lost.
+    fn lost_since(&self, name: &str) -> Option<Timestamp> {
+        let stream = self.streams.iter().find(|stream| stream.name == name)?;
+        self.crashed.then(|| self.last.unwrap_or(stream.created))
+    }
+}
+
+fn open_sources(
+    settings: &Settings,
+    stop: &StopFlag,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Opened>, StartError> {
+    let mut all = Vec::new();
+    for source in &settings.sources {
+        let opened = open(&source.spec, &source.options, stop)?;
+        warnings.extend(opened.notes.iter().cloned());
+        all.push(opened);
+    }
+    Ok(all)
+}
+
+/// The streams of this run: the sources' first, and after a crash all others too, for their gaps.
+fn add_streams(
+    ring: &mut Ring,
+    settings: &Settings,
+    opened: &[Opened],
+    known: &Known,
+    now: Timestamp,
+) -> Result<Vec<Stream>, StartError> {
+    let mut streams = Vec::new();
+    let refused = |name: &str| {
+        let stream = name.to_owned();
+        move |refusal| StartError::Stream { stream, refusal }
+    };
+    for (source, opened) in settings.sources.iter().zip(opened) {
+        let framing = opened.framing.to_string();
+        let preamble = opened.preamble.as_deref();
+        let new = NewStream { name: &source.name, kind: opened.kind, framing: &framing, preamble };
+        let entry = ring.add_stream(&new, now).map_err(refused(&source.name))?;
+        streams.push(Stream { entry, lost_since: known.lost_since(&source.name) });
+    }
+    let others =
+        known.streams.iter().filter(|k| known.crashed && settings.sources.iter().all(|s| s.name != k.name));
+    for other in others {
+        let preamble = other.preamble.as_deref();
+        let new = NewStream { name: &other.name, kind: other.kind, framing: &other.framing, preamble };
+        let entry = ring.add_stream(&new, now).map_err(refused(&other.name))?;
+        streams.push(Stream { entry, lost_since: known.lost_since(&other.name) });
+    }
+    Ok(streams)
+}
+
+/// What was found, in a line.
+fn greeting(recovered: &Recovered, made: Option<&PathBuf>, took: Duration) -> String {
+    let superblock = &recovered.superblock;
+    let geometry = &superblock.geometry;
+    let size = holdfast_base::ByteSize(geometry.lane_bytes);
+    let slot = holdfast_base::ByteSize(geometry.slot_bytes);
+    let what = format!("ring {} ({size}, {} slots of {slot})", superblock.name, geometry.slots);
+    if made.is_some() {
+        return format!("{what}: made");
+    }
+    let data = recovered.data().count();
+    let took = took.as_millis();
+    if recovered.after_crash() {
+        let rebuilt = recovered.rebuilt.len();
+        return format!(
+            "{what}: the last run was cut off; {data} slots of data are there, {rebuilt} more rebuilt from the journal; recovered in {took} ms"
+        );
+    }
+    format!("{what}: {data} slots of data are there; opened in {took} ms")
+}

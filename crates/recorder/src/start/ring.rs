@@ -1,0 +1,118 @@
+//! The ring of a run: found at its path, or made there when a size was given and nothing is there.
+
+use super::StartError;
+use crate::args::Settings;
+use holdfast_base::{BLOCK, ByteSize, Clock as _, MAX_NAME, RingId, SystemClock};
+use holdfast_format::{Geometry, Key, Superblock};
+use holdfast_media::{Access, Buffer, Device, Disk as _, PlainDisk, Prefill, create_file};
+use holdfast_ring::{NewRing, create};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// A ring that we own.
+pub(super) struct Place {
+    pub(super) device: Device,
+    pub(super) superblock: Superblock,
+    /// The file, if it was made just now.
+    pub(super) made: Option<PathBuf>,
+}
+
+pub(super) fn find_or_make(settings: &Settings, warnings: &mut Vec<String>) -> Result<Place, StartError> {
+    let path = &settings.ring;
+    let there = path.symlink_metadata().is_ok();
+    match settings.size {
+        Some(size) if !there => make(path, size, settings.slot),
+        _ => find(path, settings, warnings),
+    }
+}
+
+fn find(path: &Path, settings: &Settings, warnings: &mut Vec<String>) -> Result<Place, StartError> {
+    let device = Device::open(path, Access::Own)?;
+    let superblock = superblock(&device, path)?;
+    let geometry = &superblock.geometry;
+    let lane = ByteSize(geometry.lane_bytes);
+    if let Some(size) = settings.size.filter(|size| whole_blocks(*size) != lane) {
+        warnings.push(format!(
+            "{}: is a ring of {lane} already: --size {size} changes nothing (`holdfast grow` would)",
+            path.display()
+        ));
+    }
+    let slot = ByteSize(geometry.slot_bytes);
+    if let Some(wanted) = settings.slot.filter(|wanted| *wanted != slot) {
+        warnings.push(format!(
+            "{}: is a ring with slots of {slot} already: --slot {wanted} changes nothing",
+            path.display()
+        ));
+    }
+    Ok(Place { device, superblock, made: None })
+}
+
+/// The newest superblock. What is wrong with a lane without one is said as recovery says it.
+fn superblock(device: &Device, path: &Path) -> Result<Superblock, StartError> {
+    let mut buffer = Buffer::aligned(BLOCK)?;
+    let bytes = device.info().bytes;
+    let mut copies = Vec::new();
+    for offset in Superblock::OFFSETS {
+        let inside = offset + BLOCK as u64 <= bytes;
+        // An unreadable copy is what the others are for.
+        let read = inside && device.read(offset, &mut buffer, BLOCK).is_ok();
+        copies.push(Superblock::decode(if read { &buffer[..BLOCK] } else { &[] }));
+    }
+    let newest = Superblock::newest(&copies).cloned();
+    newest.map_err(|why| StartError::NotARing { path: path.to_owned(), carries: carried(device), why })
+}
+
+/// What else is on it.
+fn carried(device: &Device) -> String {
+    match holdfast_media::signature(device) {
+        Ok(Some(foreign)) => format!("it carries {foreign}"),
+        Ok(None) => "it is empty".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn make(path: &Path, size: ByteSize, slot: Option<ByteSize>) -> Result<Place, StartError> {
+    let size = whole_blocks(size);
+    let slot_bytes = slot.map_or_else(|| Geometry::default_slot(size.0), |slot| slot.0);
+    let geometry = Geometry::for_lane(size.0, slot_bytes, Vec::new()).map_err(StartError::Geometry)?;
+    let (ring, key) = chance().map_err(|cause| StartError::Chance { cause })?;
+    let device = create_file(path, size.0, Prefill::No)?;
+    let new = NewRing { ring, key, name: name_of(path), geometry, prefilled: false };
+    let now = SystemClock::new().now();
+    // The claim goes with the device into the disk and comes back only by opening anew: nobody else knows the path yet.
+    let mut disk = PlainDisk::new(device, 4);
+    debug_assert!(disk.info().bytes >= size.0);
+    let made = create(&mut disk, new, now);
+    drop(disk);
+    let owned = made.map_err(StartError::from).and_then(|superblock| {
+        let device = Device::open(path, Access::Own)?;
+        Ok(Place { device, superblock, made: Some(path.to_owned()) })
+    });
+    if owned.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    owned
+}
+
+fn whole_blocks(size: ByteSize) -> ByteSize {
+    ByteSize(size.0 / BLOCK as u64 * BLOCK as u64)
+}
+
+/// The file's name without its ending.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    stem[..stem.floor_char_boundary(MAX_NAME)].to_owned()
+}
+
+/// A UUID (version 4) and a key, from the kernel.
+fn chance() -> std::io::Result<(RingId, Key)> {
+    let mut bytes = [0; 48];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let (mut id, mut key) = ([0; 16], [0; 32]);
+    id.copy_from_slice(&bytes[..16]);
+    key.copy_from_slice(&bytes[16..]);
+    id[6] = id[6] & 0x0f | 0x40;
+    id[8] = id[8] & 0x3f | 0x80;
+    Ok((RingId(id), Key(key)))
+}

@@ -1,0 +1,224 @@
+//! What was recorded, said at the end: as text for a person, or as JSON.
+
+use holdfast_base::{ByteSize, Rate};
+use holdfast_format::{Cause, Counters};
+use holdfast_ring::DriverCounts;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// One stream's share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// Its name.
+    pub name: String,
+    /// Its source, as given.
+    pub source: String,
+    /// What it came to in this run.
+    pub counters: Counters,
+    /// Elements lost here, by cause.
+    pub dropped: Vec<(Cause, u64)>,
+}
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The ring's path.
+    pub ring: String,
+    /// How long it took.
+    pub took: Duration,
+    /// Slots sealed.
+    pub slots: u64,
+    /// What the disk did.
+    pub counts: DriverCounts,
+    /// Slot buffers, and the fewest that were free.
+    pub buffers: (usize, usize),
+    /// The streams.
+    pub streams: Vec<StreamSummary>,
+    /// What went wrong.
+    pub errors: Vec<String>,
+}
+
+/// What a run added to a stream's counters.
+pub fn gained(began: &Counters, now: &Counters) -> Counters {
+    Counters {
+        received: now.received.saturating_sub(began.received),
+        received_bytes: now.received_bytes.saturating_sub(began.received_bytes),
+        lost: now.lost.saturating_sub(began.lost),
+        lost_bytes: now.lost_bytes.saturating_sub(began.lost_bytes),
+        next_ordinal: now.next_ordinal,
+        gaps: now.gaps.saturating_sub(began.gaps),
+        unknown_gaps: now.unknown_gaps.saturating_sub(began.unknown_gaps),
+    }
+}
+
+/// A cause in words.
+pub fn cause_text(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoSlot => "no free slot",
+        Cause::NoBuffer => "no free buffer",
+        Cause::Kernel => "dropped by the kernel",
+        Cause::Crash => "crash",
+        Cause::DeviceAbsent => "device absent",
+        Cause::SourceFailed => "source failed",
+        Cause::Purged => "purged",
+        Cause::Aborted => "given up",
+        Cause::Oversized => "too large",
+    }
+}
+
+impl Summary {
+    /// For a person.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let seconds = self.took.as_secs_f64();
+        let _ = writeln!(out, "recorded to {} for {seconds:.1} s:", self.ring);
+        for stream in &self.streams {
+            let c = &stream.counters;
+            let bytes = ByteSize(c.received_bytes);
+            let rate = Rate::of(c.received_bytes, self.took);
+            let _ = write!(out, "  {}: {} elements, {bytes} ({rate})", stream.name, c.received);
+            if c.gaps == 0 {
+                out.push_str(", nothing lost\n");
+                continue;
+            }
+            let plural = if c.gaps == 1 { "" } else { "s" };
+            let _ = write!(out, ", {} gap{plural}: {} elements lost", c.gaps, c.lost);
+            let causes: Vec<String> = stream
+                .dropped
+                .iter()
+                .map(|(cause, count)| format!("{} {count}", cause_text(*cause)))
+                .collect();
+            if !causes.is_empty() {
+                let _ = write!(out, " ({})", causes.join(", "));
+            }
+            if c.unknown_gaps > 0 {
+                let _ = write!(out, ", and an unknown number in {}", c.unknown_gaps);
+            }
+            out.push('\n');
+        }
+        let counts = &self.counts;
+        let written = ByteSize(counts.write_bytes);
+        let journal = ByteSize(counts.journal_bytes);
+        let worst = counts.worst.as_secs_f64() * 1e3;
+        let _ = writeln!(
+            out,
+            "  {} slots, {written} written at {}, and {journal} of journal; longest write {worst:.1} ms; {} of {} buffers free at least",
+            self.slots,
+            Rate::of(counts.write_bytes, self.took),
+            self.buffers.1,
+            self.buffers.0,
+        );
+        if counts.errors > 0 {
+            let _ = writeln!(out, "  the disk failed {} requests", counts.errors);
+        }
+        out
+    }
+
+    /// For a program: one object in one line.
+    pub fn json(&self) -> String {
+        let mut out = String::from("{");
+        let _ = write!(out, "\"ring\":{},\"seconds\":{:.3}", quoted(&self.ring), self.took.as_secs_f64());
+        let c = &self.counts;
+        let _ = write!(
+            out,
+            ",\"slots\":{},\"written_bytes\":{},\"journal_bytes\":{},\"longest_write_ms\":{:.3},\"disk_errors\":{},\"buffers\":{},\"least_free_buffers\":{}",
+            self.slots,
+            c.write_bytes,
+            c.journal_bytes,
+            c.worst.as_secs_f64() * 1e3,
+            c.errors,
+            self.buffers.0,
+            self.buffers.1
+        );
+        out.push_str(",\"streams\":[");
+        for (at, stream) in self.streams.iter().enumerate() {
+            let c = &stream.counters;
+            let comma = if at > 0 { "," } else { "" };
+            let _ = write!(
+                out,
+                "{comma}{{\"name\":{},\"source\":{},\"elements\":{},\"bytes\":{},\"lost_elements\":{},\"lost_bytes\":{},\"gaps\":{},\"unknown_gaps\":{},\"next_ordinal\":{},\"lost\":{{",
+                quoted(&stream.name),
+                quoted(&stream.source),
+                c.received,
+                c.received_bytes,
+                c.lost,
+                c.lost_bytes,
+                c.gaps,
+                c.unknown_gaps,
+                c.next_ordinal
+            );
+            for (at, (cause, count)) in stream.dropped.iter().enumerate() {
+                let comma = if at > 0 { "," } else { "" };
+                let _ = write!(out, "{comma}{}:{count}", quoted(cause_text(*cause)));
+            }
+            out.push_str("}}");
+        }
+        out.push_str("],\"errors\":[");
+        let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
+        out.push_str(&errors.join(","));
+        out.push_str("]}\n");
+        out
+    }
+}
+
+/// A string as JSON has it.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        let counters = Counters {
+            received: 10,
+            received_bytes: 4096,
+            lost: 3,
+            gaps: 2,
+            unknown_gaps: 1,
+            ..Counters::default()
+        };
+        Summary {
+            ring: "r \"x\"\n".into(),
+            took: Duration::from_secs(2),
+            slots: 4,
+            counts: DriverCounts::default(),
+            buffers: (4, 1),
+            streams: vec![StreamSummary {
+                name: "s".into(),
+                source: "stdin".into(),
+                counters,
+                dropped: vec![(Cause::NoBuffer, 3)],
+            }],
+            errors: vec!["a\\b".into()],
+        }
+    }
+
+    #[test]
+    fn losses_are_told_by_cause() {
+        let text = summary().text();
+        assert!(text.contains("s: 10 elements, 4 KiB (2 KiB/s), 2 gaps: 3 elements lost (no free buffer 3), and an unknown number in 1"), "{text}");
+    }
+
+    #[test]
+    fn json_is_escaped() {
+        let json = summary().json();
+        assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
+        assert!(json.ends_with("\"lost\":{\"no free buffer\":3}}],\"errors\":[\"a\\\\b\"]}\n"), "{json}");
+    }
+}
