@@ -73,6 +73,26 @@ fn everything_comes_back_with_a_recorder_and_without() {
 }
 
 #[test]
+fn many_small_elements_come_back_from_many_chunks() {
+    for (slot_bytes, slots) in [(64 << 10, 64), (256 << 10, 64), (4 << 20, 4)] {
+        let mut maker = Maker::new(slot_bytes, slots, 2);
+        for number in 0..24_000u64 {
+            maker.element((number % 2) as usize, number as i64, None, b"", &number.to_le_bytes(), 1);
+        }
+        let wanted = maker.all(1);
+        assert_eq!(read(&mut maker.direct(), &Selection::ALL).unwrap().0, wanted, "{slot_bytes}");
+        let range = Range { from: Timestamp(9000), to: Timestamp(9100), ..Range::ALL };
+        let few = Selection { streams: vec![StreamId(2)], range };
+        let some: Vec<Given> = wanted[9000..=9100].iter().skip(1).step_by(2).cloned().collect();
+        assert_eq!(read(&mut maker.direct(), &few).unwrap().0, some, "{slot_bytes}");
+        let recorder = FakeRecorder::start(maker, Mood::default());
+        let mut live = RingReader::connect(recorder.socket()).unwrap();
+        assert_eq!(read(&mut live, &Selection::ALL).unwrap().0, wanted, "{slot_bytes}");
+        assert_eq!(read(&mut live, &few).unwrap().0, some, "{slot_bytes}");
+    }
+}
+
+#[test]
 fn a_preamble_leads_its_stream_and_comes_again_only_when_it_changes() {
     let mut maker = Maker::new(64 << 10, 100, 2);
     maker.preamble(0, &bytes(1, 1000));

@@ -254,8 +254,8 @@ impl<'a> Feeder<'a> {
         let settled = work.and_then(|mut work| {
             self.skip_rows(&mut work);
             let from = work.chunks_at()?;
-            let chunks = work.chunks.last().map_or(from..from, |last| from..work.chunk_range(*last).end);
-            let bytes = buffer.get(chunks.clone()).unwrap_or_default().to_vec();
+            let end = work.chunks.iter().map(|number| work.chunk_range(*number).end).max().unwrap_or(from);
+            let bytes = buffer.get(from..end).unwrap_or_default().to_vec();
             work.chunk_window.push(from, bytes.len(), 0, Held::Copy(bytes));
             let (at, len) =
                 (work.head.header.payload_offset as usize, work.head.header.payload_bytes as usize);
@@ -304,7 +304,7 @@ impl<'a> Feeder<'a> {
     pub(crate) fn chunk(&mut self, number: usize) -> Result<Result<Chunk, String>, Stop> {
         let Some(work) = &mut self.work else { return Ok(Err("no slot".to_owned())) };
         let range = work.chunk_range(number);
-        work.chunk_window.pass(range.start, self.pump);
+        work.chunk_window.seek(range.start, self.pump);
         // Payload of chunks before this one is not wanted any more, and must not keep its reads from being sent.
         work.payload_window.pass(work.index.directory[number].payload_offset as usize, self.pump);
         if !work.chunk_window.has(range.start, range.end) {

@@ -33,7 +33,7 @@ struct Piece {
     held: Held,
 }
 
-/// Pieces in rising order.
+/// Pieces in the order in which they are used.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     pieces: VecDeque<Piece>,
@@ -65,6 +65,16 @@ impl Window {
     /// Lets go what ends before `at`: nothing before it is asked for again.
     pub(crate) fn pass(&mut self, at: usize, pump: &mut Pump) {
         while self.pieces.front().is_some_and(|piece| piece.end <= at) {
+            if let Some(piece) = self.pieces.pop_front() {
+                release(piece.held, pump);
+            }
+        }
+    }
+
+    /// Lets go the pieces in front that do not have `at`: what is asked for comes in the order of the pieces, wherever
+    /// in the slot they belong.
+    pub(crate) fn seek(&mut self, at: usize, pump: &mut Pump) {
+        while self.pieces.front().is_some_and(|piece| at < piece.start || piece.end <= at) {
             if let Some(piece) = self.pieces.pop_front() {
                 release(piece.held, pump);
             }

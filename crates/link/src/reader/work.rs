@@ -118,8 +118,8 @@ impl Work {
         let quantum = (quantum / CHECK_BLOCK * CHECK_BLOCK).max(CHECK_BLOCK);
         let payload_at = self.head.header.payload_offset as usize;
         let payload_bytes = self.head.header.payload_bytes as usize;
-        let (mut chunks_to, mut payload_to) = (0, 0);
-        let mut run_end = 0;
+        let mut payload_to = 0;
+        let (mut run_end, mut group_end) = (0, 0);
         self.units.clear();
         for (at, number) in self.chunks.iter().enumerate() {
             let entry = &self.index.directory[*number];
@@ -129,13 +129,15 @@ impl Work {
                 run_end = at + 1 + self.chunks[at..].windows(2).take_while(side_by_side).count();
             }
             let last = &self.index.directory[self.chunks[run_end - 1]];
-            let chunk = self.chunk_range(*number);
-            let chunks_end = self.chunk_range(self.chunks[run_end - 1]).end.next_multiple_of(BLOCK);
-            chunks_to = chunks_to.max(chunk.start / BLOCK * BLOCK);
-            while chunks_to < chunk.end {
-                let len = quantum.min(chunks_end - chunks_to);
-                self.units.push_back(self.planned.unit(Part::Chunks, chunks_to, len, 0));
-                chunks_to += len;
+            if at >= group_end {
+                let range;
+                (group_end, range) = self.group(at, run_end, quantum);
+                let mut from = range.start;
+                while from < range.end {
+                    let len = quantum.min(range.end - from);
+                    self.units.push_back(self.planned.unit(Part::Chunks, from, len, 0));
+                    from += len;
+                }
             }
             let payload_end = ((last.payload_offset + last.payload_bytes) as usize)
                 .next_multiple_of(CHECK_BLOCK)
@@ -149,6 +151,24 @@ impl Work {
                 payload_to += len;
             }
         }
+    }
+
+    /// The chunks from `at` on, up to `run_end`, whose places fit in one read, in whichever order they lie: where they
+    /// end, and the read.
+    fn group(&self, at: usize, run_end: usize, quantum: usize) -> (usize, Range<usize>) {
+        let blocks = |range: &Range<usize>| range.start / BLOCK * BLOCK..range.end.next_multiple_of(BLOCK);
+        let mut range = self.chunk_range(self.chunks[at]);
+        let mut end = at + 1;
+        while end < run_end {
+            let next = self.chunk_range(self.chunks[end]);
+            let grown = range.start.min(next.start)..range.end.max(next.end);
+            if blocks(&grown).len() > quantum {
+                break;
+            }
+            range = grown;
+            end += 1;
+        }
+        (end, blocks(&range))
     }
 
     /// Buffers that it keeps busy.

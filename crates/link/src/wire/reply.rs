@@ -4,7 +4,7 @@ use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::frame::{Head, frame, kind};
 use crate::wire::message::{MAX_FRAME, OpenSequence, Reply, Welcome};
 use crate::wire::order::{get_outcome, put_outcome};
-use crate::wire::ring::{SLOT_LEAST, get_hold, get_slot, put_hold, put_slot};
+use crate::wire::ring::{HOLD_LEAST, SLOT_LEAST, get_hold, get_slot, put_hold, put_slot};
 use crate::wire::status_bytes::{STREAM_LEAST, get_status, get_stream, put_status, put_stream};
 use holdfast_base::{BLOCK, RingId, Sequence};
 
@@ -76,7 +76,7 @@ impl Reply {
             kind::PREAMBLE => Self::Preamble { total: get.u32("bytes in all")?, bytes: get.rest().to_vec() },
             kind::HOLDS => {
                 let more = get.bool("more")?;
-                Self::Holds { more, holds: get.list("holds", 80, get_hold)? }
+                Self::Holds { more, holds: get.list("holds", HOLD_LEAST, get_hold)? }
             }
             kind::ORDER => Self::Outcome(get_outcome(get)?),
             kind::READ => Self::Ready { offset: get.u64("offset")?, len: get.u32("length")? },

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// Bytes of a slot's status, without its times.
 pub(crate) const SLOT_LEAST: usize = 23;
 
+/// Bytes of a hold's status without streams, ranges and texts: a purge may leave it without any range.
+pub(crate) const HOLD_LEAST: usize = 73;
+
 const LOOKS: [SlotLook; 7] = [
     SlotLook::Free,
     SlotLook::Runway,
