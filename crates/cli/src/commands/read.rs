@@ -98,13 +98,13 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
     let mut sink = Sink::new(export, &plan)?;
     let report = sink.fill(&mut reader, &plan)?;
-    let wants_losses = matches!(format, Format::Jsonl);
-    let found = report.elements > 0
-        || (wants_losses && (sink.notes > 0 || report.gaps + report.partial + report.damaged > 0));
-    if !found && report.damaged == 0 {
-        return Err(nothing(&path, &chosen, &report, reader));
+    let Sink { export, partial, damaged, notes, .. } = sink;
+    let told_too =
+        if format == Format::Jsonl { notes + report.gaps + report.partial + report.damaged } else { 0 };
+    // What has nothing in it gets no name, and what was to be written is forgotten.
+    if report.elements + told_too == 0 {
+        return Err(nothing(&path, &chosen, &report, &partial, &damaged, reader));
     }
-    let Sink { export, partial, damaged, .. } = sink;
     let written = export.finish()?.finish()?;
     let shown = Shown {
         output: args.output.as_deref().filter(|_| !args.to_stdout()),
@@ -187,8 +187,27 @@ impl Sink {
 }
 
 /// Why there is nothing, as far as it can be told.
-fn nothing(path: &Path, chosen: &[StreamStatus], report: &ReadReport, mut reader: RingReader) -> Failure {
+fn nothing(
+    path: &Path,
+    chosen: &[StreamStatus],
+    report: &ReadReport,
+    partial: &[String],
+    damaged: &[String],
+    mut reader: RingReader,
+) -> Failure {
+    if let Some(first) = damaged.first() {
+        return Failure::failed(format_args!(
+            "{} places in that range are damaged, the first is {first}",
+            report.damaged
+        ))
+        .at_path(path)
+        .advice("`holdfast check` lists all");
+    }
     let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
+    if let Some(first) = partial.first() {
+        return failure
+            .advice(format_args!("of {} elements a part is left, the first is {first}", report.partial));
+    }
     if report.gaps > 0 {
         return failure.advice(format_args!(
             "what arrived then was lost in {} gaps; `holdfast gaps` lists them",

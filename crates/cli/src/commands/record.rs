@@ -109,6 +109,8 @@ fn split(rest: &[OsString]) -> Result<Line> {
 /// recorded; the socket goes to the process as its standard input.
 fn serve_metrics(address: &str, ring: &Path) -> Result<()> {
     let listener = listen(address)?;
+    let at = listener.local_addr().map_or_else(|_| address.to_owned(), |address| address.to_string());
+    crate::say(&format!("serving metrics at http://{at}/metrics"));
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("holdfast"));
     let pid = std::process::id().to_string();
     let ring = if ring.is_absolute() { ring.to_owned() } else { Path::new(".").join(ring) };

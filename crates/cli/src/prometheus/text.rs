@@ -1,4 +1,4 @@
-//! What a recorder says of itself, in the text format of Prometheus. docs/operations.md tells what each metric means.
+//! What a recorder says of itself, in the text format of Prometheus. The help lines tell what each metric means.
 
 use crate::show::cause;
 use holdfast_base::Timestamp;

@@ -1,0 +1,129 @@
+//! Holds on rings that nobody records to: acknowledged means kept (promise 4), what is not held expires oldest first
+//! (promise 3), and what is purged is gone.
+#![allow(missing_docs)]
+
+mod common;
+#[path = "common/filled.rs"]
+mod filled;
+
+use common::{documented, ends, folder};
+use filled::{Filler, START, STEP, line};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn ring(dir: &Path) {
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(3000);
+    filler.close();
+}
+
+fn fill(dir: &Path, lines: u64) {
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(lines);
+    filler.close();
+}
+
+#[test]
+fn what_is_held_outlives_many_laps() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let read = "read r.hf --stream log --ordinals 1000..1400";
+    let before = ends(dir, read, 0).bytes;
+    let held =
+        ends(dir, "hold r.hf --stream log --ordinals 1000..1400 --reason door_alarm --owner me --json", 0)
+            .json();
+    documented("hold", &[held.clone()]);
+    assert!(held["slots"].as_u64().unwrap() >= 3);
+    // The second one is by time, and ends by itself in the far future.
+    let (from, to) = (START + 2001 * STEP, START + 2100 * STEP);
+    let said = ends(dir, &format!("hold r.hf --from {from} --to {to} --until 2100-01-01 --reason later"), 0);
+    assert!(said.out.starts_with("hold 2: ") && said.out.contains("2100-01-01"), "{}", said.out);
+    let holds = ends(dir, "holds r.hf --json", 0).lines();
+    documented("holds", &holds);
+    assert_eq!(holds.len(), 2);
+    assert_eq!((&holds[0]["reason"], &holds[0]["owner"]), (&Value::from("door alarm"), &Value::from("me")));
+    assert_eq!(holds[0]["ordinals"], Value::from(vec![1000, 1400]));
+    assert_eq!(
+        (&holds[1]["owner"], &holds[1]["streams"]),
+        (&Value::from("tester"), &Value::from(Vec::<String>::new()))
+    );
+    for _ in 0..4 {
+        // A new run begins its arrival times where it likes: what counts is the order.
+        fill(dir, 8000);
+    }
+    assert!(ends(dir, read, 0).bytes == before, "the held range is the same byte for byte");
+    ends(dir, "read r.hf --stream log --ordinals 0..10", 3);
+    ends(dir, "check r.hf", 0);
+    let status = ends(dir, "status r.hf --json", 0).json();
+    assert_eq!(status["holds"], 2);
+    assert!(status["slots"]["held"].as_u64().unwrap() >= held["slots"].as_u64().unwrap());
+
+    let released = ends(dir, "release r.hf 1 --json", 0).json();
+    documented("release", &[released.clone()]);
+    assert!(released["slots"].as_u64().unwrap() >= 3);
+    ends(dir, "release r.hf 1", 3);
+    fill(dir, 16_000);
+    ends(dir, read, 3);
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 1);
+}
+
+#[test]
+fn a_hold_that_leaves_too_little_room_or_makes_no_sense_is_refused() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    fill(dir, 12_000);
+    for (command, code, wanted) in [
+        ("hold r.hf --reason all", 1, "more slots"),
+        ("hold r.hf --stream log --ordinals 900000.. --reason x", 3, "nothing in that range"),
+        ("hold r.hf --ordinals 1..2 --reason x", 2, "--stream"),
+        ("hold r.hf --stream nobody --reason x", 3, "the ring has log, eth0"),
+        ("hold r.hf --last 1m --until -1m --reason x", 2, "ended already"),
+        ("hold r.hf --from now --to -1m --reason x", 2, "ends before it begins"),
+    ] {
+        let said = ends(dir, command, code);
+        assert!(said.err.contains(wanted), "{command}: {}", said.err);
+    }
+    ends(dir, "holds r.hf", 3);
+}
+
+#[test]
+fn what_is_purged_is_gone_and_nothing_else_is() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    assert_eq!(ends(dir, "purge r.hf --reason all", 2).code, Some(2));
+    ends(dir, "hold r.hf --stream log --ordinals 1000..1010 --reason keep", 0);
+    let said = ends(dir, "purge r.hf --stream log --ordinals 1000..1100 --reason law", 1);
+    assert!(said.err.contains("--held"), "{}", said.err);
+    let purged =
+        ends(dir, "purge r.hf --stream log --ordinals 1000..1100 --held --reason law --json", 0).json();
+    documented("purge", &[purged.clone()]);
+    assert_eq!(purged["elements"], 100);
+    ends(dir, "read r.hf --stream log --ordinals 1000..1100", 3);
+    let left = ends(dir, "read r.hf --stream log", 0).out;
+    let texts: Vec<&str> = left.lines().skip(1).collect();
+    assert_eq!(texts.len(), 2900);
+    assert_eq!((texts[999], texts[1000]), (line(999).as_str(), line(1100).as_str()));
+    let file = fs::read(dir.join("r.hf")).unwrap();
+    let gone = line(1050);
+    assert!(!file.windows(gone.len()).any(|bytes| bytes == gone.as_bytes()), "no copy is left on the medium");
+    ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn a_ring_grows_with_what_it_holds() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    ends(dir, "hold r.hf --stream log --ordinals 100..200 --reason keep", 0);
+    let before = ends(dir, "read r.hf --stream log", 0).bytes;
+    ends(dir, "grow r.hf --size 16MiB", 0);
+    assert!(ends(dir, "read r.hf --stream log", 0).bytes == before);
+    fill(dir, 16_000);
+    ends(dir, "read r.hf --stream log --ordinals 100..200", 0);
+    ends(dir, "check r.hf", 0);
+}

@@ -1,0 +1,253 @@
+//! The commands while a recorder runs, with the real programs: the same answers, through the socket. What the recorder
+//! itself promises is shown by its own tests.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{documented, ends, folder, holdfast, run, tool};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No wait takes longer than this, unless something is wrong.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The recorder is another package's program: built beside ours, unless the whole workspace was built.
+fn recorder_program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
+    if !path.is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
+        let target = path.parent().and_then(Path::parent).unwrap();
+        assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
+    }
+    path
+}
+
+/// A recorder of one stream of lines, fed through a named pipe; ends with the test.
+struct Recording {
+    child: Child,
+    input: Option<File>,
+    next: u64,
+}
+
+impl Recording {
+    fn start(dir: &Path, more: &str) -> Self {
+        recorder_program();
+        let pipe = dir.join("pipe");
+        let _ = fs::remove_file(&pipe);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        let line = format!("record r.hf --source file:pipe --name log --frame lines --flush 100ms {more}");
+        let child = holdfast(dir)
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = OpenOptions::new().write(true).open(&pipe).unwrap();
+        Self { child, input: Some(input), next: 0 }
+    }
+
+    fn lines(&mut self, count: u64) {
+        let mut text = String::new();
+        for ordinal in self.next..self.next + count {
+            text += &format!("line {ordinal} {}\n", "x".repeat((ordinal % 977) as usize));
+        }
+        self.next += count;
+        self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until so many lines have arrived.
+    fn await_lines(&self, dir: &Path, count: u64) -> Value {
+        let started = Instant::now();
+        loop {
+            let said = run(dir, "status r.hf --json");
+            if said.code == Some(0) {
+                let status = said.json();
+                if status["recorder"]["sources"][0]["packed_elements"].as_u64() >= Some(count) {
+                    return status;
+                }
+            }
+            assert!(started.elapsed() < PATIENCE, "{count} lines did not arrive: {}{}", said.out, said.err);
+        }
+    }
+
+    /// Ends it with a signal and gives what it said.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let (mut out, mut err) = (String::new(), String::new());
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        let code = self.child.wait().unwrap().code();
+        (code, out, err)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn line(ordinal: u64) -> String {
+    format!("line {ordinal} {}", "x".repeat((ordinal % 977) as usize))
+}
+
+#[test]
+fn every_command_answers_while_it_is_recorded() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(3000);
+    let status = recording.await_lines(dir, 3000);
+    documented("status", &[status.clone()]);
+    assert_eq!(status["recorder"]["pid"], recording.child.id());
+    assert_eq!((&status["losing"], &status["lost_elements"]), (&Value::from(false), &Value::from(0)));
+    assert!(ends(dir, "status r.hf", 0).out.contains("being lost       nothing since the recorder started"));
+
+    // All of it, the open slot included.
+    let all = ends(dir, "read r.hf --stream log -o -", 0);
+    let texts: Vec<&str> = all.out.lines().collect();
+    assert_eq!(texts.len(), 3000);
+    assert!(texts.iter().enumerate().all(|(at, text)| *text == line(at as u64)));
+    let few = ends(dir, "read r.hf --stream log --ordinals 2990..3000 --format jsonl", 0).lines();
+    assert_eq!((few.len(), &few[9]["text"]), (10, &Value::from(line(2999))));
+    assert_eq!(ends(dir, "read r.hf --stream log --last 5m", 0).bytes, all.bytes);
+
+    let held = ends(dir, "hold r.hf --stream log --ordinals 500..600 --reason why --json", 0).json();
+    documented("hold", &[held.clone()]);
+    assert_eq!(held["id"], 1);
+    let by_time = ends(dir, "hold r.hf --last 5m --reason recent", 0);
+    assert!(by_time.out.starts_with("hold 2: "), "{}", by_time.out);
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 2);
+    ends(dir, "release r.hf 2", 0);
+    assert_eq!(ends(dir, "streams r.hf --json", 0).lines()[0]["received"], 3000);
+    assert!(ends(dir, "slots r.hf", 0).out.contains("held"));
+    ends(dir, "gaps r.hf", 3);
+    ends(dir, "check r.hf", 0);
+    let grown = ends(dir, "grow r.hf --size 24MiB --json", 0).json();
+    assert!(grown["slots"].as_u64() > grown["slots_before"].as_u64());
+
+    // Several laps: what is held stays, byte for byte, the rest expires.
+    let read = "read r.hf --stream log --ordinals 500..600";
+    let before = ends(dir, read, 0).bytes;
+    for lap in 1..=3 {
+        recording.lines(60_000);
+        recording.await_lines(dir, 3000 + lap * 60_000);
+    }
+    assert!(ends(dir, read, 0).bytes == before);
+    ends(dir, "read r.hf --stream log --ordinals 0..1", 3);
+    let purged =
+        ends(dir, "purge r.hf --stream log --ordinals 500..600 --held --reason law --json", 0).json();
+    assert_eq!(purged["elements"], 100);
+    ends(dir, read, 3);
+
+    recording.input = None;
+    let (code, out, err) = recording.end();
+    assert_eq!(code, Some(0), "{out}{err}");
+    // The same again without a recorder.
+    let last = ends(dir, "read r.hf --stream log --ordinals 182000..183000", 0);
+    assert!(last.out.lines().enumerate().all(|(at, text)| text == line(182_000 + at as u64)));
+    ends(dir, "check r.hf", 0);
+    assert_eq!(ends(dir, "status r.hf --json", 0).json()["recorder"], Value::Null);
+}
+
+#[test]
+fn metrics_are_served_beside_the_recorder_and_end_with_it() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB --metrics 127.0.0.1:0");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let mut err = BufReader::new(recording.child.stderr.take().unwrap());
+    let mut first = String::new();
+    while !first.contains("serving metrics at http://") {
+        first.clear();
+        assert!(err.read_line(&mut first).unwrap() > 0, "the address of the metrics is not told");
+    }
+    let address = first.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    for wanted in [
+        "holdfast_recorder_up{ring=\"r\"} 1",
+        "holdfast_stream_received_elements_total{ring=\"r\",stream=\"log\"} 100",
+    ] {
+        assert!(page.contains(wanted), "{page}");
+    }
+    assert_eq!(
+        ends(dir, "metrics r.hf", 0).out.lines().count(),
+        page.split("\r\n\r\n").nth(1).unwrap().lines().count()
+    );
+    // An address in use is told before anything is recorded.
+    let said = run(dir, &format!("record other.hf --size 16MiB --source stdin --name a --metrics {address}"));
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(said.err.contains("cannot serve metrics") && !dir.join("other.hf").exists(), "{}", said.err);
+    let pid = rustix::process::Pid::from_child(&recording.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    // Both processes hold the other end: it closes when both have ended.
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert_eq!(recording.child.wait().unwrap().code(), Some(0), "{rest}");
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_ring_that_is_recorded_is_not_formatted() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(10);
+    recording.await_lines(dir, 10);
+    let pid = recording.child.id().to_string();
+    let said = ends(dir, "format r.hf --size 16MiB --force", 1);
+    assert!(said.err.contains(&pid), "the recorder is named: {}", said.err);
+    let status = ends(dir, "status r.hf --json", 0).json();
+    let geometry = ends(dir, &format!("check --geometry holdfast1:aa{} r.hf", status["epoch"]), 2);
+    assert!(geometry.err.contains("recovery string"), "{}", geometry.err);
+    assert_eq!(recording.end().0, Some(0));
+}
+
+#[test]
+fn the_watch_leaves_the_terminal_as_it_was() {
+    let Some(script) = tool("script") else { return };
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let watch = format!("'{}' status r.hf --watch", env!("CARGO_BIN_EXE_holdfast"));
+    let mut command = Command::new(script);
+    command.args(["-qec", &watch, "/dev/null"]).current_dir(dir).env("HOLDFAST_RUN", dir.join("run"));
+    command.env("HOME", dir).env("TERM", "xterm-256color").env("COLUMNS", "120").env("LINES", "40");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut seen = Vec::new();
+    let mut piece = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains("ends") {
+        let read = out.read(&mut piece).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&piece[..read]);
+    }
+    child.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    out.read_to_end(&mut seen).unwrap();
+    assert!(child.wait().unwrap().success());
+    let seen = String::from_utf8_lossy(&seen);
+    let (enter, leave) = (seen.find("\u{1b}[?1049h"), seen.rfind("\u{1b}[?1049l"));
+    assert!(enter.is_some() && leave > enter, "{seen:?}");
+    assert_eq!(recording.end().0, Some(0));
+}
