@@ -187,7 +187,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
                 Packed::All
             }
             Packed::Part(byte) if leave_out && byte > 0 => Packed::Part(byte + meta),
-            part => part,
+            Packed::Part(byte) => Packed::Part(byte),
         }
     }
 

@@ -1,4 +1,5 @@
 //! A source that fails or panics (promises 1 and 2) ends alone: what it delivered stays, the loss is told.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! Files, pipes and named pipes (promises 2, 5 and 8): real inputs come back byte for byte, what is cut is told by the
 //! byte, and a writer that goes away loses nothing but what it did not finish.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -57,7 +58,7 @@ fn real_inputs_come_back_byte_for_byte() {
         let framing: Framing = framing.parse().unwrap();
         let options =
             SourceOptions { framing: Some(framing), preamble: preamble.clone(), ..SourceOptions::default() };
-        let (opened, stop) = opened(&format!("file:{}", path.display()), options);
+        let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
         assert_eq!(opened.framing, framing);
         let preamble = opened.preamble.clone();
         let (collector, end) = Rig::start(opened, stop, 4).finish();
@@ -79,7 +80,7 @@ fn a_slow_capture_side_loses_nothing_of_a_file_and_all_is_counted_when_it_may() 
             overload: Some(overload),
             ..SourceOptions::default()
         };
-        let (opened, stop) = opened(&format!("file:{}", path.display()), options);
+        let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
         let mut rig = Rig::start(opened, stop, 4);
         rig.starve(4);
         if overload == Overload::DropNewest {
@@ -118,7 +119,7 @@ fn an_input_that_ends_inside_an_element_says_where_and_counts_it() {
         preamble: Some(PreambleFrom::Leading(ByteSize(100))),
         ..SourceOptions::default()
     };
-    let (opened, stop) = opened(&format!("file:{}", path.display()), options);
+    let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let said = end.unwrap_err().to_string();
     assert!(said.ends_with(": the last element is cut: 17 of 5032 bytes at byte 10164"), "{said}");
@@ -135,7 +136,7 @@ fn a_named_pipe_goes_from_writer_to_writer_until_stopped() {
     let path = dir.path().join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
     let options = SourceOptions { framing: Some(Framing::Lines), ..SourceOptions::default() };
-    let (opened, stop) = opened(&format!("file:{}", path.display()), options);
+    let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
     let mut rig = Rig::start(opened, stop, 4);
     for round in 0..20 {
         let mut writer = std::fs::File::options().write(true).open(&path).unwrap();
@@ -157,7 +158,7 @@ fn a_source_that_waits_for_a_slow_writer_sends_what_it_has_and_stops_when_told()
     let path = dir.path().join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
     let options = SourceOptions { framing: Some(Framing::Fixed(10)), ..SourceOptions::default() };
-    let (opened, stop) = opened(&format!("file:{}", path.display()), options);
+    let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
     let mut rig = Rig::start(opened, stop, 4);
     let mut writer = std::fs::File::options().write(true).open(&path).unwrap();
     writer.write_all(b"0123456789abc").unwrap();
@@ -202,7 +203,7 @@ fn child_that_reads_standard_input() {
         preamble: Some(PreambleFrom::Leading(ByteSize(4))),
         ..SourceOptions::default()
     };
-    let (opened, stop) = opened("stdin", options);
+    let (opened, stop) = opened("stdin", &options);
     let preamble = opened.preamble.clone().unwrap();
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let cut = matches!(end, Err(SourceError::Cut { have: 1, want: Some(9), .. }));

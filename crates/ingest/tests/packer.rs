@@ -1,5 +1,6 @@
 //! The packer against a naive model (promises 2 and 5): whatever mix of streams, sizes, pieces, aborts, cuts and
 //! seals, what the slots hold, read back through the format's reader, is exactly what was pushed.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Age, ByteSize, Epoch, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{

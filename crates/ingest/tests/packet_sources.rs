@@ -1,5 +1,6 @@
 //! Replayed files and live interfaces (promises 2, 5 and 8): every packet with its time, lengths and options; what the
 //! kernel drops is counted; a damaged file says where.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -56,7 +57,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 fn a_replayed_file_gives_all_its_packets_with_times_lengths_interfaces_and_options() {
     let dir = tempfile::tempdir().unwrap();
     for path in files(dir.path()) {
-        let (opened, stop) = opened(&format!("replay:{}", path.display()), max());
+        let (opened, stop) = opened(&format!("replay:{}", path.display()), &max());
         assert_eq!(opened.kind, StreamKind::Packets);
         let interfaces = Preamble::validate(opened.preamble.as_deref().unwrap()).unwrap();
         let (collector, end) = Rig::start(opened, stop, 4).finish();
@@ -82,7 +83,7 @@ fn a_filter_a_snap_length_and_a_loop_do_what_they_say() {
     let path = generated(dir.path());
     let options =
         SourceOptions { filter: Some("greater 1000".into()), snaplen: Some(100), repeat: true, ..max() };
-    let (opened, stop) = opened(&format!("replay:{}", path.display()), options);
+    let (opened, stop) = opened(&format!("replay:{}", path.display()), &options);
     let mut rig = Rig::start(opened, stop, 4);
     rig.collect_until(|collector| collector.elements.len() > 1000);
     let (collector, end) = rig.stop();
@@ -106,7 +107,7 @@ fn a_truncated_capture_gives_what_is_whole_and_says_at_which_byte_it_breaks() {
     let at = reader.position();
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..at as usize + 33]).unwrap();
-    let (opened, stop) = opened(&format!("replay:{}", path.display()), max());
+    let (opened, stop) = opened(&format!("replay:{}", path.display()), &max());
     assert!(opened.notes[0].contains("200 packets before it are whole"), "{:?}", opened.notes);
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let error = end.unwrap_err();
@@ -138,7 +139,7 @@ fn replay_drops_by_policy_and_counts_every_packet() {
     let dir = tempfile::tempdir().unwrap();
     let path = generated(dir.path());
     let options = SourceOptions { overload: Some(Overload::DropNewest), ..max() };
-    let (opened, stop) = opened(&format!("replay:{}", path.display()), options);
+    let (opened, stop) = opened(&format!("replay:{}", path.display()), &options);
     let mut rig = Rig::start(opened, stop, 4);
     let counters = rig.counters();
     while common::rig::count(&counters.elements) < 300 {
@@ -172,9 +173,9 @@ fn loopback(port: u16, overload: Overload) -> Option<Rig> {
 fn every_packet_of_an_interface_is_recorded() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let Some(mut rig) = loopback(receiver.local_addr().unwrap().port(), Overload::DropNewest) else { return };
-    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for n in 0..500usize {
-        sender.send_to(&vec![n as u8; n], receiver.local_addr().unwrap()).unwrap();
+        from.send_to(&vec![n as u8; n], receiver.local_addr().unwrap()).unwrap();
     }
     rig.collect_until(|collector| collector.elements.len() == 500);
     let (collector, end) = rig.stop();
@@ -190,19 +191,19 @@ fn every_packet_of_an_interface_is_recorded() {
 fn what_the_packet_ring_has_no_room_for_is_counted() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let Some(mut rig) = loopback(receiver.local_addr().unwrap().port(), Overload::Block) else { return };
-    let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut sent = 0u64;
-    let mut send = || {
-        sender.send_to(&[5; 60_000], receiver.local_addr().unwrap()).unwrap();
+    let mut packet = || {
+        from.send_to(&vec![5; 60_000], receiver.local_addr().unwrap()).unwrap();
         sent += 1;
     };
     // The source waits for a batch; then the kernel's 64 MiB fill up.
     while rig.collector.held.len() < 4 {
-        send();
+        packet();
         rig.collector.hold_one(&mut rig.inlet);
     }
     for _ in 0..2000 {
-        send();
+        packet();
     }
     let (collector, end) = rig.stop();
     assert_eq!(end.unwrap(), SourceEnd::Stopped);

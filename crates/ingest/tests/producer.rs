@@ -1,5 +1,6 @@
 //! The producer's accounting (promise 2): whatever the framing, the sizes of reads and the pace of the capture
 //! side, every element that arrived is recorded byte for byte or counted in a gap, in order.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -131,9 +131,8 @@ impl InterfaceSource {
         for at in 0..self.captures.len() {
             match self.captures[at].poll(if several { TURN.min(soon) } else { soon }) {
                 Ok(true) => break,
-                Ok(false) => {}
-                // It goes on by itself when the interface is up again; meanwhile nothing arrives.
-                Err(CaptureError::Down { .. }) => {}
+                // A switched-off interface goes on by itself when it is up again; meanwhile nothing arrives.
+                Ok(false) | Err(CaptureError::Down { .. }) => {}
                 Err(error) => return Err(self.failed(error)),
             }
         }

@@ -67,7 +67,7 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
         SourceSpec::Stdin => {
             let owned = io::stdin().as_fd().try_clone_to_owned();
             let file = File::from(owned.map_err(|error| failed("use standard input", error))?);
-            let source = file_source(&name, file, framing, &options.preamble, stop, false)?;
+            let source = file_source(&name, file, framing, options.preamble.as_ref(), stop, false)?;
             Ok(plain(Box::new(source.0), source.1.or(preamble), Vec::new()))
         }
         SourceSpec::File(path) => {
@@ -75,7 +75,7 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
             let nonblocking = libc::O_NONBLOCK | libc::O_NOCTTY;
             let file = File::options().read(true).custom_flags(nonblocking).open(path);
             let file = file.map_err(|error| failed("open the file", error))?;
-            let source = file_source(&name, file, framing, &options.preamble, stop, true)?;
+            let source = file_source(&name, file, framing, options.preamble.as_ref(), stop, true)?;
             Ok(plain(Box::new(source.0), source.1.or(preamble), Vec::new()))
         }
         SourceSpec::Tcp(address) => {
@@ -146,7 +146,7 @@ fn file_source(
     name: &str,
     mut file: File,
     framing: Framing,
-    preamble: &Option<PreambleFrom>,
+    preamble: Option<&PreambleFrom>,
     stop: &StopFlag,
     named: bool,
 ) -> Result<(FileSource, Option<Vec<u8>>), SourceError> {

@@ -172,7 +172,7 @@ fn wait_until_due(
             return Ok(true);
         }
         let soon = out.idle()?.unwrap_or(Duration::MAX);
-        let slept = sleep(stop, due.min(soon).min(Duration::from_secs(3600)));
+        let slept = sleep(stop, due.min(soon).min(Duration::from_hours(1)));
         let failed = |error| SourceError::Read { name: name.to_owned(), at: 0, error };
         if !slept.map_err(failed)? {
             return Ok(false);

@@ -275,9 +275,9 @@ mod tests {
         );
         let running = spawn("tcp", Box::new(source), producer, stop.clone(), || {}).unwrap();
         let mut stalled = TcpStream::connect(address).unwrap();
-        stalled.write_all(&[1; 50_000]).unwrap();
+        stalled.write_all(&vec![1; 50_000]).unwrap();
         let mut other = TcpStream::connect(address).unwrap();
-        other.write_all(&[2; 100_000]).unwrap();
+        other.write_all(&vec![2; 100_000]).unwrap();
         let (mut whole, mut lost, mut bytes) = (0, 0, Vec::new());
         while whole == 0 || lost == 0 {
             while let Some(batch) = inlet.take() {
@@ -297,7 +297,7 @@ mod tests {
             }
         }
         assert_eq!((whole, lost), (1, 1));
-        assert!(bytes.ends_with(&[2; 100_000]));
+        assert!(bytes.ends_with(&vec![2; 100_000]));
         stop.stop();
         drop(inlet);
         assert!(matches!(running.join(), Ok(SourceEnd::Stopped | SourceEnd::CaptureGone)));

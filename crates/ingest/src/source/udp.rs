@@ -54,13 +54,11 @@ pub(super) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<U
             sockopt::set_ip_add_membership_with_ifindex(&socket, &group, &any, index)?;
         }
         IpAddr::V6(group) if group.is_multicast() => {
-            sockopt::set_ipv6_add_membership(&socket, &group, index)?
+            sockopt::set_ipv6_add_membership(&socket, &group, index)?;
         }
         _ if interface.is_some() => {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "only a multicast group is joined on an interface",
-            ));
+            let why = "only a multicast group is joined on an interface";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         _ => {}
     }

@@ -23,10 +23,10 @@ pub fn count(counter: &AtomicU64) -> u64 {
 }
 
 /// Opens as the recorder does.
-pub fn opened(spec: &str, options: SourceOptions) -> (Opened, StopFlag) {
+pub fn opened(spec: &str, options: &SourceOptions) -> (Opened, StopFlag) {
     let stop = StopFlag::new().unwrap();
     let spec: SourceSpec = spec.parse().unwrap();
-    (open(&spec, &options, &stop).unwrap(), stop)
+    (open(&spec, options, &stop).unwrap(), stop)
 }
 
 impl Rig {
@@ -61,7 +61,7 @@ impl Rig {
             if enough(collector) || inlet.is_finished() {
                 return;
             }
-            self.parker.wait(Some(Duration::from_secs(60)));
+            self.parker.wait(Some(Duration::from_mins(1)));
         }
     }
 
@@ -69,7 +69,7 @@ impl Rig {
     pub fn starve(&mut self, batches: usize) {
         while self.collector.held.len() < batches {
             if !self.collector.hold_one(&mut self.inlet) {
-                self.parker.wait(Some(Duration::from_secs(60)));
+                self.parker.wait(Some(Duration::from_mins(1)));
             }
         }
     }
