@@ -482,7 +482,8 @@ impl<D: Disk> Driver<D> {
 
     /// Reads on in the check behind capture, one piece at a time.
     fn scan(&mut self, now: Timestamp) {
-        if self.ring.is_starting() || (self.ring.unscanned == 0 && self.suspects.is_empty()) {
+        let nothing = self.ring.unscanned == 0 && self.suspects.is_empty();
+        if self.ring.is_starting() || self.ring.is_absent() || (nothing && self.scan.is_none()) {
             return;
         }
         let Some(buffer) = self.scan_buffer.take() else {
@@ -528,6 +529,11 @@ impl<D: Disk> Driver<D> {
         let Some((_, len)) = check.next_read() else {
             return;
         };
+        if result.as_ref().is_err_and(|error| error.fault != Fault::Io) {
+            // That says nothing of the slot: again when the device answers.
+            self.scan = Some(check);
+            return;
+        }
         let fed = match (&self.scan_buffer, result) {
             (Some(buffer), Ok(())) => check
                 .feed(&buffer[..len.min(buffer.len())], &self.superblock.key, self.superblock.ring)

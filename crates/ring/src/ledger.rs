@@ -385,7 +385,8 @@ impl Ledger {
 
     /// All that a snapshot says, in order; the open slot comes behind.
     pub(crate) fn items(&self) -> Vec<Item> {
-        let mut items = vec![Item::Epoch, Item::Next, Item::Geometry, Item::Table { from: 0 }];
+        // The runway before the table: a slot that reaches the medium while the snapshot is written is in one or both.
+        let mut items = vec![Item::Epoch, Item::Next, Item::Geometry, Item::Runway, Item::Table { from: 0 }];
         items.extend(self.streams.iter().map(|s| Item::Stream(s.id)));
         items.extend(self.preambles.iter().map(|p| Item::Preamble {
             stream: p.stream,
@@ -395,7 +396,6 @@ impl Ledger {
         items.extend(self.holds.iter().map(|h| Item::Hold(h.id)));
         items.extend(self.clock_steps.iter().map(|s| Item::ClockStep(*s)));
         items.extend((0..self.purges.len()).map(Item::Purged));
-        items.push(Item::Runway);
         items
     }
 }

@@ -14,6 +14,7 @@ mod flush;
 mod journal;
 mod ledger;
 mod look;
+mod named;
 mod once;
 mod order;
 mod orders;

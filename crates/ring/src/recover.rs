@@ -8,16 +8,16 @@ use crate::blocking::Blocking;
 use crate::check::{Depth, check_slot};
 use crate::journal::JournalEnd;
 use crate::ledger::{Ledger, Preamble};
+use crate::named::Named;
 use crate::state::SealedSlot;
 use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
 use holdfast_base::{Age, BLOCK, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Counters, Entry, EntrySummary, FormatError, HoldRecord, Name, OpenSlot, PartHeader, Rebuild,
-    Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, footer_binds,
+    Builder, Counters, Entry, EntrySummary, FormatError, Geometry, HoldRecord, Name, OpenSlot, PartHeader,
+    Rebuild, Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, footer_binds,
 };
 use holdfast_media::{Buffer, Disk, DiskError, PoolError};
-use std::collections::BTreeMap;
 
 /// Slots of which only the journal has a part: more than a run can leave behind means a forged or broken journal.
 const MAX_REBUILT: usize = 64;
@@ -150,44 +150,6 @@ pub(crate) fn bounds_of(entries: &[EntrySummary]) -> Bounds {
     bounds
 }
 
-/// What the journal says of the slots that were named since its snapshot.
-#[derive(Default)]
-struct Named {
-    /// Naming sequence and place in the list, per slot; the latest counts.
-    slots: BTreeMap<SlotNo, (Sequence, usize)>,
-    /// The last list.
-    last: Vec<SlotNo>,
-    naming: Sequence,
-    /// A slot went bad: places in the lists no longer tell sequences.
-    irregular: bool,
-    /// Sequences that the journal has a part of.
-    journaled: Vec<Sequence>,
-}
-
-impl Named {
-    fn note(&mut self, record: &Record<'_>, in_snapshot: bool, ledger: &mut Ledger) {
-        match record {
-            Record::Runway { naming, slots } => {
-                let all = ledger.table.len();
-                for (at, slot) in slots.iter().enumerate().filter(|(_, s)| s.0 < all) {
-                    *ledger.table.get_mut(*slot) = Slot::FREE;
-                    self.slots.insert(*slot, (*naming, at));
-                }
-                self.last.clone_from(slots);
-                self.naming = *naming;
-            }
-            // Slots were skipped or taken by copies: places in the lists do not tell sequences.
-            Record::BadSlot { .. } | Record::Replaced { .. } | Record::Purged(_) if !in_snapshot => {
-                self.irregular = true;
-            }
-            Record::OpenSlot(open) if !self.journaled.contains(&open.sequence) => {
-                self.journaled.push(open.sequence);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Opens a ring for reading or for a new run.
 pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     let superblock = read_superblock(disk)?;
@@ -245,9 +207,17 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     }
 
     let mut headers = Headers { window: &mut window, superblock: &superblock };
-    let mut written = Vec::new();
-    settle_named(&mut headers, &mut ledger, &named, &mut written);
+    let written = named.settle(&mut headers, &mut ledger);
     ledger.next = ledger.next.max(Sequence(named.naming.0 + named.last.len() as u64 + 1));
+
+    let next = ledger.next;
+    for stream in &ledger.streams {
+        // What the last run wrote is not in the record of the preamble that was in force.
+        let in_force = |p: &&mut Preamble| p.stream == stream.id && p.version == stream.preamble;
+        if let Some(known) = ledger.preambles.iter_mut().find(in_force) {
+            known.last_used = known.last_used.max(next);
+        }
+    }
 
     let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).collect();
     let mut last_arrival = None;
@@ -256,7 +226,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
         .last
         .iter()
         .copied()
-        .filter(|no| ledger.table.get(*no).state == State::Free)
+        .filter(|no| no.0 < ledger.table.len() && ledger.table.get(*no).state == State::Free)
         .collect::<Vec<_>>();
     for no in &runway {
         ledger.table.get_mut(*no).state = State::Runway;
@@ -266,8 +236,8 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     for sequence in named.journaled.iter().copied().filter(|s| *s >= named.naming) {
         let on_medium = written.iter().find(|(_, header)| header.sequence == sequence);
         let whole = match on_medium {
-            Some((no, header)) => headers.is_whole(*no, header),
-            None => false,
+            Some((no, header)) => headers.is_whole(*no, header.sequence),
+            None => ledger.table.find(sequence).is_some(),
         };
         if !whole {
             if let Some((no, _)) = on_medium {
@@ -294,23 +264,22 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
 }
 
 /// Reads part headers, footers and summaries.
-struct Headers<'a, 'd> {
+pub(crate) struct Headers<'a, 'd> {
     window: &'a mut Blocking<'d>,
     superblock: &'a Superblock,
 }
 
 impl Headers<'_, '_> {
     /// The header of what a slot holds, if header and footer are bound to each other.
-    fn read(&mut self, geometry: &holdfast_format::Geometry, no: SlotNo) -> Option<PartHeader> {
+    pub(crate) fn read(&mut self, geometry: &Geometry, no: SlotNo) -> Result<Option<PartHeader>, DiskError> {
         let offset = geometry.slot_offset(no);
-        let block = self.window.read(offset, BLOCK).ok()?;
-        let header = PartHeader::decode(block, &self.superblock.key, self.superblock.ring).ok()?;
-        if header.slot != no {
-            return None;
-        }
-        let footer = self.window.read(offset + u64::from(header.footer_offset), BLOCK).ok()?;
-        footer_binds(&header, footer, &self.superblock.key).ok()?;
-        Some(header)
+        let block = self.window.read(offset, BLOCK)?;
+        let header = PartHeader::decode(block, &self.superblock.key, self.superblock.ring).ok();
+        let Some(header) = header.filter(|h| h.slot == no) else {
+            return Ok(None);
+        };
+        let footer = self.window.read(offset + u64::from(header.footer_offset), BLOCK)?;
+        Ok(footer_binds(&header, footer, &self.superblock.key).is_ok().then_some(header))
     }
 
     fn summary(&mut self, no: SlotNo, header: &PartHeader) -> Option<Summary> {
@@ -320,51 +289,10 @@ impl Headers<'_, '_> {
         Summary::decode(header, bytes.get(..header.summary_bytes as usize)?).ok()
     }
 
-    fn is_whole(&mut self, no: SlotNo, header: &PartHeader) -> bool {
+    pub(crate) fn is_whole(&mut self, no: SlotNo, sequence: Sequence) -> bool {
         let check = check_slot(self.window, self.superblock, no, Depth::Full);
-        check.is_ok_and(|c| c.sound().is_some_and(|(found, ..)| found.sequence == header.sequence))
+        check.is_ok_and(|c| c.sound().is_some_and(|(found, ..)| found.sequence == sequence))
     }
-}
-
-/// Says of every slot named since the snapshot whether it was written since.
-fn settle_named(
-    headers: &mut Headers<'_, '_>,
-    ledger: &mut Ledger,
-    named: &Named,
-    written: &mut Vec<(SlotNo, PartHeader)>,
-) {
-    let geometry = ledger.geometry.clone();
-    for (no, (naming, at)) in &named.slots {
-        let no = *no;
-        if ledger.table.get(no).state == State::Bad || ledger.table.get(no).state == State::Data {
-            // Bad since, or taken by a copy that a record names.
-            continue;
-        }
-        let in_last = named.last.contains(&no);
-        if in_last || named.irregular {
-            if let Some(header) = headers
-                .read(&geometry, no)
-                .filter(|h| h.sequence >= *naming && !h.flags.has(SlotFlags::DISTILLED))
-            {
-                *ledger.table.get_mut(no) = Slot {
-                    sequence: header.sequence,
-                    age: header.age,
-                    state: State::Data,
-                    known: false,
-                    ..Slot::FREE
-                };
-                if in_last {
-                    written.push((no, header));
-                }
-            }
-        } else {
-            // Its list was used up before the next was made: slots are written in the order of their list.
-            let sequence = Sequence(naming.0 + *at as u64);
-            *ledger.table.get_mut(no) =
-                Slot { sequence, age: Age(sequence.0), state: State::Data, known: false, ..Slot::FREE };
-        }
-    }
-    written.sort_unstable_by_key(|(_, header)| header.sequence);
 }
 
 /// Takes the streams' counters from the newest slot that has them.
@@ -377,7 +305,7 @@ fn note_newest(
     let geometry = ledger.geometry.clone();
     let newest_older = ledger.table.iter().filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.age);
     let older = newest_older.map(|(no, _)| no).filter(|no| written.iter().all(|(w, _)| w != no));
-    let older = older.and_then(|no| headers.read(&geometry, no).map(|h| (no, h)));
+    let older = older.and_then(|no| headers.read(&geometry, no).ok().flatten().map(|h| (no, h)));
     for (no, header) in older.iter().chain(written) {
         let Some(summary) = headers.summary(*no, header) else {
             continue;

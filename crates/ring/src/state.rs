@@ -167,6 +167,9 @@ pub struct Ring {
     /// The run that begins once all that the journal alone had is on the medium; `None` once it has begun.
     starting: Option<EpochStart>,
     slots_scratch: Vec<SlotNo>,
+    order_scratch: Vec<(Sequence, SlotNo)>,
+    /// Slots on the medium whose sequence is above one that is not.
+    landed: Vec<(Sequence, SlotNo)>,
     pub(crate) worst_write: Duration,
     pub(crate) growing: Option<Growing>,
     /// Holds whose release is not durable yet: their slots stay.
@@ -224,6 +227,8 @@ impl Ring {
             unscanned,
             starting: Some(epoch),
             slots_scratch: Vec::with_capacity(64),
+            order_scratch: Vec::with_capacity(2 * config.writes.max(1) + 8),
+            landed: Vec::with_capacity(config.writes.max(1) + 4),
             worst_write: Duration::ZERO,
             growing: None,
             releasing: Vec::new(),
@@ -408,6 +413,9 @@ impl Ring {
                     state: State::Data,
                     ..Slot::FREE
                 };
+                self.landed.push((sequence, flying.slot));
+                let lowest = self.lowest_unwritten();
+                self.landed.retain(|(sequence, _)| *sequence > lowest);
             }
             Err(Fault::Io) if flying.tries == 0 => {
                 self.flying[at].tries = 1;
@@ -563,12 +571,26 @@ impl Ring {
     pub(crate) fn switch_extent(&mut self) {
         let oldest =
             self.ledger.table.iter().filter(|(_, s)| s.state == State::Data).map(|(_, s)| s.sequence).min();
-        self.ledger.forget_preambles(oldest.unwrap_or(self.ledger.next));
+        self.ledger.forget_preambles(oldest.unwrap_or(self.ledger.next).min(self.lowest_unwritten()));
         if let Some(epoch) = self.starting {
             self.ledger.epoch = epoch;
             self.ledger.unclean = true;
         }
         self.journal.switch(self.ledger.items());
+    }
+
+    /// The slots that the sequences from the lowest unwritten one on have got, in the order of the sequences: also those
+    /// whose write overtook an older one, so that a slot's place in the list tells its sequence.
+    fn list_flying(&mut self, slots: &mut Vec<SlotNo>) {
+        let table = &self.ledger.table;
+        self.landed.retain(|(sequence, no)| {
+            table.get(*no).state == State::Data && table.get(*no).sequence == *sequence
+        });
+        let landed = self.landed.iter().copied();
+        self.order_scratch.clear();
+        self.order_scratch.extend(self.flying.iter().map(|f| (f.sealed.sequence, f.slot)).chain(landed));
+        self.order_scratch.sort_unstable();
+        slots.extend(self.order_scratch.iter().map(|(_, no)| *no));
     }
 
     /// Fills the planned commit. `gains` appends what the open slot has from a cursor on, as far as there is room,
@@ -583,7 +605,7 @@ impl Ring {
         let mut slots = std::mem::take(&mut self.slots_scratch);
         slots.clear();
         slots.extend(&self.chores.copying);
-        slots.extend(self.flying.iter().map(|f| f.slot));
+        self.list_flying(&mut slots);
         slots.extend(&self.runway);
         slots.extend(&self.naming);
         let runway = Runway { naming, slots: &slots };

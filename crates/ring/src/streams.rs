@@ -93,7 +93,7 @@ impl Ring {
             (self.ledger.streams, self.ledger.preambles) = backup;
             return Err(Refusal::JournalFull { bytes, budget });
         }
-        if !self.is_starting() {
+        if !self.is_starting() || self.journal.snapshot.is_some() {
             self.journal.push(Item::Preamble { stream: id, version, offset: 0 }, None);
             self.journal.push(Item::Stream(id), None);
         }
@@ -109,6 +109,15 @@ impl Ring {
             && known.bytes == bytes
         {
             return current;
+        }
+        let next = self.ledger.next;
+        if let Some(old) =
+            self.ledger.preambles.iter_mut().find(|p| p.stream == stream && p.version == current)
+        {
+            // No slot from here on needs it; those before may, whatever is known of them.
+            old.last_used = old.last_used.max(next);
+            let offset = old.bytes.len() as u32;
+            self.journal.push(Item::Preamble { stream, version: current, offset }, None);
         }
         let newest = self.ledger.preambles.iter().filter(|p| p.stream == stream).map(|p| p.version).max();
         let version = newest.unwrap_or(0).max(current) + 1;

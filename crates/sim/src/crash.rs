@@ -26,7 +26,9 @@ impl Model {
                 return Err(format!("sequence {sequence} is found twice"));
             }
             let Some(slot) = self.slots.get(&sequence) else {
-                return Err(format!("sequence {sequence} is found, and is gone for good or was never pushed"));
+                return Err(format!(
+                    "sequence {sequence} is found, and is gone for good or was never pushed"
+                ));
             };
             if found.age != slot.age {
                 return Err(format!("sequence {sequence} is found with age {}", found.age));
@@ -35,7 +37,10 @@ impl Model {
             let whole = matches!(slot.stage, Stage::Written(_) | Stage::Expired(_));
             match (&found.slot, slot.stage) {
                 (Ok(_), Stage::Written(place)) if found.place != Some(place) => {
-                    return Err(format!("sequence {sequence} is found at {:?} instead of {place}", found.place));
+                    return Err(format!(
+                        "sequence {sequence} is found at {:?} instead of {place}",
+                        found.place
+                    ));
                 }
                 (Ok(read), _) => {
                     let rows = prefix(sequence, slot, read)?;
@@ -162,9 +167,8 @@ impl Model {
         let mut left = std::mem::take(&mut self.holds);
         for hold in holds {
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
-            let known = left.remove(&hold.id.0).or_else(|| {
-                self.ended.iter().find(|e| e.ranges == ranges).cloned()
-            });
+            let known =
+                left.remove(&hold.id.0).or_else(|| self.ended.iter().find(|e| e.ranges == ranges).cloned());
             if let Some(known) = known {
                 let known = ModelHold { acked: true, releasing: false, ..known };
                 self.holds.insert(hold.id.0, known);
@@ -172,6 +176,7 @@ impl Model {
         }
         self.ended.clear();
         self.kept.clear();
+        self.may_be.clear();
     }
 
     /// The ordinal that a stream goes on with: what is there is never numbered again.

@@ -88,8 +88,8 @@ impl ModelSlot {
     }
 
     fn touches(&self, streams: &[StreamId], range: &Range) -> bool {
-        let named =
-            streams.is_empty() || self.rows.iter().any(|r| streams.iter().any(|s| s.0 % 64 == r.stream.0 % 64));
+        let named = streams.is_empty()
+            || self.rows.iter().any(|r| streams.iter().any(|s| s.0 % 64 == r.stream.0 % 64));
         let times: Vec<Timestamp> = if range.by_event {
             self.rows.iter().filter_map(|r| r.event).collect()
         } else {
@@ -145,6 +145,8 @@ pub struct Model {
     pub bad: u32,
     /// What holds kept when looked at last.
     pub kept: BTreeSet<u64>,
+    /// The same, with holds that were being released.
+    pub may_be: BTreeSet<u64>,
     /// Preambles by stream and version.
     pub preambles: BTreeMap<(u32, u32), Vec<u8>>,
     /// The highest ordinal pushed, by stream.

@@ -19,6 +19,8 @@ pub struct Shown {
     pub on_the_way: BTreeSet<u64>,
     /// Length of a full runway, by the design's rule.
     pub runway: u32,
+    /// How much longer it may be after a crash.
+    pub on_top: u32,
     /// Whether nothing is on its way.
     pub idle: bool,
     /// Whether the ring has grown since the last look.
@@ -39,7 +41,10 @@ pub fn same_rows(sequence: u64, model: &ModelSlot, seen: &SeenSlot) -> Result<()
 pub fn prefix(sequence: u64, model: &ModelSlot, seen: &SeenSlot) -> Result<usize, String> {
     if seen.header.sequence.0 != sequence || seen.header.age.0 != model.age {
         let (found, age) = (seen.header.sequence, seen.header.age);
-        return Err(format!("header of {sequence} says sequence {found}, age {age}, wanted age {}", model.age));
+        return Err(format!(
+            "header of {sequence} says sequence {found}, age {age}, wanted age {}",
+            model.age
+        ));
     }
     if seen.rows.len() > model.rows.len() {
         return Err(format!("{sequence} has {} rows, {} were pushed", seen.rows.len(), model.rows.len()));
@@ -63,8 +68,10 @@ impl Model {
     ) -> Result<(), String> {
         self.observe_holds(&shown.holds, now)?;
         let before = std::mem::take(&mut self.kept);
-        let kept: BTreeSet<u64> =
-            self.slots.keys().copied().filter(|sequence| self.is_kept(*sequence)).collect();
+        let could_be = std::mem::take(&mut self.may_be);
+        let all = || self.slots.keys().copied();
+        let kept: BTreeSet<u64> = all().filter(|sequence| self.is_kept(*sequence)).collect();
+        let may_be: BTreeSet<u64> = all().filter(|sequence| self.may_be_kept(*sequence)).collect();
         let mut visible = BTreeMap::new();
         let mut counts = (0, 0, 0);
         for look in &shown.slots {
@@ -84,20 +91,19 @@ impl Model {
         let (free, runway, bad) = counts;
         self.bad = bad;
         let expired = self.expire(&visible, &shown.on_the_way);
-        self.check_expired(&expired, &before, &kept)?;
+        self.check_expired(&expired, &before, &kept, &could_be)?;
         if !expired.is_empty() && free > 0 && !shown.grew {
             return Err(format!("{expired:?} expired while {free} slots were free"));
         }
-        if runway > shown.runway {
+        if runway > shown.runway + shown.on_top {
             return Err(format!("{runway} slots are named, {} at most", shown.runway));
         }
-        let may_go = self.alive().any(|(s, slot)| {
-            matches!(slot.stage, Stage::Written(_)) && !self.may_be_kept(s)
-        });
+        let may_go =
+            self.alive().any(|(s, slot)| matches!(slot.stage, Stage::Written(_)) && !self.may_be_kept(s));
         if shown.idle && runway <= shown.runway / 2 && (free > 0 || may_go) {
             return Err(format!("only {runway} slots are named and there are victims"));
         }
-        self.kept = kept;
+        (self.kept, self.may_be) = (kept, may_be);
         Ok(())
     }
 
@@ -128,8 +134,10 @@ impl Model {
                 slot.stage = Stage::Written(look.slot);
                 slot.floor = slot.rows.len();
                 if !slot.damaged {
-                    let bytes = image
-                        .range(superblock.geometry.slot_offset(look.slot), superblock.geometry.slot_bytes as usize);
+                    let bytes = image.range(
+                        superblock.geometry.slot_offset(look.slot),
+                        superblock.geometry.slot_bytes as usize,
+                    );
                     let seen = read_slot(&bytes, superblock).map_err(|e| format!("{at}: {e}"))?;
                     same_rows(sequence, slot, &seen)?;
                 }
@@ -163,6 +171,7 @@ impl Model {
         expired: &[u64],
         before: &BTreeSet<u64>,
         kept: &BTreeSet<u64>,
+        could_be: &BTreeSet<u64>,
     ) -> Result<(), String> {
         let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
         if let Some(sequence) = expired.iter().find(|s| before.contains(s) && kept.contains(s)) {
@@ -172,7 +181,7 @@ impl Model {
             return Ok(());
         };
         for (sequence, slot) in self.alive().filter(|(_, slot)| matches!(slot.stage, Stage::Written(_))) {
-            let free_to_go = !before.contains(&sequence) && !self.may_be_kept(sequence);
+            let free_to_go = !could_be.contains(&sequence) && !self.may_be_kept(sequence);
             if free_to_go && slot.age < youngest {
                 return Err(format!("age {youngest} expired before age {} ({sequence})", slot.age));
             }

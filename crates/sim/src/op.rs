@@ -155,9 +155,7 @@ pub fn ops(seed: u64, diet: Diet, count: usize) -> Vec<Op> {
 
 fn op(seed: &mut Seed, diet: Diet) -> Op {
     let faults = match seed.below(100) {
-        0 | 1 if diet != Diet::Calm => {
-            Some(Op::Crash { after: seed.below(12) as u8, draw: seed.bits() })
-        }
+        0 | 1 if diet != Diet::Calm => Some(Op::Crash { after: seed.below(12) as u8, draw: seed.bits() }),
         2 if diet != Diet::Calm => Some(Op::CrashTwice { after: seed.below(8) as u8, draw: seed.bits() }),
         3 if diet == Diet::Faults => {
             let lasts = millis(seed, 20_000);

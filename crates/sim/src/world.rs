@@ -75,7 +75,7 @@ impl Setup {
                 writes: 1 + chance.below(3) as usize,
             },
             plan,
-            preamble: chance.below(2) as usize * chance.below(3_000) as usize,
+            preamble: chance.below(2) as usize * chance.below(800) as usize,
         }
     }
 
@@ -117,6 +117,8 @@ pub struct World {
     trouble: Option<(Timestamp, Timestamp)>,
     errors_until: Option<Timestamp>,
     grew: bool,
+    /// Slots that were in flight at a crash may be in the runway on top of its length.
+    crashed: bool,
     /// What the next element has inside, instead of chance.
     pub next_content: Option<Content>,
     /// Elements that found no place.
@@ -163,6 +165,7 @@ impl World {
             trouble: None,
             errors_until: None,
             grew: false,
+            crashed: false,
             next_content: None,
             refused: 0,
         };
@@ -240,10 +243,12 @@ impl World {
         let Some(run) = &self.run else { return Ok(()) };
         let (ring, driver) = (run.driver.ring(), &run.driver);
         let slots: Vec<_> = ring.slot_looks(SlotNo(0), u32::MAX).collect();
+        let on_top = if self.crashed { self.setup.config.writes as u32 } else { 0 };
         let shown = Shown {
             holds: ring.hold_looks().collect(),
             on_the_way: driver.on_the_way().map(|s| s.0).collect(),
             runway: (2 * self.setup.config.buffers).max(16).min(slots.len() as u32 / 4).max(2),
+            on_top,
             idle: driver.is_idle(),
             grew: std::mem::take(&mut self.grew),
             slots,

@@ -145,14 +145,13 @@ impl World {
             let Some((order, Asked::Hold { candidates, until, deferred, .. })) = mine else {
                 return Err(format!("hold {id} ({}) is shown, and nobody asked for it", hold.reason));
             };
-            if !self.model.hold_ids.insert(id) {
+            if self.model.hold_ids.contains(&id) {
                 return Err(format!("hold id {id} is given again"));
             }
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
             let new = ModelHold { order: *order, ranges, acked: false, releasing: false, until: *until };
             let alive: Vec<u64> = self.model.alive().map(|(s, _)| s).collect();
-            let wanted: Vec<u64> =
-                candidates.iter().map(|(s, _)| *s).filter(|s| alive.contains(s)).collect();
+            let wanted: Vec<u64> = candidates.iter().map(|(s, _)| *s).filter(|s| alive.contains(s)).collect();
             let count: u64 = new.ranges.iter().map(|(a, b)| b - a + 1).sum();
             if let Some(left_out) = wanted.iter().find(|s| !new.keeps(**s)) {
                 return Err(format!("hold {id} leaves out {left_out}: {:?} for {wanted:?}", new.ranges));
@@ -227,6 +226,7 @@ impl World {
                     return Err(format!("it is the hold of order {}", hold.order));
                 }
                 hold.acked = true;
+                self.model.hold_ids.insert(id.0);
                 let hold = hold.clone();
                 for (sequence, rows) in candidates.into_iter().filter(|(s, _)| hold.keeps(*s)) {
                     if let Some(slot) = self.model.slots.get_mut(&sequence) {

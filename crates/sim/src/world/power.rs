@@ -45,9 +45,9 @@ impl World {
         }
         self.run = Some(run);
         self.dead = false;
-        if !self.wait("starting", &mut |world| {
-            world.run.as_ref().is_some_and(|run| !run.driver.is_starting())
-        })? {
+        if !self
+            .wait("starting", &mut |world| world.run.as_ref().is_some_and(|run| !run.driver.is_starting()))?
+        {
             return Ok(());
         }
         let epoch = self.recorder()?.driver.ring().epoch().0;
@@ -118,6 +118,7 @@ impl World {
 
     /// Looks at what a cut left, and starts again; in that run the power goes at the `cut`-th write.
     fn after_cut(&mut self, draw: u64, cut: Option<u8>) -> Result<(), String> {
+        self.look()?;
         let bound = self.bound();
         let chance = &mut Seed::new(draw);
         let disk = self.disk()?;
@@ -135,6 +136,7 @@ impl World {
         self.run = None;
         self.asked.clear();
         self.trouble = None;
+        self.crashed = true;
         self.errors_until = None;
         self.model.total = survey.recovered.status("").slots.total;
         self.setup.slots = self.model.total;
@@ -143,7 +145,7 @@ impl World {
         self.disk_start = self.now();
         let mut disk = FaultyDisk::new(image, plan, seed, self.clock.clone());
         if let Some(cut) = cut {
-            disk.cut_after(u64::from(cut));
+            disk.cut_after(u64::from(cut.max(1)));
         }
         self.start(disk)
     }

@@ -1,0 +1,132 @@
+//! Which of the slots that the journal has named were written since, and with what: followed list by list while the
+//! journal is read, and settled by the headers of the last list.
+//!
+//! Sequences go to the slots of a list in its order. Where the next list begins with just what that leaves, the slots that
+//! were used up need not be read; where it does not (a slot went bad, a sequence was never used), they are.
+
+use crate::ledger::Ledger;
+use crate::recover::Headers;
+use crate::table::{Slot, State};
+use holdfast_base::{Age, Sequence, SlotNo};
+use holdfast_format::{PartHeader, Record, SlotFlags};
+use std::collections::BTreeMap;
+
+/// What the journal says of the slots that were named since its snapshot.
+#[derive(Default)]
+pub(crate) struct Named {
+    /// The list in force.
+    pub(crate) last: Vec<SlotNo>,
+    /// No slot below this sequence was still to be written when it was made.
+    pub(crate) naming: Sequence,
+    /// Slots of earlier lists whose sequence the lists do not tell, and the naming sequence of theirs.
+    unsure: BTreeMap<SlotNo, Sequence>,
+    /// A purge was at work: its copies take slots out of the order of the lists.
+    purging: bool,
+    /// Sequences that no longer count.
+    freed: Vec<Sequence>,
+    /// Sequences that the journal has a part of.
+    pub(crate) journaled: Vec<Sequence>,
+}
+
+impl Named {
+    /// Takes note of a record, after the ledger has applied it.
+    pub(crate) fn note(&mut self, record: &Record<'_>, in_snapshot: bool, ledger: &mut Ledger) {
+        match record {
+            Record::Runway { naming, slots } => {
+                let all = ledger.table.len();
+                let slots: Vec<SlotNo> = slots.iter().copied().filter(|no| no.0 < all).collect();
+                self.leave_list(*naming, &slots, ledger);
+                for no in &slots {
+                    *ledger.table.get_mut(*no) = Slot::FREE;
+                    self.unsure.remove(no);
+                }
+                (self.last, self.naming) = (slots, *naming);
+            }
+            Record::Replaced { originals, .. } => {
+                self.freed.extend(originals);
+                self.purging |= !in_snapshot;
+            }
+            Record::Freed { sequences } => self.freed.extend(sequences),
+            Record::Purged(_) => self.purging |= !in_snapshot,
+            Record::OpenSlot(open) if !self.journaled.contains(&open.sequence) => {
+                self.journaled.push(open.sequence);
+            }
+            _ => {}
+        }
+    }
+
+    /// The list in force gives way to `next`: what is not in that was used.
+    fn leave_list(&mut self, naming: Sequence, next: &[SlotNo], ledger: &mut Ledger) {
+        let used = naming.0.saturating_sub(self.naming.0) as usize;
+        let rest = self.last.get(used..).filter(|rest| !self.purging && next.starts_with(rest));
+        let in_order = rest.is_some();
+        for (at, no) in self.last.iter().enumerate().filter(|(_, no)| !next.contains(no)) {
+            if in_order {
+                let sequence = Sequence(self.naming.0 + at as u64);
+                put(ledger, *no, sequence, Age(sequence.0), &self.freed);
+            } else {
+                self.unsure.insert(*no, self.naming);
+            }
+        }
+    }
+
+    /// Reads the headers that the lists leave open. The slots of the last list that were written come back, oldest first.
+    pub(crate) fn settle(
+        &self,
+        headers: &mut Headers<'_, '_>,
+        ledger: &mut Ledger,
+    ) -> Vec<(SlotNo, PartHeader)> {
+        let mut written: Vec<(SlotNo, PartHeader)> = Vec::new();
+        let unsure = self.unsure.iter().map(|(no, naming)| (*no, *naming, None));
+        let last = self.last.iter().enumerate().map(|(at, no)| (*no, self.naming, Some(at)));
+        for (no, naming, at) in unsure.chain(last) {
+            if ledger.table.get(no).state != State::Free {
+                // Bad since, or known to the snapshot or to a record that names a copy.
+                continue;
+            }
+            let header = match headers.read(&ledger.geometry, no) {
+                Ok(header) => header,
+                Err(_) => {
+                    self.keep_unreadable(ledger, no, at);
+                    continue;
+                }
+            };
+            let counts = |h: &PartHeader| h.sequence >= naming && !h.flags.has(SlotFlags::DISTILLED);
+            let Some(header) = header.filter(counts) else {
+                continue;
+            };
+            // A write that was reported failed may have landed after all, and its slot again at the next place.
+            if let Some(other) = ledger.table.find(header.sequence) {
+                if headers.is_whole(other, header.sequence) {
+                    continue;
+                }
+                *ledger.table.get_mut(other) = Slot::FREE;
+                written.retain(|(no, _)| *no != other);
+            }
+            put(ledger, no, header.sequence, header.age, &self.freed);
+            if at.is_some() && ledger.table.get(no).state == State::Data {
+                written.push((no, header));
+            }
+        }
+        written.sort_unstable_by_key(|(_, header)| header.sequence);
+        written
+    }
+
+    /// A slot of the last list that cannot be read now: if a hold keeps what it must have got, it stays.
+    fn keep_unreadable(&self, ledger: &mut Ledger, no: SlotNo, at: Option<usize>) {
+        let sequence = Sequence(self.naming.0 + at.unwrap_or(0) as u64);
+        let held = ledger.holds.iter().any(|hold| crate::orders::keeps(hold, sequence));
+        if at.is_some() && held && ledger.table.find(sequence).is_none() {
+            put(ledger, no, sequence, Age(sequence.0), &self.freed);
+            ledger.table.get_mut(no).damaged = true;
+        }
+    }
+}
+
+/// Enters what a slot holds, unless it is known better.
+fn put(ledger: &mut Ledger, no: SlotNo, sequence: Sequence, age: Age, freed: &[Sequence]) {
+    let slot = ledger.table.get_mut(no);
+    if slot.state == State::Free && !freed.contains(&sequence) {
+        *slot = Slot { sequence, age, state: State::Data, known: false, ..Slot::FREE };
+    }
+}
