@@ -77,7 +77,11 @@ struct Shown<'a> {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
     let all = reader.streams().map_err(|error| link(&error))?;
-    let ids = session::streams_named(&all, &args.streams)?;
+    // The only stream need not be named.
+    let ids = match all.as_slice() {
+        [one] if args.streams.is_empty() => vec![one.id],
+        _ => session::streams_named(&all, &args.streams)?,
+    };
     let chosen: Vec<StreamStatus> =
         all.iter().filter(|stream| ids.is_empty() || ids.contains(&stream.id)).cloned().collect();
     if chosen.is_empty() {
@@ -85,7 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let selection = session::selection(ids, &args.range)?;
     let format = args.format.unwrap_or_else(|| Format::fitting(&chosen));
-    if args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
+    if chosen.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
         let names: Vec<&str> = chosen.iter().map(|stream| stream.name.as_str()).collect();
         return Err(Failure::usage(format_args!("--format {} takes one stream", format.name()))
             .advice(format_args!("give --stream: the ring has {}", names.join(", "))));

@@ -7,6 +7,7 @@ mod view;
 
 use crate::commands::status::Shown;
 use crate::failure::{Failure, Result, reason};
+use crate::orders;
 use crate::out::Out;
 use crate::session::link;
 use holdfast_link::wire::Status;
@@ -66,16 +67,37 @@ pub(crate) fn run(path: &Path, mut reader: RingReader, out: &mut Out) -> Result<
 
 fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) -> Result<()> {
     while !end.load(Ordering::Relaxed) {
-        let status = reader.status().map_err(|error| link(&error))?;
-        let streams = reader.streams().map_err(|error| link(&error))?;
-        out.object(&Shown::new(path, &status, &streams))?;
-        out.flush()?;
+        let look = reader.status().and_then(|status| Ok((status, reader.streams()?)));
+        let failed = match look {
+            Ok((status, streams)) => {
+                out.object(&Shown::new(path, &status, &streams))?;
+                out.flush()?;
+                None
+            }
+            Err(error) => Some(link(&error)),
+        };
+        let fresh = refresh(reader, path, failed.is_some());
+        if let (Some(failure), false) = (failed, fresh) {
+            return Err(failure);
+        }
         let next = Instant::now() + LINE;
         while !end.load(Ordering::Relaxed) && Instant::now() < next {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
     Ok(())
+}
+
+/// Opens the ring anew when what is open is of the past: its recorder has ended, or one has started. Says whether it did.
+fn refresh(reader: &mut RingReader, path: &Path, failed: bool) -> bool {
+    let started = || !reader.is_live() && orders::recorder(path).is_ok_and(|recorder| recorder.is_some());
+    if (failed || started())
+        && let Ok(fresh) = RingReader::open(path)
+    {
+        *reader = fresh;
+        return true;
+    }
+    false
 }
 
 fn terminal_failed(error: &io::Error) -> Failure {
@@ -128,12 +150,8 @@ impl Watch {
                 }
             }
             self.scene.trouble = self.look().err().map(|error| link(&error).to_string());
-            if self.scene.trouble.is_some() {
-                // The recorder has ended or was started again: what is open is of the past.
-                if let Ok(reader) = RingReader::open(&self.path) {
-                    self.reader = reader;
-                    self.looks.clear();
-                }
+            if refresh(&mut self.reader, &self.path, self.scene.trouble.is_some()) {
+                self.looks.clear();
             }
         }
     }
