@@ -8,8 +8,21 @@
 // A panic is how a target says that something is wrong.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod capture_file;
+pub mod chunk;
+pub mod commit;
+pub mod filter_program;
+pub mod framing;
 mod mutate;
+pub mod recover;
+pub mod recovery_string;
 pub mod sizes;
+pub mod slot;
+pub mod socket_frame;
+pub mod source_text;
+mod sparse;
+pub mod superblock;
+mod world;
 
 pub use mutate::Mutator;
 
@@ -21,7 +34,26 @@ pub struct Target {
     pub run: fn(data: &[u8]),
     /// Inputs that reach far into the parser: mostly valid ones, made by the writer of the same format.
     pub seeds: fn() -> Vec<Vec<u8>>,
+    /// How many mutations a test run tries: fewer where one takes longer.
+    pub mutations: usize,
+}
+
+const fn target(name: &'static str, run: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>, mutations: usize) -> Target {
+    Target { name, run, seeds, mutations }
 }
 
 /// Every target.
-pub const TARGETS: &[Target] = &[Target { name: "sizes", run: sizes::run, seeds: sizes::seeds }];
+pub const TARGETS: &[Target] = &[
+    target("sizes", sizes::run, sizes::seeds, 4000),
+    target("superblock", superblock::run, superblock::seeds, 4000),
+    target("recovery_string", recovery_string::run, recovery_string::seeds, 4000),
+    target("commit", commit::run, commit::seeds, 3000),
+    target("slot", slot::run, slot::seeds, 3000),
+    target("chunk", chunk::run, chunk::seeds, 4000),
+    target("recover", recover::run, recover::seeds, 600),
+    target("capture_file", capture_file::run, capture_file::seeds, 800),
+    target("filter_program", filter_program::run, filter_program::seeds, 4000),
+    target("framing", framing::run, framing::seeds, 4000),
+    target("source_text", source_text::run, source_text::seeds, 4000),
+    target("socket_frame", socket_frame::run, socket_frame::seeds, 4000),
+];

@@ -6,8 +6,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-const MUTATIONS: usize = 4000;
-
 /// Says which input it was when a target panics.
 struct Witness<'a> {
     target: &'static str,
@@ -56,7 +54,7 @@ fn no_target_breaks_on_hostile_input() {
             run(seed);
         }
         let mut mutator = Mutator::new(0x0048_6f6c_6466_6173);
-        for _ in 0..MUTATIONS {
+        for _ in 0..target.mutations {
             run(&mutator.input(&seeds));
         }
     }

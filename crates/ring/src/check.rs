@@ -137,12 +137,13 @@ impl SlotCheck {
     /// The chunks from `next` on that are read at once: up to which one, and where they lie in their section. They lie in
     /// any order: the builder leaves the youngest first.
     fn run(&self, next: usize) -> (usize, Range<usize>) {
-        let mut end = next;
-        let mut span = usize::MAX..0;
-        for entry in &self.directory[next..] {
-            let here = place(entry);
+        let Some((first, rest)) = self.directory[next..].split_first() else {
+            return (next, 0..0);
+        };
+        let (mut end, mut span) = (next + 1, place(first));
+        for here in rest.iter().map(place) {
             let wider = span.start.min(here.start)..span.end.max(here.end);
-            if end > next && wider.len() > CHECK_QUANTUM - 2 * BLOCK {
+            if wider.len() > CHECK_QUANTUM - 2 * BLOCK {
                 break;
             }
             (end, span) = (end + 1, wider);

@@ -163,8 +163,10 @@ impl Ledger {
         self.purges.push(purge);
     }
 
+    /// Takes over a growth, as far as the format allows one: memory is taken for every slot.
     fn set_geometry(&mut self, lane_bytes: u64, slots: u32) {
-        if slots > self.table.len() {
+        let possible = self.geometry.grown(lane_bytes).is_ok_and(|grown| slots <= grown.slots);
+        if possible && slots > self.table.len() {
             self.geometry.lane_bytes = lane_bytes;
             self.geometry.slots = slots;
             self.table.grow(slots);

@@ -1,0 +1,77 @@
+//! Framing: rules as people type them, and streams cut by them.
+
+use holdfast_ingest::{Cutter, Framing, Tail};
+
+const RULES: [Framing; 6] = [
+    Framing::Fixed(7),
+    Framing::Blocks(7),
+    Framing::Lines,
+    Framing::Len32,
+    Framing::Len32Be,
+    Framing::Fixed(1 << 20),
+];
+
+/// The input is a rule as text; and a choice of rule, a size of pieces, and a stream. Whatever is cut, put together
+/// again it is the stream, but for an element that is cut off at its end.
+pub fn run(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(rule) = text.parse::<Framing>()
+    {
+        assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
+    let Some((&[rule, piece], stream)) = data.split_first_chunk::<2>() else { return };
+    cut(RULES[usize::from(rule) % RULES.len()], usize::from(piece).max(1), stream);
+}
+
+fn cut(rule: Framing, piece: usize, stream: &[u8]) {
+    let mut cutter = Cutter::new(rule);
+    let (mut again, mut element, mut ended) = (Vec::new(), Vec::new(), 0);
+    for piece in stream.chunks(piece) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let step = cutter.step(rest);
+            let whole = step.lead + step.take + step.trail;
+            assert!(0 < whole && whole <= rest.len(), "{step:?}");
+            element.extend_from_slice(&rest[step.lead..step.lead + step.take]);
+            rest = &rest[whole..];
+            if step.ends {
+                rule.restore(&mut again, &element, 0);
+                element.clear();
+                ended = cutter.position();
+            }
+            assert!(cutter.least() <= 64 << 10);
+            assert!(cutter.most(1 << 20, 100) <= 1 << 20);
+        }
+    }
+    assert_eq!(cutter.position(), stream.len() as u64);
+    match cutter.finish() {
+        Tail::Clean => assert_eq!(again, stream),
+        Tail::Ends(tag) => {
+            rule.restore(&mut again, &element, tag);
+            assert_eq!(again, stream);
+        }
+        Tail::Cut { have, want } => {
+            assert_eq!(again, stream[..ended as usize]);
+            assert!(want.is_none_or(|want| have < want));
+        }
+    }
+}
+
+/// Rules, and a stream for each.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let rules =
+        ["fixed:5032", "blocks:64KiB", "lines", "len32", "len32be"].map(|text| text.as_bytes().to_vec());
+    let streams = [
+        (0, b"abcdefgabcdefg".to_vec()),
+        (1, b"abcdefgabc".to_vec()),
+        (2, b"one\ntwo\n\nthree".to_vec()),
+        (
+            3,
+            [&3u32.to_le_bytes()[..], b"abc", &0u32.to_le_bytes(), &300u32.to_le_bytes(), &[7; 300]].concat(),
+        ),
+        (4, [&3u32.to_be_bytes()[..], b"abc", &0u32.to_be_bytes(), &9u32.to_be_bytes(), b"cut"].concat()),
+        (5, vec![1; 5000]),
+    ];
+    let streams = streams.into_iter().map(|(rule, stream)| [&[rule, 5][..], &stream].concat());
+    rules.into_iter().chain(streams).collect()
+}
