@@ -56,7 +56,11 @@ fn files(var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 
 /// Finds the ring that was named: what has a slash in it is a path, the rest is looked up first.
 pub(crate) fn ring(named: &Path) -> Result<Place> {
-    find(named, &files(|name| std::env::var_os(name)), std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty()))
+    find(
+        named,
+        &files(|name| std::env::var_os(name)),
+        std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty()),
+    )
 }
 
 fn find(named: &Path, files: &[PathBuf], must_exist: bool) -> Result<Place> {
