@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) const QUANTUM: usize = 2 << 20;
 
 /// Reads at once: what it takes to keep a fast device busy while one piece is looked through.
-pub(crate) const DEPTH: usize = 8;
+pub(crate) const DEPTH: usize = 12;
 
 /// Small reads that may come on top, for the heads of the next slots.
 const SMALL: usize = 24;

@@ -99,6 +99,11 @@ impl<'a> Feeder<'a> {
         Self { pump, superblock, selection, planned, next: 0, jobs, work: None, whole, skip, streams }
     }
 
+    /// Whether there is another slot behind the one that is being looked at.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.jobs.is_empty() || self.next < self.planned.len()
+    }
+
     /// The next slot, once its head has been looked at: a sound one is `work` from now on.
     pub(crate) fn next_slot(&mut self) -> Result<Option<(PlannedSlot, Option<Settled>)>, LinkError> {
         self.end_slot();

@@ -121,7 +121,7 @@ impl Session<'_, '_, '_> {
         let mut at = self.base;
         loop {
             let skip = if at == self.base { self.skip } else { 0 };
-            if self.state.suspicious && taken() {
+            if self.state.suspicious && self.feeder.has_more() && taken() {
                 return Err(Interrupt::Suspect(at, skip));
             }
             let Some((planned, settled)) = self.feeder.next_slot()? else { return Ok(()) };

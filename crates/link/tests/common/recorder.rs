@@ -29,9 +29,13 @@ pub struct Mood {
 
 pub struct FakeRecorder {
     pub socket: PathBuf,
+    _thread: Thread,
+    _directory: Option<tempfile::TempDir>,
+}
+
+struct Thread {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-    _directory: tempfile::TempDir,
+    handle: Option<JoinHandle<()>>,
 }
 
 pub const QUANTUM: usize = 64 << 10;
@@ -41,15 +45,16 @@ impl FakeRecorder {
     pub fn start(maker: Maker, mood: Mood) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("ring.sock");
-        Self::start_at(maker, mood, directory, socket)
+        Self { _directory: Some(directory), ..Self::start_at(maker, mood, socket) }
     }
 
-    fn start_at(maker: Maker, mood: Mood, directory: tempfile::TempDir, socket: PathBuf) -> Self {
+    pub fn start_at(maker: Maker, mood: Mood, socket: PathBuf) -> Self {
         let listener = Listener::bind_at(socket.clone()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&stop);
         let thread = std::thread::spawn(move || Serving::new(maker, mood).run(&listener, &shared));
-        Self { socket, stop, thread: Some(thread), _directory: directory }
+        let thread = Thread { stop, handle: Some(thread) };
+        Self { socket, _thread: thread, _directory: None }
     }
 
     pub fn socket(&self) -> &Path {
@@ -57,10 +62,10 @@ impl FakeRecorder {
     }
 }
 
-impl Drop for FakeRecorder {
+impl Drop for Thread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take()
+        if let Some(thread) = self.handle.take()
             && thread.join().is_err()
             && !std::thread::panicking()
         {
