@@ -137,10 +137,11 @@ fn the_beginning_of_an_element_is_found_before_the_range() {
     for number in 0..40 {
         maker.element(1, number * 10, None, b"", &bytes(9, 3000), 1);
     }
-    // Over five slots, arriving at once with its last byte: only the last slot is in the range.
-    maker.element(0, 1000, None, b"meta", &bytes(5, 300_000), 1);
+    // Over ten slots, its first bytes long before the last: only the last slot is in the range.
+    maker.slow = 500;
+    maker.element(0, 1000, None, b"meta", &bytes(5, 600_000), 1);
     let (from, to) = maker.recorded.last().map(|one| (one.from, one.to)).unwrap();
-    assert!(to - from >= 4);
+    assert!(to - from >= 9);
     maker.element(0, 2000, None, b"", b"later", 1);
     let only = maker.recorded[40].given.clone();
     let range = Range { ordinals: Some((Ordinal(0), Ordinal(1))), ..Range::ALL };

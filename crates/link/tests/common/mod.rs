@@ -117,6 +117,8 @@ pub struct Maker {
     pub preambles: Vec<(u32, u32, Vec<u8>)>,
     pub recorded: Vec<Recorded>,
     slot_bytes: usize,
+    /// How long the fragments of an element take to arrive.
+    pub slow: i64,
 }
 
 pub const KEY: Key = Key([9; 32]);
@@ -160,6 +162,7 @@ impl Maker {
             preambles: Vec::new(),
             recorded: Vec::new(),
             slot_bytes: slot_bytes as usize,
+            slow: 0,
             superblock,
         }
     }
@@ -235,6 +238,7 @@ impl Maker {
             ..Row::default()
         };
         let from;
+        let mut first = arrival - 3;
         if data.len() + meta.len() <= self.slot_bytes / 8 && cut < 2 {
             self.make_room(data.len() + meta.len());
             from = self.sequence;
@@ -243,14 +247,14 @@ impl Maker {
         } else {
             self.make_room(meta.len() + 1);
             from = self.sequence;
-            self.fragments(&base, meta, data, cut);
+            first = self.fragments(&base, meta, data, cut) - 3;
         }
         let to = self.sequence;
         let stream = self.entries[stream].stream.0;
         let given = Given::Element {
             stream,
             ordinal: ordinal.0,
-            first: arrival - 3,
+            first,
             arrival,
             event,
             meta: meta.to_vec(),
@@ -259,20 +263,25 @@ impl Maker {
         self.recorded.push(Recorded { given, from, to });
     }
 
-    fn fragments(&mut self, base: &Row, meta: &[u8], data: &[u8], cut: usize) {
+    fn fragments(&mut self, base: &Row, meta: &[u8], data: &[u8], cut: usize) -> i64 {
         let most = data.len().div_ceil(cut.max(1)).max(1);
         let (mut offset, mut number) = (0, 0);
+        let mut first = None;
         loop {
             let meta = if number == 0 { meta } else { &[] };
             self.make_room(meta.len() + 1);
             let len = (self.builder.room() - meta.len()).min(most).min(data.len() - offset);
             let last = offset + len == data.len();
+            let left = (data.len() - offset - len) as i64;
+            let arrival = Timestamp(base.arrival.0 - self.slow * left / data.len().max(1) as i64);
+            first.get_or_insert(arrival.0);
             let row = Row {
                 kind: Kind::Fragment,
                 flags: if last { base.flags | Flags::LAST } else { base.flags },
                 meta: meta.len() as u16,
                 len: len as u32,
                 number,
+                arrival,
                 offset: offset as u64,
                 ..*base
             };
@@ -280,7 +289,7 @@ impl Maker {
             offset += len;
             number += 1;
             if last {
-                return;
+                return first.unwrap();
             }
         }
     }
