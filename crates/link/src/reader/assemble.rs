@@ -87,6 +87,8 @@ impl Open {
         self.arrival = self.arrival.max(row.arrival);
         self.flags = Flags(self.flags.0 | row.flags.0 & !Flags::LAST.0);
         self.extra = self.extra.max(row.extra);
+        // A source may know its tag only at the end.
+        self.tag = row.tag;
         if row.flags.has(Flags::EVENT) {
             self.event = Some(row.event);
         }
