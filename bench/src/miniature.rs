@@ -9,12 +9,23 @@ use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lane, LaneOptions
 use holdfast_ring::{
     Bounds, Config, Driver, DriverCounts, NewRing, NewStream, OpenBrief, SealedSlot, create, recover,
 };
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::DerefMut;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a ring of the benches is called by, so that other tools find it again.
-const RING: RingId = RingId(*b"holdfast-bench-0");
+/// What slots are made for where there is no ring.
+const NO_RING: RingId = RingId(*b"holdfast-bench-0");
+
+/// Bytes that no other ring has: old slots of the same place must not look as if they were this one's.
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    for piece in bytes.chunks_mut(8) {
+        let word = RandomState::new().build_hasher().finish().to_le_bytes();
+        piece.copy_from_slice(&word[..piece.len()]);
+    }
+    bytes
+}
 
 /// How it runs.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +45,8 @@ pub fn make(path: &Path, slot_bytes: u64) -> Result<Geometry, Trouble> {
     let geometry = Geometry::for_lane(disk.info().bytes, slot_bytes, Vec::new());
     let geometry = geometry.map_err(Trouble::of("dividing the lane"))?;
     let new = NewRing {
-        ring: RING,
-        key: Key([7; 32]),
+        ring: RingId(random()),
+        key: Key(random()),
         name: "bench".into(),
         geometry: geometry.clone(),
         prefilled: true,
@@ -244,7 +255,7 @@ impl Elements {
         self.turn = (self.turn + 1) % self.batches.len();
         let batch = &mut self.batches[self.turn];
         batch.clear();
-        let end = self.ordinal + most;
+        let end = self.ordinal.saturating_add(most);
         let mut at = 0usize;
         while batch.rows_left() > 0 && self.ordinal < end {
             let left = self.size - self.given;
@@ -322,7 +333,7 @@ impl<B: DerefMut<Target = [u8]>> Bare<B> {
                 self.sequence += 1;
                 let sequence = holdfast_base::Sequence(self.sequence);
                 let age = Age(self.sequence);
-                let id = SlotId { ring: RING, group: RING, lane: LaneNo(0), sequence, epoch: Epoch(1), age };
+                let id = SlotId { ring: NO_RING, group: NO_RING, lane: LaneNo(0), sequence, epoch: Epoch(1), age };
                 let opened = self.packer.open(buffer, id, now, &self.entries);
                 opened.map_err(|(_, error)| Trouble::Holdfast { what: "opening a slot", said: error.to_string() })?;
             }
