@@ -1,4 +1,5 @@
 //! Promise 1 at the socket: no client can make the recorder wait, grow or fail; and promise 8: each is told why.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_base::RingId;
 use holdfast_link::LinkError;

@@ -1,4 +1,5 @@
 //! The socket's protocol: what is sent is what arrives, and bytes from a stranger never do harm (promises 1 and 8).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};

@@ -1,5 +1,6 @@
 //! Rings made by the format alone, and what a reader of them must give.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test helper")]
 
 pub mod recorder;
 

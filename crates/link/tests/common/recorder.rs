@@ -113,7 +113,9 @@ impl Serving {
             self.waiting.retain(|(number, ..)| here(*number));
             let (stay, gone): (Vec<_>, Vec<_>) = self.out.drain(..).partition(|(number, ..)| here(*number));
             self.out = stay;
-            gone.into_iter().for_each(|(_, _, buffer, _)| self.pool.give(buffer).unwrap());
+            for (_, _, buffer, _) in gone {
+                self.pool.give(buffer).unwrap();
+            }
             for (number, id, request) in std::mem::take(&mut self.waiting) {
                 if let Some((_, client)) = clients.iter_mut().find(|(other, _)| *other == number) {
                     let _ = self.answer(number, client, id, request);
@@ -143,13 +145,11 @@ impl Serving {
                 return client.welcome(id, welcome, self.pool.fd().unwrap());
             }
             Request::Read { sequence, offset, len } => {
-                match self.read(number, sequence.0, offset as usize, len as usize) {
-                    Some(reply) => reply,
-                    None => {
-                        self.waiting.push((number, id, request));
-                        return Ok(());
-                    }
-                }
+                let Some(reply) = self.read(number, sequence.0, offset as usize, len as usize) else {
+                    self.waiting.push((number, id, request));
+                    return Ok(());
+                };
+                reply
             }
             Request::Done { offset } => self.done(number, offset),
             Request::Status => Reply::Status(Box::new(self.status())),
