@@ -309,7 +309,7 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus]) -> Vec<String> 
     say("slots", counts.join(", "));
     let room = ByteSize(u64::from(slots.holdable) * ring.slot_bytes.0);
     say("holds", format!("{}; {room} more may be held", ring.holds));
-    if !ring.scanned {
+    if !ring.scanned && status.recorder.is_some() {
         say("table", "still being read behind capture: some times are not known yet".to_owned());
     }
     if let (Some(recorder), Some(rates)) = (&status.recorder, &rates) {
