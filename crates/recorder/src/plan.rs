@@ -22,6 +22,8 @@ const MOST_SLOT_BUFFERS: u64 = 64;
 pub struct Needs {
     /// Slot size.
     pub slot_bytes: u64,
+    /// Slots of the ring.
+    pub slots: u32,
     /// Sources.
     pub sources: usize,
     /// Memory that sources take for themselves: packet rings, read buffers.
@@ -102,14 +104,16 @@ impl Rest {
 
 /// Spends the memory: slot buffers first, for they carry capture over a drive's pauses.
 pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
-    let usual = (SLOT_BUFFER_BYTES / needs.slot_bytes).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS);
+    // The more buffers, the longer the runway, and the fewer slots may be held: never more than a few of a small ring.
+    let most = (u64::from(needs.slots) / 8).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS);
+    let usual = (SLOT_BUFFER_BYTES / needs.slot_bytes).clamp(USUAL_SLOT_BUFFERS, most);
     let Some(bound) = needs.bound else {
         return Ok(GENEROUS.plan(needs, usual));
     };
     for rest in [GENEROUS, SMALL] {
         let buffers = bound.0.saturating_sub(rest.bytes(needs)) / needs.slot_bytes;
         if buffers >= LEAST_SLOT_BUFFERS {
-            return Ok(rest.plan(needs, buffers.min(MOST_SLOT_BUFFERS.max(usual))));
+            return Ok(rest.plan(needs, buffers.min(most)));
         }
     }
     let least = SMALL.plan(needs, LEAST_SLOT_BUFFERS).total;
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
 
     fn needs(slot_bytes: u64, bound: Option<u64>) -> Needs {
-        Needs { slot_bytes, sources: 1, source_bytes: 1 << 20, bound: bound.map(ByteSize) }
+        Needs { slot_bytes, slots: 10_000, sources: 1, source_bytes: 1 << 20, bound: bound.map(ByteSize) }
     }
 
     // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.

@@ -91,7 +91,8 @@ fn start_on(
     let slot_bytes = superblock.geometry.slot_bytes;
     let cores = Cores::choose(&settings.cpus, &mut warnings);
     let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
-    let needs = Needs { slot_bytes, sources: settings.sources.len(), source_bytes, bound: settings.memory };
+    let (slots, sources) = (superblock.geometry.slots, settings.sources.len());
+    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound: settings.memory };
     let plan = plan(&needs)?;
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;
     let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;

@@ -1,0 +1,161 @@
+//! Promises 4 and 6 against the real program: SIGKILL at random moments, on a file and on a loop device. (SIGKILL tears
+//! nothing on the medium; that is what the simulator is for.)
+
+use crate::common::{Contents, Place, Recorder, hold, reader};
+use holdfast_base::{Ordinal, Timestamp};
+use holdfast_format::Cause;
+use holdfast_link::Selection;
+use holdfast_media::Seed;
+use holdfast_ring::{Outcome, Range};
+use rustix::process::Signal;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const KILLS: u64 = 12;
+
+/// A number that names itself and its run in every line.
+fn line(run: u64, number: u64) -> String {
+    format!("run {run} line {number} {}\n", "~".repeat((number % 300) as usize))
+}
+
+/// One thing that was seen held: elements that must be there for ever.
+type Kept = Vec<(u64, Vec<u8>)>;
+
+/// Feeds until a moment that `seed` chooses, and kills. Returns how many elements had been packed longer than the bound
+/// before the kill, and what was held.
+fn run_and_kill(mut recorder: Recorder, run: u64, seed: &mut Seed) -> (u64, Option<Kept>) {
+    let mut stdin = recorder.stdin().unwrap();
+    let feeder = std::thread::spawn(move || {
+        for number in 0.. {
+            // It ends with the recorder.
+            if stdin.write_all(line(run, number).as_bytes()).is_err() {
+                return;
+            }
+            if number % 500 == 499 {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let mut connection = recorder.connect();
+    let looks = 20 + seed.below(400);
+    let hold_at = seed.below(looks);
+    let mut seen: Vec<(Timestamp, u64)> = Vec::new();
+    let (mut bound, mut kept) = (Duration::ZERO, None);
+    for look in 0..looks {
+        let status = connection.status().unwrap();
+        let recorder_status = status.recorder.unwrap();
+        bound = bound.max(status.ring.durable_after);
+        seen.push((recorder_status.now, recorder_status.sources[0].packed_elements));
+        if look == hold_at && recorder_status.sources[0].packed_elements > 0 {
+            let (from, to) = (recorder_status.now - Duration::from_millis(20), recorder_status.now);
+            if let Outcome::Held { .. } = hold(&mut connection, from, to) {
+                let range = Range { from, to, by_event: false, ordinals: None };
+                let selection = Selection { streams: Vec::new(), range };
+                let contents = Contents::select(&mut recorder.reader(), &selection);
+                kept =
+                    Some(contents.elements.into_iter().map(|(_, ordinal, data)| (ordinal, data)).collect());
+            }
+        }
+    }
+    recorder.signal(Signal::KILL);
+    let ended = recorder.end();
+    assert!(!ended.status.success());
+    feeder.join().unwrap();
+    let last = seen.last().unwrap().0;
+    let durable = seen.iter().filter(|(at, _)| *at + bound <= last).map(|(_, packed)| *packed).max();
+    (durable.unwrap_or(0), kept)
+}
+
+fn kill_again_and_again(place: &Place, ring: &Path, seed: u64) {
+    let mut seed = Seed::new(seed);
+    let options = ["--source", "stdin", "--name", "s", "--frame", "lines", "--flush", "20ms"];
+    let mut held: Kept = Vec::new();
+    let mut highest = 0;
+    for run in 0..KILLS {
+        let recorder = place.start(&options);
+        let (durable, kept) = run_and_kill(recorder, run, &mut seed);
+        held.extend(kept.unwrap_or_default());
+        let contents = Contents::read(&mut reader(ring));
+        assert!(contents.damaged.is_empty(), "run {run}: {:?}", contents.damaged);
+        let prefix = format!("run {run} line ");
+        let own: Vec<&(_, u64, Vec<u8>)> =
+            contents.elements.iter().filter(|(_, _, data)| data.starts_with(prefix.as_bytes())).collect();
+        // Of this run nothing has a hole, and all is there that was older than the bound (as far as it has not expired).
+        let numbers: Vec<u64> = own.iter().map(|(_, _, data)| number_of(data)).collect();
+        assert!(
+            numbers.windows(2).all(|w| w[1] == w[0] + 1 || is_held(&held, own[0].1)),
+            "run {run}: a hole"
+        );
+        let last = numbers.last().map_or(0, |last| last + 1);
+        assert!(last >= durable, "run {run}: {last} lines are there, {durable} were durable");
+        for (_, ordinal, data) in &contents.elements {
+            let text = String::from_utf8(data.clone()).unwrap();
+            let run = text.split(' ').nth(1).unwrap().parse().unwrap();
+            assert_eq!(format!("{text}\n"), line(run, number_of(data)), "ordinal {ordinal}");
+        }
+        for (ordinal, data) in &held {
+            let there = contents.elements.iter().find(|(_, o, _)| o == ordinal);
+            assert_eq!(there.map(|(_, _, d)| d), Some(data), "run {run}: held element {ordinal}");
+        }
+        // No ordinal is given twice, and each crash is told by a gap of unknown size.
+        let mut ordinals: Vec<u64> = contents.elements.iter().map(|(_, ordinal, _)| *ordinal).collect();
+        assert!(ordinals.windows(2).all(|w| w[0] < w[1]));
+        highest = highest.max(ordinals.pop().unwrap_or(0));
+        assert!(
+            contents
+                .gaps
+                .iter()
+                .all(|(_, _, _, elements, cause)| *cause == Cause::Crash && elements.is_none())
+        );
+    }
+    let ended = place.start(&options).end();
+    assert!(ended.status.success(), "{}", ended.err);
+    let contents = Contents::read(&mut reader(ring));
+    let (_, first, skipped, ..) = contents.gaps.last().copied().unwrap();
+    assert!(
+        first > highest && Ordinal(first + skipped).0.is_multiple_of(1 << 32),
+        "{first} {skipped} {highest}"
+    );
+}
+
+fn is_held(held: &Kept, ordinal: u64) -> bool {
+    held.iter().any(|(o, _)| *o == ordinal)
+}
+
+fn number_of(data: &[u8]) -> u64 {
+    std::str::from_utf8(data).unwrap().split(' ').nth(3).unwrap().parse().unwrap()
+}
+
+#[test]
+fn killed_at_random_moments_on_a_file() {
+    let place = Place::new();
+    let made =
+        place.record(&["--size", "48MiB", "--slot", "256KiB", "--source", "stdin", "--name", "first"], b"");
+    assert!(made.status.success());
+    kill_again_and_again(&place, &place.ring.clone(), 0x5eed);
+}
+
+#[test]
+fn killed_at_random_moments_on_a_loop_device() {
+    let mut place = Place::new();
+    let made =
+        place.record(&["--size", "48MiB", "--slot", "256KiB", "--source", "stdin", "--name", "first"], b"");
+    assert!(made.status.success());
+    let attached =
+        Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(&place.ring).output();
+    let Ok(attached) = attached.map(|output| String::from_utf8(output.stdout).unwrap()) else { return };
+    let device = attached.trim().to_owned();
+    if device.is_empty() {
+        // Not root, or no loop devices here.
+        return;
+    }
+    place.ring = device.clone().into();
+    let result = std::panic::catch_unwind(|| kill_again_and_again(&place, Path::new(&device), 0x100b));
+    let detached = Command::new("losetup").args(["--detach", &device]).status().unwrap();
+    if let Err(panic) = result {
+        std::panic::resume_unwind(panic);
+    }
+    assert!(detached.success());
+}
