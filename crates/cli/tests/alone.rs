@@ -1,5 +1,5 @@
 //! Commands on rings that nobody records to: made, refused, grown, rebuilt; nothing harmed on the way (promise 8).
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 
@@ -15,10 +15,10 @@ fn a_new_ring_is_empty_and_every_command_says_so() {
     let folder = folder();
     let dir = folder.path();
     let made = ends(dir, "format lab.hf --size 16MiB --name my_ring --json", 0).json();
-    documented("format", &[made.clone()]);
+    documented("format", [&made]);
     assert_eq!((&made["name"], &made["slots"]), (&Value::from("my ring"), &Value::from(11)));
     let status = ends(dir, "status lab.hf --json", 0).json();
-    documented("status", &[status.clone()]);
+    documented("status", [&status]);
     assert_eq!((&status["oldest"], &status["recorder"]), (&Value::Null, &Value::Null));
     assert_eq!(status["slots"]["free"], 11);
     let slots = ends(dir, "slots lab.hf --json", 0).lines();
@@ -39,7 +39,7 @@ fn a_new_ring_is_empty_and_every_command_says_so() {
         ends(dir, line, 3);
     }
     let check = ends(dir, "check lab.hf --json", 0).json();
-    documented("check", &[check.clone()]);
+    documented("check", [&check]);
     assert_eq!(check["damaged"], 0);
     assert!(ends(dir, "metrics lab.hf", 0).out.contains("holdfast_recorder_up{ring=\"my ring\"} 0"));
 }
@@ -104,7 +104,7 @@ fn a_ring_grows_and_never_shrinks() {
     }
     assert_eq!(fs::metadata(dir.join("r.hf")).unwrap().len(), 16 << 20);
     let grown = ends(dir, "grow r.hf --size 32MiB --json", 0).json();
-    documented("grow", &[grown.clone()]);
+    documented("grow", [&grown]);
     assert_eq!((&grown["slots"], &grown["slots_before"]), (&Value::from(27), &Value::from(11)));
     assert_eq!(ends(dir, "status r.hf --json", 0).json()["slots"]["total"], 27);
     assert_eq!(fs::metadata(dir.join("r.hf")).unwrap().len(), 32 << 20);
@@ -133,7 +133,7 @@ fn a_lost_superblock_is_rebuilt_on_its_own_ring_only() {
     wipe("r.hf", 1 << 20);
     assert!(ends(dir, "status r.hf", 1).err.contains("check --geometry"));
     let rebuilt = ends(dir, &format!("check --geometry {recovery} r.hf --json"), 0).json();
-    documented("check", &[rebuilt.clone()]);
+    documented("check", [&rebuilt]);
     assert_eq!(rebuilt["rebuilt"], true);
     let back = fs::read(dir.join("r.hf")).unwrap();
     assert!(back[1 << 20..] == whole[1 << 20..], "nothing else was touched");

@@ -1,6 +1,6 @@
 //! What `--help` says, word for word: a change of the command line shows in review. To take over a change on purpose:
 //! `HOLDFAST_BLESS=1 cargo test -p holdfast-cli --test help`.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 

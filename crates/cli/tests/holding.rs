@@ -1,6 +1,6 @@
 //! Holds on rings that nobody records to: acknowledged means kept (promise 4), what is not held expires oldest first
 //! (promise 3), and what is purged is gone.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 #[path = "common/filled.rs"]
@@ -35,7 +35,7 @@ fn what_is_held_outlives_many_laps() {
     let held =
         ends(dir, "hold r.hf --stream log --ordinals 1000..1400 --reason door_alarm --owner me --json", 0)
             .json();
-    documented("hold", &[held.clone()]);
+    documented("hold", [&held]);
     assert!(held["slots"].as_u64().unwrap() >= 3);
     // The second one is by time, and ends by itself in the far future.
     let (from, to) = (START + 2001 * STEP, START + 2100 * STEP);
@@ -62,7 +62,7 @@ fn what_is_held_outlives_many_laps() {
     assert!(status["slots"]["held"].as_u64().unwrap() >= held["slots"].as_u64().unwrap());
 
     let released = ends(dir, "release r.hf 1 --json", 0).json();
-    documented("release", &[released.clone()]);
+    documented("release", [&released]);
     assert!(released["slots"].as_u64().unwrap() >= 3);
     ends(dir, "release r.hf 1", 3);
     fill(dir, 16_000);
@@ -101,7 +101,7 @@ fn what_is_purged_is_gone_and_nothing_else_is() {
     assert!(said.err.contains("--held"), "{}", said.err);
     let purged =
         ends(dir, "purge r.hf --stream log --ordinals 1000..1100 --held --reason law --json", 0).json();
-    documented("purge", &[purged.clone()]);
+    documented("purge", [&purged]);
     assert_eq!(purged["elements"], 100);
     ends(dir, "read r.hf --stream log --ordinals 1000..1100", 3);
     let left = ends(dir, "read r.hf --stream log", 0).out;

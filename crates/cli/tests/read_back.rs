@@ -1,6 +1,6 @@
 //! What was recorded comes back byte for byte, in every form, and damage is an error that names the place (promise 5);
 //! the forms are looked at by other people's programs where those are installed.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 #[path = "common/filled.rs"]
@@ -34,7 +34,7 @@ fn raw_is_what_came_in() {
     let dir = folder.path();
     ring(dir);
     let said = ends(dir, "read r.hf --stream log -o all.raw --json", 0).json();
-    documented("read", &[said.clone()]);
+    documented("read", [&said]);
     let file = fs::read(dir.join("all.raw")).unwrap();
     assert!(file == lines((0..1000).chain(1007..3000)));
     assert_eq!(said["blake3"], blake3::hash(&file).to_hex().to_string());

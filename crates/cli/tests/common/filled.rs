@@ -1,5 +1,5 @@
 //! Rings with known contents, made without a recorder process: what is on them is the same in every run.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use holdfast_base::{ManualClock, Ordinal, Timestamp};
 use holdfast_format::{Cause, Direction, Flags, Gap, Kind, Row, SlotFlags, StreamKind};

@@ -1,6 +1,6 @@
 //! What all tests of the real programs need: where they are, a folder that takes direct I/O, a recorder that ends with
 //! its test, and JSON that is compared with the documentation.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -77,25 +77,33 @@ pub fn ends(folder: &Path, line: &str, code: i32) -> Said {
 }
 
 /// Every field of these objects is in the paragraph of docs/commands.md that begins with the command's name.
-pub fn documented(command: &str, objects: &[Value]) {
+pub fn documented<'a>(command: &str, objects: impl IntoIterator<Item = &'a Value>) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
     let text = std::fs::read_to_string(docs).unwrap();
     let start = text.find(&format!("**{command}**")).unwrap_or_else(|| panic!("{command} is not documented"));
     let rest = &text[start + command.len() + 4..];
     let paragraph = &rest[..rest.find("\n\n").unwrap_or(rest.len())];
     let mut names = BTreeSet::new();
-    objects.iter().for_each(|object| collect(object, &mut names));
+    for object in objects {
+        collect(object, &mut names);
+    }
     let missing: Vec<_> = names.iter().filter(|name| !paragraph.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/commands.md does not tell {missing:?} of {command}");
 }
 
 fn collect(value: &Value, names: &mut BTreeSet<String>) {
     match value {
-        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
-            names.insert(name.clone());
-            collect(value, names);
-        }),
-        Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                names.insert(name.clone());
+                collect(value, names);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                collect(value, names);
+            }
+        }
         _ => {}
     }
 }
