@@ -529,7 +529,7 @@ impl<D: Disk> Driver<D> {
         let Some((_, len)) = check.next_read() else {
             return;
         };
-        if result.as_ref().is_err_and(|error| error.fault != Fault::Io) {
+        if result.as_ref().is_err_and(|error| !matches!(error.fault, Fault::Io | Fault::Misplaced)) {
             // That says nothing of the slot: again when the device answers.
             self.scan = Some(check);
             return;

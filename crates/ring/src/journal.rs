@@ -52,6 +52,8 @@ pub(crate) struct Flight {
     pub(crate) bytes: usize,
     /// Its write failed.
     pub(crate) failed: bool,
+    /// It was written again already.
+    pub(crate) retried: bool,
     /// Entries it carries, to be queued again should it fail.
     pub(crate) entries: Vec<Entry>,
     /// How much of which open slot is durable once it is.

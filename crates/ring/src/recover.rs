@@ -303,8 +303,10 @@ fn note_newest(
     last_arrival: &mut Option<Timestamp>,
 ) {
     let geometry = ledger.geometry.clone();
-    let newest_older = ledger.table.iter().filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.age);
-    let older = newest_older.map(|(no, _)| no).filter(|no| written.iter().all(|(w, _)| w != no));
+    // The newest of all may be torn, so that its summary says nothing.
+    let older = ledger.table.iter().filter(|(no, _)| written.iter().all(|(w, _)| w != no));
+    let older = older.filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.sequence);
+    let older = older.map(|(no, _)| no);
     let older = older.and_then(|no| headers.read(&geometry, no).ok().flatten().map(|h| (no, h)));
     for (no, header) in older.iter().chain(written) {
         let Some(summary) = headers.summary(*no, header) else {

@@ -371,9 +371,10 @@ impl Ring {
                 known.looked = (now, brief.end.payload);
             }
         }
-        if matches!(self.device, DeviceState::Absent { .. }) && now >= self.retry_at {
+        // Whatever failed is tried again, also when something else has been written since.
+        if now >= self.retry_at {
             self.retry_at = now + RETRY;
-            self.retry_commit = self.journal.flight.as_ref().is_some_and(|f| f.failed);
+            self.retry_commit |= self.journal.flight.as_ref().is_some_and(|f| f.failed);
             if let Some(growing) = self.growing.as_mut().filter(|g| g.retry) {
                 growing.retry = false;
                 out.push(Action::Superblock(growing.geometry.clone()));
@@ -613,6 +614,7 @@ impl Ring {
             offset,
             bytes: 0,
             failed: false,
+            retried: false,
             entries: Vec::new(),
             open: None,
             ends: false,
@@ -699,9 +701,13 @@ impl Ring {
             return;
         };
         if let Err(fault) = result {
-            // The driver keeps the commit's bytes and writes them again where they belong.
-            self.journal.flight = Some(Flight { failed: true, ..flight });
-            self.absent(fault, now);
+            // The driver keeps the commit's bytes and writes them again where they belong: at once the first time.
+            if fault == Fault::Io && !flight.retried {
+                self.retry_commit = true;
+            } else {
+                self.absent(fault, now);
+            }
+            self.journal.flight = Some(Flight { failed: true, retried: true, ..flight });
             return;
         }
         self.device = DeviceState::Well;

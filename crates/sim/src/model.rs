@@ -200,14 +200,16 @@ impl Model {
 
     /// What a hold for a range takes now: sequences, and how many rows each has.
     pub fn candidates(&self, streams: &[StreamId], range: &Range) -> Vec<(u64, usize)> {
-        let all = self.alive().filter(|(_, slot)| !slot.rows.is_empty() && slot.touches(streams, range));
+        // Nobody knows what a damaged slot covers.
+        let known = self.alive().filter(|(_, slot)| !slot.rows.is_empty() && !slot.damaged);
+        let all = known.filter(|(_, slot)| slot.touches(streams, range));
         all.map(|(sequence, slot)| (sequence, slot.rows.len())).collect()
     }
 
     /// What a hold for these sequences takes now.
     pub fn named(&self, ranges: &[(u64, u64)]) -> Vec<(u64, usize)> {
         let asked = |sequence: u64| ranges.iter().any(|(a, b)| *a <= sequence && sequence <= *b);
-        let all = self.alive().filter(|(sequence, _)| asked(*sequence));
+        let all = self.alive().filter(|(sequence, slot)| asked(*sequence) && !slot.damaged);
         all.map(|(sequence, slot)| (sequence, slot.rows.len())).collect()
     }
 

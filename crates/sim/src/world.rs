@@ -87,7 +87,6 @@ impl Setup {
 /// A stream of the world.
 #[derive(Clone, Debug)]
 struct Source {
-    name: String,
     id: StreamId,
     entry: u16,
     next: u64,

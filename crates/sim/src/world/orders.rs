@@ -152,12 +152,14 @@ impl World {
             let new = ModelHold { order: *order, ranges, acked: false, releasing: false, until: *until };
             let alive: Vec<u64> = self.model.alive().map(|(s, _)| s).collect();
             let wanted: Vec<u64> = candidates.iter().map(|(s, _)| *s).filter(|s| alive.contains(s)).collect();
-            let count: u64 = new.ranges.iter().map(|(a, b)| b - a + 1).sum();
+            let damaged = |s: &u64| self.model.slots.get(s).is_some_and(|slot| slot.damaged);
+            let all = new.ranges.iter().flat_map(|(a, b)| *a..=*b);
+            let extra: Vec<u64> = all.filter(|s| !wanted.contains(s) && !damaged(s)).collect();
             if let Some(left_out) = wanted.iter().find(|s| !new.keeps(**s)) {
                 return Err(format!("hold {id} leaves out {left_out}: {:?} for {wanted:?}", new.ranges));
             }
-            if !deferred && count != wanted.len() as u64 {
-                return Err(format!("hold {id} takes {:?} for {wanted:?}", new.ranges));
+            if !deferred && !extra.is_empty() {
+                return Err(format!("hold {id} takes {extra:?} beside {wanted:?}"));
             }
             self.model.holds.insert(id, new);
         }

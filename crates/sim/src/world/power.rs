@@ -41,7 +41,7 @@ impl World {
                 }
             }
             let next = self.model.next_ordinal(dictionary.stream, dictionary.counters.next_ordinal.0);
-            self.sources.push(Source { name, id: dictionary.stream, entry, next });
+            self.sources.push(Source { id: dictionary.stream, entry, next });
         }
         self.run = Some(run);
         self.dead = false;
