@@ -272,10 +272,11 @@ impl Cutter {
                 let whole = ((room as u64).saturating_sub(first) / n).min(rows.saturating_sub(1));
                 first + whole * n
             }
-            Framing::Lines | Framing::Len32 | Framing::Len32Be if self.elements > 0 => {
-                rows.saturating_mul(self.bytes / self.elements + 1)
+            // What is known to belong to the open element, and as many as there are rows of the usual size.
+            _ => {
+                let usual = self.bytes.checked_div(self.elements).map_or(16, |mean| mean + 1);
+                self.lacks.saturating_add(rows.saturating_mul(usual))
             }
-            _ => rows.saturating_mul(16),
         };
         // Less than a page is not worth a system call; then the last element is simply cut.
         usize::try_from(most).unwrap_or(room).max(4096).min(room)

@@ -4,25 +4,21 @@
 //! end ([`Producer::feed`]); datagrams, packets and replayed elements are copied in one by one
 //! ([`Producer::element`]). Nothing is allocated after the start. How bytes become elements is `framing`'s.
 
+mod channel;
+mod rows;
+
+pub use channel::{Inlet, Overload, ProducerSettings, channel};
+
 use crate::Cause;
-use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content};
+use crate::batch::{Batch, BatchRow};
 use crate::counters::{Pressure, SourceCounters, add};
 use crate::framing::{Cutter, Framing};
 use crate::loss::{GAP_BYTES, Loss, Losses};
-use crate::queue::{CaptureEnd, Closed, SourceEnd, Waker, exchange};
-use holdfast_base::{ByteSize, Clock, MAX_ELEMENT, MAX_META, Ordinal, Timestamp};
+use crate::queue::{Closed, SourceEnd};
+use holdfast_base::{Clock, MAX_META, Ordinal, Timestamp};
 use holdfast_format::Flags;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a source does when there is no empty batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overload {
-    /// It waits, and so does whoever feeds it.
-    Block,
-    /// It drops what arrives, counts it, and puts a gap in front of the next element that finds room.
-    DropNewest,
-}
 
 /// How old a partly filled batch may become before it is sent.
 pub const FLUSH_AGE: Duration = Duration::from_millis(4);
@@ -35,95 +31,6 @@ const LEAST_SPACE: usize = 4096;
 
 /// Rows kept free: the one of the element that is open, and an abort.
 const SPARE_ROWS: usize = 2;
-
-/// How a source's batches are laid out, and where its ordinals start.
-#[derive(Clone, Debug)]
-pub struct ProducerSettings {
-    /// Batches in the pool; at least 4.
-    pub batches: usize,
-    /// Bytes of each.
-    pub batch_bytes: ByteSize,
-    /// Rows of each.
-    pub batch_rows: usize,
-    /// What happens when all of them are full.
-    pub overload: Overload,
-    /// The ordinal of the next element to arrive.
-    pub next: Ordinal,
-}
-
-impl ProducerSettings {
-    /// 16 batches of the usual size, starting at `next`.
-    pub fn new(overload: Overload, next: Ordinal) -> Self {
-        Self { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, overload, next }
-    }
-}
-
-/// The capture thread's end of one source.
-#[derive(Debug)]
-pub struct Inlet {
-    end: CaptureEnd<Batch>,
-    counters: Arc<SourceCounters>,
-}
-
-impl Inlet {
-    /// The next batch, in the order they were sent.
-    pub fn take(&mut self) -> Option<Batch> {
-        self.end.take()
-    }
-
-    /// Gives a batch back, done with.
-    pub fn give_back(&mut self, mut batch: Batch) {
-        batch.clear();
-        self.end.give_back(batch);
-    }
-
-    /// Batches that wait to be taken.
-    pub fn waiting(&self) -> usize {
-        self.end.waiting()
-    }
-
-    /// True once the source has ended and all it sent was taken. To be asked behind the last [`Inlet::take`] and
-    /// before waiting: the end wakes once.
-    pub fn is_finished(&self) -> bool {
-        self.end.is_finished()
-    }
-
-    /// The source's counters.
-    pub fn counters(&self) -> &Arc<SourceCounters> {
-        &self.counters
-    }
-}
-
-/// Allocates a source's batches and joins its thread to the capture thread, which `capture` wakes.
-pub fn channel(
-    settings: &ProducerSettings,
-    clock: Arc<dyn Clock>,
-    pressure: Arc<Pressure>,
-    capture: Waker,
-) -> (Producer, Inlet) {
-    let batch = || Batch::new(settings.batch_bytes, settings.batch_rows);
-    let (end, capture) = exchange((0..settings.batches.max(4)).map(|_| batch()).collect(), capture);
-    let counters = Arc::new(SourceCounters::default());
-    let now = clock.now();
-    let producer = Producer {
-        end,
-        clock,
-        pressure,
-        counters: Arc::clone(&counters),
-        overload: settings.overload,
-        batch: None,
-        spill: batch(),
-        claimed: 0,
-        gaps: 0,
-        since: now,
-        now,
-        next: settings.next,
-        open: None,
-        losses: Losses::new(),
-        abort_due: None,
-    };
-    (producer, Inlet { end: capture, counters })
-}
 
 /// What a source knows of an element beside its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -275,21 +182,33 @@ impl Producer {
                 cutter.step(bytes)
             };
             self.claimed += step.lead;
-            if step.begins {
-                self.begin(step.total, Attributes::default(), 0)?;
-            }
-            self.claim(step.take);
-            if step.ends {
-                self.finish_element(0)?;
+            if step.begins && step.ends && self.takes_whole() {
+                self.whole(0, step.take, &Attributes::default());
+            } else {
+                if step.begins {
+                    self.begin(step.total, Attributes::default(), 0)?;
+                }
+                self.claim(step.take);
+                if step.ends {
+                    self.finish_element(0)?;
+                }
             }
             self.claimed += step.trail;
         }
         Ok(())
     }
 
-    /// Sends the batch if it is old. Stream sources call it after [`Producer::feed`].
+    /// Sends the batch if it is old and the capture thread has nothing else of this source to do: while it is
+    /// behind, a batch that is not full had better be filled. Stream sources call it after [`Producer::feed`].
     pub fn settle(&mut self) -> Result<(), Closed> {
-        if self.now.since(self.since) >= FLUSH_AGE { self.flush() } else { Ok(()) }
+        if self.now.since(self.since) < FLUSH_AGE {
+            return Ok(());
+        }
+        if self.end.all_taken() {
+            return self.flush();
+        }
+        self.since = self.now;
+        Ok(())
     }
 
     /// Ends the element that is open; `tag` marks how. Without an open element nothing happens.
@@ -370,6 +289,17 @@ impl Producer {
             Some(batch) if batch.rows_left() > SPARE_ROWS && batch.room() >= whole.min(most) => {}
             Some(_) => self.roll()?,
             None => self.acquire()?,
+        }
+        if self.takes_whole()
+            && let Some(batch) = &mut self.batch
+            && batch.room() >= whole
+        {
+            let (first, second) = batch.free()[..whole].split_at_mut(meta.len());
+            first.copy_from_slice(meta);
+            second.copy_from_slice(data);
+            batch.fill(whole);
+            self.whole(meta.len(), data.len(), &attributes);
+            return self.settle();
         }
         self.begin(Some(data.len() as u64), attributes, meta.len())?;
         self.put(meta)?;
@@ -460,8 +390,7 @@ impl Producer {
         if !waits {
             return Ok(None);
         }
-        let old = self.clock.now().since(self.since) >= FLUSH_AGE;
-        if old || self.end.all_taken() {
+        if self.end.all_taken() {
             self.flush()?;
             return Ok(None);
         }
@@ -480,259 +409,5 @@ impl Producer {
             self.flush()?;
         }
         self.flush()
-    }
-
-    // ---- inside ----
-
-    fn current(&mut self) -> &mut Batch {
-        self.batch.as_mut().unwrap_or(&mut self.spill)
-    }
-
-    /// Starts over in what holds only bytes that nobody wants.
-    fn tidy(&mut self) {
-        if self.batch.is_none() {
-            self.spill.clear();
-            self.claimed = 0;
-        } else if let Some(Open { fate: Fate::Dropped(_), at, .. }) = self.open
-            && let Some(batch) = &mut self.batch
-        {
-            batch.truncate(at);
-            self.claimed = at.min(self.claimed);
-        }
-    }
-
-    fn install(&mut self, mut batch: Batch) {
-        batch.clear();
-        batch.fill(GAP_AREA);
-        self.claimed = GAP_AREA;
-        self.gaps = 0;
-        self.since = self.now;
-        if let Some(open) = &mut self.open {
-            open.at = GAP_AREA;
-            open.here = 0;
-        }
-        if let Some(row) = self.abort_due.take() {
-            batch.push(row);
-        }
-        self.batch = Some(batch);
-        self.place_losses();
-    }
-
-    /// Gets an empty batch, by the policy; without one, what comes is dropped.
-    fn acquire(&mut self) -> Result<(), Closed> {
-        let mut empty = self.end.try_empty()?;
-        if empty.is_none() && self.overload == Overload::Block {
-            add(&self.counters.waits, 1);
-            let start = self.clock.now();
-            empty = Some(self.end.wait_empty()?);
-            add(&self.counters.waited, self.clock.now().since(start).as_nanos() as u64);
-        }
-        match empty {
-            Some(batch) => self.install(batch),
-            None => self.spill_over(),
-        }
-        Ok(())
-    }
-
-    /// From here on what arrives is dropped, the rest of an open element too.
-    fn spill_over(&mut self) {
-        let cause = self.pressure.cause();
-        if let Some(mut open) = self.open {
-            if open.fate == Fate::Kept {
-                self.abort_row(&open);
-                open.fate = Fate::Dropped(cause);
-            }
-            self.open = Some(Open { at: 0, here: 0, ..open });
-        }
-    }
-
-    /// Sends the current batch and gets another; bytes that nobody claimed yet move along.
-    fn roll(&mut self) -> Result<(), Closed> {
-        self.cut_piece();
-        let Some(batch) = self.batch.take() else { return self.acquire() };
-        self.spill.clear();
-        let rest = &batch.filled()[self.claimed..];
-        let moved = rest.len();
-        self.spill.free()[..moved].copy_from_slice(rest);
-        self.spill.fill(moved);
-        self.claimed = 0;
-        self.send(batch)?;
-        self.acquire()?;
-        if let Some(batch) = &mut self.batch {
-            batch.free()[..moved].copy_from_slice(self.spill.filled());
-            batch.fill(moved);
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, batch: Batch) -> Result<(), Closed> {
-        add(&self.counters.batches, 1);
-        self.end.send(batch)
-    }
-
-    fn begin(&mut self, total: Option<u64>, attributes: Attributes, need: usize) -> Result<(), Closed> {
-        if self.batch.as_ref().is_some_and(|batch| batch.rows_left() <= SPARE_ROWS || batch.room() < need) {
-            self.roll()?;
-        }
-        while self.batch.is_some() && !self.losses.is_empty() {
-            self.place_losses();
-            if !self.losses.is_empty() {
-                self.roll()?;
-            }
-        }
-        if self.batch.as_ref().is_some_and(Batch::is_empty) {
-            self.since = self.now;
-        }
-        let ordinal = self.next;
-        self.next = Ordinal(ordinal.0 + 1);
-        let fate = match &self.batch {
-            _ if total.is_some_and(|total| total > MAX_ELEMENT) => Fate::Dropped(Cause::Oversized),
-            Some(_) => Fate::Kept,
-            None => Fate::Dropped(self.pressure.cause()),
-        };
-        self.open = Some(Open {
-            ordinal,
-            attributes,
-            at: self.claimed,
-            here: 0,
-            meta: 0,
-            pieces: false,
-            arrived: 0,
-            sent: 0,
-            total,
-            first: self.now,
-            fate,
-        });
-        Ok(())
-    }
-
-    fn claim(&mut self, n: usize) {
-        self.claimed += n;
-        let Some(open) = &mut self.open else { return };
-        open.here += n;
-        open.arrived += n as u64;
-        if open.arrived > MAX_ELEMENT && open.fate == Fate::Kept {
-            open.fate = Fate::Dropped(Cause::Oversized);
-            let open = *open;
-            self.abort_row(&open);
-        }
-    }
-
-    fn row(&self, open: &Open, content: Content) -> BatchRow {
-        let attributes = &open.attributes;
-        BatchRow {
-            content,
-            flags: if attributes.event.is_some() {
-                attributes.flags.with(Flags::EVENT)
-            } else {
-                attributes.flags
-            },
-            meta: open.meta as u16,
-            tag: attributes.tag,
-            at: open.at as u32,
-            len: (open.here - open.meta) as u32,
-            extra: attributes.extra,
-            ordinal: open.ordinal,
-            arrival: self.now,
-            span: self.now.since(open.first).as_nanos() as u64,
-            event: attributes.event.unwrap_or_default(),
-        }
-    }
-
-    /// Makes a row of what is there of the open element; the rest will follow in another batch.
-    fn cut_piece(&mut self) {
-        let Some(mut open) = self.open else { return };
-        if open.fate == Fate::Kept && open.here > 0 && self.batch.is_some() {
-            let content = if open.pieces { Content::Middle } else { Content::First { total: open.total } };
-            let row = self.row(&open, content);
-            self.current().push(row);
-            let sent = u64::from(row.len);
-            add(&self.counters.bytes, sent);
-            open.sent += sent;
-            open.pieces = true;
-            open.meta = 0;
-        }
-        open.at += open.here;
-        open.here = 0;
-        self.open = Some(open);
-    }
-
-    fn finish_element(&mut self, tag: u16) -> Result<(), Closed> {
-        if self.batch.is_none() && self.open.is_some_and(|open| open.fate == Fate::Kept) {
-            self.acquire()?;
-        }
-        let Some(mut open) = self.open.take() else { return Ok(()) };
-        match open.fate {
-            Fate::Kept => {
-                open.attributes.tag = tag;
-                let row = self.row(&open, if open.pieces { Content::Last } else { Content::Whole });
-                self.current().push(row);
-                add(&self.counters.elements, 1);
-                add(&self.counters.bytes, open.arrived - open.sent);
-            }
-            Fate::Dropped(cause) => self.lose(open.ordinal, open.arrived - open.sent, open.first, cause),
-        }
-        Ok(())
-    }
-
-    /// Ends an element of which pieces were sent; without a batch, at the head of the next one.
-    fn abort_row(&mut self, open: &Open) {
-        if open.pieces {
-            let row = BatchRow { at: 0, ..self.row(&Open { here: 0, meta: 0, ..*open }, Content::Abort) };
-            match &mut self.batch {
-                Some(batch) => {
-                    batch.push(row);
-                }
-                None => self.abort_due = Some(row),
-            }
-        }
-    }
-
-    fn drop_bytes(&mut self, open: &Open) {
-        let at = open.at;
-        if let Some(batch) = &mut self.batch
-            && self.claimed == batch.filled().len()
-        {
-            batch.truncate(at);
-            self.claimed = at;
-        }
-    }
-
-    fn lose(&mut self, first: Ordinal, bytes: u64, from: Timestamp, cause: Cause) {
-        add(&self.counters.elements, 1);
-        add(&self.counters.bytes, bytes);
-        self.counters.drop_more(cause, 1, bytes);
-        let (skipped, elements, bytes) = (1, Some(1), Some(bytes));
-        self.losses.add(Loss { first, skipped, elements, bytes, from, to: self.now, cause });
-    }
-
-    /// Writes the gaps that wait, as far as the batch has room for them.
-    fn place_losses(&mut self) {
-        while let Some(batch) = &mut self.batch
-            && let Some(loss) = self.losses.peek(self.next)
-            // The kernel's losses come behind the element that is open.
-            && (self.open.is_none() || loss.first < self.next)
-            && self.gaps * GAP_BYTES < GAP_AREA
-            && batch.rows_left() > SPARE_ROWS
-        {
-            let at = self.gaps * GAP_BYTES;
-            batch.put_gap(at, &loss.encode());
-            batch.push(BatchRow {
-                content: Content::Gap,
-                flags: Flags::default(),
-                meta: 0,
-                tag: 0,
-                at: at as u32,
-                len: GAP_BYTES as u32,
-                extra: 0,
-                ordinal: loss.first,
-                arrival: self.now,
-                span: 0,
-                event: Timestamp::default(),
-            });
-            self.gaps += 1;
-            self.next = self.next.max(Ordinal(loss.first.0 + loss.skipped));
-            self.losses.pop();
-        }
     }
 }

@@ -463,7 +463,7 @@ fn read_back(images: &[Vec<u8>], key: &Key) -> [Vec<Held>; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
     fn slots_hold_exactly_what_was_pushed(acts in prop::collection::vec((0usize..2, act()), 1..60)) {

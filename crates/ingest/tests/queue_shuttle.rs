@@ -15,7 +15,7 @@ mod sync {
 use queue::{Parker, exchange};
 use shuttle::thread;
 
-const RUNS: usize = 3000;
+const RUNS: usize = 1000;
 
 fn check(body: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(body.clone(), RUNS);

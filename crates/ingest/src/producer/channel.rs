@@ -1,0 +1,107 @@
+//! Joining a source to the capture thread: settings, the two ends, and all the memory between them.
+
+use super::Producer;
+use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch};
+use crate::counters::{Pressure, SourceCounters};
+use crate::loss::Losses;
+use crate::queue::{CaptureEnd, Waker, exchange};
+use holdfast_base::{ByteSize, Clock, Ordinal};
+use std::sync::Arc;
+
+/// What a source does when there is no empty batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overload {
+    /// It waits, and so does whoever feeds it.
+    Block,
+    /// It drops what arrives, counts it, and puts a gap in front of the next element that finds room.
+    DropNewest,
+}
+
+/// How a source's batches are laid out, and where its ordinals start.
+#[derive(Clone, Debug)]
+pub struct ProducerSettings {
+    /// Batches in the pool; at least 4.
+    pub batches: usize,
+    /// Bytes of each.
+    pub batch_bytes: ByteSize,
+    /// Rows of each.
+    pub batch_rows: usize,
+    /// What happens when all of them are full.
+    pub overload: Overload,
+    /// The ordinal of the next element to arrive.
+    pub next: Ordinal,
+}
+
+impl ProducerSettings {
+    /// 16 batches of the usual size, starting at `next`.
+    pub fn new(overload: Overload, next: Ordinal) -> Self {
+        Self { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, overload, next }
+    }
+}
+
+/// The capture thread's end of one source.
+#[derive(Debug)]
+pub struct Inlet {
+    end: CaptureEnd<Batch>,
+    counters: Arc<SourceCounters>,
+}
+
+impl Inlet {
+    /// The next batch, in the order they were sent.
+    pub fn take(&mut self) -> Option<Batch> {
+        self.end.take()
+    }
+
+    /// Gives a batch back, done with.
+    pub fn give_back(&mut self, mut batch: Batch) {
+        batch.clear();
+        self.end.give_back(batch);
+    }
+
+    /// Batches that wait to be taken.
+    pub fn waiting(&self) -> usize {
+        self.end.waiting()
+    }
+
+    /// True once the source has ended and all it sent was taken. To be asked behind the last [`Inlet::take`] and
+    /// before waiting: the end wakes once.
+    pub fn is_finished(&self) -> bool {
+        self.end.is_finished()
+    }
+
+    /// The source's counters.
+    pub fn counters(&self) -> &Arc<SourceCounters> {
+        &self.counters
+    }
+}
+
+/// Allocates a source's batches and joins its thread to the capture thread, which `capture` wakes.
+pub fn channel(
+    settings: &ProducerSettings,
+    clock: Arc<dyn Clock>,
+    pressure: Arc<Pressure>,
+    capture: Waker,
+) -> (Producer, Inlet) {
+    let batch = || Batch::new(settings.batch_bytes, settings.batch_rows);
+    let (end, capture) = exchange((0..settings.batches.max(4)).map(|_| batch()).collect(), capture);
+    let counters = Arc::new(SourceCounters::default());
+    let now = clock.now();
+    let producer = Producer {
+        end,
+        clock,
+        pressure,
+        counters: Arc::clone(&counters),
+        overload: settings.overload,
+        batch: None,
+        spill: batch(),
+        claimed: 0,
+        gaps: 0,
+        since: now,
+        now,
+        next: settings.next,
+        open: None,
+        losses: Losses::new(),
+        abort_due: None,
+    };
+    (producer, Inlet { end: capture, counters })
+}

@@ -1,0 +1,305 @@
+//! What the producer does inside: batches begun and sent, elements opened, claimed, cut and lost. No entry for
+//! sources here.
+
+use super::{Attributes, Fate, GAP_AREA, Open, Overload, Producer, SPARE_ROWS};
+use crate::Cause;
+use crate::batch::{Batch, BatchRow, Content};
+use crate::counters::add;
+use crate::loss::{GAP_BYTES, Loss};
+use crate::queue::Closed;
+use holdfast_base::{MAX_ELEMENT, Ordinal, Timestamp};
+use holdfast_format::Flags;
+
+impl Producer {
+    pub(super) fn current(&mut self) -> &mut Batch {
+        self.batch.as_mut().unwrap_or(&mut self.spill)
+    }
+
+    /// Starts over in what holds only bytes that nobody wants.
+    pub(super) fn tidy(&mut self) {
+        if self.batch.is_none() {
+            self.spill.clear();
+            self.claimed = 0;
+        } else if let Some(Open { fate: Fate::Dropped(_), at, .. }) = self.open
+            && let Some(batch) = &mut self.batch
+        {
+            batch.truncate(at);
+            self.claimed = at.min(self.claimed);
+        }
+    }
+
+    pub(super) fn install(&mut self, mut batch: Batch) {
+        batch.clear();
+        batch.fill(GAP_AREA);
+        self.claimed = GAP_AREA;
+        self.gaps = 0;
+        self.since = self.now;
+        if let Some(open) = &mut self.open {
+            open.at = GAP_AREA;
+            open.here = 0;
+        }
+        if let Some(row) = self.abort_due.take() {
+            batch.push(row);
+        }
+        self.batch = Some(batch);
+        self.place_losses();
+    }
+
+    /// Gets an empty batch, by the policy; without one, what comes is dropped.
+    pub(super) fn acquire(&mut self) -> Result<(), Closed> {
+        let mut empty = self.end.try_empty()?;
+        if empty.is_none() && self.overload == Overload::Block {
+            add(&self.counters.waits, 1);
+            let start = self.clock.now();
+            empty = Some(self.end.wait_empty()?);
+            add(&self.counters.waited, self.clock.now().since(start).as_nanos() as u64);
+        }
+        match empty {
+            Some(batch) => self.install(batch),
+            None => self.spill_over(),
+        }
+        Ok(())
+    }
+
+    /// From here on what arrives is dropped, the rest of an open element too.
+    pub(super) fn spill_over(&mut self) {
+        let cause = self.pressure.cause();
+        if let Some(mut open) = self.open {
+            if open.fate == Fate::Kept {
+                self.abort_row(&open);
+                open.fate = Fate::Dropped(cause);
+            }
+            self.open = Some(Open { at: 0, here: 0, ..open });
+        }
+    }
+
+    /// Sends the current batch and gets another; bytes that nobody claimed yet move along.
+    pub(super) fn roll(&mut self) -> Result<(), Closed> {
+        self.cut_piece();
+        let Some(batch) = self.batch.take() else { return self.acquire() };
+        self.spill.clear();
+        let rest = &batch.filled()[self.claimed..];
+        let moved = rest.len();
+        self.spill.free()[..moved].copy_from_slice(rest);
+        self.spill.fill(moved);
+        self.claimed = 0;
+        self.send(batch)?;
+        self.acquire()?;
+        if let Some(batch) = &mut self.batch {
+            batch.free()[..moved].copy_from_slice(self.spill.filled());
+            batch.fill(moved);
+        }
+        Ok(())
+    }
+
+    pub(super) fn send(&mut self, batch: Batch) -> Result<(), Closed> {
+        add(&self.counters.batches, 1);
+        self.end.send(batch)
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        total: Option<u64>,
+        attributes: Attributes,
+        need: usize,
+    ) -> Result<(), Closed> {
+        if self.batch.as_ref().is_some_and(|batch| batch.rows_left() <= SPARE_ROWS || batch.room() < need) {
+            self.roll()?;
+        }
+        while self.batch.is_some() && !self.losses.is_empty() {
+            self.place_losses();
+            if !self.losses.is_empty() {
+                self.roll()?;
+            }
+        }
+        if self.batch.as_ref().is_some_and(Batch::is_empty) {
+            self.since = self.now;
+        }
+        let ordinal = self.next;
+        self.next = Ordinal(ordinal.0 + 1);
+        let fate = match &self.batch {
+            _ if total.is_some_and(|total| total > MAX_ELEMENT) => Fate::Dropped(Cause::Oversized),
+            Some(_) => Fate::Kept,
+            None => Fate::Dropped(self.pressure.cause()),
+        };
+        self.open = Some(Open {
+            ordinal,
+            attributes,
+            at: self.claimed,
+            here: 0,
+            meta: 0,
+            pieces: false,
+            arrived: 0,
+            sent: 0,
+            total,
+            first: self.now,
+            fate,
+        });
+        Ok(())
+    }
+
+    /// Whether an element whose bytes are all in the batch needs just a row.
+    #[inline]
+    pub(super) fn takes_whole(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.rows_left() > SPARE_ROWS)
+            && self.losses.is_empty()
+            && self.open.is_none()
+    }
+
+    /// The usual case, in as few steps as it can be: the next bytes are such an element.
+    #[inline]
+    pub(super) fn whole(&mut self, meta: usize, len: usize, attributes: &Attributes) {
+        let Some(batch) = &mut self.batch else { return };
+        if batch.is_empty() {
+            self.since = self.now;
+        }
+        let event = attributes.event;
+        batch.push(BatchRow {
+            content: Content::Whole,
+            flags: if event.is_some() { attributes.flags.with(Flags::EVENT) } else { attributes.flags },
+            meta: meta as u16,
+            tag: attributes.tag,
+            at: self.claimed as u32,
+            len: len as u32,
+            extra: attributes.extra,
+            ordinal: self.next,
+            arrival: self.now,
+            span: 0,
+            event: event.unwrap_or_default(),
+        });
+        self.claimed += meta + len;
+        self.next = Ordinal(self.next.0 + 1);
+        add(&self.counters.elements, 1);
+        add(&self.counters.bytes, len as u64);
+    }
+
+    pub(super) fn claim(&mut self, n: usize) {
+        self.claimed += n;
+        let Some(open) = &mut self.open else { return };
+        open.here += n;
+        open.arrived += n as u64;
+        if open.arrived > MAX_ELEMENT && open.fate == Fate::Kept {
+            open.fate = Fate::Dropped(Cause::Oversized);
+            let open = *open;
+            self.abort_row(&open);
+        }
+    }
+
+    pub(super) fn row(&self, open: &Open, content: Content) -> BatchRow {
+        let attributes = &open.attributes;
+        BatchRow {
+            content,
+            flags: if attributes.event.is_some() {
+                attributes.flags.with(Flags::EVENT)
+            } else {
+                attributes.flags
+            },
+            meta: open.meta as u16,
+            tag: attributes.tag,
+            at: open.at as u32,
+            len: (open.here - open.meta) as u32,
+            extra: attributes.extra,
+            ordinal: open.ordinal,
+            arrival: self.now,
+            span: self.now.since(open.first).as_nanos() as u64,
+            event: attributes.event.unwrap_or_default(),
+        }
+    }
+
+    /// Makes a row of what is there of the open element; the rest will follow in another batch.
+    pub(super) fn cut_piece(&mut self) {
+        let Some(mut open) = self.open else { return };
+        if open.fate == Fate::Kept && open.here > 0 && self.batch.is_some() {
+            let content = if open.pieces { Content::Middle } else { Content::First { total: open.total } };
+            let row = self.row(&open, content);
+            self.current().push(row);
+            let sent = u64::from(row.len);
+            add(&self.counters.bytes, sent);
+            open.sent += sent;
+            open.pieces = true;
+            open.meta = 0;
+        }
+        open.at += open.here;
+        open.here = 0;
+        self.open = Some(open);
+    }
+
+    pub(super) fn finish_element(&mut self, tag: u16) -> Result<(), Closed> {
+        if self.batch.is_none() && self.open.is_some_and(|open| open.fate == Fate::Kept) {
+            self.acquire()?;
+        }
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        match open.fate {
+            Fate::Kept => {
+                open.attributes.tag = tag;
+                let row = self.row(&open, if open.pieces { Content::Last } else { Content::Whole });
+                self.current().push(row);
+                add(&self.counters.elements, 1);
+                add(&self.counters.bytes, open.arrived - open.sent);
+            }
+            Fate::Dropped(cause) => self.lose(open.ordinal, open.arrived - open.sent, open.first, cause),
+        }
+        Ok(())
+    }
+
+    /// Ends an element of which pieces were sent; without a batch, at the head of the next one.
+    pub(super) fn abort_row(&mut self, open: &Open) {
+        if open.pieces {
+            let row = BatchRow { at: 0, ..self.row(&Open { here: 0, meta: 0, ..*open }, Content::Abort) };
+            match &mut self.batch {
+                Some(batch) => {
+                    batch.push(row);
+                }
+                None => self.abort_due = Some(row),
+            }
+        }
+    }
+
+    pub(super) fn drop_bytes(&mut self, open: &Open) {
+        let at = open.at;
+        if let Some(batch) = &mut self.batch
+            && self.claimed == batch.filled().len()
+        {
+            batch.truncate(at);
+            self.claimed = at;
+        }
+    }
+
+    pub(super) fn lose(&mut self, first: Ordinal, bytes: u64, from: Timestamp, cause: Cause) {
+        add(&self.counters.elements, 1);
+        add(&self.counters.bytes, bytes);
+        self.counters.drop_more(cause, 1, bytes);
+        let (skipped, elements, bytes) = (1, Some(1), Some(bytes));
+        self.losses.add(Loss { first, skipped, elements, bytes, from, to: self.now, cause });
+    }
+
+    /// Writes the gaps that wait, as far as the batch has room for them.
+    pub(super) fn place_losses(&mut self) {
+        while let Some(batch) = &mut self.batch
+            && let Some(loss) = self.losses.peek(self.next)
+            // The kernel's losses come behind the element that is open.
+            && (self.open.is_none() || loss.first < self.next)
+            && self.gaps * GAP_BYTES < GAP_AREA
+            && batch.rows_left() > SPARE_ROWS
+        {
+            let at = self.gaps * GAP_BYTES;
+            batch.put_gap(at, &loss.encode());
+            batch.push(BatchRow {
+                content: Content::Gap,
+                flags: Flags::default(),
+                meta: 0,
+                tag: 0,
+                at: at as u32,
+                len: GAP_BYTES as u32,
+                extra: 0,
+                ordinal: loss.first,
+                arrival: self.now,
+                span: 0,
+                event: Timestamp::default(),
+            });
+            self.gaps += 1;
+            self.next = self.next.max(Ordinal(loss.first.0 + loss.skipped));
+            self.losses.pop();
+        }
+    }
+}
