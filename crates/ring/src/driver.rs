@@ -23,6 +23,9 @@ const READ: u64 = 5 << 56;
 pub(crate) const CHORE: u64 = 6 << 56;
 const KIND: u64 = 0xff << 56;
 
+/// How long the check behind capture waits when the device did not answer.
+const SCAN_PAUSE: Duration = Duration::from_secs(1);
+
 /// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
 pub type Gains<'a> = dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool) + 'a;
 
@@ -90,6 +93,7 @@ pub struct Driver<D: Disk> {
     scan_sequence: Sequence,
     scan_buffer: Option<Buffer>,
     scan_next: u32,
+    scan_after: Timestamp,
     suspects: Vec<SlotNo>,
     reads: Vec<(u64, SlotNo, Sequence)>,
     reads_done: VecDeque<ReadDone>,
@@ -135,6 +139,7 @@ impl<D: Disk> Driver<D> {
             scan: None,
             scan_sequence: Sequence(0),
             scan_next: 0,
+            scan_after: Timestamp::MIN,
             suspects,
             reads: Vec::with_capacity(64),
             reads_done: VecDeque::with_capacity(64),
@@ -483,7 +488,7 @@ impl<D: Disk> Driver<D> {
     /// Reads on in the check behind capture, one piece at a time.
     fn scan(&mut self, now: Timestamp) {
         let nothing = self.ring.unscanned == 0 && self.suspects.is_empty();
-        if self.ring.is_starting() || self.ring.is_absent() || (nothing && self.scan.is_none()) {
+        if self.ring.is_starting() || now < self.scan_after || (nothing && self.scan.is_none()) {
             return;
         }
         let Some(buffer) = self.scan_buffer.take() else {
@@ -530,8 +535,9 @@ impl<D: Disk> Driver<D> {
             return;
         };
         if result.as_ref().is_err_and(|error| !matches!(error.fault, Fault::Io | Fault::Misplaced)) {
-            // That says nothing of the slot: again when the device answers.
+            // That says nothing of the slot: again when the device may answer.
             self.scan = Some(check);
+            self.scan_after = now + SCAN_PAUSE;
             return;
         }
         let fed = match (&self.scan_buffer, result) {

@@ -274,7 +274,9 @@ impl Ring {
             // The journal has the geometry; the superblock follows when the device answers.
             Err(fault) => {
                 growing.retry = true;
-                self.absent(fault, now);
+                if fault != Fault::Io {
+                    self.absent(fault, now);
+                }
             }
         }
     }

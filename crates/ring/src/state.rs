@@ -374,6 +374,9 @@ impl Ring {
         // Whatever failed is tried again, also when something else has been written since.
         if now >= self.retry_at {
             self.retry_at = now + RETRY;
+            if self.journal.flight.is_none() && self.flying.is_empty() {
+                self.device = DeviceState::Well;
+            }
             self.retry_commit |= self.journal.flight.as_ref().is_some_and(|f| f.failed);
             if let Some(growing) = self.growing.as_mut().filter(|g| g.retry) {
                 growing.retry = false;

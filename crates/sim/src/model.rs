@@ -198,6 +198,11 @@ impl Model {
         self.slots.iter().map(|(sequence, slot)| (*sequence, slot)).filter(move |(_, slot)| alive(slot))
     }
 
+    /// Damaged slots: a hold may take them or not, as nobody knows what they cover.
+    pub fn damaged(&self) -> u32 {
+        self.alive().filter(|(_, slot)| slot.damaged).count() as u32
+    }
+
     /// What a hold for a range takes now: sequences, and how many rows each has.
     pub fn candidates(&self, streams: &[StreamId], range: &Range) -> Vec<(u64, usize)> {
         // Nobody knows what a damaged slot covers.

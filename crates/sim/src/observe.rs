@@ -72,6 +72,9 @@ impl Model {
         let all = || self.slots.keys().copied();
         let kept: BTreeSet<u64> = all().filter(|sequence| self.is_kept(*sequence)).collect();
         let may_be: BTreeSet<u64> = all().filter(|sequence| self.may_be_kept(*sequence)).collect();
+        let written = |slot: &ModelSlot| matches!(slot.stage, Stage::Written(_));
+        let there: BTreeSet<u64> =
+            self.slots.iter().filter(|(_, slot)| written(slot)).map(|(s, _)| *s).collect();
         let mut visible = BTreeMap::new();
         let mut counts = (0, 0, 0);
         for look in &shown.slots {
@@ -91,7 +94,7 @@ impl Model {
         let (free, runway, bad) = counts;
         self.bad = bad;
         let expired = self.expire(&visible, &shown.on_the_way);
-        self.check_expired(&expired, &before, &kept, &could_be)?;
+        self.check_expired(&expired, &there, [&before, &kept, &could_be])?;
         if !expired.is_empty() && free > 0 && !shown.grew {
             return Err(format!("{expired:?} expired while {free} slots were free"));
         }
@@ -165,13 +168,12 @@ impl Model {
         expired
     }
 
-    /// Oldest first, and nothing that is held.
+    /// Oldest first of what was `there`, and nothing that is held.
     fn check_expired(
         &self,
         expired: &[u64],
-        before: &BTreeSet<u64>,
-        kept: &BTreeSet<u64>,
-        could_be: &BTreeSet<u64>,
+        there: &BTreeSet<u64>,
+        [before, kept, could_be]: [&BTreeSet<u64>; 3],
     ) -> Result<(), String> {
         let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
         if let Some(sequence) = expired.iter().find(|s| before.contains(s) && kept.contains(s)) {
@@ -180,7 +182,7 @@ impl Model {
         let Some(youngest) = expired.iter().map(age).max() else {
             return Ok(());
         };
-        for (sequence, slot) in self.alive().filter(|(_, slot)| matches!(slot.stage, Stage::Written(_))) {
+        for (sequence, slot) in self.alive().filter(|(sequence, _)| there.contains(sequence)) {
             let free_to_go = !could_be.contains(&sequence) && !self.may_be_kept(sequence);
             if free_to_go && slot.age < youngest {
                 return Err(format!("age {youngest} expired before age {} ({sequence})", slot.age));

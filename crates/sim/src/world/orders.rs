@@ -4,9 +4,10 @@ use super::{World, reason};
 use crate::model::ModelHold;
 use crate::observe::same_rows;
 use crate::view::read_slot;
-use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_media::Buffer;
-use holdfast_ring::{HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal};
+use holdfast_ring::{HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotLook, SlotStatus};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Most slots that worlds grow to: laps stay short.
@@ -134,6 +135,15 @@ impl World {
         (usable.saturating_sub(held(true) + kept_free), usable.saturating_sub(held(false) + kept_free))
     }
 
+    /// Sequences that the ring has at this moment.
+    fn present(&self) -> BTreeSet<u64> {
+        let Some(run) = &self.run else { return BTreeSet::new() };
+        let data =
+            |look: &SlotStatus| matches!(look.look, SlotLook::Live | SlotLook::Held | SlotLook::Damaged);
+        let slots = run.driver.ring().slot_looks(SlotNo(0), u32::MAX).filter(data).map(|look| look.sequence);
+        slots.chain(run.driver.on_the_way()).chain(run.open()).map(|s| s.0).collect()
+    }
+
     /// Holds that the ring shows for the first time must be what was asked for.
     pub(super) fn meet_holds(&mut self, shown: &[HoldStatus]) -> Result<(), String> {
         for hold in shown {
@@ -150,8 +160,10 @@ impl World {
             }
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
             let new = ModelHold { order: *order, ranges, acked: false, releasing: false, until: *until };
-            let alive: Vec<u64> = self.model.alive().map(|(s, _)| s).collect();
-            let wanted: Vec<u64> = candidates.iter().map(|(s, _)| *s).filter(|s| alive.contains(s)).collect();
+            // What has expired while the hold waited, it cannot take.
+            let present = self.present();
+            let wanted: Vec<u64> =
+                candidates.iter().map(|(s, _)| *s).filter(|s| present.contains(s)).collect();
             let damaged = |s: &u64| self.model.slots.get(s).is_some_and(|slot| slot.damaged);
             let all = new.ranges.iter().flat_map(|(a, b)| *a..=*b);
             let extra: Vec<u64> = all.filter(|s| !wanted.contains(s) && !damaged(s)).collect();
@@ -239,7 +251,7 @@ impl World {
             }
             (Asked::Hold { candidates, until, deferred, free, fresh }, Outcome::Refused(why)) => match why {
                 Refusal::Nothing { .. } if deferred || candidates.is_empty() => Ok(()),
-                Refusal::NoRoom { .. } if deferred || fresh > free.0 => Ok(()),
+                Refusal::NoRoom { .. } if deferred || fresh + self.model.damaged() > free.0 => Ok(()),
                 Refusal::NoRoom { .. } => Err(format!("{fresh} more slots are wanted, {} are free", free.0)),
                 Refusal::JournalFull { .. } => Ok(()),
                 Refusal::Wrong(_) if until <= now => Ok(()),
