@@ -21,7 +21,7 @@ const ERROR_BYTES: usize = 512;
 
 /// Figures are asked for at most this often, and more seldom on a ring of many slots, for the capture thread looks at
 /// every slot for them.
-const LEAST_AGE: Duration = Duration::from_millis(50);
+const LEAST_AGE: Duration = Duration::from_millis(10);
 
 /// What a run knows of itself from the start.
 #[derive(Debug)]

@@ -12,19 +12,19 @@ fn memory(pid: u32, what: &str) -> u64 {
 
 #[test]
 fn resident_memory_is_bounded_by_the_plan_the_slots_and_64_mib() {
-    for bound in ["24MiB", "96MiB"] {
+    for bound in ["16MiB", "48MiB"] {
         let place = Place::new();
         let options = [
-            "--size", "64MiB", "--slot", "1MiB", "--memory", bound, "--source", "stdin", "--name", "s",
-            "--frame", "fixed:64",
+            "--size", "32MiB", "--slot", "256KiB", "--memory", bound, "--source", "stdin", "--name", "s",
+            "--frame", "fixed:1024",
         ];
         let mut recorder = place.start(&options);
         let mut stdin = recorder.stdin().unwrap();
         let block = vec![7u8; 64 << 10];
-        for _ in 0..2000 {
+        for _ in 0..800 {
             stdin.write_all(&block).unwrap();
         }
-        recorder.await_packed(1000);
+        recorder.await_packed(51_200);
         assert!(Contents::read(&mut recorder.reader()).damaged.is_empty());
         for _ in 0..50 {
             recorder.connect().status().unwrap();
@@ -36,6 +36,6 @@ fn resident_memory_is_bounded_by_the_plan_the_slots_and_64_mib() {
         drop(stdin);
         let ended = recorder.end();
         assert!(ended.status.success());
-        assert!(ended.out.contains("2048000 elements"), "{}", ended.out);
+        assert!(ended.out.contains("51200 elements"), "{}", ended.out);
     }
 }
