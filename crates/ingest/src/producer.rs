@@ -103,6 +103,9 @@ pub struct Producer {
     clock: Arc<dyn Clock>,
     pressure: Arc<Pressure>,
     counters: Arc<SourceCounters>,
+    /// Batches there are, the current one left out, and the bytes of each.
+    batches: usize,
+    batch_bytes: usize,
     overload: Overload,
     /// The batch being filled; none: what arrives goes to the spill and is dropped.
     batch: Option<Batch>,
@@ -371,6 +374,17 @@ impl Producer {
             None => {}
         }
         Ok(())
+    }
+
+    /// Whether `bytes` more fit into batches that are there now; if not, waits for one to come back, at most so long.
+    /// For sources whose kernel side can keep things for a while.
+    pub fn await_room(&mut self, bytes: usize, at_most: Duration) -> Result<bool, Closed> {
+        let needed = (bytes / self.batch_bytes + 1).min(self.batches / 2);
+        if self.end.spare()? >= needed {
+            return Ok(true);
+        }
+        self.end.wait(at_most);
+        Ok(self.end.spare()? >= needed)
     }
 
     /// The source is about to wait for input: sends what is there if the capture thread has nothing else to do.

@@ -139,6 +139,17 @@ impl<T> SourceEnd<T> {
         }
     }
 
+    /// Empty items there are now.
+    pub(crate) fn spare(&self) -> Result<usize, Closed> {
+        let state = lock(&self.shared.state);
+        if state.capture_gone { Err(Closed) } else { Ok(state.empty.len()) }
+    }
+
+    /// Waits until the capture thread gives something back, at most so long.
+    pub(crate) fn wait(&mut self, at_most: Duration) {
+        self.parker.wait(Some(at_most));
+    }
+
     /// True when the capture thread has taken everything: it has nothing to do for this source.
     pub(crate) fn all_taken(&self) -> bool {
         lock(&self.shared.state).full.is_empty()

@@ -152,7 +152,7 @@ fn replay_drops_by_policy_and_counts_every_packet() {
 }
 
 /// Opens the loopback interface for the datagrams to one port; `None` without the privilege.
-fn loopback(port: u16, overload: Overload) -> Option<Rig> {
+fn loopback(port: u16, overload: Overload, batches: usize) -> Option<Rig> {
     let options = SourceOptions {
         filter: Some(format!("udp dst port {port}")),
         overload: Some(overload),
@@ -160,7 +160,7 @@ fn loopback(port: u16, overload: Overload) -> Option<Rig> {
     };
     let stop = StopFlag::new().unwrap();
     match open(&SourceSpec::Iface("lo".into()), &options, &stop) {
-        Ok(opened) => Some(Rig::start(opened, stop, 4)),
+        Ok(opened) => Some(Rig::start(opened, stop, batches)),
         Err(error) => {
             assert!(error.to_string().contains("no permission"), "{error}");
             println!("not tested: {error}");
@@ -172,7 +172,9 @@ fn loopback(port: u16, overload: Overload) -> Option<Rig> {
 #[test]
 fn every_packet_of_an_interface_is_recorded() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let Some(mut rig) = loopback(receiver.local_addr().unwrap().port(), Overload::DropNewest) else { return };
+    let Some(mut rig) = loopback(receiver.local_addr().unwrap().port(), Overload::DropNewest, 4) else {
+        return;
+    };
     let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     for n in 0..500usize {
         from.send_to(&vec![n as u8; n], receiver.local_addr().unwrap()).unwrap();
@@ -190,7 +192,7 @@ fn every_packet_of_an_interface_is_recorded() {
 #[test]
 fn what_the_packet_ring_has_no_room_for_is_counted() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let Some(mut rig) = loopback(receiver.local_addr().unwrap().port(), Overload::Block) else { return };
+    let Some(mut rig) = loopback(receiver.local_addr().unwrap().port(), Overload::Block, 4) else { return };
     let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut sent = 0u64;
     let mut packet = || {
@@ -210,4 +212,30 @@ fn what_the_packet_ring_has_no_room_for_is_counted() {
     let dropped = collector.lost(Cause::Kernel as u8);
     assert!(dropped > 0);
     assert_eq!(collector.elements.len() as u64 + dropped, sent);
+}
+
+// Promise 2: nothing is dropped while the kernel's ring can keep it.
+#[test]
+fn while_capture_is_behind_packets_wait_in_the_kernels_ring() {
+    const BATCHES: usize = 32;
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = receiver.local_addr().unwrap().port();
+    let Some(mut rig) = loopback(port, Overload::DropNewest, BATCHES) else { return };
+    let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    // Several times what the batches can take, and half of what the ring can.
+    for n in 0..500u32 {
+        let mut data = vec![0; 60_000];
+        data[..4].copy_from_slice(&n.to_le_bytes());
+        from.send_to(&data, receiver.local_addr().unwrap()).unwrap();
+        if rig.collector.held.len() < BATCHES {
+            rig.collector.hold_one(&mut rig.inlet);
+        }
+    }
+    rig.collect_until(|all| all.elements.len() as u64 + all.lost(Cause::NoBuffer as u8) == 500);
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert_eq!(collector.gaps, []);
+    for (n, element) in collector.elements.iter().enumerate() {
+        assert_eq!(element.data[42..46], (n as u32).to_le_bytes());
+    }
 }

@@ -91,6 +91,8 @@ pub fn channel(
         clock,
         pressure,
         counters: Arc::clone(&counters),
+        batches: settings.batches.max(4) - 1,
+        batch_bytes: settings.batch_bytes.0.max(1) as usize,
         overload: settings.overload,
         batch: None,
         spill: batch(),

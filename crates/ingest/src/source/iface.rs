@@ -19,6 +19,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long one of several rings is waited for before the next is looked at.
 const TURN: Duration = Duration::from_millis(1);
 
+/// How long room for a block is waited for before the ring is looked at again.
+const ROOM: Duration = Duration::from_millis(5);
+
 struct InterfaceSource {
     name: String,
     captures: Vec<Capture>,
@@ -26,6 +29,7 @@ struct InterfaceSource {
     dropped: Vec<u64>,
     asked: Timestamp,
     blocks: usize,
+    block_bytes: usize,
 }
 
 pub(super) fn open(
@@ -53,6 +57,7 @@ pub(super) fn open(
         captures,
         asked: Timestamp::MIN,
         blocks: wanted.blocks,
+        block_bytes: wanted.block_bytes,
     };
     Ok(Opened {
         source: Box::new(source),
@@ -74,7 +79,11 @@ impl InterfaceSource {
         while !stop.is_stopped() {
             let mut any = false;
             for at in 0..self.captures.len() {
-                any |= self.take_block(at, out)?;
+                // While capture is behind, packets wait in the kernel's ring; what no longer fits there is dropped here,
+                // where it can be counted exactly.
+                if self.captures[at].is_crowded() || out.await_room(self.block_bytes, ROOM)? {
+                    any |= self.take_block(at, out)?;
+                }
             }
             if out.stamp().since(self.asked) >= POLL {
                 self.count_drops(out)?;

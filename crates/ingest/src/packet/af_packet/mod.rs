@@ -102,6 +102,12 @@ impl Capture {
         }
     }
 
+    /// Whether most of the ring's blocks wait to be taken: the kernel will soon have to drop.
+    pub fn is_crowded(&self) -> bool {
+        let (waiting, blocks) = self.ring.waiting();
+        waiting * 4 >= blocks * 3
+    }
+
     /// Hands out the packets of the next block, if one is there, and gives the block back to the kernel. Tells how many
     /// there were.
     pub fn take_block(&mut self, mut each: impl FnMut(LivePacket<'_>)) -> u64 {

@@ -37,12 +37,21 @@ impl Ring {
         Ok(Self { base, block_bytes, blocks, current: 0 })
     }
 
-    fn status(&self) -> &AtomicU32 {
-        // SAFETY: `current` is below `blocks`, so the word is inside the mapping, and it is aligned since blocks start
+    fn status_of(&self, block: usize) -> &AtomicU32 {
+        let block = block % self.blocks;
+        // SAFETY: `block` is below `blocks`, so the word is inside the mapping, and it is aligned since blocks start
         // at pages. It lives as long as `self`, and both sides access it as a whole word.
-        unsafe {
-            AtomicU32::from_ptr(self.base.add(self.current * self.block_bytes + STATUS).as_ptr().cast())
-        }
+        unsafe { AtomicU32::from_ptr(self.base.add(block * self.block_bytes + STATUS).as_ptr().cast()) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        self.status_of(self.current)
+    }
+
+    /// Blocks that are ours, and all of them.
+    pub(in super::super) fn waiting(&self) -> (usize, usize) {
+        let ours = |block: &usize| self.status_of(*block).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0;
+        ((self.current..self.current + self.blocks).take_while(ours).count(), self.blocks)
     }
 
     /// Whether the next block is ours.
