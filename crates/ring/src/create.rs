@@ -70,7 +70,8 @@ fn write_first_snapshot(
     now: Timestamp,
 ) -> Result<(), CreateError> {
     let geometry = &superblock.geometry;
-    let ledger = Ledger::empty(geometry.clone());
+    let mut ledger = Ledger::empty(geometry.clone());
+    ledger.recovery = superblock.to_recovery_string();
     let mut items: std::collections::VecDeque<Item> = ledger.items().into();
     items.push_back(Item::CleanEnd(now));
     let runway = Runway { naming: Sequence(1), slots: &[] };

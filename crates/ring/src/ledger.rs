@@ -56,6 +56,7 @@ pub struct Preamble {
 /// One thing to be recorded: names what, the ledger has the contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
+    Recovery,
     Epoch,
     Next,
     Geometry,
@@ -77,6 +78,8 @@ pub(crate) enum Item {
 /// All that the journal knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
+    /// What the superblock says, as the string that can bring it back.
+    pub(crate) recovery: String,
     pub(crate) geometry: Geometry,
     pub(crate) epoch: EpochStart,
     pub(crate) table: Table,
@@ -96,6 +99,7 @@ impl Ledger {
     /// A ring that has never been written.
     pub(crate) fn empty(geometry: Geometry) -> Self {
         Self {
+            recovery: String::new(),
             table: Table::new(geometry.slots),
             geometry,
             epoch: EpochStart { epoch: Epoch(0), arrival: Timestamp(0), wall: Timestamp(0), clean: true },
@@ -256,6 +260,7 @@ impl Ledger {
             | Record::OpenSlot(_)
             | Record::OpenPayload { .. }
             | Record::OpenRows { .. }
+            | Record::Recovery(_)
             | Record::Unknown(_) => {}
         }
     }
@@ -287,6 +292,7 @@ impl Ledger {
     /// as far as there is room.
     pub(crate) fn emit(&self, item: &mut Item, runway: &Runway<'_>, writer: &mut CommitWriter<'_>) -> bool {
         match item {
+            Item::Recovery => writer.push(&Record::Recovery(&self.recovery)),
             Item::Epoch => writer.push(&Record::Epoch {
                 epoch: self.epoch.epoch,
                 arrival: self.epoch.arrival,
@@ -388,7 +394,7 @@ impl Ledger {
     /// All that a snapshot says, in order; the open slot comes behind.
     pub(crate) fn items(&self) -> Vec<Item> {
         // The runway before the table: a slot that reaches the medium while the snapshot is written is in one or both.
-        let mut items = vec![Item::Epoch, Item::Next, Item::Geometry, Item::Runway, Item::Table { from: 0 }];
+        let mut items = vec![Item::Recovery, Item::Epoch, Item::Next, Item::Geometry, Item::Runway, Item::Table { from: 0 }];
         items.extend(self.streams.iter().map(|s| Item::Stream(s.id)));
         items.extend(self.preambles.iter().map(|p| Item::Preamble {
             stream: p.stream,

@@ -9,7 +9,6 @@ use crate::recover::Headers;
 use crate::table::{Slot, State};
 use holdfast_base::{Age, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Record, SlotFlags};
-use std::collections::BTreeMap;
 
 /// What the journal says of the slots that were named since its snapshot.
 #[derive(Default)]
@@ -19,7 +18,7 @@ pub(crate) struct Named {
     /// No slot below this sequence was still to be written when it was made.
     pub(crate) naming: Sequence,
     /// Slots of earlier lists whose sequence the lists do not tell, and the naming sequence of theirs.
-    unsure: BTreeMap<SlotNo, Sequence>,
+    unsure: Vec<(SlotNo, Sequence)>,
     /// A purge was at work: its copies take slots out of the order of the lists.
     purging: bool,
     /// Sequences that no longer count.
@@ -36,9 +35,9 @@ impl Named {
                 let all = ledger.table.len();
                 let slots: Vec<SlotNo> = slots.iter().copied().filter(|no| no.0 < all).collect();
                 self.leave_list(*naming, &slots, ledger);
+                self.unsure.retain(|(no, _)| !slots.contains(no));
                 for no in &slots {
                     *ledger.table.get_mut(*no) = Slot::FREE;
-                    self.unsure.remove(no);
                 }
                 (self.last, self.naming) = (slots, *naming);
             }
@@ -65,7 +64,7 @@ impl Named {
                 let sequence = Sequence(self.naming.0 + at as u64);
                 put(ledger, *no, sequence, Age(sequence.0), &self.freed);
             } else {
-                self.unsure.insert(*no, self.naming);
+                self.unsure.push((*no, self.naming));
             }
         }
     }
@@ -77,7 +76,7 @@ impl Named {
         ledger: &mut Ledger,
     ) -> Vec<(SlotNo, PartHeader)> {
         let mut written: Vec<(SlotNo, PartHeader)> = Vec::new();
-        let unsure = self.unsure.iter().map(|(no, naming)| (*no, *naming, None));
+        let unsure = self.unsure.iter().map(|(no, naming)| (*no, *naming, None::<usize>));
         let last = self.last.iter().enumerate().map(|(at, no)| (*no, self.naming, Some(at)));
         for (no, naming, at) in unsure.chain(last) {
             if ledger.table.get(no).state != State::Free {
@@ -97,7 +96,7 @@ impl Named {
             };
             // A write that was reported failed may have landed after all, and its slot again at the next place.
             if let Some(other) = ledger.table.find(header.sequence) {
-                if headers.is_whole(other, header.sequence) {
+                if !headers.is_whole(no, header.sequence) && headers.is_whole(other, header.sequence) {
                     continue;
                 }
                 *ledger.table.get_mut(other) = Slot::FREE;
