@@ -133,7 +133,8 @@ pub(crate) fn slots() -> Vec<SlotStatus> {
         look,
         sequence: Sequence(at as u64 + 1),
         age: Age(at as u64 + 1),
-        first: None,
+        // A second a slot, the oldest first.
+        first: (at < 600).then(|| NOW - Duration::from_secs(600 - at as u64)),
         last: None,
     };
     looks.enumerate().map(slot).collect()

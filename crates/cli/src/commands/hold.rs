@@ -102,12 +102,23 @@ fn in_slots(slots: u32, bytes: ByteSize) -> String {
     format!("{slots} {} ({bytes})", if slots == 1 { "slot" } else { "slots" })
 }
 
-/// Who gives the order.
+/// Who gives the order: who asked for root's rights, or else who runs this.
 pub(crate) fn who() -> String {
-    let named = ["SUDO_USER", "USER", "LOGNAME"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    named.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
+    let named = ["SUDO_USER", "USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    named.filter(|user| !user.is_empty()).unwrap_or_else(|| {
+        let uid = rustix::process::getuid().as_raw();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        name_of(uid, &users).map_or_else(|| format!("uid {uid}"), str::to_owned)
+    })
+}
+
+/// The name of a user in a file of users.
+fn name_of(uid: u32, users: &str) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+    })
 }
 
 /// At most as many runs as an order takes: the runs with the least between them become one.
@@ -136,6 +147,15 @@ fn gathered(mut runs: Vec<(Sequence, Sequence)>) -> Vec<(Sequence, Sequence)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn users_have_names() {
+        let users = "root:x:0:0::/:/bin/sh\n\nbroken\nada:x:1000:1000:Ada:/home/ada:/bin/sh\n";
+        assert_eq!(
+            [name_of(0, users), name_of(1000, users), name_of(7, users)],
+            [Some("root"), Some("ada"), None]
+        );
+    }
 
     #[test]
     fn too_many_runs_are_gathered_where_least_is_between_them() {

@@ -8,7 +8,7 @@ use crate::watch::rates::{self, Rates, Reach};
 use crate::{show, times, watch};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_link::wire::{RecorderStatus, Status};
-use holdfast_ring::StreamStatus;
+use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -35,10 +35,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let status = reader.status().map_err(|error| link(&error))?;
     let streams = reader.streams().map_err(|error| link(&error))?;
+    let slots = reader.slots().map_err(|error| link(&error))?;
     if out.is_json() {
-        return out.object(&Shown::new(&path, &status, &streams));
+        return out.object(&Shown::new(&path, &status, &streams, &slots));
     }
-    for line in lines(&path, &status, &streams) {
+    for line in lines(&path, &status, &streams, &slots) {
         out.line(line)?;
     }
     Ok(())
@@ -58,6 +59,8 @@ pub(crate) struct Shown<'a> {
     oldest: Option<Timestamp>,
     #[serde(serialize_with = "show::time_if")]
     newest: Option<Timestamp>,
+    #[serde(serialize_with = "show::time_if")]
+    oldest_live: Option<Timestamp>,
     reaches_back_seconds: Option<f64>,
     oldest_expires_in_seconds: Option<f64>,
     reaches_back_when_full_seconds: Option<f64>,
@@ -142,10 +145,20 @@ struct LaneShown<'a> {
 
 impl<'a> Shown<'a> {
     /// As it is shown.
-    pub(crate) fn new(path: &'a Path, status: &'a Status, streams: &[StreamStatus]) -> Self {
+    pub(crate) fn new(
+        path: &'a Path,
+        status: &'a Status,
+        streams: &[StreamStatus],
+        slots: &[SlotStatus],
+    ) -> Self {
         let ring = &status.ring;
         let rates = rates::average(status);
-        let reach = rates::reach(status, rates.as_ref().map_or_else(Default::default, |rates| rates.slots));
+        let oldest_live = rates::oldest_live(status, slots);
+        let reach = rates::reach(
+            status,
+            oldest_live,
+            rates.as_ref().map_or_else(Default::default, |rates| rates.slots),
+        );
         let seconds = |span: fn(&Reach) -> Option<Duration>| {
             reach.as_ref().and_then(span).map(|span| span.as_secs_f64())
         };
@@ -160,6 +173,7 @@ impl<'a> Shown<'a> {
             sequence: ring.sequence.0,
             oldest: ring.oldest,
             newest: ring.newest,
+            oldest_live,
             reaches_back_seconds: seconds(|reach| Some(reach.back)),
             oldest_expires_in_seconds: seconds(|reach| reach.expires_in),
             reaches_back_when_full_seconds: seconds(|reach| reach.when_full),
@@ -258,20 +272,26 @@ fn losing(status: &Status) -> bool {
 }
 
 /// The status for people.
-fn lines(path: &Path, status: &Status, streams: &[StreamStatus]) -> Vec<String> {
+fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotStatus]) -> Vec<String> {
     let ring = &status.ring;
     let rates = rates::average(status);
-    let reach = rates::reach(status, rates.as_ref().map_or_else(Default::default, |rates| rates.slots));
+    let oldest_live = rates::oldest_live(status, slots);
+    let reach =
+        rates::reach(status, oldest_live, rates.as_ref().map_or_else(Default::default, |rates| rates.slots));
     let mut lines = vec![head(path, status)];
     let mut say = |what: &str, text: String| lines.push(format!("{what:<16} {text}"));
     match (&reach, ring.oldest) {
-        (Some(reach), Some(oldest)) => {
-            say(
-                "reaches back",
-                format!("{}, to {}", times::spoken(reach.back), times::to_the_second(oldest)),
-            );
+        (Some(reach), oldest) => {
+            let held = oldest.filter(|oldest| *oldest < reach.oldest);
+            let held =
+                held.map_or(String::new(), |held| format!("; held data to {}", times::to_the_second(held)));
+            let back = times::spoken(reach.back);
+            say("reaches back", format!("{back}, to {}{held}", times::to_the_second(reach.oldest)));
         }
-        _ => say("reaches back", "nothing is recorded yet".to_owned()),
+        (None, Some(oldest)) => {
+            say("reaches back", format!("held data only, to {}", times::to_the_second(oldest)));
+        }
+        (None, None) => say("reaches back", "nothing is recorded yet".to_owned()),
     }
     match (&reach, &rates) {
         (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => say(
@@ -405,7 +425,7 @@ mod tests {
     use crate::sample;
 
     fn said(status: &Status) -> String {
-        lines(Path::new("/data/lab.hf"), status, &sample::streams()).join("\n")
+        lines(Path::new("/data/lab.hf"), status, &sample::streams(), &sample::slots()).join("\n")
     }
 
     #[test]
@@ -434,14 +454,17 @@ mod tests {
         let text = said(&status);
         assert!(text.contains("no recorder runs") && text.contains("nothing is being recorded"), "{text}");
         status.ring.oldest = None;
-        assert!(said(&status).contains("nothing is recorded yet"));
+        let text = lines(Path::new("r"), &status, &[], &[]).join("\n");
+        assert!(text.contains("nothing is recorded yet"), "{text}");
     }
 
     #[test]
     fn programs_get_the_same_answers() {
         let status = sample::status();
         let streams = sample::streams();
-        let shown = serde_json::to_value(Shown::new(Path::new("/data/lab.hf"), &status, &streams)).unwrap();
+        let shown =
+            serde_json::to_value(Shown::new(Path::new("/data/lab.hf"), &status, &streams, &sample::slots()))
+                .unwrap();
         assert_eq!(shown["reaches_back_seconds"], 600.0);
         assert_eq!(shown["oldest_expires_in_seconds"], 308.0);
         assert_eq!(shown["losing"], true);

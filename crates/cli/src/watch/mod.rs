@@ -67,10 +67,10 @@ pub(crate) fn run(path: &Path, mut reader: RingReader, out: &mut Out) -> Result<
 
 fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) -> Result<()> {
     while !end.load(Ordering::Relaxed) {
-        let look = reader.status().and_then(|status| Ok((status, reader.streams()?)));
+        let look = reader.status().and_then(|status| Ok((status, reader.streams()?, reader.slots()?)));
         let failed = match look {
-            Ok((status, streams)) => {
-                out.object(&Shown::new(path, &status, &streams))?;
+            Ok((status, streams, slots)) => {
+                out.object(&Shown::new(path, &status, &streams, &slots))?;
                 out.flush()?;
                 None
             }

@@ -1,7 +1,8 @@
 //! Rates and forecasts out of what a recorder says: pure functions of one or two statuses.
 
-use holdfast_base::{ByteSize, Rate};
+use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_link::wire::{LaneStatus, RecorderStatus, Status};
+use holdfast_ring::{SlotLook, SlotStatus};
 use std::time::Duration;
 
 /// Below this many slots the bytes of whole slots say little about a rate.
@@ -71,7 +72,9 @@ fn between(slot: ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus
 /// How far back one can go, and what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// From the oldest data to now.
+    /// The oldest data that is not held.
+    pub(crate) oldest: Timestamp,
+    /// From there to now.
     pub(crate) back: Duration,
     /// When the oldest data expires at this rate; `None` when nothing comes in.
     pub(crate) expires_in: Option<Duration>,
@@ -79,10 +82,18 @@ pub(crate) struct Reach {
     pub(crate) when_full: Option<Duration>,
 }
 
-/// The reach of a ring at a rate of filling slots; `None` when it is empty.
-pub(crate) fn reach(status: &Status, slots: Rate) -> Option<Reach> {
+/// The oldest data that will expire in its turn: what is held may be much older, with nothing between.
+pub(crate) fn oldest_live(status: &Status, slots: &[SlotStatus]) -> Option<Timestamp> {
+    let live = slots.iter().filter(|slot| matches!(slot.look, SlotLook::Live | SlotLook::Damaged));
+    let oldest = live.filter_map(|slot| slot.first).min();
+    // With nothing on the medium but what is held, only the open slot is left.
+    oldest.or(status.ring.oldest.filter(|_| status.ring.slots.held == 0))
+}
+
+/// The reach of a ring back to `oldest`, at a rate of filling slots; `None` when it is empty.
+pub(crate) fn reach(status: &Status, oldest: Option<Timestamp>, slots: Rate) -> Option<Reach> {
     let ring = &status.ring;
-    let oldest = ring.oldest?;
+    let oldest = oldest?;
     // Without a recorder nothing gets older than it was: the machine's clock tells how long ago.
     let now = status.recorder.as_ref().map_or_else(crate::session::now, |recorder| recorder.now);
     let counts = &ring.slots;
@@ -96,6 +107,7 @@ pub(crate) fn reach(status: &Status, slots: Rate) -> Option<Reach> {
     let before_oldest = counts.free + counts.runway.div_ceil(2);
     let circulating = counts.total.saturating_sub(counts.held + counts.bad + counts.runway.div_ceil(2));
     Some(Reach {
+        oldest,
         back: now.since(oldest),
         expires_in: at_rate(before_oldest),
         when_full: at_rate(circulating),
@@ -134,14 +146,30 @@ mod tests {
     #[test]
     fn the_oldest_expires_when_the_free_slots_and_half_the_runway_are_used() {
         let status = sample::status();
-        let reach = reach(&status, Rate(1 << 20)).unwrap();
+        let oldest = status.ring.oldest;
+        let reach = reach(&status, oldest, Rate(1 << 20)).unwrap();
         assert_eq!(reach.back, Duration::from_mins(10));
         assert_eq!(reach.expires_in, Some(Duration::from_secs(308)));
         assert_eq!(reach.when_full, Some(Duration::from_secs(1019 - 100 - 1 - 8)));
-        let idle = super::reach(&status, Rate(0)).unwrap();
+        let idle = super::reach(&status, oldest, Rate(0)).unwrap();
         assert_eq!((idle.expires_in, idle.when_full), (None, None));
-        let mut empty = sample::status();
-        empty.ring.oldest = None;
-        assert_eq!(super::reach(&empty, Rate(1)), None);
+        assert_eq!(super::reach(&status, None, Rate(1)), None);
+    }
+
+    #[test]
+    fn what_is_held_does_not_lengthen_the_reach() {
+        let mut status = sample::status();
+        let mut slots = sample::slots();
+        for (at, slot) in slots.iter_mut().enumerate() {
+            slot.first = Some(Timestamp(at as i64 + 100));
+        }
+        slots.reverse();
+        assert_eq!(oldest_live(&status, &slots), Some(Timestamp(100)));
+        slots.retain(|slot| slot.look != SlotLook::Live);
+        assert_eq!(oldest_live(&status, &slots), Some(Timestamp(818)), "the damaged one");
+        slots.retain(|slot| slot.look == SlotLook::Held);
+        assert_eq!(oldest_live(&status, &slots), None);
+        status.ring.slots.held = 0;
+        assert_eq!(oldest_live(&status, &[]), status.ring.oldest);
     }
 }

@@ -63,13 +63,18 @@ fn head_line(scene: &Scene) -> Line<'static> {
 fn answer_lines(scene: &Scene) -> Vec<Line<'static>> {
     let ring = &scene.status.ring;
     let rate = scene.rates.as_ref().map(|rates| rates.slots).unwrap_or_default();
-    let reach = rates::reach(&scene.status, rate);
+    let reach = rates::reach(&scene.status, rates::oldest_live(&scene.status, &scene.slots), rate);
     let label = |text: &str| Span::from(format!("{text:<15}")).dim();
     let back = match (&reach, ring.oldest) {
-        (Some(reach), Some(oldest)) => {
-            vec![times::spoken(reach.back).bold(), format!("  to {}", times::to_the_second(oldest)).into()]
+        (Some(reach), oldest) => {
+            let held = oldest.filter(|oldest| *oldest < reach.oldest);
+            let held =
+                held.map_or(String::new(), |held| format!("; held data to {}", times::to_the_second(held)));
+            let to = format!("  to {}{held}", times::to_the_second(reach.oldest));
+            vec![times::spoken(reach.back).bold(), to.into()]
         }
-        _ => vec!["nothing is recorded yet".into()],
+        (None, Some(oldest)) => vec![format!("held data only, to {}", times::to_the_second(oldest)).into()],
+        (None, None) => vec!["nothing is recorded yet".into()],
     };
     let expires = match &reach {
         Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }) => vec![
@@ -307,6 +312,7 @@ mod tests {
         scene.status.recorder = None;
         scene.rates = None;
         scene.status.ring.oldest = None;
+        scene.slots.clear();
         let all = drawn(&scene, 110, 24).join("\n");
         assert!(all.contains("no recorder runs") && all.contains("nothing is recorded yet"), "{all}");
     }
