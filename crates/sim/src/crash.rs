@@ -125,7 +125,7 @@ impl Model {
         if status.sequence.0 <= self.newest {
             return Err(format!("sequence {} would be given again", status.sequence));
         }
-        if status.slots.total != self.total {
+        if status.slots.total != self.total && Some(status.slots.total) != self.growing {
             return Err(format!("{} slots instead of {}", status.slots.total, self.total));
         }
         for found in &survey.found {
@@ -174,6 +174,7 @@ impl Model {
                 self.holds.insert(hold.id.0, known);
             }
         }
+        (self.total, self.growing) = (survey.recovered.status("").slots.total, None);
         self.ended.clear();
         self.kept.clear();
         self.may_be.clear();

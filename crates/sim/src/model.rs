@@ -141,6 +141,8 @@ pub struct Model {
     pub epoch: u64,
     /// Slots of the ring.
     pub total: u32,
+    /// Slots that it will have when a growth is done that was ordered.
+    pub growing: Option<u32>,
     /// Slots that were bad when looked at last.
     pub bad: u32,
     /// What holds kept when looked at last.

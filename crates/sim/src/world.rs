@@ -39,6 +39,8 @@ pub struct Setup {
     pub plan: FaultPlan,
     /// Bytes of the preambles.
     pub preamble: usize,
+    /// Other preambles that a source comes back with, at most.
+    pub preambles: u64,
 }
 
 impl Setup {
@@ -51,6 +53,7 @@ impl Setup {
             config: Config { buffers: 3, flush: Duration::from_secs(1), writes: 1 },
             plan: FaultPlan::default(),
             preamble: 20,
+            preambles: 1,
         }
     }
 
@@ -75,6 +78,7 @@ impl Setup {
                 writes: 1 + chance.below(3) as usize,
             },
             plan,
+            preambles: u64::MAX,
             preamble: chance.below(2) as usize * chance.below(800) as usize,
         }
     }

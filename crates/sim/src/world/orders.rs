@@ -203,6 +203,7 @@ impl World {
         let order = self.next_order();
         self.asked.insert(order, Asked::Grow(total));
         self.grew = true;
+        self.model.growing = Some(total);
         self.give(order, Order::Grow(ByteSize(self.setup.lane(total))))?;
         self.wait_for(order, true)?;
         self.grew = true;
@@ -266,7 +267,7 @@ impl World {
                 if ended { Ok(()) } else { Err("the hold stands".to_owned()) }
             }
             (Asked::Grow(slots), Outcome::Grown { slots: found }) if slots == *found => {
-                self.model.total = slots;
+                (self.model.total, self.model.growing) = (slots, None);
                 self.setup.slots = slots;
                 if let Some(run) = &self.run {
                     self.superblock = run.driver.superblock().clone();

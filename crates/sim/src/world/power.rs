@@ -27,7 +27,7 @@ impl World {
         for number in 0..STREAMS {
             let name = format!("s{number}");
             // Now and then a source comes back with another preamble.
-            let fill = (self.runs / 3) as u8 + number as u8;
+            let fill = (self.runs / 3).min(self.setup.preambles) as u8 + number as u8;
             let preamble = vec![fill; self.setup.preamble];
             let preamble = (self.setup.preamble > 0).then_some(preamble.as_slice());
             let new = NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble };
@@ -116,10 +116,15 @@ impl World {
         self.after_cut(draw.rotate_left(13), None)
     }
 
-    /// Looks at what a cut left, and starts again; in that run the power goes at the `cut`-th write.
-    fn after_cut(&mut self, draw: u64, cut: Option<u8>) -> Result<(), String> {
+    /// What must be there now that the power went.
+    pub fn mourn(&mut self) -> Result<Bound, String> {
         self.look()?;
-        let bound = self.bound();
+        Ok(self.bound())
+    }
+
+    /// Looks at what a cut left, and starts again; in that run the power goes at the `cut`-th write.
+    pub fn after_cut(&mut self, draw: u64, cut: Option<u8>) -> Result<(), String> {
+        let bound = self.mourn()?;
         let chance = &mut Seed::new(draw);
         let disk = self.disk()?;
         let image = match chance.below(8) {
@@ -138,9 +143,8 @@ impl World {
         self.trouble = None;
         self.crashed = true;
         self.errors_until = None;
-        self.model.total = survey.recovered.status("").slots.total;
-        self.setup.slots = self.model.total;
         self.model.adopt(&survey);
+        self.setup.slots = self.model.total;
         let (plan, seed) = (self.setup.plan.clone(), self.setup.seed + self.runs);
         self.disk_start = self.now();
         let mut disk = FaultyDisk::new(image, plan, seed, self.clock.clone());
