@@ -60,10 +60,15 @@ impl<'a> Get<'a> {
     }
 
     /// A u16 length and that much UTF-8.
-    pub(crate) fn string(&mut self) -> Result<String, FormatError> {
+    pub(crate) fn str(&mut self) -> Result<&'a str, FormatError> {
         let len = usize::from(self.u16()?);
         let text = self.take(len)?;
-        Ok(std::str::from_utf8(text).map_err(|_| self.malformed("text that is not UTF-8"))?.to_owned())
+        std::str::from_utf8(text).map_err(|_| self.malformed("text that is not UTF-8"))
+    }
+
+    /// The same as a string of its own.
+    pub(crate) fn string(&mut self) -> Result<String, FormatError> {
+        self.str().map(str::to_owned)
     }
 
     /// A count of things of `size` bytes each, refused when there are not that many bytes left.

@@ -6,7 +6,7 @@ mod orders;
 mod record;
 mod table;
 
-pub use commit::{CommitHead, CommitWriter, MAX_COMMIT, Records, commit_len, read_commit};
+pub use commit::{CommitHead, CommitWriter, MAX_COMMIT, Records, commit_len, find_recovery, read_commit};
 pub use open::{OpenEntries, OpenEntry, OpenSlot};
 pub use orders::{HoldRecord, PurgeRecord, StreamRecord};
 pub use record::Record;

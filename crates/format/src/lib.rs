@@ -20,7 +20,8 @@ pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use journal::{
     CommitHead, CommitWriter, CopyRecord, HoldRecord, MAX_COMMIT, OpenEntries, OpenEntry, OpenSlot,
-    PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len, read_commit,
+    PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len, find_recovery,
+    read_commit,
 };
 pub use name::Name;
 pub use slot::*;

@@ -394,7 +394,14 @@ impl Ledger {
     /// All that a snapshot says, in order; the open slot comes behind.
     pub(crate) fn items(&self) -> Vec<Item> {
         // The runway before the table: a slot that reaches the medium while the snapshot is written is in one or both.
-        let mut items = vec![Item::Recovery, Item::Epoch, Item::Next, Item::Geometry, Item::Runway, Item::Table { from: 0 }];
+        let mut items = vec![
+            Item::Recovery,
+            Item::Epoch,
+            Item::Next,
+            Item::Geometry,
+            Item::Runway,
+            Item::Table { from: 0 },
+        ];
         items.extend(self.streams.iter().map(|s| Item::Stream(s.id)));
         items.extend(self.preambles.iter().map(|p| Item::Preamble {
             stream: p.stream,

@@ -37,7 +37,7 @@ pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use once::{OnceError, order_once};
 pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refusal};
 pub use purge::{Port, PurgeError, purge};
-pub use recover::{Rebuilt, RecoverError, Recovered, read_superblock, recover};
+pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
 pub use state::{Action, Config, DeviceState, Event, OpenBrief, Ring, SealedSlot};
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 pub use streams::NewStream;

@@ -55,8 +55,8 @@ impl Ring {
     /// The ring as a whole. `lane` is what a person calls its device.
     pub fn status(&self, lane: &str) -> RingStatus {
         let mut status = RingStatus {
-            ring: self.id,
-            name: self.name.clone(),
+            ring: self.superblock.ring,
+            name: self.superblock.name.clone(),
             lane: lane.to_owned(),
             lane_bytes: ByteSize(0),
             slot_bytes: ByteSize(self.ledger.geometry.slot_bytes),

@@ -77,7 +77,7 @@ impl Ring {
             self.unplaced.iter().map(|s| s.sequence).chain(self.flying.iter().map(|f| f.sealed.sequence));
         let open = self.open.iter().map(|o| o.sequence);
         let held_moving = moving.chain(open).filter(|s| self.holds_of(*s) > 0).count() as u32;
-        let kept_free = self.reserve.max(self.runway_target() + self.config.buffers);
+        let kept_free = self.superblock.reserve.max(self.runway_target() + self.config.buffers);
         (counts.total - counts.bad - counts.held).saturating_sub(held_moving + kept_free)
     }
 

@@ -12,10 +12,10 @@ use crate::named::Named;
 use crate::state::SealedSlot;
 use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
-use holdfast_base::{Age, BLOCK, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Builder, Counters, Entry, EntrySummary, FormatError, Geometry, HoldRecord, Name, OpenSlot, PartHeader,
-    Rebuild, Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, footer_binds,
+    Rebuild, Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, find_recovery, footer_binds,
 };
 use holdfast_media::{Buffer, Disk, DiskError, PoolError};
 
@@ -148,6 +148,29 @@ pub(crate) fn bounds_of(entries: &[EntrySummary]) -> Bounds {
         }
     }
     bounds
+}
+
+/// Looks for the recovery string that every snapshot repeats, where no copy of the superblock is left: at every place
+/// where an extent of any slot size begins.
+pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, RecoverError> {
+    let bytes = disk.info().bytes;
+    let mut window = Blocking::new(disk, WINDOW)?;
+    let sizes =
+        std::iter::successors(Some(MIN_SLOT), |size| Some(size * 2)).take_while(|size| *size <= MAX_SLOT);
+    let mut best: Option<Superblock> = None;
+    for offset in std::iter::once(HEAD).chain(sizes.map(|size| HEAD + 2 * size)) {
+        let len = bytes.saturating_sub(offset).min(1 << 20) as usize / BLOCK * BLOCK;
+        let Ok(head) = window.read(offset, len) else { continue };
+        let found = find_recovery(head).filter(|s| s.geometry.lane_bytes <= bytes);
+        let found = found.filter(|s| (0..2).any(|extent| s.geometry.extent_offset(extent) == offset));
+        // The larger geometry is the later one: a ring only grows.
+        if let Some(found) = found
+            && best.as_ref().is_none_or(|b| b.geometry.slots < found.geometry.slots)
+        {
+            best = Some(found);
+        }
+    }
+    Ok(best)
 }
 
 /// Opens a ring for reading or for a new run.

@@ -10,8 +10,8 @@ use crate::ledger::{ClockStep, EpochStart, Item, Ledger, Runway};
 use crate::orders::Waiting;
 use crate::table::{Bounds, Slot, State};
 use crate::{Order, OrderId, Outcome, Recovered};
-use holdfast_base::{Age, Epoch, RingId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Cause, CommitHead, CommitWriter, Counters, Cursor, Geometry, HoldRecord};
+use holdfast_base::{Age, Epoch, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Cause, CommitHead, CommitWriter, Counters, Cursor, Geometry, HoldRecord, Superblock};
 use holdfast_media::Fault;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -137,9 +137,7 @@ pub enum DeviceState {
 /// One ring.
 #[derive(Debug)]
 pub struct Ring {
-    pub(crate) id: RingId,
-    pub(crate) name: String,
-    pub(crate) reserve: u32,
+    pub(crate) superblock: Superblock,
     pub(crate) config: Config,
     pub(crate) ledger: Ledger,
     pub(crate) journal: Journal,
@@ -208,9 +206,7 @@ impl Ring {
         let reserved = ledger.next;
         let unscanned = ledger.table.iter().filter(|(_, s)| !s.known).count() as u32;
         let mut ring = Self {
-            id: superblock.ring,
-            name: superblock.name,
-            reserve: superblock.reserve,
+            superblock,
             open: None,
             unplaced: VecDeque::with_capacity(config.buffers as usize + 4),
             flying: Vec::with_capacity(config.writes.max(1) + 4),
@@ -580,6 +576,8 @@ impl Ring {
             self.ledger.epoch = epoch;
             self.ledger.unclean = true;
         }
+        self.superblock.geometry = self.ledger.geometry.clone();
+        self.ledger.recovery = self.superblock.to_recovery_string();
         self.journal.switch(self.ledger.items());
     }
 
@@ -624,7 +622,7 @@ impl Ring {
             named: None,
         };
         let mut head = CommitHead {
-            ring: self.id,
+            ring: self.superblock.ring,
             generation: self.journal.generation,
             number: self.journal.number + 1,
             epoch: self.ledger.epoch.epoch,

@@ -5,12 +5,13 @@
 use holdfast_base::{Clock, LaneNo, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Builder, Chunk, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SectionKind, SlotFlags, SlotId,
-    StreamKind, check_image, decode_directory,
+    StreamKind, Superblock, check_image, decode_directory,
 };
 use holdfast_media::{Buffer, MemoryDisk};
 use holdfast_ring::{
     Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome,
-    PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, order_once, recover,
+    PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, find_superblock, order_once, read_superblock,
+    recover, write_superblocks,
 };
 use std::time::Duration;
 
@@ -405,4 +406,26 @@ fn held_data_is_purged_only_when_that_is_said() {
     assert!(matches!(refused, Outcome::Refused(Refusal::Held(_))), "{refused:?}");
     let outcome = order_once(&mut disk, purge(250, 260, true), &clock, &mut || true).unwrap();
     assert!(matches!(outcome, Outcome::Purged { elements: 10, .. }), "{outcome:?}");
+}
+
+#[test]
+fn a_lost_superblock_is_found_in_the_journal() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..300 {
+        recorder.element();
+    }
+    let mut disk = recorder.stop();
+    let before = read_superblock(&mut disk).unwrap();
+    let held = ordinals(&disk);
+    let mut image = disk.snapshot();
+    for offset in Superblock::OFFSETS {
+        image.write(offset, &[0; 4096]);
+    }
+    let mut lost = MemoryDisk::from_image(image);
+    assert!(read_superblock(&mut lost).is_err());
+    let found = find_superblock(&mut lost).unwrap().unwrap();
+    assert_eq!((found.ring, &found.key.0, &found.geometry), (before.ring, &before.key.0, &before.geometry));
+    write_superblocks(&mut lost, &found).unwrap();
+    assert_eq!(ordinals(&lost), held);
 }

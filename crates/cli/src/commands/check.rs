@@ -9,7 +9,8 @@ use holdfast_format::{PartHeader, Superblock};
 use holdfast_link::{Item, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_ring::{
-    Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, check_slot, recover, write_superblocks,
+    Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, check_slot, find_superblock, recover,
+    write_superblocks,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -18,6 +19,9 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+/// Instead of a recovery string: look for it in the journal.
+const FIND: &str = "find";
+
 /// Verify every byte of a ring, or rebuild its superblock from the recovery string
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exits with 1 when there is damage; every damaged place is named.\n\n\
@@ -25,8 +29,9 @@ use std::path::Path;
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Rebuild a lost superblock from this recovery string, which `format` printed
-    #[arg(long, value_name = "STRING")]
+    /// Rebuild a lost superblock from this recovery string, which `format` printed, or from the one that is found in the
+    /// journal (find)
+    #[arg(long, value_name = "STRING|find")]
     geometry: Option<String>,
 }
 
@@ -222,13 +227,23 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::failed(format_args!("cannot rebuild the superblock: {error}")).at_path(path)
     };
-    let superblock = Superblock::from_recovery_string(text).map_err(|error| {
-        Failure::usage(format_args!("this is not a recovery string: {error}"))
-            .at("--geometry")
-            .advice("give the line that `format` printed, whole")
-    })?;
+    let given =
+        (text != FIND).then(|| Superblock::from_recovery_string(text)).transpose().map_err(|error| {
+            Failure::usage(format_args!("this is not a recovery string: {error}"))
+                .at("--geometry")
+                .advice("give the line that `format` printed, whole")
+        })?;
     let device = Device::open(path, Access::Own).map_err(|error| wrong(&error))?;
     let has = device.info().bytes;
+    let mut disk = PlainDisk::new(device, 1);
+    let superblock = match given {
+        Some(given) => given,
+        None => find_superblock(&mut disk).map_err(|error| wrong(&error))?.ok_or_else(|| {
+            Failure::failed("no snapshot is left that repeats the recovery string")
+                .at_path(path)
+                .advice("give the line that `format` printed")
+        })?,
+    };
     if has < superblock.geometry.lane_bytes {
         return Err(Failure::failed(format_args!(
             "the recovery string is of a ring of {}, and here are {}",
@@ -238,7 +253,6 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
         .at_path(path)
         .advice("give the device or file that it was printed for"));
     }
-    let mut disk = PlainDisk::new(device, 1);
     match holdfast_ring::read_superblock(&mut disk) {
         Ok(there) if there.ring == superblock.ring => {
             // One that is there tells more than the recovery string does: its copies are made whole from it.

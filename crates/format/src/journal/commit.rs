@@ -2,7 +2,7 @@
 
 use super::Record;
 use crate::bytes::{Get, Put, blocks};
-use crate::{FormatError, Key, crc32c};
+use crate::{FormatError, Key, Superblock, crc32c};
 use holdfast_base::{BLOCK, Epoch, RingId};
 
 const MAGIC: &[u8; 8] = b"HFJRNL01";
@@ -136,6 +136,24 @@ fn read_header(bytes: &[u8], key: &Key, ring: RingId) -> Result<Header, FormatEr
 /// Bytes of the commit whose first block this is, padding included: how much to read.
 pub fn commit_len(first_block: &[u8], key: &Key, ring: RingId) -> Result<usize, FormatError> {
     Ok(blocks(HEAD_BYTES + read_header(first_block, key, ring)?.records))
+}
+
+/// What the recovery record in the commit at the start of `bytes` says, for a lane whose superblocks are all lost. The
+/// key that makes the commit trustworthy is in the record itself: so this tells what the ring was, not that nobody
+/// has forged it.
+pub fn find_recovery(bytes: &[u8]) -> Option<Superblock> {
+    let mut get = Get::new(WHAT, bytes);
+    get.magic(*MAGIC).ok()?;
+    let records = get.seek(56).u32().ok()? as usize;
+    let crc = get.u32().ok()?;
+    let body = get.seek(HEAD_BYTES).take(records).ok()?;
+    let found = (crc32c(body) == crc).then(|| {
+        Records::new(body).flatten().find_map(|record| match record {
+            Record::Recovery(text) => Superblock::from_recovery_string(text).ok(),
+            _ => None,
+        })
+    })??;
+    read_commit(bytes, &found.key, found.ring).is_ok().then_some(found)
 }
 
 /// Reads the commit at the start of `bytes`: its header, its records, and its length with the padding.

@@ -130,6 +130,8 @@ pub enum Record<'a> {
     },
     /// The audit of a purge.
     Purged(PurgeRecord),
+    /// The recovery string: what a lost superblock said.
+    Recovery(&'a str),
     /// Of a type that this version does not know: to be skipped.
     Unknown(u16),
 }
@@ -158,6 +160,7 @@ impl<'a> Record<'a> {
             Self::Next { .. } => 16,
             Self::CleanEnd { .. } => 17,
             Self::Purged(_) => 18,
+            Self::Recovery(_) => 19,
             Self::Unknown(kind) => *kind,
         }
     }
@@ -185,6 +188,7 @@ impl<'a> Record<'a> {
             Self::Freed { sequences } => 8 + 8 * sequences.len(),
             Self::Next { .. } => 24,
             Self::Purged(purge) => 64 + strings(&purge.reason, &purge.owner),
+            Self::Recovery(text) => 2 + text.len(),
             Self::Unknown(_) => 0,
         };
         (8 + body).next_multiple_of(8)
@@ -254,6 +258,9 @@ impl<'a> Record<'a> {
                 put.time(*arrival);
             }
             Self::Purged(purge) => purge.put(put),
+            Self::Recovery(text) => {
+                put.string(text);
+            }
             Self::Unknown(_) => return false,
         }
         true
@@ -331,13 +338,14 @@ impl<'a> Record<'a> {
             },
             17 => Self::CleanEnd { arrival: get.time()? },
             18 => Self::Purged(PurgeRecord::read(get)?),
+            19 => Self::Recovery(get.str()?),
             _ => Self::Unknown(kind),
         })
     }
 }
 
 fn name(kind: u16) -> &'static str {
-    const NAMES: [&str; 19] = [
+    const NAMES: [&str; 20] = [
         "record",
         "epoch record",
         "table record",
@@ -357,6 +365,7 @@ fn name(kind: u16) -> &'static str {
         "next record",
         "clean end record",
         "purged record",
+        "recovery record",
     ];
     NAMES.get(usize::from(kind)).copied().unwrap_or(NAMES[0])
 }

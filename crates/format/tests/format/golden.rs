@@ -157,6 +157,7 @@ fn records() -> Vec<(&'static str, Record<'static>)> {
         ("next", Record::Next { sequence: Sequence(50), hold: HoldId(4), stream: StreamId(5) }),
         ("clean-end", Record::CleanEnd { arrival }),
         ("purged", Record::Purged(purge())),
+        ("recovery", Record::Recovery("holdfast1:abc")),
     ]
 }
 

@@ -136,6 +136,7 @@ fn record() -> impl Strategy<Value = Record<'static>> {
         }),
         time().prop_map(|arrival| Record::CleanEnd { arrival }),
         purge().prop_map(Record::Purged),
+        Just(Record::Recovery("holdfast1:abcdef")),
     ]
 }
 
