@@ -5,7 +5,8 @@
 
 use crate::check::{Depth, SlotCheck};
 use crate::chore::{ChoreReply, Pending};
-use crate::state::{Action, Config, Event, OpenBrief, Ring, SealedSlot};
+use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
+use crate::state::Ring;
 use crate::table::State;
 use crate::{CHECK_QUANTUM, Order, OrderId, Outcome, Recovered};
 use holdfast_base::{BLOCK, Sequence, SlotNo, StreamId, Timestamp};
@@ -37,6 +38,8 @@ struct Moving {
     /// With the disk when `None`.
     buffer: Option<Buffer>,
     since: Timestamp,
+    /// When it was sealed.
+    sealed: Timestamp,
     /// Not part of the pool: given back to nobody.
     extra: bool,
 }
@@ -86,6 +89,8 @@ pub struct Driver<D: Disk> {
     moving: Vec<Moving>,
     commit: Option<Buffer>,
     commit_bytes: usize,
+    /// Since when the commit that is not durable yet has been under way.
+    committing: Option<Timestamp>,
     /// Bytes and next copy of superblocks being written, with the window they pass through.
     superblocks: Option<(Vec<u8>, usize)>,
     superblock_buffer: Option<Buffer>,
@@ -135,6 +140,7 @@ impl<D: Disk> Driver<D> {
             buffers: count,
             moving: Vec::with_capacity(count + rebuilt.len()),
             commit_bytes: 0,
+            committing: None,
             superblocks: None,
             scan: None,
             scan_sequence: Sequence(0),
@@ -162,6 +168,7 @@ impl<D: Disk> Driver<D> {
                 bytes: slot.sealed.bytes,
                 buffer: Some(slot.image),
                 since: now,
+                sealed: now,
                 extra: true,
             });
             driver.ring.adopt(slot.sealed, &mut driver.actions);
@@ -263,6 +270,7 @@ impl<D: Disk> Driver<D> {
             bytes: slot.bytes,
             buffer: Some(buffer),
             since: now,
+            sealed: now,
             extra: false,
         };
         self.moving.push(moving);
@@ -323,7 +331,9 @@ impl<D: Disk> Driver<D> {
         }
         self.ring.step(Event::Tick(open), now, &mut self.actions);
         self.act(now);
-        self.commit(gains);
+        self.commit(gains, now);
+        let oldest = self.moving.iter().map(|m| m.sealed).chain(self.committing).min();
+        self.ring.note_pending(oldest.map_or(Duration::ZERO, |since| now.since(since)));
         self.scan(now);
         self.advance_chore();
         self.pump();
@@ -342,6 +352,7 @@ impl<D: Disk> Driver<D> {
                 self.commit = buffer;
                 if fault.is_ok() {
                     self.counts.journal_bytes += self.commit_bytes as u64;
+                    self.committing = None;
                 }
                 self.ring.step(Event::Committed(fault), now, &mut self.actions);
             }
@@ -461,7 +472,7 @@ impl<D: Disk> Driver<D> {
         self.ring.step(Event::SuperblockWritten(result), now, &mut self.actions);
     }
 
-    fn commit(&mut self, gains: &mut Gains<'_>) {
+    fn commit(&mut self, gains: &mut Gains<'_>, now: Timestamp) {
         if self.commit.is_none() {
             return;
         }
@@ -475,6 +486,7 @@ impl<D: Disk> Driver<D> {
             let head = self.ring.fill(&mut writer, gains);
             self.commit_bytes = writer.finish(&self.superblock.key, &head);
             self.ring.filled(self.commit_bytes);
+            self.committing = Some(now);
             offset
         } else {
             return;

@@ -3,7 +3,7 @@
 
 use crate::OrderId;
 use crate::ledger::Item;
-use holdfast_base::{BLOCK, Sequence};
+use holdfast_base::{BLOCK, Sequence, Timestamp};
 use holdfast_format::{Cursor, Geometry};
 use std::collections::VecDeque;
 
@@ -19,7 +19,9 @@ pub(crate) struct Entry {
 pub(crate) struct Snapshot {
     pub(crate) items: VecDeque<Item>,
     pub(crate) begun: bool,
-    /// How much of the open slot it has.
+    /// The slot that was open when it began, which it takes along.
+    pub(crate) of: Option<Sequence>,
+    /// How much of that slot it has.
     pub(crate) open: Cursor,
     /// Whether that was all there was when the last commit was filled.
     pub(crate) whole: bool,
@@ -62,6 +64,8 @@ pub(crate) struct Flight {
     pub(crate) ends: bool,
     /// The runway record that counts once it is durable.
     pub(crate) named: Option<Named>,
+    /// When it was filled.
+    pub(crate) filled: Timestamp,
 }
 
 /// The journal's position and queue.
@@ -122,12 +126,12 @@ impl Journal {
     }
 
     /// Goes to the other extent; what comes next is a snapshot of `items`.
-    pub(crate) fn switch(&mut self, items: Vec<Item>) {
+    pub(crate) fn switch(&mut self, items: Vec<Item>, open: Option<Sequence>) {
         self.current = 1 - self.current;
         self.at = 0;
         self.highest += 1;
         self.generation = self.highest;
-        self.snapshot = Some(Snapshot { items: items.into(), ..Snapshot::default() });
+        self.snapshot = Some(Snapshot { items: items.into(), of: open, ..Snapshot::default() });
     }
 
     /// Offset of the next commit, and the most bytes it may have.

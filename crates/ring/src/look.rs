@@ -86,7 +86,7 @@ impl Ring {
         status.newest = newest.into_iter().chain(moving().map(|b| b.last)).max();
         status.holds = self.ledger.holds.len() as u32;
         status.scanned = self.unscanned == 0;
-        status.durable_after = flush::durable_after(self.config.flush, self.worst_write);
+        status.durable_after = flush::durable_after(self.config.flush, self.worst_write.max(self.pending));
     }
 
     /// What every stream had come to with the last slot that was sealed.

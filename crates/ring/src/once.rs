@@ -1,7 +1,7 @@
 //! An order on a ring that nobody records to: open, give it, see it durable, close.
 
 use crate::driver::Driver;
-use crate::state::Config;
+use crate::event::Config;
 use crate::{Order, OrderId, Outcome, PurgeError, RecoverError, purge, recover};
 use holdfast_base::Clock;
 use holdfast_format::Cursor;

@@ -1,8 +1,9 @@
 //! Orders: what a hold takes, what a release frees, when it may be said that they stand.
 
+use crate::event::{Action, OpenBrief};
 use crate::journal::Entry;
 use crate::ledger::{Item, Ledger};
-use crate::state::{Action, Growing, OpenBrief, Ring};
+use crate::state::{Growing, Ring};
 use crate::table::State;
 use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
 use holdfast_base::{ByteSize, HoldId, MAX_REASON, Sequence, Timestamp};
@@ -251,7 +252,7 @@ impl Ring {
             )));
         }
         self.ledger.geometry = grown.clone();
-        self.growing = Some(Growing { order: id, geometry: grown, retry: false });
+        self.growing = Some(Growing { order: Some(id), geometry: grown, retry: false });
         self.journal.push(Item::Geometry, Some(id));
         Ok(())
     }
@@ -269,7 +270,8 @@ impl Ring {
             Ok(()) => {
                 let order = growing.order;
                 self.growing = None;
-                out.push(Action::Reply(order, Outcome::Grown { slots: self.ledger.table.len() }));
+                let grown = Outcome::Grown { slots: self.ledger.table.len() };
+                out.extend(order.map(|order| Action::Reply(order, grown)));
             }
             // The journal has the geometry; the superblock follows when the device answers.
             Err(fault) => {

@@ -6,10 +6,10 @@
 
 use crate::blocking::Blocking;
 use crate::check::{Depth, check_slot};
+use crate::event::SealedSlot;
 use crate::journal::JournalEnd;
 use crate::ledger::{Ledger, Preamble};
 use crate::named::Named;
-use crate::state::SealedSlot;
 use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
 use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, StreamId, Timestamp};

@@ -1,0 +1,250 @@
+//! Commits: when one is due, what goes into it, and what its end means. Where it goes is the journal's to say, what its records
+//! say the ledger's.
+
+use crate::event::{Action, DeviceState};
+use crate::journal::Flight;
+use crate::ledger::{Item, Runway};
+use crate::state::Ring;
+use crate::table::State;
+use holdfast_base::{Sequence, SlotNo, Timestamp};
+use holdfast_format::{CommitHead, CommitWriter, Cursor};
+use holdfast_media::Fault;
+
+impl Ring {
+    /// The lowest sequence that is not on the medium.
+    pub(crate) fn lowest_unwritten(&self) -> Sequence {
+        let flying = self.flying.iter().map(|f| f.sealed.sequence);
+        let unplaced = self.unplaced.iter().map(|s| s.sequence);
+        let open = self.open.iter().map(|o| o.sequence);
+        flying.chain(unplaced).chain(open).min().unwrap_or(self.ledger.next)
+    }
+
+    /// Whether a commit should be made now: where it goes and how large it may be. The caller fills it with
+    /// [`Ring::fill`] and submits it.
+    pub fn plan_commit(&mut self) -> Option<(u64, usize)> {
+        if self.journal.flight.is_some() {
+            return None;
+        }
+        if matches!(self.device, DeviceState::Absent { .. }) {
+            return None;
+        }
+        if let Some(snapshot) = &self.journal.snapshot {
+            // Its end waits for what the journal alone has of sealed slots.
+            let waits = snapshot.items.is_empty() && snapshot.whole && !self.may_end_snapshot();
+            return (!waits).then(|| self.journal.place());
+        }
+        // Should the journal have no room left to name a slot for it, what it alone has goes to the medium later.
+        let stuck = self.runway.is_empty() && self.flying.is_empty() && self.journal.is_out_of_room();
+        if self.starting.is_some() && (self.journaled.is_empty() || stuck) {
+            self.switch_extent();
+            return Some(self.journal.place());
+        }
+        if self.chores.switching && self.journaled.is_empty() && self.runway.len() > 1 {
+            self.switch_extent();
+            self.chores.switching = false;
+            return Some(self.journal.place());
+        }
+        let gains = self.flush_wanted && self.starting.is_none();
+        if self.journal.queue.is_empty() && !gains {
+            return None;
+        }
+        if self.journal.is_full() && self.starting.is_none() {
+            let out_of_room = self.journal.is_out_of_room();
+            if (self.journaled.is_empty() && self.runway.len() > 1) || out_of_room {
+                self.switch_extent();
+            } else if self.journal.queue.is_empty() {
+                return None;
+            }
+        }
+        Some(self.journal.place())
+    }
+
+    /// Whether nothing would be lost if the extent in use were given up.
+    pub(crate) fn may_end_snapshot(&self) -> bool {
+        self.journaled.is_empty() || self.starved().is_some()
+    }
+
+    pub(crate) fn switch_extent(&mut self) {
+        let oldest =
+            self.ledger.table.iter().filter(|(_, s)| s.state == State::Data).map(|(_, s)| s.sequence).min();
+        self.ledger.forget_preambles(oldest.unwrap_or(self.ledger.next).min(self.lowest_unwritten()));
+        if let Some(epoch) = self.starting {
+            self.ledger.epoch = epoch;
+            self.ledger.unclean = true;
+        }
+        self.superblock.geometry = self.ledger.geometry.clone();
+        self.ledger.recovery = self.superblock.to_recovery_string();
+        self.journal.switch(self.ledger.items(), self.open.map(|o| o.sequence));
+    }
+
+    /// The slots that the sequences from the lowest unwritten one on have got, in the order of the sequences: also those
+    /// whose write overtook an older one, so that a slot's place in the list tells its sequence.
+    pub(crate) fn list_flying(&mut self, slots: &mut Vec<SlotNo>) {
+        let table = &self.ledger.table;
+        self.landed.retain(|(sequence, no)| {
+            table.get(*no).state == State::Data && table.get(*no).sequence == *sequence
+        });
+        let landed = self.landed.iter().copied();
+        self.order_scratch.clear();
+        self.order_scratch.extend(self.flying.iter().map(|f| (f.sealed.sequence, f.slot)).chain(landed));
+        self.order_scratch.sort_unstable();
+        slots.extend(self.order_scratch.iter().map(|(_, no)| *no));
+    }
+
+    /// Fills the planned commit. `gains` appends what the open slot has from a cursor on, as far as there is room,
+    /// and tells how far it came and whether that was all.
+    pub fn fill(
+        &mut self,
+        writer: &mut CommitWriter<'_>,
+        gains: &mut dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool),
+    ) -> CommitHead {
+        let (offset, _) = self.journal.place();
+        let naming = self.lowest_unwritten();
+        let mut slots = std::mem::take(&mut self.slots_scratch);
+        slots.clear();
+        slots.extend(&self.chores.copying);
+        self.list_flying(&mut slots);
+        slots.extend(&self.runway);
+        slots.extend(&self.naming);
+        let runway = Runway { naming, slots: &slots };
+        let mut flight = Flight {
+            offset,
+            bytes: 0,
+            failed: false,
+            retried: false,
+            entries: Vec::new(),
+            open: None,
+            ends: false,
+            named: None,
+            filled: self.ticked,
+        };
+        let mut head = CommitHead {
+            ring: self.superblock.ring,
+            generation: self.journal.generation,
+            number: self.journal.number + 1,
+            epoch: self.ledger.epoch.epoch,
+            begins: false,
+            part: false,
+            ends: false,
+        };
+        let open_of = self.open.map(|o| o.sequence);
+        let may_end = self.may_end_snapshot();
+        let may_gain = !self.journal.is_full() && self.starting.is_none();
+        if let Some(snapshot) = &mut self.journal.snapshot {
+            head.begins = !snapshot.begun;
+            head.part = true;
+            snapshot.begun = true;
+            while let Some(item) = snapshot.items.front_mut() {
+                if !self.ledger.emit(item, &runway, writer) {
+                    break;
+                }
+                if *item == Item::Runway {
+                    snapshot.named = Some((naming, slots.len(), self.naming.len()));
+                }
+                snapshot.items.pop_front();
+            }
+            if snapshot.items.is_empty() {
+                // A slot that was opened meanwhile has nothing in the old extent; what it gains comes later, so that
+                // no more than one slot has to fit.
+                let mut all = true;
+                if let Some(of) = open_of.filter(|of| snapshot.of == Some(*of)) {
+                    (snapshot.open, all) = gains(snapshot.open, writer);
+                    flight.open = Some((of, snapshot.open));
+                }
+                snapshot.whole = all;
+                head.ends = all && may_end;
+                flight.ends = head.ends;
+                flight.named = snapshot.named.filter(|_| head.ends);
+            }
+        } else {
+            while let Some(entry) = self.journal.queue.front_mut() {
+                if !self.ledger.emit(&mut entry.item, &runway, writer) {
+                    break;
+                }
+                if entry.item == Item::Runway {
+                    flight.named = Some((naming, slots.len(), self.naming.len()));
+                }
+                flight.entries.extend(self.journal.queue.pop_front());
+            }
+            if self.flush_wanted && may_gain && self.journal.queue.is_empty() {
+                let mut all = true;
+                if let Some(of) = open_of {
+                    // With every new slot the runway again, so that a restart has few slots to look into.
+                    if self.journal.open == Cursor::default()
+                        && self.ledger.emit(&mut Item::Runway, &runway, writer)
+                    {
+                        flight.named = Some((naming, slots.len(), self.naming.len()));
+                    }
+                    let (open, whole) = gains(self.journal.open, writer);
+                    flight.open = Some((of, open));
+                    all = whole;
+                }
+                self.flush_wanted = !all;
+            }
+        }
+        self.slots_scratch = slots;
+        if let (Some(open), true) = (&mut self.open, flight.open.is_some()) {
+            open.journaled = true;
+        }
+        if head.part && !head.ends {
+            // Not durable before the snapshot is whole.
+            flight.open = None;
+        }
+        self.journal.flight = Some(flight);
+        head
+    }
+
+    /// Takes note of the filled commit's length; it is in flight from here on.
+    pub fn filled(&mut self, bytes: usize) {
+        if let Some(flight) = &mut self.journal.flight {
+            flight.bytes = bytes;
+        }
+        self.journal.advance(bytes);
+    }
+
+    pub(crate) fn committed(&mut self, result: Result<(), Fault>, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(flight) = self.journal.flight.take() else {
+            return;
+        };
+        if let Err(fault) = result {
+            // The driver keeps the commit's bytes and writes them again where they belong: at once the first time.
+            if fault == Fault::Io && !flight.retried {
+                self.retry_commit = true;
+            } else {
+                self.absent(fault, now);
+            }
+            self.journal.flight = Some(Flight { failed: true, retried: true, ..flight });
+            return;
+        }
+        self.device = DeviceState::Well;
+        self.journal.written += flight.bytes as u64;
+        if let Some((naming, count, fresh)) = flight.named {
+            self.runway.extend(self.naming.drain(..fresh.min(self.naming.len())));
+            self.reserved = self.reserved.max(Sequence(naming.0 + count as u64 + 1));
+        }
+        if let (Some(open), Some((of, cursor))) = (&mut self.open, flight.open)
+            && open.sequence == of
+        {
+            self.journal.open = cursor;
+            // What came while the commit was under way is that old already.
+            open.gaining_since = Some(flight.filled);
+        }
+        if flight.ends {
+            self.journal.snapshot = None;
+            self.starting = None;
+        }
+        for entry in &flight.entries {
+            self.recorded(entry, out);
+        }
+    }
+
+    /// Where the commit in flight is to be written again, if its write failed and the device may answer again.
+    pub fn retry_commit(&mut self) -> Option<u64> {
+        if !std::mem::take(&mut self.retry_commit) {
+            return None;
+        }
+        let flight = self.journal.flight.as_mut().filter(|f| f.failed)?;
+        flight.failed = false;
+        Some(flight.offset)
+    }
+}

@@ -1,0 +1,61 @@
+//! The runway: which slots are named to be overwritten, in which order, and who takes them.
+
+use crate::ledger::Item;
+use crate::state::Ring;
+use crate::table::{Slot, State};
+use holdfast_base::{Sequence, SlotNo};
+
+/// Slots named at once, whatever the number of buffers: renewing costs a commit.
+const RUNWAY: u32 = 16;
+
+impl Ring {
+    /// The next slot of the runway, for a copy: it stays in the runway's records until the copy counts.
+    pub(crate) fn take_runway(&mut self) -> Option<SlotNo> {
+        let slot = self.runway.pop_front()?;
+        self.ledger.table.get_mut(slot).state = State::Writing;
+        self.chores.copying.push(slot);
+        Some(slot)
+    }
+
+    /// Takes a slot out of the durable runway; `false` if it is not there.
+    pub(crate) fn leave_runway(&mut self, slot: SlotNo) -> bool {
+        let here = self.runway.len();
+        self.runway.retain(|no| *no != slot);
+        self.runway.len() < here
+    }
+
+    /// A sequence for a copy.
+    pub(crate) fn take_sequence(&mut self) -> Option<Sequence> {
+        if self.ledger.next >= self.reserved || self.is_starting() {
+            return None;
+        }
+        let sequence = self.ledger.next;
+        self.ledger.next = sequence.next();
+        Some(sequence)
+    }
+
+    /// Length of a full runway.
+    pub(crate) fn runway_target(&self) -> u32 {
+        let slots = self.ledger.table.len();
+        (2 * self.config.buffers).max(RUNWAY).min(slots / 4).max(2)
+    }
+
+    /// Names the next victims when half of the runway is used: from now on their data counts as expired.
+    pub(crate) fn name_victims(&mut self) {
+        let target = self.runway_target() as usize;
+        if !self.naming.is_empty() || self.runway.len() > target / 2 {
+            return;
+        }
+        let mut victims = std::mem::take(&mut self.slots_scratch);
+        self.ledger.table.victims(target - self.runway.len(), &mut victims);
+        for no in &victims {
+            *self.ledger.table.get_mut(*no) = Slot { state: State::Runway, ..Slot::FREE };
+        }
+        self.naming.extend_from_slice(&victims);
+        self.slots_scratch = victims;
+        if !self.naming.is_empty() {
+            // Behind what is queued: a bad slot must not become known after the runway that follows it.
+            self.journal.push(Item::Runway, None);
+        }
+    }
+}
