@@ -1,4 +1,4 @@
-//! Without a recorder commands read the ring themselves, and yield to a recorder that starts (DESIGN.md §3): what they give
+//! Without a recorder commands read the ring themselves, and yield to a recorder that starts: what they give
 //! is the same. A test of its own, because the place of the sockets comes from the environment.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
