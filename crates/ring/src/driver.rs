@@ -3,12 +3,12 @@
 //! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
 //! simulator (over a faulty disk in virtual time).
 
-use crate::check::{Depth, SlotCheck};
 use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
+use crate::scan::Scan;
 use crate::state::Ring;
 use crate::table::State;
-use crate::{CHECK_QUANTUM, Order, OrderId, Outcome, Recovered};
+use crate::{Order, OrderId, Outcome, Recovered};
 use holdfast_base::{BLOCK, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor, Geometry, Key, Superblock, restamp};
 use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, PoolError, Request};
@@ -19,13 +19,10 @@ use std::time::Duration;
 const WRITE: u64 = 1 << 56;
 const COMMIT: u64 = 2 << 56;
 const SUPERBLOCK: u64 = 3 << 56;
-const SCAN: u64 = 4 << 56;
+pub(crate) const SCAN: u64 = 4 << 56;
 const READ: u64 = 5 << 56;
 pub(crate) const CHORE: u64 = 6 << 56;
 const KIND: u64 = 0xff << 56;
-
-/// How long the check behind capture waits when the device did not answer.
-const SCAN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
 pub type Gains<'a> = dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool) + 'a;
@@ -83,7 +80,7 @@ pub struct DriverCounts {
 pub struct Driver<D: Disk> {
     pub(crate) ring: Ring,
     disk: D,
-    superblock: Superblock,
+    pub(crate) superblock: Superblock,
     free: Vec<Buffer>,
     buffers: usize,
     moving: Vec<Moving>,
@@ -94,18 +91,13 @@ pub struct Driver<D: Disk> {
     /// Bytes and next copy of superblocks being written, with the window they pass through.
     superblocks: Option<(Vec<u8>, usize)>,
     superblock_buffer: Option<Buffer>,
-    scan: Option<SlotCheck>,
-    scan_sequence: Sequence,
-    scan_buffer: Option<Buffer>,
-    scan_next: u32,
-    scan_after: Timestamp,
-    suspects: Vec<SlotNo>,
+    pub(crate) scan: Scan,
     reads: Vec<(u64, SlotNo, Sequence)>,
     reads_done: VecDeque<ReadDone>,
     /// Requests that the disk had no room for.
     queue: VecDeque<Request>,
     in_flight: usize,
-    actions: Vec<Action>,
+    pub(crate) actions: Vec<Action>,
     replies: VecDeque<(OrderId, Outcome)>,
     counts: DriverCounts,
     last_error: Option<String>,
@@ -134,7 +126,7 @@ impl<D: Disk> Driver<D> {
             disk,
             commit: Some(Buffer::aligned(superblock.geometry.commit_bytes())?),
             superblock_buffer: Some(Buffer::aligned(BLOCK)?),
-            scan_buffer: Some(Buffer::aligned(CHECK_QUANTUM + 2 * BLOCK)?),
+            scan: Scan::new(suspects)?,
             superblock,
             free: buffers,
             buffers: count,
@@ -142,11 +134,6 @@ impl<D: Disk> Driver<D> {
             commit_bytes: 0,
             committing: None,
             superblocks: None,
-            scan: None,
-            scan_sequence: Sequence(0),
-            scan_next: 0,
-            scan_after: Timestamp::MIN,
-            suspects,
             reads: Vec::with_capacity(64),
             reads_done: VecDeque::with_capacity(64),
             queue: VecDeque::with_capacity(64),
@@ -334,7 +321,7 @@ impl<D: Disk> Driver<D> {
         self.commit(gains, now);
         let oldest = self.moving.iter().map(|m| m.sealed).chain(self.committing).min();
         self.ring.note_pending(oldest.map_or(Duration::ZERO, |since| now.since(since)));
-        self.scan(now);
+        self.look_on(now);
         self.advance_chore();
         self.pump();
     }
@@ -361,7 +348,7 @@ impl<D: Disk> Driver<D> {
                 self.superblock_written(fault, now);
             }
             SCAN => {
-                self.scan_buffer = buffer;
+                self.scan.buffer = buffer;
                 self.scan_read(result, now);
             }
             CHORE => self.chore_io(buffer, result.clone()),
@@ -412,7 +399,7 @@ impl<D: Disk> Driver<D> {
         }
     }
 
-    fn act(&mut self, now: Timestamp) {
+    pub(crate) fn act(&mut self, now: Timestamp) {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
@@ -495,78 +482,6 @@ impl<D: Disk> Driver<D> {
             let op = Op::Write { offset, buffer, len: self.commit_bytes, durable: true };
             self.queue.push_back(Request { tag: COMMIT, op });
         }
-    }
-
-    /// Reads on in the check behind capture, one piece at a time.
-    fn scan(&mut self, now: Timestamp) {
-        let nothing = self.ring.unscanned == 0 && self.suspects.is_empty();
-        if self.ring.is_starting() || now < self.scan_after || (nothing && self.scan.is_none()) {
-            return;
-        }
-        let Some(buffer) = self.scan_buffer.take() else {
-            return;
-        };
-        while self.scan.is_none() {
-            let Some((slot, depth)) = self.next_to_scan() else {
-                self.scan_buffer = Some(buffer);
-                self.ring.step(Event::AllScanned, now, &mut self.actions);
-                self.act(now);
-                return;
-            };
-            let here = self.ring.ledger.table.get(slot);
-            if here.state == State::Data && !(here.known && depth == Depth::Brief) {
-                self.scan_sequence = here.sequence;
-                let offset = self.ring.ledger.geometry.slot_offset(slot);
-                self.scan = Some(SlotCheck::new(slot, offset, depth));
-            }
-        }
-        let Some((offset, len)) = self.scan.as_ref().and_then(SlotCheck::next_read) else {
-            self.scan_buffer = Some(buffer);
-            return;
-        };
-        let len = len.min(buffer.len());
-        self.queue.push_back(Request { tag: SCAN, op: Op::Read { offset, buffer, len } });
-    }
-
-    fn next_to_scan(&mut self) -> Option<(SlotNo, Depth)> {
-        if let Some(suspect) = self.suspects.pop() {
-            return Some((suspect, Depth::Full));
-        }
-        if self.scan_next >= self.ring.ledger.table.len() {
-            return None;
-        }
-        self.scan_next += 1;
-        Some((SlotNo(self.scan_next - 1), Depth::Brief))
-    }
-
-    fn scan_read(&mut self, result: Result<(), DiskError>, now: Timestamp) {
-        let Some(mut check) = self.scan.take() else {
-            return;
-        };
-        let Some((_, len)) = check.next_read() else {
-            return;
-        };
-        if result.as_ref().is_err_and(|error| !matches!(error.fault, Fault::Io | Fault::Misplaced)) {
-            // That says nothing of the slot: again when the device may answer.
-            self.scan = Some(check);
-            self.scan_after = now + SCAN_PAUSE;
-            return;
-        }
-        let fed = match (&self.scan_buffer, result) {
-            (Some(buffer), Ok(())) => check
-                .feed(&buffer[..len.min(buffer.len())], &self.superblock.key, self.superblock.ring)
-                .is_ok(),
-            _ => false,
-        };
-        if fed && check.next_read().is_some() {
-            self.scan = Some(check);
-            return;
-        }
-        let found = check.sound().filter(|_| fed);
-        let found = found.filter(|(header, ..)| header.sequence == self.scan_sequence);
-        let bounds = found.map(|(.., bounds)| bounds);
-        let event = Event::Scanned { slot: check.slot(), sequence: self.scan_sequence, bounds };
-        self.ring.step(event, now, &mut self.actions);
     }
 
     /// Slot buffers that are free now.

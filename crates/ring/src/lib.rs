@@ -23,6 +23,7 @@ mod orders;
 mod purge;
 mod recover;
 mod runway;
+mod scan;
 mod state;
 mod status;
 mod streams;

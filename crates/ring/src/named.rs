@@ -83,12 +83,9 @@ impl Named {
                 // Bad since, or known to the snapshot or to a record that names a copy.
                 continue;
             }
-            let header = match headers.read(&ledger.geometry, no) {
-                Ok(header) => header,
-                Err(_) => {
-                    self.keep_unreadable(ledger, no, at);
-                    continue;
-                }
+            let Ok(header) = headers.read(&ledger.geometry, no) else {
+                self.keep_unreadable(ledger, no, at);
+                continue;
             };
             let counts = |h: &PartHeader| h.sequence >= naming && !h.flags.has(SlotFlags::DISTILLED);
             let Some(header) = header.filter(counts) else {

@@ -185,41 +185,8 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
             wants: superblock.geometry.lane_bytes,
         });
     }
-    let (key, ring) = (superblock.key.clone(), superblock.ring);
     let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
-
-    let mut heads = Vec::new();
-    for extent in 0..2 {
-        if let Some(head) = walk::peek(&mut window, &superblock.geometry, extent, &key, ring)? {
-            heads.push((head.generation, extent));
-        }
-    }
-    heads.sort_unstable();
-    let highest = heads.last().map_or(0, |(generation, _)| *generation);
-    let mut found = None;
-    while let Some((generation, extent)) = heads.pop() {
-        let mut ledger = Ledger::empty(superblock.geometry.clone());
-        let mut named = Named::default();
-        let walked = walk::walk(
-            &mut window,
-            &superblock.geometry,
-            extent,
-            &key,
-            ring,
-            u64::MAX,
-            &mut |head, records| {
-                for record in records.flatten() {
-                    ledger.apply(&record);
-                    named.note(&record, head.part, &mut ledger);
-                }
-            },
-        )?;
-        if let Some(walked) = walked.filter(|w| w.whole) {
-            let end = JournalEnd { extent, at: walked.end, generation, highest, number: walked.last.number };
-            found = Some((ledger, named, end));
-            break;
-        }
-    }
+    let found = newest_snapshot(&mut window, &superblock)?;
     let Some((mut ledger, named, journal)) = found else {
         return Err(RecoverError::NoSnapshot { disk: name });
     };
@@ -284,6 +251,38 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     }
     ledger.count_holds(&[]);
     Ok(Recovered { superblock, ledger, runway, journal, rebuilt, suspects, last_arrival })
+}
+
+/// Replays the extent with the newest whole snapshot: what it says, what was named since, and where it ends.
+fn newest_snapshot(
+    window: &mut Blocking<'_>,
+    superblock: &Superblock,
+) -> Result<Option<(Ledger, Named, JournalEnd)>, RecoverError> {
+    let (key, ring) = (superblock.key.clone(), superblock.ring);
+    let mut heads = Vec::new();
+    for extent in 0..2 {
+        if let Some(head) = walk::peek(window, &superblock.geometry, extent, &key, ring)? {
+            heads.push((head.generation, extent));
+        }
+    }
+    heads.sort_unstable();
+    let highest = heads.last().map_or(0, |(generation, _)| *generation);
+    while let Some((generation, extent)) = heads.pop() {
+        let mut ledger = Ledger::empty(superblock.geometry.clone());
+        let mut named = Named::default();
+        let walked =
+            walk::walk(window, &superblock.geometry, extent, &key, ring, u64::MAX, &mut |head, records| {
+                for record in records.flatten() {
+                    ledger.apply(&record);
+                    named.note(&record, head.part, &mut ledger);
+                }
+            })?;
+        if let Some(walked) = walked.filter(|w| w.whole) {
+            let end = JournalEnd { extent, at: walked.end, generation, highest, number: walked.last.number };
+            return Ok(Some((ledger, named, end)));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads part headers, footers and summaries.
