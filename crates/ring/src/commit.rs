@@ -31,13 +31,18 @@ impl Ring {
         if let Some(snapshot) = &self.journal.snapshot {
             // Its end waits for what the journal alone has of sealed slots.
             let waits = snapshot.items.is_empty() && snapshot.whole && !self.may_end_snapshot();
+            if waits {
+                self.unblock();
+            }
             return (!waits).then(|| self.journal.place());
         }
-        // Should the journal have no room left to name a slot for it, what it alone has goes to the medium later.
-        let stuck = self.runway.is_empty() && self.flying.is_empty() && self.journal.is_out_of_room();
-        if self.starting.is_some() && (self.journaled.is_empty() || stuck) {
+        if self.starting.is_some() && self.journaled.is_empty() {
             self.switch_extent();
             return Some(self.journal.place());
+        }
+        if self.starting.is_some() && self.journal.is_out_of_room() {
+            self.unblock();
+            return None;
         }
         if self.chores.switching && self.journaled.is_empty() && self.runway.len() > 1 {
             self.switch_extent();
@@ -57,6 +62,18 @@ impl Ring {
             }
         }
         Some(self.journal.place())
+    }
+
+    /// What the journal alone has must reach the medium before its extent may be given up, and no slot is named for it,
+    /// nor can one be. Then it takes slots that are not named durably: after a crash the journal has it still, and what
+    /// stood there was the oldest.
+    fn unblock(&mut self) {
+        if self.runway.is_empty() && self.flying.is_empty() && !self.unplaced.is_empty() {
+            self.runway.extend(self.naming.drain(..));
+            if let Some(snapshot) = &mut self.journal.snapshot {
+                snapshot.named = snapshot.named.map(|(naming, count, _)| (naming, count, 0));
+            }
+        }
     }
 
     /// Whether nothing would be lost if the extent in use were given up.
@@ -210,6 +227,14 @@ impl Ring {
             // The driver keeps the commit's bytes and writes them again where they belong: at once the first time.
             if fault == Fault::Io && !flight.retried {
                 self.retry_commit = true;
+            } else if fault == Fault::Io && self.journal.snapshot.is_none() && self.starting.is_none() {
+                // The place is bad: the other extent says it all.
+                for entry in flight.entries.into_iter().rev() {
+                    self.journal.queue.push_front(entry);
+                }
+                self.want_flush(true);
+                self.switch_extent();
+                return;
             } else {
                 self.absent(fault, now);
             }

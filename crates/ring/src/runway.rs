@@ -43,19 +43,32 @@ impl Ring {
     /// Names the next victims when half of the runway is used: from now on their data counts as expired.
     pub(crate) fn name_victims(&mut self) {
         let target = self.runway_target() as usize;
-        if !self.naming.is_empty() || self.runway.len() > target / 2 {
+        let half_used = self.runway.len() <= target / 2;
+        let short = !half_used && self.runs_short_of_sequences(target as u64);
+        if !self.naming.is_empty() || !(half_used || short) {
             return;
         }
         let mut victims = std::mem::take(&mut self.slots_scratch);
-        self.ledger.table.victims(target - self.runway.len(), &mut victims);
+        self.ledger.table.victims(target.saturating_sub(self.runway.len()), &mut victims);
         for no in &victims {
             *self.ledger.table.get_mut(*no) = Slot { state: State::Runway, ..Slot::FREE };
         }
         self.naming.extend_from_slice(&victims);
         self.slots_scratch = victims;
-        if !self.naming.is_empty() {
+        if !self.naming.is_empty() || short {
             // Behind what is queued: a bad slot must not become known after the runway that follows it.
             self.journal.push(Item::Runway, None);
         }
+    }
+
+    /// Whether sequences run out before slots do, and naming the runway anew would help: the reservation counts from
+    /// the lowest sequence that is not written, and where later slots were written before that one, it spans fewer.
+    fn runs_short_of_sequences(&self, target: u64) -> bool {
+        let named = (self.flying.len() + self.runway.len()) as u64;
+        let renewed = self.lowest_unwritten().0 + named + 1;
+        let under_way = self.journal.queue.iter().any(|entry| entry.item == Item::Runway)
+            || self.journal.flight.as_ref().is_some_and(|flight| flight.named.is_some());
+        let nearly_used = self.ledger.next.0 + target / 4 >= self.reserved.0;
+        nearly_used && renewed > self.reserved.0 && !under_way && !self.is_starting()
     }
 }

@@ -48,7 +48,9 @@ fn step(chance: &mut Seed) -> Op {
             lasts: None,
             wait: chance.below(4) == 0,
         },
-        8 => Op::HoldOrdinals { stream: 0, back: chance.below(90) as u16, count: 1 + chance.below(20) as u16 },
+        8 => {
+            Op::HoldOrdinals { stream: 0, back: chance.below(90) as u16, count: 1 + chance.below(20) as u16 }
+        }
         _ => Op::Release(chance.below(9) as u8),
     }
 }
