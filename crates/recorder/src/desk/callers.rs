@@ -57,6 +57,7 @@ pub(super) struct Help<'a> {
     pub(super) tickets: &'a mut Tickets,
     pub(super) figures: &'a mut Figures,
     pub(super) purging: &'a mut Purging,
+    pub(super) sources: &'a Watch,
     pub(super) now: Instant,
 }
 
@@ -135,7 +136,14 @@ impl Callers {
                 Served::Asked(ask) => {
                     self.asked.insert(ask, (caller.id, id));
                 }
-                Served::Figures(waits) => caller.waiting.push((id, waits)),
+                Served::Figures(waits) => {
+                    caller.waiting.push((id, waits));
+                    if help.figures.are_fresh(help.now) {
+                        caller.answer_waiting(help.figures, help.sources, help.tickets)?;
+                    } else {
+                        help.figures.want();
+                    }
+                }
                 Served::Elsewhere => {}
                 Served::Later(request) => {
                     caller.parked = Some((id, request));
@@ -198,26 +206,33 @@ impl Callers {
     pub(super) fn answer_waiting(&mut self, figures: &Figures, sources: &Watch, tickets: &mut Tickets) {
         let mut gone = Vec::new();
         for (at, caller) in self.callers.iter_mut().enumerate() {
-            for (id, waits) in std::mem::take(&mut caller.waiting) {
-                let sent = match waits {
-                    Waits::Hello => match tickets.pool().fd() {
-                        Some(area) => {
-                            caller.client.welcome(id, figures.welcome(tickets.pool()), area.as_fd())
-                        }
-                        None => Err(Hangup::Closed),
-                    },
-                    Waits::Status => {
-                        caller.client.reply(id, &Reply::Status(Box::new(figures.status(sources))))
-                    }
-                    Waits::Streams => caller.client.reply(id, &Reply::Streams(figures.streams())),
-                };
-                if sent.is_err() {
-                    gone.push(at);
-                    break;
-                }
+            if caller.answer_waiting(figures, sources, tickets).is_err() {
+                gone.push(at);
             }
         }
         self.hang_up(&gone, tickets);
+    }
+}
+
+impl Caller {
+    /// Answers what waits for figures.
+    fn answer_waiting(
+        &mut self,
+        figures: &Figures,
+        sources: &Watch,
+        tickets: &Tickets,
+    ) -> Result<(), Hangup> {
+        for (id, waits) in std::mem::take(&mut self.waiting) {
+            match waits {
+                Waits::Hello => {
+                    let area = tickets.pool().fd().ok_or(Hangup::Closed)?;
+                    self.client.welcome(id, figures.welcome(tickets.pool()), area.as_fd())?;
+                }
+                Waits::Status => self.client.reply(id, &Reply::Status(Box::new(figures.status(sources))))?,
+                Waits::Streams => self.client.reply(id, &Reply::Streams(figures.streams()))?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -233,9 +248,9 @@ fn not_read(why: NotRead) -> Reply {
 fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> Served {
     let wrong = |text: &str| Served::Now(Reply::Error { text: text.to_owned() });
     match request {
-        Request::Hello { .. } => figures(help, Waits::Hello),
-        Request::Status => figures(help, Waits::Status),
-        Request::Streams => figures(help, Waits::Streams),
+        Request::Hello { .. } => Served::Figures(Waits::Hello),
+        Request::Status => Served::Figures(Waits::Status),
+        Request::Streams => Served::Figures(Waits::Streams),
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
         Request::Order(Order::Purge(purge)) => {
             let Some(superblock) = help.figures.superblock() else {
@@ -283,12 +298,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
     }
 }
 
-fn figures(help: &mut Help<'_>, waits: Waits) -> Served {
-    help.figures.want(help.now);
-    Served::Figures(waits)
-}
-
 fn figures_first(help: &mut Help<'_>, order: Order) -> Served {
-    help.figures.want(help.now);
+    help.figures.want();
     Served::Later(Request::Order(order))
 }

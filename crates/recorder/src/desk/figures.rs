@@ -103,16 +103,28 @@ impl Figures {
     }
 
     /// Somebody wants figures.
-    pub(super) fn want(&mut self, _now: Instant) {
+    pub(super) fn want(&mut self) {
         self.wanted = true;
+    }
+
+    /// Whether the last figures are as good as new ones.
+    pub(super) fn are_fresh(&self, now: Instant) -> bool {
+        self.sheet.is_some() && self.taken.is_some_and(|taken| now.duration_since(taken) < self.least_age())
+    }
+
+    fn least_age(&self) -> Duration {
+        LEAST_AGE.max(Duration::from_micros(self.facts.superblock.geometry.slots.into()))
+    }
+
+    /// When they are to be asked for, if somebody wants them and nobody asks yet.
+    pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
+        let age = self.taken.map_or(Duration::MAX, |taken| now.duration_since(taken));
+        self.wanted.then(|| self.least_age().saturating_sub(age))
     }
 
     /// Asks for them, if somebody wants them and the last are old enough.
     pub(super) fn ask(&mut self, window: &mut Window, now: Instant) {
-        let slots = self.facts.superblock.geometry.slots;
-        let age = LEAST_AGE.max(Duration::from_micros(slots.into()));
-        let due = self.taken.is_none_or(|taken| now.duration_since(taken) >= age);
-        if self.wanted && due && window.has_room() {
+        if self.due_in(now).is_some_and(|due| due.is_zero()) && window.has_room() {
             let sheet = self.spare.take().or_else(|| self.sheet.take());
             if let Some(sheet) = sheet {
                 self.wanted = false;

@@ -219,7 +219,7 @@ impl Desk {
         self.serve(now);
         self.sources.gather(false, &mut self.progress);
         if self.progress.is_due(now) {
-            self.figures.want(now);
+            self.figures.want();
         }
         self.figures.ask(&mut self.window, now);
     }
@@ -231,7 +231,9 @@ impl Desk {
             vec![PollFd::new(&*self.bell.0, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         let fixed = fds.len();
         fds.extend(self.callers.interests(room));
-        let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+        let tick = self.figures.due_in(Instant::now()).map_or(TICK, |due| due.min(TICK));
+        // Rounded up: a poll that ends too early finds nothing due.
+        let tick = Timespec { tv_sec: 0, tv_nsec: (tick.subsec_nanos() + 1_000).min(999_999_999).into() };
         let _ = poll(&mut fds, Some(&tick));
         let gone: Vec<usize> = fds[fixed..]
             .iter()
@@ -283,8 +285,8 @@ impl Desk {
     }
 
     fn serve(&mut self, now: Instant) {
-        let Self { window, callers, tickets, figures, purging, .. } = self;
-        callers.serve(&mut callers::Help { window, tickets, figures, purging, now });
+        let Self { window, callers, tickets, figures, purging, sources, .. } = self;
+        callers.serve(&mut callers::Help { window, tickets, figures, purging, sources, now });
     }
 }
 

@@ -8,6 +8,7 @@ use holdfast_link::Selection;
 use holdfast_media::Seed;
 use holdfast_ring::{Outcome, Range};
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -82,7 +83,8 @@ fn kill_again_and_again(place: &Place, ring: &Path, seed: u64) {
             contents.elements.iter().filter(|(_, _, data)| data.starts_with(prefix.as_bytes())).collect();
         // All is there that was older than the bound, as far as it has not expired: one hole at most, behind what the
         // run's hold has kept of what expired. (Of what was younger a later slot may be there without an earlier one.)
-        let numbers: Vec<u64> = own.iter().map(|(_, _, data)| number_of(data)).filter(|n| *n < durable).collect();
+        let numbers: Vec<u64> =
+            own.iter().map(|(_, _, data)| number_of(data)).filter(|n| *n < durable).collect();
         let holes = numbers.windows(2).filter(|w| w[1] != w[0] + 1).count();
         assert!(holes <= holds, "run {run}: {holes} holes with {holds} holds");
         let last = numbers.last().map_or(0, |last| last + 1);
@@ -93,9 +95,10 @@ fn kill_again_and_again(place: &Place, ring: &Path, seed: u64) {
             let run = text.split(' ').nth(1).unwrap().parse().unwrap();
             assert_eq!(format!("{text}\n"), line(run, number_of(data)), "ordinal {ordinal}");
         }
+        let all: BTreeMap<u64, &Vec<u8>> =
+            contents.elements.iter().map(|(_, ordinal, data)| (*ordinal, data)).collect();
         for (ordinal, data) in &held {
-            let there = contents.elements.iter().find(|(_, o, _)| o == ordinal);
-            assert_eq!(there.map(|(_, _, d)| d), Some(data), "run {run}: held element {ordinal}");
+            assert_eq!(all.get(ordinal), Some(&data), "run {run}: held element {ordinal}");
         }
         // No ordinal is given twice, and each crash is told by a gap of unknown size.
         let mut ordinals: Vec<u64> = contents.elements.iter().map(|(_, ordinal, _)| *ordinal).collect();
@@ -111,7 +114,8 @@ fn kill_again_and_again(place: &Place, ring: &Path, seed: u64) {
     let ended = place.start(&options).end();
     assert!(ended.status.success(), "{}", ended.err);
     let contents = Contents::read(&mut reader(ring));
-    let (_, first, skipped, ..) = contents.gaps.last().copied().unwrap();
+    let stream = contents.elements.last().unwrap().0;
+    let (_, first, skipped, ..) = *contents.gaps.iter().rfind(|(of, ..)| *of == stream).unwrap();
     assert!(
         first > highest && Ordinal(first + skipped).0.is_multiple_of(1 << 32),
         "{first} {skipped} {highest}"

@@ -15,8 +15,18 @@ fn resident_memory_is_bounded_by_the_plan_the_slots_and_64_mib() {
     for bound in ["16MiB", "48MiB"] {
         let place = Place::new();
         let options = [
-            "--size", "32MiB", "--slot", "256KiB", "--memory", bound, "--source", "stdin", "--name", "s",
-            "--frame", "fixed:1024",
+            "--size",
+            "32MiB",
+            "--slot",
+            "256KiB",
+            "--memory",
+            bound,
+            "--source",
+            "stdin",
+            "--name",
+            "s",
+            "--frame",
+            "fixed:1024",
         ];
         let mut recorder = place.start(&options);
         let mut stdin = recorder.stdin().unwrap();
