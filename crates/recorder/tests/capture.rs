@@ -1,0 +1,286 @@
+//! The capture core over a faulty disk in virtual time. Promise 2: what was sent is recorded or in a gap, exactly, through
+//! stalls, bad places and a device that goes away; promise 6: no ordinal is given twice over a crash.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
+use holdfast_format::{Cause, Geometry, Key, StreamKind};
+use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
+use holdfast_link::{Item, RingReader, Selection};
+use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
+use holdfast_recorder::capture::{CRASH_STEP, Capture, Phase, Stream};
+use holdfast_ring::{Config, Driver, NewRing, NewStream, create, recover};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SLOT: u64 = 64 << 10;
+const MS: Duration = Duration::from_millis(1);
+
+/// A ring of `slots` slots.
+fn made(slots: u64) -> Image {
+    let bytes = (1 << 20) + 4 * SLOT + slots * SLOT;
+    let mut disk = MemoryDisk::new(bytes);
+    let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
+    let new =
+        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
+    create(&mut disk, new, Timestamp(1)).unwrap();
+    disk.snapshot()
+}
+
+/// A recorder without threads: its one source is fed by hand.
+struct Rig {
+    capture: Capture<FaultyDisk>,
+    producer: Option<Producer>,
+    clock: ManualClock,
+    /// By ordinal.
+    sent: BTreeMap<u64, Vec<u8>>,
+    seed: Seed,
+}
+
+impl Rig {
+    fn start(image: Image, plan: FaultPlan, seed: u64, clock: &ManualClock, overload: Overload) -> Self {
+        Self::start_with(image, plan, seed, clock, overload, 3)
+    }
+
+    fn start_with(
+        image: Image,
+        plan: FaultPlan,
+        seed: u64,
+        clock: &ManualClock,
+        overload: Overload,
+        buffers: usize,
+    ) -> Self {
+        let mut disk = FaultyDisk::new(image, FaultPlan::default(), seed, clock.clone());
+        let recovered = recover(&mut disk).unwrap();
+        *disk.plan_mut() = plan;
+        let lost_since = recovered.after_crash().then_some(recovered.last_arrival).flatten();
+        let known = !recovered.streams().is_empty();
+        let pool = (0..buffers).map(|_| Buffer::aligned(SLOT as usize).unwrap()).collect();
+        let flush = Duration::from_secs(1);
+        let config = Config { buffers: buffers as u32, flush, writes: 4 };
+        let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
+        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None };
+        let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
+        let stream = Stream { entry, lost_since: lost_since.filter(|_| known) };
+        let pressure = Arc::new(Pressure::default());
+        let settings = ProducerSettings { batches: 4, ..ProducerSettings::new(overload, stream.next()) };
+        let clock_of = Arc::new(clock.clone());
+        let (producer, inlet) = channel(&settings, clock_of, Arc::clone(&pressure), Parker::new().waker());
+        let capture = Capture::start(driver, vec![stream], vec![inlet], pressure, flush, clock);
+        let (sent, seed) = (BTreeMap::new(), Seed::new(seed));
+        Self { capture, producer: Some(producer), clock: clock.clone(), sent, seed }
+    }
+
+    fn step(&mut self) {
+        self.capture.step(self.clock.now(), Duration::ZERO);
+        self.clock.set(self.clock.now() + MS / 10);
+    }
+
+    /// One element of a size that chance gives.
+    fn send(&mut self) {
+        let len = self.seed.below(3000) as usize;
+        let mut data = vec![0; len];
+        self.seed.fill(&mut data);
+        let producer = self.producer.as_mut().unwrap();
+        producer.stamp();
+        self.sent.insert(producer.next_ordinal().0, data.clone());
+        producer.element(&[], &data, Attributes::default()).unwrap();
+        producer.idle().unwrap();
+    }
+
+    fn feed(&mut self, elements: usize) {
+        for _ in 0..elements {
+            self.send();
+            self.step();
+        }
+    }
+
+    /// Ends the source and the run. What still waits for room is taken while we go.
+    fn end(mut self) -> (Image, BTreeMap<u64, Vec<u8>>) {
+        let mut producer = self.producer.take().unwrap();
+        // At the end a source waits for room, whatever its policy: on a thread of its own.
+        let finisher = std::thread::spawn(move || producer.finish());
+        for _ in 0..1_000_000 {
+            if self.capture.phase() == Phase::Done {
+                finisher.join().unwrap().unwrap();
+                return (self.capture.into_disk().seen(), self.sent);
+            }
+            self.step();
+            std::thread::yield_now();
+        }
+        panic!("it does not end: {:?}", self.capture.driver().ring().starved());
+    }
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    elements: BTreeMap<u64, Vec<u8>>,
+    /// By first ordinal: ordinals, elements, bytes, cause.
+    gaps: BTreeMap<u64, (u64, Option<u64>, Option<u64>, Cause)>,
+}
+
+fn read(image: Image) -> Found {
+    let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
+    let plan = reader.plan(&Selection::ALL).unwrap();
+    let mut found = Found::default();
+    reader
+        .read(&plan, &mut |item| {
+            match item {
+                Item::Element(e) => {
+                    assert!(
+                        found.elements.insert(e.ordinal.0, e.data.to_vec()).is_none(),
+                        "{} twice",
+                        e.ordinal
+                    );
+                }
+                Item::Gap { ordinal, gap, stream } => {
+                    assert_eq!(stream, StreamId(1));
+                    found.gaps.insert(ordinal.0, (gap.ordinals, gap.elements, gap.bytes, gap.cause));
+                }
+                Item::Damaged { place, .. } => panic!("damaged: {place}"),
+                Item::Partial { ordinal, why, .. } => panic!("element {ordinal}: {why}"),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    found
+}
+
+/// Sent = recorded + gaps, in elements and in bytes, with nothing twice and no hole.
+fn account(sent: &BTreeMap<u64, Vec<u8>>, found: &Found, causes: &[Cause]) {
+    let mut lost = 0;
+    for (first, (ordinals, elements, bytes, cause)) in &found.gaps {
+        assert!(causes.contains(cause), "{cause:?}");
+        assert_eq!(*elements, Some(*ordinals), "what Holdfast drops is exact");
+        let gone: u64 = (*first..first + ordinals).map(|o| sent[&o].len() as u64).sum();
+        assert_eq!(*bytes, Some(gone));
+        assert!((*first..first + ordinals).all(|o| !found.elements.contains_key(&o)));
+        lost += ordinals;
+    }
+    assert_eq!(found.elements.len() as u64 + lost, sent.len() as u64);
+    assert!(found.elements.iter().all(|(ordinal, data)| sent[ordinal] == *data), "other bytes");
+}
+
+#[test]
+fn through_stalls_what_was_sent_is_recorded_or_in_an_exact_gap() {
+    let mut dropped = 0;
+    for seed in 0..12 {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let plan = FaultPlan {
+            latency: MS / 4,
+            jitter: MS,
+            reorder: true,
+            stalls: vec![Stall { first: 20 * MS, length: 60 * MS, every: Some(150 * MS) }],
+            ..FaultPlan::default()
+        };
+        let mut rig = Rig::start(made(200), plan, seed, &clock, Overload::DropNewest);
+        rig.feed(4000);
+        let (image, sent) = rig.end();
+        let found = read(image);
+        account(&sent, &found, &[Cause::NoBuffer]);
+        dropped += found.gaps.len();
+    }
+    assert!(dropped > 0, "the stalls were to cost something");
+}
+
+#[test]
+fn slots_that_overtake_each_other_never_starve_capture() {
+    for seed in 0..6 {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let plan = FaultPlan { jitter: 5 * MS, reorder: true, ..FaultPlan::default() };
+        let mut rig = Rig::start_with(made(60), plan, seed, &clock, Overload::DropNewest, 8);
+        let (mut before, mut still) = (0, 0);
+        for _ in 0..10_000 {
+            rig.send();
+            rig.step();
+            let sealed = rig.capture.slots_sealed();
+            still = if sealed == before { still + 1 } else { 0 };
+            before = sealed;
+            assert!(still < 2000, "seed {seed}: nothing was sealed any more after {sealed} slots");
+        }
+        assert!(before > 120, "{before} slots");
+        drop(rig.end());
+    }
+}
+
+#[test]
+fn bad_places_cost_slots_and_nothing_else() {
+    for seed in 0..6 {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let image = made(300);
+        let first = (1 << 20) + 4 * SLOT;
+        // Every fifth slot is unwritable.
+        let unwritable = (0..60).map(|n| first + n * 5 * SLOT..first + (n * 5 + 1) * SLOT).collect();
+        let plan = FaultPlan { unwritable, jitter: MS, ..FaultPlan::default() };
+        let mut rig = Rig::start(image, plan, seed, &clock, Overload::DropNewest);
+        rig.feed(6000);
+        let bad = rig.capture.driver().ring().status("x").slots.bad;
+        assert!(bad >= 20, "{bad} bad slots");
+        let (image, sent) = rig.end();
+        account(&sent, &read(image), &[Cause::NoBuffer]);
+    }
+}
+
+#[test]
+fn a_device_that_goes_away_and_returns_costs_what_came_meanwhile_and_says_so() {
+    for seed in 0..8 {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let plan = FaultPlan { latency: MS / 4, ..FaultPlan::default() };
+        let mut rig = Rig::start(made(200), plan, seed, &clock, Overload::DropNewest);
+        rig.feed(1000);
+        rig.capture.disk_mut().die();
+        rig.feed(1500);
+        assert!(rig.capture.driver().ring().is_absent());
+        rig.capture.disk_mut().come_back();
+        // It is tried again every second.
+        for _ in 0..20_000 {
+            rig.step();
+        }
+        assert!(!rig.capture.driver().ring().is_absent());
+        rig.feed(500);
+        let (image, sent) = rig.end();
+        let found = read(image);
+        account(&sent, &found, &[Cause::NoBuffer, Cause::DeviceAbsent]);
+        assert!(found.gaps.values().any(|gap| gap.3 == Cause::DeviceAbsent), "{:?}", found.gaps);
+        let last = *sent.keys().last().unwrap();
+        assert!(found.elements.contains_key(&last), "it records again");
+    }
+}
+
+#[test]
+fn after_a_crash_ordinals_go_on_where_nobody_has_seen_one_and_a_gap_says_so() {
+    for seed in 0..8 {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let mut image = made(200);
+        let mut all = BTreeMap::new();
+        for run in 0..4 {
+            let plan = FaultPlan { latency: MS / 4, jitter: MS, ..FaultPlan::default() };
+            let mut rig = Rig::start(image, plan, seed + 100 * run, &clock, Overload::Block);
+            // Blocking sources cannot be fed by the thread that takes from them beyond the pool: little at a time.
+            rig.feed(200 + 50 * seed as usize);
+            clock.set(clock.now() + Duration::from_secs(1));
+            let newest = *rig.sent.keys().last().unwrap();
+            assert!(all.keys().last().is_none_or(|last| last < &newest));
+            assert!(rig.sent.keys().all(|ordinal| !all.contains_key(ordinal)), "an ordinal is given twice");
+            assert_eq!(rig.sent.keys().next().unwrap() % CRASH_STEP, 0);
+            all.extend(rig.sent.clone());
+            let mut disk = rig.capture.into_disk();
+            image = disk.crash();
+        }
+        let clean = Rig::start(image, FaultPlan::default(), 1, &clock, Overload::Block);
+        let (image, _) = clean.end();
+        let found = read(image);
+        assert!(found.elements.iter().all(|(ordinal, data)| all[ordinal] == *data));
+        // Every hole in the ordinals is a gap that begins behind the last element that is kept.
+        let kept: Vec<u64> = found.elements.keys().copied().collect();
+        for pair in kept.windows(2).filter(|pair| pair[1] != pair[0] + 1) {
+            let (first, (ordinals, elements, _, cause)) = found.gaps.range(pair[0] + 1..).next().unwrap();
+            assert_eq!((*first, *elements, *cause), (pair[0] + 1, None, Cause::Crash));
+            assert_eq!(first + ordinals, pair[1], "seed {seed}");
+        }
+        // A run that ended well is followed by no gap.
+        assert!(!recover(&mut MemoryDisk::from_image(made(30))).unwrap().after_crash());
+    }
+}
