@@ -73,6 +73,7 @@ fn compare(name: &str, path: &Path, setup: Setup, scale: Scale) -> Result<Vec<St
         total,
         block: setup.slot_bytes,
         depth: setup.writes,
+        align: None,
     };
     if scale == Scale::Tiny || tool::find("fio").is_none() {
         let rate = record(path, &geometry, setup, total)?;

@@ -66,13 +66,15 @@ pub struct Job<'a> {
     pub block: u64,
     /// Requests at once.
     pub depth: usize,
+    /// What places of requests are multiples of, if not of their size.
+    pub align: Option<u64>,
 }
 
 impl Job<'_> {
     /// Runs it; bytes a second.
     pub fn run(&self) -> Result<f64, Trouble> {
         tool::need("fio")?;
-        let Self { kind, path, offset, size, total, block, depth } = self;
+        let Self { kind, path, offset, size, total, block, depth, align } = self;
         let mut arguments = vec![
             "--name=job".to_owned(),
             format!("--filename={}", path.display()),
@@ -84,6 +86,9 @@ impl Job<'_> {
             format!("--iodepth={depth}"),
             format!("--iomem={}", HugePages::memory()),
         ];
+        if let Some(align) = align {
+            arguments.push(format!("--blockalign={align}"));
+        }
         let always = "--ioengine=io_uring --fixedbufs=1 --registerfiles=1 --direct=1 --overwrite=1 --thread \
                       --allow_file_create=0 --randrepeat=0 --output-format=terse --terse-version=3";
         arguments.extend(always.split_whitespace().map(str::to_owned));

@@ -4,11 +4,15 @@
 
 pub mod compare;
 pub mod fio;
+pub mod link;
 pub mod miniature;
 pub mod place;
+pub mod program;
+pub mod recorders;
 pub mod report;
 pub mod tool;
 mod trouble;
+pub mod watched;
 
 pub use trouble::Trouble;
 

@@ -1,0 +1,146 @@
+//! Programs that run for a while: started, watched, told to end. And where Holdfast's own are.
+
+use crate::{Scale, Trouble, tool};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to start or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Holdfast's programs: those beside this one, which a real run builds anew first, or those in the folder that
+/// `HOLDFAST_BENCH_BIN` names.
+pub fn holdfast(name: &str, scale: Scale) -> Result<PathBuf, Trouble> {
+    static BUILT: std::sync::OnceLock<()> = std::sync::OnceLock::new();
+    if let Some(folder) = std::env::var_os("HOLDFAST_BENCH_BIN") {
+        return Ok(Path::new(&folder).join(name));
+    }
+    let here = std::env::current_exe().map_err(Trouble::file(Path::new("."), "find this program"))?;
+    let folder = here.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    if scale == Scale::Real && BUILT.get().is_none() {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+        let target = folder.parent().unwrap_or(folder).display().to_string();
+        let packages = ["-p", "holdfast-recorder", "-p", "holdfast-cli"];
+        let build = ["build", "--quiet", "--release", "--bins", "--target-dir", &target];
+        tool::output(&cargo, &[&build[..], &packages[..]].concat())?;
+        let _ = BUILT.set(());
+    }
+    let path = folder.join(name);
+    if path.is_file() { Ok(path) } else { Err(Trouble::skipped(format!("{} is not built", path.display()))) }
+}
+
+/// A program that runs; killed when dropped.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    command: String,
+    output: PathBuf,
+}
+
+impl Program {
+    /// Starts it; what it prints, to either side, goes to the file `output`.
+    pub fn start(
+        path: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        input: Stdio,
+        output: &Path,
+    ) -> Result<Self, Trouble> {
+        Self::start_apart(path, arguments, input, output, output)
+    }
+
+    /// As [`Program::start`], with its standard output elsewhere.
+    pub fn start_apart(
+        path: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        input: Stdio,
+        out: &Path,
+        output: &Path,
+    ) -> Result<Self, Trouble> {
+        let open = |path: &Path| {
+            let file = File::options().create(true).append(true).open(path);
+            file.map_err(Trouble::file(path, "open it"))
+        };
+        let _ = std::fs::remove_file(output);
+        let (out, err) = (open(out)?, open(output)?);
+        let mut command = Command::new(path);
+        command.args(arguments).stdin(input).stdout(out).stderr(err);
+        let command_text = format!("{command:?}");
+        let child = command.spawn();
+        let child = child
+            .map_err(|cause| Trouble::Program { command: command_text.clone(), said: cause.to_string() })?;
+        Ok(Self { child, command: command_text, output: output.to_owned() })
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its end of a pipe, if it was started with one.
+    pub fn input(&mut self) -> Option<std::process::ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// What it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read(&self.output).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
+    }
+
+    fn failed(&self, said: &str) -> Trouble {
+        Trouble::Program { command: self.command.clone(), said: format!("{said}\n{}", self.said()) }
+    }
+
+    /// Waits until `ready` says so.
+    pub fn until(&mut self, what: &str, mut ready: impl FnMut(&Self) -> bool) -> Result<(), Trouble> {
+        let start = Instant::now();
+        while !ready(self) {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return Err(self.failed(&format!("it ended before {what}")));
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(self.failed(&format!("no {what} within {PATIENCE:?}")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// The most memory it ever had, in bytes.
+    pub fn most_memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+    }
+
+    /// Tells it to end.
+    pub fn interrupt(&self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::INT);
+        }
+    }
+
+    /// Waits for its end; what it said. Exit codes in `good` are no failure.
+    pub fn end(mut self, good: &[i32]) -> Result<String, Trouble> {
+        let start = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.code().is_some_and(|code| good.contains(&code)) => {
+                    return Ok(self.said());
+                }
+                Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
+                Ok(Some(status)) => return Err(self.failed(&status.to_string())),
+                _ => return Err(self.failed("it does not end")),
+            }
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
