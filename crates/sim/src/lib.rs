@@ -11,6 +11,7 @@ mod observe;
 mod op;
 mod recorder;
 mod shrink;
+mod sparse;
 mod view;
 mod world;
 
@@ -21,5 +22,6 @@ pub use observe::{Shown, prefix, same_rows};
 pub use op::{Diet, Op, ops};
 pub use recorder::Recorder;
 pub use shrink::{check, run, seeds};
+pub use sparse::SparseDisk;
 pub use view::{Found, SeenRow, SeenSlot, Survey, read_slot, survey, survey_disk};
 pub use world::{Setup, World};

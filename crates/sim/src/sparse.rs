@@ -1,0 +1,115 @@
+//! A disk in memory that keeps only what is not zero, so that a large ring with little in each slot fits; it counts what is
+//! asked of it. No faults, no time.
+
+use holdfast_base::BLOCK;
+use holdfast_media::{Completion, Disk, DiskError, DiskInfo, Medium, Op, Request};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Requests in flight at most.
+const DEPTH: usize = 64;
+
+/// What is kept or left out as one.
+const CELL: usize = 64;
+
+/// The disk.
+#[derive(Debug)]
+pub struct SparseDisk {
+    info: DiskInfo,
+    /// By block: where in it each kept stretch begins, and its bytes.
+    blocks: BTreeMap<u64, Vec<(usize, Box<[u8]>)>>,
+    done: VecDeque<Completion>,
+    /// Reads so far: offset and length.
+    pub reads: Vec<(u64, usize)>,
+    /// Writes so far.
+    pub writes: u64,
+}
+
+impl SparseDisk {
+    /// A disk of `bytes` zeros.
+    pub fn new(bytes: u64) -> Self {
+        let info = DiskInfo {
+            name: "sparse memory".to_owned(),
+            medium: Medium::Memory,
+            bytes,
+            block: BLOCK,
+            depth: DEPTH,
+            direct: true,
+        };
+        Self { info, blocks: BTreeMap::new(), done: VecDeque::new(), reads: Vec::new(), writes: 0 }
+    }
+
+    /// The same contents, as after a power cut.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { blocks: self.blocks.clone(), ..Self::new(self.info.bytes) }
+    }
+
+    /// What stands somewhere.
+    pub fn range(&self, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.read(offset, &mut bytes);
+        bytes
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        for (number, block) in data.chunks(BLOCK).enumerate() {
+            let mut kept: Vec<(usize, Vec<u8>)> = Vec::new();
+            for (cell, bytes) in block.chunks(CELL).enumerate().filter(|(_, c)| c.iter().any(|b| *b != 0)) {
+                let at = cell * CELL;
+                match kept.last_mut() {
+                    Some((start, run)) if *start + run.len() == at => run.extend_from_slice(bytes),
+                    _ => kept.push((at, bytes.to_vec())),
+                }
+            }
+            let kept = kept.into_iter().map(|(at, run)| (at, run.into_boxed_slice())).collect();
+            self.blocks.insert(offset / BLOCK as u64 + number as u64, kept);
+        }
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        into.fill(0);
+        for (number, block) in into.chunks_mut(BLOCK).enumerate() {
+            let kept = self.blocks.get(&(offset / BLOCK as u64 + number as u64));
+            for (at, run) in kept.into_iter().flatten() {
+                block[*at..at + run.len()].copy_from_slice(run);
+            }
+        }
+    }
+}
+
+impl Disk for SparseDisk {
+    fn info(&self) -> &DiskInfo {
+        &self.info
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Request> {
+        if self.done.len() >= DEPTH {
+            return Err(request);
+        }
+        let buffer = match request.op {
+            Op::Write { offset, buffer, len, .. } => {
+                self.writes += 1;
+                self.write(offset, &buffer[..len]);
+                Some(buffer)
+            }
+            Op::Read { offset, mut buffer, len } => {
+                self.reads.push((offset, len));
+                self.read(offset, &mut buffer[..len]);
+                Some(buffer)
+            }
+            Op::Flush => None,
+        };
+        self.done.push_back(Completion { tag: request.tag, buffer, result: Ok(()) });
+        Ok(())
+    }
+
+    fn complete(&mut self, _wait: Duration) -> Option<Completion> {
+        self.done.pop_front()
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
+        self.info.bytes = self.info.bytes.max(bytes);
+        Ok(())
+    }
+}
