@@ -58,7 +58,7 @@ impl Rig {
         let known = !recovered.streams().is_empty();
         let pool = (0..buffers).map(|_| Buffer::aligned(SLOT as usize).unwrap()).collect();
         let flush = Duration::from_secs(1);
-        let config = Config { buffers: buffers as u32, flush, writes: 4 };
+        let config = Config { buffers: buffers as u32, flush, writes: buffers + 1 };
         let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
         let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None };
         let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
@@ -189,8 +189,8 @@ fn through_stalls_what_was_sent_is_recorded_or_in_an_exact_gap() {
 fn slots_that_overtake_each_other_never_starve_capture() {
     for seed in 0..6 {
         let clock = ManualClock::new(Timestamp(1_000_000_000));
-        let plan = FaultPlan { jitter: 5 * MS, reorder: true, ..FaultPlan::default() };
-        let mut rig = Rig::start_with(made(60), plan, seed, &clock, Overload::DropNewest, 8);
+        let plan = FaultPlan { jitter: 60 * MS, reorder: true, ..FaultPlan::default() };
+        let mut rig = Rig::start_with(made(60), plan, seed, &clock, Overload::DropNewest, 16);
         let (mut before, mut still) = (0, 0);
         for _ in 0..10_000 {
             rig.send();

@@ -11,7 +11,7 @@ use holdfast_link::server::{Arrival, Client, Hangup, Listener};
 use holdfast_link::wire::{PIECE, Reply, Request};
 use holdfast_ring::{Order, Outcome, Refusal};
 use rustix::event::PollFd;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
 use std::time::Instant;
 
@@ -26,8 +26,8 @@ const OPEN_SLOTS: usize = 160;
 struct Caller {
     id: CallerId,
     client: Client,
-    /// A request that found no room.
-    parked: Option<(u64, Request)>,
+    /// Requests that found no room, in their order. They count as unanswered, so that there are few.
+    parked: VecDeque<(u64, Request)>,
     /// Requests that wait for figures.
     waiting: Vec<(u64, Waits)>,
 }
@@ -79,7 +79,7 @@ impl Callers {
     /// What to poll for, in the order of the callers.
     pub(super) fn interests(&self, room: bool) -> impl Iterator<Item = PollFd<'_>> {
         self.callers.iter().map(move |caller| {
-            let read = room && caller.parked.is_none() && caller.client.wants_read();
+            let read = room && caller.client.wants_read();
             interest(&caller.client, read, caller.client.wants_write())
         })
     }
@@ -98,7 +98,7 @@ impl Callers {
         // A failure to accept (too many open files) is the client's to notice: it is tried again at the next round.
         while let Ok(Arrival::Client(client)) = listener.accept(self.callers.len()) {
             self.next += 1;
-            self.callers.push(Caller { id: self.next, client, parked: None, waiting: Vec::new() });
+            self.callers.push(Caller { id: self.next, client, parked: VecDeque::new(), waiting: Vec::new() });
         }
     }
 
@@ -123,33 +123,24 @@ impl Callers {
             caller.client.flush()?;
         }
         loop {
-            let (id, request) = match caller.parked.take() {
-                Some(parked) => parked,
-                None if !help.window.has_room() => return Ok(()),
-                None => match caller.client.receive()? {
-                    Some(request) => request,
-                    None => return Ok(()),
-                },
-            };
-            match answer(caller.id, id, request, help) {
-                Served::Now(reply) => caller.client.reply(id, &reply)?,
-                Served::Asked(ask) => {
-                    self.asked.insert(ask, (caller.id, id));
-                }
-                Served::Figures(waits) => {
-                    caller.waiting.push((id, waits));
-                    if help.figures.are_fresh(help.now) {
-                        caller.answer_waiting(help.figures, help.sources, help.tickets)?;
-                    } else {
-                        help.figures.want();
-                    }
-                }
-                Served::Elsewhere => {}
-                Served::Later(request) => {
-                    caller.parked = Some((id, request));
-                    return Ok(());
+            while let Some((id, request)) = caller.parked.pop_front() {
+                if let Some(later) = caller.serve(id, request, help, &mut self.asked)? {
+                    caller.parked.push_front((id, later));
+                    break;
                 }
             }
+            if !help.window.has_room() {
+                return Ok(());
+            }
+            let Some((id, request)) = caller.client.receive()? else { return Ok(()) };
+            // The word that gives a ticket back overtakes reads that wait for one: else it would wait behind them.
+            let overtakes = matches!(request, Request::Done { .. });
+            let later = if overtakes || caller.parked.is_empty() {
+                caller.serve(id, request, help, &mut self.asked)?
+            } else {
+                Some(request)
+            };
+            caller.parked.extend(later.map(|request| (id, request)));
         }
     }
 
@@ -215,6 +206,33 @@ impl Callers {
 }
 
 impl Caller {
+    /// Serves one request; gives it back when there is no room for it.
+    fn serve(
+        &mut self,
+        id: u64,
+        request: Request,
+        help: &mut Help<'_>,
+        asked: &mut BTreeMap<u64, (CallerId, u64)>,
+    ) -> Result<Option<Request>, Hangup> {
+        match answer(self.id, id, request, help) {
+            Served::Now(reply) => self.client.reply(id, &reply)?,
+            Served::Asked(ask) => {
+                asked.insert(ask, (self.id, id));
+            }
+            Served::Figures(waits) => {
+                self.waiting.push((id, waits));
+                if help.figures.are_fresh(help.now) {
+                    self.answer_waiting(help.figures, help.sources, help.tickets)?;
+                } else {
+                    help.figures.want();
+                }
+            }
+            Served::Elsewhere => {}
+            Served::Later(request) => return Ok(Some(request)),
+        }
+        Ok(None)
+    }
+
     /// Answers what waits for figures.
     fn answer_waiting(
         &mut self,
