@@ -167,3 +167,37 @@ fn clients_that_misbehave_lose_their_connection_and_nothing_else() {
     assert!(ended.status.success());
     assert_eq!(place.contents().elements.len(), 1);
 }
+
+#[test]
+fn reads_beyond_the_tickets_there_are_do_not_stand_in_the_way_of_their_return() {
+    let place = Place::new();
+    let mut recorder = place.start(&lines(&[]));
+    let mut stdin = recorder.stdin().unwrap();
+    for _ in 0..2000 {
+        stdin.write_all(&[[b'x'; 999].as_slice(), b"\n"].concat()).unwrap();
+    }
+    recorder.await_packed(2000);
+    let mut connection = recorder.connect();
+    let slots = connection.slots().unwrap();
+    let sequence = slots.iter().map(|slot| slot.sequence).max().unwrap();
+    // More than there can be tickets, all before the first answer is looked at.
+    let asked = 30;
+    for _ in 0..asked {
+        connection.send(&Request::Read { sequence, offset: 0, len: 4096 }).unwrap();
+    }
+    let mut kept = 0;
+    while kept < asked {
+        match connection.next_reply().unwrap().1 {
+            Reply::Ready { offset, .. } => {
+                connection.send(&Request::Done { offset }).unwrap();
+            }
+            Reply::Done { kept: was } => {
+                assert!(was, "a piece was taken back though it was returned at once");
+                kept += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(stdin);
+    assert!(recorder.end().status.success());
+}
