@@ -3,8 +3,8 @@
 use crate::{sparse, world};
 use holdfast_base::Timestamp;
 use holdfast_format::{
-    Builder, CommitHead, CommitWriter, Key, Rebuild, Record, Records, check_image, commit_len, crc32c,
-    read_commit,
+    Builder, CommitHead, CommitWriter, Key, Rebuild, Record, Records, Superblock, check_image, commit_len,
+    crc32c, find_recovery, read_commit,
 };
 
 const HEAD: usize = 128;
@@ -29,6 +29,10 @@ pub fn run(data: &[u8]) {
     let (mut image, leave) = sparse::expand(data);
     let _ = Records::new(&image).count();
     seal(&mut image, leave, &world::key());
+    // A string that is found there makes a superblock that is as good as any.
+    if let Some(found) = find_recovery(&image) {
+        assert_eq!(Superblock::decode(&found.encode()), Ok(found));
+    }
     let len = commit_len(&image, &world::key(), world::RING);
     let Ok((_, records, bytes)) = read_commit(&image, &world::key(), world::RING) else { return };
     assert_eq!(len, Ok(bytes), "a commit has one length");

@@ -198,6 +198,7 @@ fn table() -> Vec<TableEntry> {
 /// A record of every kind, with what the journal has of slot 20 while it is open last.
 fn fill(writer: &mut CommitWriter<'_>) {
     let (builder, buffer) = open_slot(20, 30);
+    writer.push(&Record::Recovery(&superblock().to_recovery_string()));
     writer.push(&Record::Epoch {
         epoch: Epoch(2),
         arrival: Timestamp(NOW),
