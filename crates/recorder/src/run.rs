@@ -172,12 +172,12 @@ fn capture_loop<D: Disk>(
                 counter.answer(Some(id), answer);
             }
         }
-        let step = capture.step(now, Duration::ZERO);
+        let round = capture.step(now, Duration::ZERO);
         while let Some((id, answer)) = capture.answer() {
             counter.answer(id, answer);
         }
         counter.deliver();
-        if step.done {
+        if round.done {
             return Ended::Well;
         }
         if now.since(looked) >= CLOCK_LOOK {
@@ -193,7 +193,7 @@ fn capture_loop<D: Disk>(
             stuck_since = None;
         }
         // What one step has begun, the next may go on with: only two idle ones in a row are a reason to sleep.
-        idle = if step.busy { 0 } else { idle + 1 };
+        idle = if round.busy { 0 } else { idle + 1 };
         if idle > 1 {
             parker.wait(Some(sleep));
         }

@@ -67,7 +67,7 @@ impl Rig {
         let settings = ProducerSettings { batches: 4, ..ProducerSettings::new(overload, stream.next()) };
         let clock_of = Arc::new(clock.clone());
         let (producer, inlet) = channel(&settings, clock_of, Arc::clone(&pressure), Parker::new().waker());
-        let capture = Capture::start(driver, vec![stream], vec![inlet], pressure, flush, clock);
+        let capture = Capture::start(driver, &[stream], vec![inlet], pressure, flush, clock);
         let (sent, seed) = (BTreeMap::new(), Seed::new(seed));
         Self { capture, producer: Some(producer), clock: clock.clone(), sent, seed }
     }

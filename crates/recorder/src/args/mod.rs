@@ -20,7 +20,7 @@ pub const HELP: &str = include_str!("../help.txt");
 pub const MAX_SOURCES: usize = 64;
 
 /// Shortest and longest `--flush`: below, the journal takes the disk from capture; above, a crash costs too much.
-pub const FLUSH_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3600));
+pub const FLUSH_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_hours(1));
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]

@@ -99,13 +99,11 @@ impl Parser {
     }
 
     fn take_ring(&mut self, word: String) -> Result<(), WrongUse> {
-        match self.ring {
-            Some(_) => Err(WrongUse::TwoRings(word)),
-            None => {
-                self.ring = Some(word);
-                Ok(())
-            }
+        if self.ring.is_some() {
+            return Err(WrongUse::TwoRings(word));
         }
+        self.ring = Some(word);
+        Ok(())
     }
 
     fn switch(&mut self, option: &'static str) -> Result<(), WrongUse> {

@@ -64,7 +64,7 @@ impl<D: Disk> Capture<D> {
     /// which those behind the inlets have no source in this run.
     pub fn start(
         driver: Driver<D>,
-        streams: Vec<Stream>,
+        streams: &[Stream],
         inlets: Vec<Inlet>,
         pressure: Arc<Pressure>,
         flush: Duration,
@@ -75,9 +75,8 @@ impl<D: Disk> Capture<D> {
         let packer = Packer::new(slot_bytes, streams.len().max(1));
         let commit = driver.superblock().geometry.commit_bytes();
         let entries: Vec<Entry> = streams.iter().map(|stream| stream.entry).collect();
-        let opening = Opening::new(&streams, now);
-        let feeds =
-            inlets.into_iter().zip(&streams).map(|(inlet, stream)| Feed::new(inlet, stream)).collect();
+        let opening = Opening::new(streams, now);
+        let feeds = inlets.into_iter().zip(streams).map(|(inlet, stream)| Feed::new(inlet, stream)).collect();
         Self {
             driver,
             packer,

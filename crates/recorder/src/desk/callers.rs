@@ -43,7 +43,7 @@ enum Waits {
 /// All clients.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    callers: Vec<Caller>,
+    all: Vec<Caller>,
     next: CallerId,
     /// Who begins, so that nobody is always last.
     turn: usize,
@@ -78,7 +78,7 @@ enum Served {
 impl Callers {
     /// What to poll for, in the order of the callers.
     pub(super) fn interests(&self, room: bool) -> impl Iterator<Item = PollFd<'_>> {
-        self.callers.iter().map(move |caller| {
+        self.all.iter().map(move |caller| {
             let read = room && caller.client.wants_read();
             interest(&caller.client, read, caller.client.wants_write())
         })
@@ -87,8 +87,8 @@ impl Callers {
     /// Drops callers by their places, in rising order.
     pub(super) fn hang_up(&mut self, places: &[usize], tickets: &mut Tickets) {
         for at in places.iter().rev() {
-            if *at < self.callers.len() {
-                let caller = self.callers.remove(*at);
+            if *at < self.all.len() {
+                let caller = self.all.remove(*at);
                 tickets.forget(caller.id);
             }
         }
@@ -96,19 +96,19 @@ impl Callers {
 
     pub(super) fn accept(&mut self, listener: &Listener) {
         // A failure to accept (too many open files) is the client's to notice: it is tried again at the next round.
-        while let Ok(Arrival::Client(client)) = listener.accept(self.callers.len()) {
+        while let Ok(Arrival::Client(client)) = listener.accept(self.all.len()) {
             self.next += 1;
-            self.callers.push(Caller { id: self.next, client, parked: VecDeque::new(), waiting: Vec::new() });
+            self.all.push(Caller { id: self.next, client, parked: VecDeque::new(), waiting: Vec::new() });
         }
     }
 
     /// Takes what every client asks, in turn, as long as there is room for it.
     pub(super) fn serve(&mut self, help: &mut Help<'_>) {
-        let count = self.callers.len();
+        let count = self.all.len();
         let mut gone = Vec::new();
         for offset in 0..count {
             let at = (self.turn + offset) % count;
-            if self.serve_one(at, help).is_err() || help.tickets.is_abused(self.callers[at].id) {
+            if self.serve_one(at, help).is_err() || help.tickets.is_abused(self.all[at].id) {
                 gone.push(at);
             }
         }
@@ -118,7 +118,7 @@ impl Callers {
     }
 
     fn serve_one(&mut self, at: usize, help: &mut Help<'_>) -> Result<(), Hangup> {
-        let caller = &mut self.callers[at];
+        let caller = &mut self.all[at];
         if caller.client.wants_write() {
             caller.client.flush()?;
         }
@@ -146,8 +146,8 @@ impl Callers {
 
     /// Answers a request of a client that may be gone by now.
     pub(super) fn reply(&mut self, caller: CallerId, request: u64, reply: &Reply, tickets: &mut Tickets) {
-        let Some(at) = self.callers.iter().position(|c| c.id == caller) else { return };
-        if self.callers[at].client.reply(request, reply).is_err() {
+        let Some(at) = self.all.iter().position(|c| c.id == caller) else { return };
+        if self.all[at].client.reply(request, reply).is_err() {
             self.hang_up(&[at], tickets);
         }
     }
@@ -162,7 +162,7 @@ impl Callers {
         now: Instant,
     ) {
         let asked = self.asked.remove(&ask);
-        let there = asked.filter(|(caller, _)| self.callers.iter().any(|c| c.id == *caller));
+        let there = asked.filter(|(caller, _)| self.all.iter().any(|c| c.id == *caller));
         let reply = match answer {
             Answer::Read(buffer, len, result) => match (result, there) {
                 (Ok(()), Some((caller, _))) => {
@@ -196,7 +196,7 @@ impl Callers {
     /// Answers those who wait for figures.
     pub(super) fn answer_waiting(&mut self, figures: &Figures, sources: &Watch, tickets: &mut Tickets) {
         let mut gone = Vec::new();
-        for (at, caller) in self.callers.iter_mut().enumerate() {
+        for (at, caller) in self.all.iter_mut().enumerate() {
             if caller.answer_waiting(figures, sources, tickets).is_err() {
                 gone.push(at);
             }
@@ -274,9 +274,10 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             let Some(superblock) = help.figures.superblock() else {
                 return figures_first(help, Order::Purge(purge));
             };
-            match help.purging.begin(caller, id, purge, superblock, help.figures.now()) {
-                true => Served::Elsewhere,
-                false => Served::Now(Reply::Outcome(Outcome::Refused(Refusal::Busy("purge")))),
+            if help.purging.begin(caller, id, purge, superblock, help.figures.now()) {
+                Served::Elsewhere
+            } else {
+                Served::Now(Reply::Outcome(Outcome::Refused(Refusal::Busy("purge"))))
             }
         }
         request if !help.window.has_room() => Served::Later(request),

@@ -78,28 +78,26 @@ pub(super) struct Figures {
     spare: Option<Box<Sheet>>,
     taken: Option<Instant>,
     wanted: bool,
+    asked: bool,
     device: (DeviceState, Timestamp),
 }
 
 impl Figures {
     pub(super) fn new(facts: Facts) -> Self {
-        let empty = |_| {
-            Box::new(Sheet {
-                ring: facts.ring.clone(),
-                counts: DriverCounts::default(),
-                buffers: (0, 0, 0),
-                device: RingDevice::Well,
-                last_error: String::with_capacity(ERROR_BYTES),
-                feeds: Vec::with_capacity(facts.sources.len()),
-                counters: Vec::with_capacity(MAX_STREAMS),
-                superblock: (facts.superblock.generation, facts.superblock.encode()),
-                now: facts.since,
-                slots_sealed: 0,
-            })
-        };
-        let spare = Some(empty(()));
+        let spare = Some(Box::new(Sheet {
+            ring: facts.ring.clone(),
+            counts: DriverCounts::default(),
+            buffers: (0, 0, 0),
+            device: RingDevice::Well,
+            last_error: String::with_capacity(ERROR_BYTES),
+            feeds: Vec::with_capacity(facts.sources.len()),
+            counters: Vec::with_capacity(MAX_STREAMS),
+            superblock: (facts.superblock.generation, facts.superblock.encode()),
+            now: facts.since,
+            slots_sealed: 0,
+        }));
         let device = (DeviceState::Ok, facts.since);
-        Self { facts, sheet: None, spare, taken: None, wanted: true, device }
+        Self { facts, sheet: None, spare, taken: None, wanted: true, asked: false, device }
     }
 
     /// Somebody wants figures.
@@ -119,7 +117,7 @@ impl Figures {
     /// When they are to be asked for, if somebody wants them and nobody asks yet.
     pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
         let age = self.taken.map_or(Duration::MAX, |taken| now.duration_since(taken));
-        self.wanted.then(|| self.least_age().saturating_sub(age))
+        (self.wanted && !self.asked).then(|| self.least_age().saturating_sub(age))
     }
 
     /// Asks for them, if somebody wants them and the last are old enough.
@@ -128,6 +126,7 @@ impl Figures {
             let sheet = self.spare.take().or_else(|| self.sheet.take());
             if let Some(sheet) = sheet {
                 self.wanted = false;
+                self.asked = true;
                 window.ask(Ask::Figures(sheet));
             }
         }
@@ -146,6 +145,7 @@ impl Figures {
         self.device = state;
         self.spare = self.sheet.replace(sheet).or(self.spare.take());
         self.taken = Some(now);
+        self.asked = false;
     }
 
     pub(super) fn sheet(&self) -> Option<&Sheet> {

@@ -4,6 +4,7 @@ use super::figures::{Figures, Watched, watched};
 use crate::capture::Sheet;
 use holdfast_base::{Rate, Timestamp};
 use holdfast_ring::DeviceState;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -68,10 +69,10 @@ impl Progress {
             span_text(reach),
         );
         if sheet.ring.slots.held > 0 {
-            line.push_str(&format!("  held {}/{}", sheet.ring.slots.held, sheet.ring.slots.total));
+            let _ = write!(line, "  held {}/{}", sheet.ring.slots.held, sheet.ring.slots.total);
         }
         if seen.gaps > 0 {
-            line.push_str(&format!("  GAPS {} ({} elements lost)", seen.gaps, seen.lost));
+            let _ = write!(line, "  GAPS {} ({} elements lost)", seen.gaps, seen.lost);
         }
         let pad = self.length.saturating_sub(line.chars().count());
         self.length = line.chars().count();

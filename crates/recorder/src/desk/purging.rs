@@ -20,6 +20,15 @@ pub(super) struct Purged {
     pub(super) reply: Reply,
 }
 
+/// A purge at work.
+#[derive(Debug)]
+struct Job {
+    answers: SyncSender<ChoreReply>,
+    thread: JoinHandle<()>,
+    caller: CallerId,
+    request: u64,
+}
+
 /// One purge at most.
 #[derive(Debug)]
 pub(super) struct Purging {
@@ -27,7 +36,7 @@ pub(super) struct Purging {
     capture: Waker,
     bell: Bell,
     /// Where the steps' answers go while one is at work.
-    job: Option<(SyncSender<ChoreReply>, JoinHandle<()>)>,
+    job: Option<Job>,
     results: (Sender<Purged>, Receiver<Purged>),
 }
 
@@ -66,7 +75,7 @@ impl Purging {
         });
         match thread {
             Ok(thread) => {
-                self.job = Some((answers, thread));
+                self.job = Some(Job { answers, thread, caller, request });
                 true
             }
             Err(_) => false,
@@ -75,17 +84,26 @@ impl Purging {
 
     /// The capture thread's answer to a step.
     pub(super) fn reply(&mut self, reply: ChoreReply) {
-        if let Some((answers, _)) = &self.job {
-            let _ = answers.try_send(reply);
+        if let Some(job) = &self.job {
+            let _ = job.answers.try_send(reply);
         }
     }
 
     /// The purge that ended, if one did.
     pub(super) fn ended(&mut self) -> Option<Purged> {
-        let purged = self.results.1.try_recv().ok()?;
-        if let Some((_, thread)) = self.job.take() {
-            let _ = thread.join();
+        let done = self.results.1.try_recv().ok();
+        if done.is_none() && !self.job.as_ref().is_some_and(|job| job.thread.is_finished()) {
+            return None;
         }
-        Some(purged)
+        let Job { thread, caller, request, .. } = self.job.take()?;
+        let failed = thread.join().is_err();
+        // It may have said so between our two looks.
+        let done = done.or_else(|| self.results.1.try_recv().ok());
+        let text = if failed {
+            "the purge failed inside: see what is left, and report this"
+        } else {
+            "the purge ended"
+        };
+        Some(done.unwrap_or(Purged { caller, request, reply: Reply::Error { text: text.to_owned() } }))
     }
 }

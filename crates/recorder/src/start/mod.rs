@@ -153,7 +153,7 @@ fn start_on(
         sources.push(ReadySource { facts, source: opened.source, producer });
     }
     let slots = superblock.geometry.slots;
-    let capture = Capture::start(driver, streams, inlets, pressure, settings.flush, &*clock);
+    let capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock);
     let listener = Listener::bind(superblock.ring)?;
     Ok(Ready { capture, sources, listener, area, clock, parker, cores, warnings, greeting, plan, slots })
 }

@@ -21,7 +21,7 @@ fn line(run: u64, number: u64) -> String {
     format!("run {run} line {number} {}\n", "~".repeat((number % 300) as usize))
 }
 
-/// One thing that was seen held: elements that must be there for ever.
+/// One thing that was watched held: elements that must be there for ever.
 type Kept = Vec<(u64, Vec<u8>)>;
 
 /// Feeds until a moment that `seed` chooses, and kills. Returns how many elements had been packed longer than the bound
@@ -31,7 +31,7 @@ fn run_and_kill(mut recorder: Recorder, run: u64, seed: &mut Seed) -> (u64, Opti
     let mut connection = recorder.connect();
     let looks = 3 + seed.below(60);
     let hold_at = seed.below(looks);
-    let mut seen: Vec<(Timestamp, u64)> = Vec::new();
+    let mut watched: Vec<(Timestamp, u64)> = Vec::new();
     let (mut bound, mut kept) = (Duration::ZERO, None);
     let mut number = 0;
     for look in 0..looks {
@@ -45,7 +45,7 @@ fn run_and_kill(mut recorder: Recorder, run: u64, seed: &mut Seed) -> (u64, Opti
         let status = connection.status().unwrap();
         let recorder_status = status.recorder.unwrap();
         bound = bound.max(status.ring.durable_after);
-        seen.push((recorder_status.now, recorder_status.sources[0].packed_elements));
+        watched.push((recorder_status.now, recorder_status.sources[0].packed_elements));
         if look == hold_at && recorder_status.sources[0].packed_elements > 0 {
             let (from, to) = (recorder_status.now - Duration::from_millis(20), recorder_status.now);
             if let Outcome::Held { .. } = hold(&mut connection, from, to) {
@@ -61,8 +61,8 @@ fn run_and_kill(mut recorder: Recorder, run: u64, seed: &mut Seed) -> (u64, Opti
     let ended = recorder.end();
     assert!(!ended.status.success());
     drop(stdin);
-    let last = seen.last().unwrap().0;
-    let durable = seen.iter().filter(|(at, _)| *at + bound <= last).map(|(_, packed)| *packed).max();
+    let last = watched.last().unwrap().0;
+    let durable = watched.iter().filter(|(at, _)| *at + bound <= last).map(|(_, packed)| *packed).max();
     (durable.unwrap_or(0), kept)
 }
 
@@ -85,8 +85,8 @@ fn kill_again_and_again(place: &Place, ring: &Path, seed: u64) {
         // run's hold has kept of what expired. (Of what was younger a later slot may be there without an earlier one.)
         let numbers: Vec<u64> =
             own.iter().map(|(_, _, data)| number_of(data)).filter(|n| *n < durable).collect();
-        let holes = numbers.windows(2).filter(|w| w[1] != w[0] + 1).count();
-        assert!(holes <= holds, "run {run}: {holes} holes with {holds} holds");
+        let missing = numbers.windows(2).filter(|w| w[1] != w[0] + 1).count();
+        assert!(missing <= holds, "run {run}: {missing} holes with {holds} holds");
         let last = numbers.last().map_or(0, |last| last + 1);
         let found = contents.brief();
         assert!(last == durable, "run {run}: {last} lines are there, {durable} were durable; {found}");

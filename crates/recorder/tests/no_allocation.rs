@@ -1,0 +1,127 @@
+//! Promise 1: the capture thread allocates nothing after the start: not per element, batch, slot or commit, nor for what
+//! clients ask. (The lane's thread is tested in `media`, sources and the packer in `ingest`.)
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+use allocation_counter::measure;
+use holdfast_base::{Clock, RingId, SlotNo, SystemClock};
+use holdfast_format::{Geometry, Key, StreamKind};
+use holdfast_ingest::{Attributes, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
+use holdfast_media::{
+    Access, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, create_file,
+};
+use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
+use holdfast_ring::{Config, DeviceState, Driver, DriverCounts, NewRing, NewStream, create, recover};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SLOT: u64 = 256 << 10;
+
+/// The ring's commits make some small lists (runway, snapshot): on average less than two each.
+const ALLOWED: u64 = 2;
+
+#[test]
+fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.hf");
+    let bytes = (1 << 20) + (4 + 40) * SLOT;
+    let device = create_file(&path, bytes, Prefill::No).unwrap();
+    let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
+    let clock = Arc::new(SystemClock::new());
+    let new =
+        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
+    create(&mut PlainDisk::new(device, 1), new, clock.now()).unwrap();
+
+    let mut pool = BufferPool::new(4, SLOT as usize, Lock::Prefault).unwrap();
+    let device = Device::open(&path, Access::Own).unwrap();
+    let mut disk = RealDisk::new(device, &[pool.region()], 16);
+    let recovered = recover(&mut disk).unwrap();
+    let mut parker = Parker::new();
+    let waker = parker.waker();
+    let lane = Lane::spawn(disk, "quiet", LaneOptions::default(), Box::new(move || waker.wake())).unwrap();
+    let buffers = std::iter::from_fn(|| pool.take()).collect();
+    // So short that commits of gains and snapshots come again and again.
+    let flush = Duration::from_millis(2);
+    let config = Config { buffers: 4, flush, writes: 2 };
+    let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall()).unwrap();
+    let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: Some(b"head") };
+    let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
+    let pressure = Arc::new(Pressure::default());
+    let settings = ProducerSettings::new(Overload::Block, entry.counters.next_ordinal);
+    let shared = Arc::clone(&clock) as Arc<dyn Clock>;
+    let (mut producer, inlet) = channel(&settings, shared, Arc::clone(&pressure), parker.waker());
+    let stream = Stream { entry, lost_since: None };
+    let mut capture = Capture::start(driver, &[stream], vec![inlet], pressure, flush, &*clock);
+
+    let stop = StopFlag::new().unwrap();
+    let stopped = stop.clone();
+    let source = std::thread::spawn(move || {
+        let data = [7; 1000];
+        let mut next = producer.stamp();
+        while !stopped.is_stopped() {
+            // Slowly enough for gains to be journaled: 20 MB/s.
+            while producer.stamp() < next {
+                std::thread::yield_now();
+            }
+            next = next + Duration::from_millis(1);
+            for _ in 0..20 {
+                producer.element(&[], &data, Attributes::default()).unwrap();
+            }
+            producer.flush().unwrap();
+        }
+        producer.finish().unwrap();
+    });
+
+    let mut sheet = Some(Box::new(Sheet {
+        ring: capture.driver().ring().status("r.hf"),
+        counts: DriverCounts::default(),
+        buffers: (0, 0, 0),
+        device: DeviceState::Well,
+        last_error: String::with_capacity(512),
+        feeds: Vec::with_capacity(4),
+        counters: Vec::with_capacity(256),
+        superblock: (1, capture.driver().superblock().encode()),
+        now: clock.now(),
+        slots_sealed: 0,
+    }));
+    let (mut slots, mut gains) = (Some(Vec::with_capacity(64)), Some(Vec::with_capacity(200 << 10)));
+    let commits = Cell::new(0);
+    let mut run = |capture: &mut Capture<Lane>, sealed: u64, parker: &mut Parker| {
+        let end = capture.slots_sealed() + sealed;
+        while capture.slots_sealed() < end {
+            let now = clock.now();
+            let journal = capture.driver().counts().journal_bytes;
+            if !capture.step(now, Duration::ZERO).busy {
+                parker.wait(Some(Duration::from_millis(1)));
+            }
+            commits.set(commits.get() + u64::from(capture.driver().counts().journal_bytes != journal));
+            if let Some(Answer::Figures(back)) = capture.ask(1, Ask::Figures(sheet.take().unwrap()), now) {
+                sheet = Some(back);
+            }
+            if let Some(Answer::Slots(_, mut back)) =
+                capture.ask(2, Ask::Slots(SlotNo(0), slots.take().unwrap()), now)
+            {
+                assert!(!back.is_empty());
+                back.clear();
+                slots = Some(back);
+            }
+            let open = sheet.as_ref().unwrap().ring.sequence;
+            if let Some(Answer::Gains(_, mut back)) =
+                capture.ask(3, Ask::Gains(open, 0, gains.take().unwrap()), now)
+            {
+                back.clear();
+                gains = Some(back);
+            }
+        }
+    };
+    // Two laps to warm up: what is made once is made.
+    run(&mut capture, 80, &mut parker);
+    commits.set(0);
+    let counted = measure(|| run(&mut capture, 80, &mut parker));
+    let journal = capture.driver().counts().journal_bytes;
+    stop.stop();
+    while !capture.step(clock.now(), Duration::from_millis(1)).done {}
+    source.join().unwrap();
+    assert!(journal > 4 * SLOT, "{journal} bytes of journal: it was to be written round");
+    assert!(counted.count_total <= ALLOWED * commits.get(), "{counted:?} in {} commits", commits.get());
+}
