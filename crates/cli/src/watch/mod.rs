@@ -16,6 +16,7 @@ use holdfast_ring::{SlotStatus, StreamStatus};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use rates::Rates;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
@@ -114,6 +115,14 @@ struct Watch {
     slots_at: Instant,
 }
 
+/// Whether the terminal is gone: then reading keys from it never waits, and nobody looks.
+fn hung_up() -> bool {
+    let out = io::stdout();
+    let mut polled = [PollFd::new(&out, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
 impl Watch {
     fn new(path: &Path, mut reader: RingReader) -> Result<Self> {
         let status = reader.status().map_err(|error| link(&error))?;
@@ -134,7 +143,7 @@ impl Watch {
             terminal.draw(|frame| view::draw(frame, &self.scene)).map_err(|error| terminal_failed(&error))?;
             let next = Instant::now() + LOOK;
             loop {
-                if end.load(Ordering::Relaxed) {
+                if end.load(Ordering::Relaxed) || hung_up() {
                     return Ok(());
                 }
                 let left = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(100));
