@@ -115,12 +115,13 @@ struct Watch {
     slots_at: Instant,
 }
 
-/// Whether the terminal is gone: then reading keys from it never waits, and nobody looks.
-fn hung_up() -> bool {
+/// Waits for a key; true when the terminal is gone. It must not be asked for keys then: that would never end.
+fn wait_for_key(at_most: Duration) -> bool {
     let out = io::stdout();
-    let mut polled = [PollFd::new(&out, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    let mut polled = [PollFd::new(&out, PollFlags::IN)];
+    let span = Timespec { tv_sec: 0, tv_nsec: i64::from(at_most.subsec_nanos()) };
+    // A signal ends the wait early: the caller looks around and comes back.
+    poll(&mut polled, Some(&span)).is_ok() && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Watch {
@@ -143,14 +144,17 @@ impl Watch {
             terminal.draw(|frame| view::draw(frame, &self.scene)).map_err(|error| terminal_failed(&error))?;
             let next = Instant::now() + LOOK;
             loop {
-                if end.load(Ordering::Relaxed) || hung_up() {
+                if end.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 let left = next.saturating_duration_since(Instant::now()).min(Duration::from_millis(100));
                 if left.is_zero() {
                     break;
                 }
-                if event::poll(left).map_err(|error| terminal_failed(&error))? {
+                if wait_for_key(left) {
+                    return Ok(());
+                }
+                if event::poll(Duration::ZERO).map_err(|error| terminal_failed(&error))? {
                     match event::read().map_err(|error| terminal_failed(&error))? {
                         Event::Key(key) if key.kind != KeyEventKind::Release && ends(key) => return Ok(()),
                         Event::Resize(..) => break,
