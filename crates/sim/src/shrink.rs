@@ -33,13 +33,13 @@ pub fn check(test: &str, seed: u64, diet: Diet, count: usize) -> Result<(), Stri
         return Ok(());
     };
     let (steps, error) = shrink(seed, all, first.clone());
-    let mut text = format!("seed {seed}: {first}\nfewest steps found ({}): {error}\n", steps.len());
-    let _ = writeln!(text, "setup: {:?}", Setup::draw(seed));
+    let mut report = format!("seed {seed}: {first}\nfewest steps found ({}): {error}\n", steps.len());
+    let _ = writeln!(report, "setup: {:?}", Setup::draw(seed));
     for step in &steps {
-        let _ = writeln!(text, "    {step:?},");
+        let _ = writeln!(report, "    {step:?},");
     }
-    let _ = write!(text, "again: HOLDFAST_SEED={seed} cargo test -p holdfast-sim {test}");
-    Err(text)
+    let _ = write!(report, "again: HOLDFAST_SEED={seed} cargo test -p holdfast-sim {test}");
+    Err(report)
 }
 
 /// Leaves out pieces, large ones first, as long as what is left still fails.

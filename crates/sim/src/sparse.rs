@@ -12,12 +12,15 @@ const DEPTH: usize = 64;
 /// What is kept or left out as one.
 const CELL: usize = 64;
 
+/// Where in a block a kept stretch begins, and its bytes.
+type Stretch = (usize, Box<[u8]>);
+
 /// The disk.
 #[derive(Debug)]
 pub struct SparseDisk {
     info: DiskInfo,
-    /// By block: where in it each kept stretch begins, and its bytes.
-    blocks: BTreeMap<u64, Vec<(usize, Box<[u8]>)>>,
+    /// By number of the block.
+    blocks: BTreeMap<u64, Vec<Stretch>>,
     done: VecDeque<Completion>,
     /// Reads so far: offset and length.
     pub reads: Vec<(u64, usize)>,

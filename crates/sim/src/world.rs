@@ -22,7 +22,7 @@ use std::time::Duration;
 const SLOT: u64 = 64 << 10;
 
 /// How long anything may take while the disk is well, in virtual time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a world is made of.
 #[derive(Clone, Debug)]
@@ -96,6 +96,17 @@ struct Source {
     next: u64,
 }
 
+/// What became of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Power {
+    /// It is there.
+    On,
+    /// It is gone, and will come back.
+    Away,
+    /// The power went as planned, and nobody has looked at what is left yet.
+    Cut,
+}
+
 /// The world.
 #[derive(Debug)]
 pub struct World {
@@ -111,10 +122,7 @@ pub struct World {
     asked: BTreeMap<u64, Asked>,
     orders: u64,
     runs: u64,
-    /// The power went as planned, and nobody has looked at what is left yet.
-    dead: bool,
-    /// The disk is gone and will come back.
-    away: bool,
+    power: Power,
     disk_start: Timestamp,
     /// Something was wrong with the disk between these times.
     trouble: Option<(Timestamp, Timestamp)>,
@@ -162,8 +170,7 @@ impl World {
             asked: BTreeMap::new(),
             orders: 0,
             runs: 0,
-            dead: false,
-            away: false,
+            power: Power::On,
             disk_start: clock.now(),
             trouble: None,
             errors_until: None,
@@ -198,12 +205,12 @@ impl World {
 
     /// Whether the power went.
     pub fn is_dead(&self) -> bool {
-        self.dead
+        self.power == Power::Cut
     }
 
     /// Carries out one step and compares.
     pub fn run(&mut self, op: &Op) -> Result<(), String> {
-        if self.dead {
+        if self.is_dead() {
             return Ok(());
         }
         match op {
@@ -281,8 +288,8 @@ impl World {
         }
         let Some(run) = &mut self.run else { return Ok(()) };
         run.poll();
-        if !self.away && !run.driver.disk().alive() {
-            self.dead = true;
+        if self.power == Power::On && !run.driver.disk().alive() {
+            self.power = Power::Cut;
         }
         self.replies()
     }
@@ -293,7 +300,7 @@ impl World {
         loop {
             self.step()?;
             let now = self.now();
-            if now >= end || self.dead {
+            if now >= end || self.is_dead() {
                 return Ok(());
             }
             let next = self.run.as_ref().and_then(|run| run.driver.disk().next_event());
@@ -305,7 +312,7 @@ impl World {
     /// Lets time pass until `done`, or the power goes. Too long is an error, unless the disk has not been well.
     fn wait(&mut self, what: &str, done: &mut dyn FnMut(&mut Self) -> bool) -> Result<bool, String> {
         let begin = self.now();
-        while !self.dead {
+        while !self.is_dead() {
             if done(self) {
                 return Ok(true);
             }
@@ -350,7 +357,7 @@ impl World {
                     self.step()?;
                 }
             }
-            if self.dead || !self.element(stream, bytes, event)? {
+            if self.is_dead() || !self.element(stream, bytes, event)? {
                 return Ok(());
             }
         }
@@ -452,12 +459,12 @@ impl World {
             self.model.seal(sequence.0);
         }
         self.step()?;
-        if self.dead { Ok(()) } else { self.look() }
+        if self.is_dead() { Ok(()) } else { self.look() }
     }
 
     /// Ends the run and looks at everything once more.
     pub fn finish(&mut self) -> Result<(), String> {
-        if self.dead {
+        if self.is_dead() {
             return Ok(());
         }
         self.restart()?;

@@ -1,6 +1,6 @@
 //! Clean stops, power cuts, restarts, and the death of a disk.
 
-use super::{Source, World};
+use super::{Power, Source, World};
 use crate::recorder::Recorder;
 use crate::view::{Survey, survey, survey_disk};
 use crate::{Bound, Stage};
@@ -44,7 +44,7 @@ impl World {
             self.sources.push(Source { id: dictionary.stream, entry, next });
         }
         self.run = Some(run);
-        self.dead = false;
+        self.power = Power::On;
         if !self
             .wait("starting", &mut |world| world.run.as_ref().is_some_and(|run| !run.driver.is_starting()))?
         {
@@ -102,7 +102,7 @@ impl World {
             self.disk()?.cut_after(u64::from(after));
             for number in 0..UNTIL_CUT {
                 self.element(number as u8, 3_000, false)?;
-                if self.dead {
+                if self.is_dead() {
                     break;
                 }
                 self.pass(Duration::from_millis(30))?;
@@ -180,12 +180,12 @@ impl World {
     }
 
     pub(super) fn death(&mut self, span: Duration) -> Result<(), String> {
-        self.away = true;
+        self.power = Power::Away;
         self.note_trouble(span);
         self.disk()?.die();
         self.pass(span)?;
         self.disk()?.come_back();
-        self.away = false;
+        self.power = Power::On;
         Ok(())
     }
 
