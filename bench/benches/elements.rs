@@ -23,7 +23,8 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let slot_bytes = scale.pick(1 << 20, 64 << 20);
     // More elements than a slot has room for, so that sealing is part of it.
     let bytes = scale.pick(3 << 20, 256 << 20);
-    let mut pool = BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
+    let mut pool =
+        BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
     let mut buffer = pool.take();
     let rounds = Rounds::run(scale.pick(1, 7), SIZES.len(), |which| {
         let size = scale.pick(SIZES[which].min(2 << 20), SIZES[which]);
@@ -73,7 +74,8 @@ fn pack(size: u64, bytes: u64, slot_bytes: u64, buffer: Option<Buffer>) -> Resul
     took += start.elapsed();
     let counted = bare.received();
     if (counted.received, bare.payload_bytes) != (wanted, wanted * size) {
-        let said = format!("{wanted} elements of {size} bytes, but {counted:?} and {} bytes", bare.payload_bytes);
+        let said =
+            format!("{wanted} elements of {size} bytes, but {counted:?} and {} bytes", bare.payload_bytes);
         return Err(Trouble::Accounting(said));
     }
     let buffer = bare.into_buffer().ok_or_else(|| Trouble::Accounting("a slot is still open".into()))?;

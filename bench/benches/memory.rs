@@ -58,8 +58,20 @@ fn resident(program: &Path, scale: Scale, report: &mut Report) -> Result<(), Tro
             let (size, slot, memory_text) = (text(size), text(slot), text(*memory));
             let ring = ring.display().to_string();
             let arguments = [
-                &ring, "--size", &size, "--slot", &slot, "--memory", &memory_text, "--json", "--source", "stdin",
-                "--name", "s", "--frame", framing,
+                &ring,
+                "--size",
+                &size,
+                "--slot",
+                &slot,
+                "--memory",
+                &memory_text,
+                "--json",
+                "--source",
+                "stdin",
+                "--name",
+                "s",
+                "--frame",
+                framing,
             ];
             let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("said"))?;
             let mut given = 0;
@@ -141,7 +153,11 @@ fn restart(scale: Scale, report: &mut Report) -> Result<(), Trouble> {
     rows.push(row!["capturing again after, ms", millis(begins), Goal::AtMost(5.0).verdict(&begins)]);
     rows.push(row!["all slots known after, ms", millis(rounds.of(0)), ""]);
     let small = ByteSize(reads.bytes / reads.count.max(1));
-    rows.push(row![format!("reads a slot (of {small} on average)"), each.show(3), Goal::AtMost(1.05).verdict(&each)]);
+    rows.push(row![
+        format!("reads a slot (of {small} on average)"),
+        each.show(3),
+        Goal::AtMost(1.05).verdict(&each)
+    ]);
     if measured {
         let ratio = rounds.ratio(0, 1);
         let verdict = Goal::AtMost(1.1).verdict(&ratio);
@@ -155,7 +171,8 @@ fn restart(scale: Scale, report: &mut Report) -> Result<(), Trouble> {
 /// A run that goes once around the ring with slots of one small element, and is cut off.
 fn fill(path: &Path, slot_bytes: u64, slots: u64) -> Result<(), Trouble> {
     let setup = Setup { slot_bytes, buffers: 8, writes: 8 };
-    let mut pool = BufferPool::new(8, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("getting buffers"))?;
+    let mut pool =
+        BufferPool::new(8, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("getting buffers"))?;
     let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
     let disk = Watched::hasty(RealDisk::new(device, &[pool.region()], 16));
     let buffers = std::iter::from_fn(|| pool.take()).collect();
@@ -180,7 +197,8 @@ struct Began {
 
 fn begin(path: &Path, slot_bytes: u64, slots: u64) -> Result<Began, Trouble> {
     let setup = Setup { slot_bytes, buffers: 4, writes: 2 };
-    let mut pool = BufferPool::new(4, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("getting buffers"))?;
+    let mut pool =
+        BufferPool::new(4, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("getting buffers"))?;
     let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
     let disk = Watched::counting(RealDisk::new(device, &[pool.region()], 16));
     let buffers = std::iter::from_fn(|| pool.take()).collect();
@@ -197,7 +215,10 @@ fn begin(path: &Path, slot_bytes: u64, slots: u64) -> Result<Began, Trouble> {
     let reads = recorder.driver().disk().reads();
     let data = recorder.driver().ring().status("").slots;
     if reads.count < slots / 2 {
-        return Err(Trouble::Accounting(format!("{} reads cannot tell {slots} slots: {data:?}", reads.count)));
+        return Err(Trouble::Accounting(format!(
+            "{} reads cannot tell {slots} slots: {data:?}",
+            reads.count
+        )));
     }
     Ok(Began { capturing, known, reads })
 }

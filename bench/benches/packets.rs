@@ -1,9 +1,11 @@
 //! Packets from a virtual link between two network name spaces: a sweep of rates and sizes, and at each the loss of
-//! Holdfast, dumpcap and stenotype, one after the other on the same cores, the generator on one of them. What
-//! Holdfast recorded and what it says was lost must add up to what the interface received.
+//! Holdfast, dumpcap and stenotype, one after the other on the same cores. The generator has the last of them; the
+//! recorder the others or, in a further sweep, whichever it gets. What Holdfast recorded and what it says was lost must
+//! add up to what the interface received.
 
 use holdfast_base::ByteSize;
 use holdfast_bench::compare::Spread;
+use holdfast_bench::cores::Cores;
 use holdfast_bench::link::{Link, Traffic};
 use holdfast_bench::place::Place;
 use holdfast_bench::recorders::Recorder;
@@ -13,7 +15,8 @@ use holdfast_ingest::packet::af_packet::InterfaceCounters;
 use std::time::Duration;
 
 const RATES: [Option<u64>; 3] = [Some(100_000), Some(300_000), None];
-const FRAMES: [usize; 2] = [64, 1400];
+/// Frames, and where the recorder may run.
+const SWEEPS: [(usize, Cores); 3] = [(64, Cores::NotLast), (1400, Cores::NotLast), (1400, Cores::All)];
 
 /// What came of one run.
 struct Outcome {
@@ -39,15 +42,15 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         }
     }
     let mut report = Report::new("packets", scale);
-    let mut head = row!["frame", "offered packets/s"];
+    let mut head = row!["frame", "recorder's cores", "offered packets/s"];
     head.extend(recorders.iter().map(|recorder| format!("{} lost %", recorder.name())));
     head.push("verdict".into());
     let mut rows = vec![head];
-    for frame in scale.pick(&FRAMES[..1], &FRAMES[..]) {
+    for (frame, cores) in scale.pick(&SWEEPS[..1], &SWEEPS[..]) {
         for rate in scale.pick(&RATES[..1], &RATES[..]) {
             let time = Duration::from_millis(scale.pick(2000, 1000));
             let traffic = Traffic { frame: *frame, rate: *rate, time, most: scale.pick(2000, u64::MAX) };
-            rows.push(sweep(&link, &place, &recorders, traffic, scale)?);
+            rows.push(sweep(&link, &place, &recorders, (traffic, *cores), scale)?);
         }
     }
     report.table(&rows);
@@ -59,7 +62,7 @@ fn sweep(
     link: &Link,
     place: &Place,
     recorders: &[Recorder],
-    traffic: Traffic,
+    (traffic, cores): (Traffic, Cores),
     scale: Scale,
 ) -> Result<Vec<String>, Trouble> {
     let rounds = scale.pick(1, 5);
@@ -67,7 +70,7 @@ fn sweep(
     for round in 0..rounds {
         for turn in 0..recorders.len() {
             let who = (round + turn) % recorders.len();
-            all[who].push(measure(link, place, recorders[who], traffic, scale)?);
+            all[who].push(measure(link, place, recorders[who], (traffic, cores), scale)?);
         }
     }
     let offered = Spread::of(all.iter().flatten().map(|outcome| outcome.offered));
@@ -82,7 +85,8 @@ fn sweep(
         false => "**missed** (not the worst), exact",
     };
     let rate = if traffic.rate.is_none() { " (all it can)" } else { "" };
-    let mut row = row![ByteSize(traffic.frame as u64), format!("{:.0}{rate}", offered.median)];
+    let where_to = if cores == Cores::All { "all" } else { "not the generator's" };
+    let mut row = row![ByteSize(traffic.frame as u64), where_to, format!("{:.0}{rate}", offered.median)];
     row.extend(lost.iter().map(|lost| lost.show(2)));
     row.push(verdict.into());
     Ok(row)
@@ -92,29 +96,31 @@ fn measure(
     link: &Link,
     place: &Place,
     recorder: Recorder,
-    traffic: Traffic,
+    (traffic, cores): (Traffic, Cores),
     scale: Scale,
 ) -> Result<Outcome, Trouble> {
     let count = || {
-        InterfaceCounters::read(link.near()).ok_or_else(|| Trouble::Accounting("no interface counters".into()))
+        InterfaceCounters::read(link.near())
+            .ok_or_else(|| Trouble::Accounting("no interface counters".into()))
     };
-    let running = recorder.start(scale, link.near(), place.path())?;
+    let running = cores.run(|| recorder.start(scale, link.near(), place.path()))?;
     let before = count()?;
     let sent = link.send(traffic)?;
     let after = count()?;
     std::thread::sleep(Duration::from_millis(scale.pick(100, 400)));
-    let recorded = running.end()?;
+    let counted = running.end()?;
     let received = after.rx_packets - before.rx_packets;
     let dropped = after.lost_before() - before.lost_before();
     if received + dropped != sent.frames {
-        let said = format!("{} sent, {received} received and {dropped} dropped by the interface", sent.frames);
+        let said =
+            format!("{} sent, {received} received and {dropped} dropped by the interface", sent.frames);
         return Err(Trouble::Accounting(said));
     }
-    if recorder == Recorder::Holdfast && Some(received) != recorded.lost.map(|lost| recorded.packets + lost) {
-        let said = format!("the interface received {received} packets, and Holdfast says {recorded:?}");
+    if recorder == Recorder::Holdfast && Some(received) != counted.lost.map(|lost| counted.packets + lost) {
+        let said = format!("the interface received {received} packets, and Holdfast says {counted:?}");
         return Err(Trouble::Accounting(said));
     }
-    let lost = received.saturating_sub(recorded.packets) as f64;
+    let lost = received.saturating_sub(counted.packets) as f64;
     let offered = sent.frames as f64 / sent.took.as_secs_f64();
     Ok(Outcome { offered, lost, lost_percent: lost * 100.0 / received.max(1) as f64 })
 }

@@ -117,7 +117,10 @@ fn read(path: &Path, filled: &Filled) -> Result<f64, Trouble> {
     let report = reader.read(&plan, &mut sink).map_err(Trouble::of("reading"))?;
     let took = start.elapsed().as_secs_f64();
     if (report.elements, report.bytes) != (filled.elements, filled.bytes) || touched == 0 {
-        return Err(Trouble::Accounting(format!("{} elements were recorded, and read: {report:?}", filled.elements)));
+        return Err(Trouble::Accounting(format!(
+            "{} elements were recorded, and read: {report:?}",
+            filled.elements
+        )));
     }
     Ok(filled.bytes as f64 / took)
 }
@@ -132,7 +135,10 @@ fn export(program: &Path, path: &Path, said: &Path, filled: &Filled) -> Result<f
     let said = command.end(&[0])?;
     let took = start.elapsed().as_secs_f64();
     if !said.contains(&filled.bytes.to_string()) {
-        return Err(Trouble::Accounting(format!("{} bytes were recorded, and `holdfast read` says {said}", filled.bytes)));
+        return Err(Trouble::Accounting(format!(
+            "{} bytes were recorded, and `holdfast read` says {said}",
+            filled.bytes
+        )));
     }
     Ok(filled.bytes as f64 / took)
 }

@@ -82,7 +82,8 @@ fn compare(name: &str, path: &Path, setup: Setup, scale: Scale) -> Result<Vec<St
     }
     // The first lap is nobody's.
     job.run()?;
-    let rounds = Rounds::run(7, 2, |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() })?;
+    let rounds =
+        Rounds::run(7, 2, |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() })?;
     let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
     let ratio = rounds.ratio(0, 1);
     Ok([head, row![show(0), show(1), ratio.show(3), Goal::AtLeast(0.97).verdict(&ratio)]].concat())
@@ -106,8 +107,14 @@ fn record(path: &Path, geometry: &Geometry, setup: Setup, total: u64) -> Result<
     let rate = given as f64 / start.elapsed().as_secs_f64();
     let (counts, _) = recorder.end();
     let slots = given.div_ceil(setup.slot_bytes);
-    if counts.errors > 0 || counts.writes < slots || counts.write_bytes < given || u64::from(geometry.slots) > slots {
-        return Err(Trouble::Accounting(format!("{given} bytes in {slots} slots were given, and {counts:?} written")));
+    if counts.errors > 0
+        || counts.writes < slots
+        || counts.write_bytes < given
+        || u64::from(geometry.slots) > slots
+    {
+        return Err(Trouble::Accounting(format!(
+            "{given} bytes in {slots} slots were given, and {counts:?} written"
+        )));
     }
     Ok(rate)
 }

@@ -21,7 +21,8 @@ impl Spread {
         all.sort_unstable_by(f64::total_cmp);
         let at = |n: usize| all.get(n).copied().unwrap_or(f64::NAN);
         let half = all.len() / 2;
-        let median = if all.len() % 2 == 1 { at(half) } else { f64::midpoint(at(half.wrapping_sub(1)), at(half)) };
+        let median =
+            if all.len() % 2 == 1 { at(half) } else { f64::midpoint(at(half.wrapping_sub(1)), at(half)) };
         Self { median, least: at(0), most: at(all.len().wrapping_sub(1)) }
     }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod cores;
 pub mod fio;
 pub mod link;
 pub mod miniature;

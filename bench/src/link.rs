@@ -1,9 +1,10 @@
 //! A virtual link for the packet sweep: its near end here, its far end in a network name space of its own, and a
 //! generator there that sends frames through libpcap, one system call each, at a rate or as fast as it can.
 
+use crate::cores::Cores;
 use crate::{Trouble, tool};
 use pcap::{Active, Capture};
-use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -94,10 +95,7 @@ impl Link {
     /// Sends from the far end, from a thread that stays on the last core; all is out when this returns.
     pub fn send(&self, traffic: Traffic) -> Result<Sent, Trouble> {
         self.inside(|| {
-            let last = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
-            let mut set = CpuSet::new();
-            set.set(last);
-            let _ = sched_setaffinity(None, &set);
+            Cores::Last.stay();
             send(&self.far, traffic).map_err(Trouble::of("sending"))
         })?
     }

@@ -89,8 +89,10 @@ impl<D: Disk> Miniature<D> {
         let config = Config { buffers: setup.buffers as u32, flush, writes: setup.writes };
         let driver = Driver::start(disk, recovered, buffers, config, clock.now(), clock.wall());
         let mut driver = driver.map_err(Trouble::of("starting the ring"))?;
-        let new = NewStream { name: "bench", kind: StreamKind::Bytes, framing: "blocks:1MiB", preamble: None };
-        let entry = driver.ring_mut().add_stream(&new, clock.now()).map_err(Trouble::of("adding the stream"))?;
+        let new =
+            NewStream { name: "bench", kind: StreamKind::Bytes, framing: "blocks:1MiB", preamble: None };
+        let entry =
+            driver.ring_mut().add_stream(&new, clock.now()).map_err(Trouble::of("adding the stream"))?;
         let packer = Packer::new(setup.slot_bytes, 4);
         let mut recorder = Self { driver, packer, entries: vec![entry], clock };
         while recorder.driver.is_starting() {
@@ -333,9 +335,13 @@ impl<B: DerefMut<Target = [u8]>> Bare<B> {
                 self.sequence += 1;
                 let sequence = holdfast_base::Sequence(self.sequence);
                 let age = Age(self.sequence);
-                let id = SlotId { ring: NO_RING, group: NO_RING, lane: LaneNo(0), sequence, epoch: Epoch(1), age };
+                let id =
+                    SlotId { ring: NO_RING, group: NO_RING, lane: LaneNo(0), sequence, epoch: Epoch(1), age };
                 let opened = self.packer.open(buffer, id, now, &self.entries);
-                opened.map_err(|(_, error)| Trouble::Holdfast { what: "opening a slot", said: error.to_string() })?;
+                opened.map_err(|(_, error)| Trouble::Holdfast {
+                    what: "opening a slot",
+                    said: error.to_string(),
+                })?;
             }
             match self.packer.push(0, batch, place) {
                 Progress::Done => return Ok(()),

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a program may take to start or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Holdfast's programs: those beside this one, which a real run builds anew first, or those in the folder that
 /// `HOLDFAST_BENCH_BIN` names.
@@ -86,7 +86,9 @@ impl Program {
 
     /// What it has said so far.
     pub fn said(&self) -> String {
-        std::fs::read(&self.output).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
+        std::fs::read(&self.output)
+            .map(|text| String::from_utf8_lossy(&text).into_owned())
+            .unwrap_or_default()
     }
 
     fn failed(&self, said: &str) -> Trouble {

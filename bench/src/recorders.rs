@@ -68,7 +68,9 @@ impl Recorder {
             }
             Self::Dumpcap => {
                 let file = text(folder.join("dumpcap.pcapng"));
-                ["-q", "-i", interface, "-B", &BUFFER_MIB.to_string(), "-w", &file].map(str::to_owned).to_vec()
+                ["-q", "-i", interface, "-B", &BUFFER_MIB.to_string(), "-w", &file]
+                    .map(str::to_owned)
+                    .to_vec()
             }
             Self::Stenotype => {
                 for part in ["PKT0", "IDX0"] {
@@ -76,12 +78,22 @@ impl Recorder {
                     let _ = fs::remove_dir_all(&part);
                     fs::create_dir_all(&part).map_err(Trouble::file(&part, "make it"))?;
                 }
-                let (interface, folder) = (format!("--iface={interface}"), format!("--dir={}", folder.display()));
+                let (interface, folder) =
+                    (format!("--iface={interface}"), format!("--dir={}", folder.display()));
                 let blocks = format!("--blocks={BUFFER_MIB}");
                 // It would become `nobody`, who may not write here.
                 let user = ["--uid=root", "--gid=root"];
-                let rest = ["--aiops=64", "--fileage_sec=10", "--seccomp=none", "--no_watchdogs", "--blockage_sec=1"];
-                [interface, folder, blocks].into_iter().chain(user.iter().chain(&rest).map(|option| (*option).to_owned())).collect()
+                let rest = [
+                    "--aiops=64",
+                    "--fileage_sec=10",
+                    "--seccomp=none",
+                    "--no_watchdogs",
+                    "--blockage_sec=1",
+                ];
+                [interface, folder, blocks]
+                    .into_iter()
+                    .chain(user.iter().chain(&rest).map(|option| (*option).to_owned()))
+                    .collect()
             }
         };
         let output = folder.join(format!("{}.txt", self.name()));
@@ -222,8 +234,11 @@ mod tests {
             block
         };
         let path = folder.path().join("file");
-        fs::write(&path, [block(0x0a0d_0d0a, 28), block(1, 20), block(6, 100), block(6, 32), block(5, 24)].concat())
-            .unwrap();
+        fs::write(
+            &path,
+            [block(0x0a0d_0d0a, 28), block(1, 20), block(6, 100), block(6, 32), block(5, 24)].concat(),
+        )
+        .unwrap();
         assert_eq!(count_pcapng(&path).unwrap(), 2);
         let mut blocks = vec![0u8; (1 << 20) + 48];
         blocks[12] = 3;

@@ -112,7 +112,8 @@ fn machine() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let info = read("/proc/cpuinfo");
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, m)| m);
+    let model =
+        info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, m)| m);
     let memory: u64 = read("/proc/meminfo")
         .split_whitespace()
         .nth(1)

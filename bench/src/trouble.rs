@@ -54,7 +54,10 @@ impl Trouble {
     }
 
     /// Wraps an error about a file.
-    pub fn file<E: Into<std::io::Error>>(path: &std::path::Path, what: &'static str) -> impl FnOnce(E) -> Self {
+    pub fn file<E: Into<std::io::Error>>(
+        path: &std::path::Path,
+        what: &'static str,
+    ) -> impl FnOnce(E) -> Self {
         let path = path.to_owned();
         move |cause| Self::File { path, what, cause: cause.into() }
     }
