@@ -48,6 +48,8 @@ fn script() -> Vec<Op> {
         // Little in many commits, then much: the next snapshot has a nearly full slot to take along.
         write(0, 19, 40, 1_200 * MS),
         write(1, 23, 2_060, 5 * MS),
+        // The rest of the extent has room for the hold, and not for all that it covers.
+        hold(1_000 * MS, 1_000 * MS),
         Op::Pass(4_000 * MS),
         write(0, 3, 40, 1_200 * MS),
         write(0, 16, 2_600, 800 * MS),
