@@ -9,7 +9,11 @@ use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, HoldId, Sequence, SlotNo, Timestamp};
 use holdfast_format::{HoldRecord, PurgeRecord};
-use holdfast_media::{Buffer, Disk, DiskError, Op, Request};
+use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
+use std::time::Duration;
+
+/// How long a job waits for what it cannot have at once.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a step asks for.
 #[derive(Debug)]
@@ -42,14 +46,14 @@ pub enum Chore {
         /// From what.
         buffer: Buffer,
     },
+    /// Answered a little later: what could not be done may be possible then.
+    Pause,
     /// A sequence and a slot buffer for a copy, if one can be spared.
     NewCopy,
     /// Give such a buffer back.
     GiveBack(Buffer),
     /// Write the copy to the next slot of the runway.
     PlaceCopy {
-        /// Its sequence.
-        sequence: Sequence,
         /// Its image.
         buffer: Buffer,
         /// Bytes of it.
@@ -119,8 +123,8 @@ pub enum ChoreReply {
     Placed(SlotNo, Buffer),
     /// The journal extent that was given up: offset and bytes.
     Extent(u64, u64),
-    /// It cannot be done now: later.
-    Later,
+    /// It cannot be done now; after a pause, perhaps. A buffer that came with the step comes back.
+    Later(Option<Buffer>),
     /// The disk said no; the step's buffer comes back.
     Failed(DiskError, Option<Buffer>),
 }
@@ -200,8 +204,11 @@ impl Ring {
         self.chores.pinned.retain(|p| *p != original);
         let mut touched: Vec<HoldRecord> = Vec::new();
         for hold in self.ledger.holds.iter_mut().filter(|h| crate::orders::keeps(h, sequence)) {
-            crate::orders::swap(hold, sequence, copy.map(|c| c.sequence));
-            touched.push(hold.clone());
+            if let Some(copy) = copy {
+                // The original stays in the record: its sequence is never given again.
+                crate::orders::extend(hold, copy.sequence);
+                touched.push(hold.clone());
+            }
         }
         for hold in touched {
             self.journal.push(Item::Hold(hold.id), None);
@@ -218,6 +225,33 @@ impl Ring {
         }
         self.refresh_pins();
         self.count_holds();
+    }
+
+    /// A copy could not be written: its place is bad, or goes back to the runway.
+    fn give_up_copy(&mut self, slot: SlotNo, fault: Fault) {
+        self.chores.copying.retain(|no| *no != slot);
+        if fault == Fault::Io {
+            *self.ledger.table.get_mut(slot) = Slot { state: State::Bad, ..Slot::FREE };
+            self.journal.push(Item::Bad(slot), None);
+        } else {
+            self.ledger.table.get_mut(slot).state = State::Runway;
+            self.runway.push_front(slot);
+        }
+    }
+
+    /// Nothing is kept back for a job any more, however it ended. A slot that was to be overwritten counts as free.
+    fn end_job(&mut self) {
+        self.chores.purging = false;
+        self.chores.settling = None;
+        self.chores.pinned.clear();
+        for (_, slot) in self.ledger.table.iter_mut().filter(|(_, s)| s.state == State::Pinned) {
+            *slot = Slot::FREE;
+        }
+        for slot in std::mem::take(&mut self.chores.copying) {
+            self.ledger.table.get_mut(slot).state = State::Runway;
+            self.runway.push_front(slot);
+        }
+        self.refresh_pins();
     }
 
     /// The item that is recorded was awaited by a job.
@@ -240,6 +274,7 @@ impl Ring {
 pub(crate) enum Pending {
     Settle,
     Recorded,
+    Pause { until: Timestamp },
     Switch { given_up: (u64, u64) },
     Read,
     Write,
@@ -263,7 +298,7 @@ impl<D: Disk> Driver<D> {
                 None
             }
             Chore::Look(no) => Some(ChoreReply::Slot(ring.chore_slot(no))),
-            Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later }),
+            Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later(None) }),
             Chore::Unpin(no) => {
                 ring.unpin(no);
                 Some(ChoreReply::Done)
@@ -278,13 +313,17 @@ impl<D: Disk> Driver<D> {
                 self.submit_chore(Op::Write { offset, buffer, len, durable: true });
                 None
             }
+            Chore::Pause => {
+                self.chore = Some(Pending::Pause { until: now + PAUSE });
+                None
+            }
             Chore::NewCopy => Some(self.new_copy()),
             Chore::GiveBack(buffer) => {
                 self.give_buffer(buffer);
                 Some(ChoreReply::Done)
             }
-            Chore::PlaceCopy { sequence: _, buffer, len } => match ring.take_runway() {
-                None => Some(ChoreReply::Failed(self.no_slot(), Some(buffer))),
+            Chore::PlaceCopy { buffer, len } => match ring.take_runway() {
+                None => Some(ChoreReply::Later(Some(buffer))),
                 Some(slot) => {
                     self.chore = Some(Pending::Copy { slot });
                     let offset = self.ring.ledger.geometry.slot_offset(slot);
@@ -312,8 +351,7 @@ impl<D: Disk> Driver<D> {
                 None
             }
             Chore::End(record) => {
-                ring.chores.purging = false;
-                ring.chores.settling = None;
+                ring.end_job();
                 match record {
                     Some(record) => {
                         ring.ledger.note_purge(record.clone());
@@ -326,8 +364,7 @@ impl<D: Disk> Driver<D> {
             }
         };
         self.chore_reply = reply;
-        self.advance_chore();
-        let _ = now;
+        self.advance_chore(now);
     }
 
     /// The answer to the step under way, once it is there.
@@ -336,19 +373,19 @@ impl<D: Disk> Driver<D> {
     }
 
     fn new_copy(&mut self) -> ChoreReply {
-        // Capture keeps two buffers at least.
-        if self.free_buffers() < 3 && self.buffers().0 > 0 {
-            return ChoreReply::Later;
+        // Capture keeps one buffer at least beside the open one.
+        if self.free_buffers() < 2 && self.buffers().0 > 0 {
+            return ChoreReply::Later(None);
         }
         let Some(sequence) = self.ring.take_sequence() else {
-            return ChoreReply::Later;
+            return ChoreReply::Later(None);
         };
         let buffer = match self.take_buffer() {
             Some(buffer) => buffer,
             // No capture runs on this driver: it may allocate.
             None => match Buffer::aligned(self.superblock().geometry.slot_bytes as usize) {
                 Ok(buffer) => buffer,
-                Err(_) => return ChoreReply::Later,
+                Err(_) => return ChoreReply::Later(None),
             },
         };
         ChoreReply::Copy { sequence, buffer }
@@ -362,6 +399,10 @@ impl<D: Disk> Driver<D> {
     pub(crate) fn chore_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>) {
         let pending = self.chore.take();
         let reply = match (pending, result) {
+            (Some(Pending::Copy { slot }), Err(error)) => {
+                self.ring.give_up_copy(slot, error.fault);
+                ChoreReply::Failed(error, buffer)
+            }
             (_, Err(error)) => ChoreReply::Failed(error, buffer),
             (Some(Pending::Copy { slot }), Ok(())) => match buffer {
                 Some(buffer) => ChoreReply::Placed(slot, buffer),
@@ -373,7 +414,7 @@ impl<D: Disk> Driver<D> {
     }
 
     /// Looks whether what the step waits for has come.
-    pub(crate) fn advance_chore(&mut self) {
+    pub(crate) fn advance_chore(&mut self, now: Timestamp) {
         let ring = &self.ring;
         let reply = match &self.chore {
             Some(Pending::Settle) => {
@@ -387,6 +428,7 @@ impl<D: Disk> Driver<D> {
                 let waits = open || moving.min().is_some_and(|lowest| lowest < until) || ring.unscanned > 0;
                 (!waits).then_some(ChoreReply::Done)
             }
+            Some(Pending::Pause { until }) => (now >= *until).then_some(ChoreReply::Done),
             Some(Pending::Recorded) => ring.chores.recorded.then_some(ChoreReply::Done),
             Some(Pending::Switch { given_up }) => {
                 let whole = !ring.chores.switching && ring.journal.snapshot.is_none();

@@ -217,7 +217,7 @@ impl Payload<'_> {
     }
 }
 
-/// Builds the copy in `buffer`; returns its bytes, what it covers, and its age.
+/// Builds the copy in `buffer`; returns its bytes, what it covers, and its age; `None` if it has no row.
 pub(crate) fn build(
     job: &mut Job<'_, '_>,
     slot: SlotNo,
@@ -226,7 +226,7 @@ pub(crate) fn build(
     sequence: Sequence,
     cut: &Cut,
     buffer: &mut Buffer,
-) -> Result<(usize, Bounds, Age), PurgeError> {
+) -> Result<Option<(usize, Bounds, Age)>, PurgeError> {
     let damaged = |why: String| PurgeError::Damaged { slot, why };
     let Some((header, summary, _)) = check.sound() else {
         return Err(damaged("its header is not sound".to_owned()));
@@ -258,7 +258,7 @@ pub(crate) fn build(
             match piece {
                 Piece::Keep(row, at) => {
                     if builder.room() < row.payload().max(1) {
-                        return Err(PurgeError::NoRoom);
+                        return Err(PurgeError::DoesNotFit(slot));
                     }
                     rows -= 1;
                     bytes_left -= row.payload() as u64;
@@ -282,9 +282,12 @@ pub(crate) fn build(
         }
         Ok(())
     })?;
+    if builder.is_empty() {
+        return Ok(None);
+    }
     let summaries: Vec<EntrySummary> = builder.summaries().collect();
     let sealed = builder.seal(buffer, &superblock.key, SlotNo(0), header.sealed, SlotFlags::DISTILLED);
-    Ok((sealed.bytes, bounds_of(&summaries), header.age))
+    Ok(Some((sealed.bytes, bounds_of(&summaries), header.age)))
 }
 
 /// The dictionary entry with which a copy is opened, so that its counters end where the original's did.

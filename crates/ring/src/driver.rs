@@ -322,7 +322,7 @@ impl<D: Disk> Driver<D> {
         let oldest = self.moving.iter().map(|m| m.sealed).chain(self.committing).min();
         self.ring.note_pending(oldest.map_or(Duration::ZERO, |since| now.since(since)));
         self.look_on(now);
-        self.advance_chore();
+        self.advance_chore(now);
         self.pump();
     }
 
@@ -500,17 +500,6 @@ impl<D: Disk> Driver<D> {
     pub(crate) fn push_request(&mut self, request: Request) {
         self.queue.push_back(request);
         self.pump();
-    }
-
-    /// What a step is told when no slot is free for a copy.
-    pub(crate) fn no_slot(&self) -> DiskError {
-        DiskError {
-            disk: self.disk.info().name.clone(),
-            what: "write",
-            offset: 0,
-            len: self.superblock.geometry.slot_bytes,
-            fault: Fault::NoSpace,
-        }
     }
 
     fn pump(&mut self) {

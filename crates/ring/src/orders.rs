@@ -35,10 +35,10 @@ fn runs(mut sequences: Vec<Sequence>) -> Vec<(Sequence, Sequence)> {
     out
 }
 
-/// Makes a hold keep `copy` instead of `original`.
-pub(crate) fn swap(hold: &mut HoldRecord, original: Sequence, copy: Option<Sequence>) {
+/// Makes a hold keep one more sequence.
+pub(crate) fn extend(hold: &mut HoldRecord, more: Sequence) {
     let all = hold.sequences.iter().flat_map(|(first, last)| (first.0..=last.0).map(Sequence));
-    hold.sequences = runs(all.filter(|s| *s != original).chain(copy).collect());
+    hold.sequences = runs(all.chain([more]).collect());
 }
 
 /// Whether a hold keeps `sequence`.

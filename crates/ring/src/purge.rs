@@ -17,6 +17,9 @@ use holdfast_media::{Buffer, DiskError, PoolError};
 /// Bytes that one step reads or overwrites: small, so that capture waits for no more than that.
 pub(crate) const STEP: usize = 1 << 20;
 
+/// Tries of a step that cannot be done at once: half a minute, at a pause of 20 ms.
+const PATIENCE: u32 = 1500;
+
 /// Asks for a step and waits for its answer. `None`: the ring is being closed.
 pub type Port<'a> = dyn FnMut(Chore) -> Option<ChoreReply> + 'a;
 
@@ -37,11 +40,14 @@ pub enum PurgeError {
     /// No memory.
     #[error(transparent)]
     Memory(#[from] PoolError),
-    /// No slot or buffer for what is to be kept.
+    /// No slot or buffer came free for what is to be kept.
     #[error(
-        "no slot or buffer is free for what is to be kept: release a hold, or purge while less is recorded"
+        "no slot or buffer came free for what is to be kept: release a hold, or purge while less is recorded"
     )]
     NoRoom,
+    /// Gaps take more room than what they stand for.
+    #[error("what is to be kept of slot {0} does not fit a slot with the gaps: purge a longer range")]
+    DoesNotFit(SlotNo),
     /// The recorder ended.
     #[error("the recorder ended: the purge is not complete; give it again")]
     Closed,
@@ -189,14 +195,18 @@ impl Job<'_, '_> {
             Ok(affected) => affected,
             Err(hold) => return Ok(Outcome::Refused(Refusal::Held(hold))),
         };
-        let remains = self.overwrite_remains(request)?;
-        if affected.is_empty() && remains == 0 {
-            return Ok(Outcome::Refused(Refusal::Nothing { oldest: None }));
-        }
+        let mut slots = 0;
         for one in &affected {
-            self.destroy(request, one)?;
-            record.elements += one.cut.elements;
-            record.bytes += one.cut.bytes;
+            if self.destroy(request, one)? {
+                record.elements += one.cut.elements;
+                record.bytes += one.cut.bytes;
+                slots += 1;
+            }
+        }
+        // Last: what expired meanwhile is among it.
+        slots += self.overwrite_remains(request)?;
+        if slots == 0 {
+            return Ok(Outcome::Refused(Refusal::Nothing { oldest: None }));
         }
         // The journal may have had some of it while its slot was open: both extents, one after the other.
         for _ in 0..2 {
@@ -204,11 +214,11 @@ impl Job<'_, '_> {
                 self.overwrite(offset, offset + bytes)?;
             }
         }
-        let slots = affected.len() as u32 + remains;
         Ok(Outcome::Purged { elements: record.elements, bytes: record.bytes, slots })
     }
 
-    /// The slots of data that have some of the range; or a hold that forbids it.
+    /// The slots of data that have some of the range; or a hold that forbids it. None is kept from expiring longer
+    /// than it is looked at.
     fn find(&mut self, request: &PurgeRequest) -> Result<Result<Vec<Affected>, HoldId>, PurgeError> {
         let mut affected = Vec::new();
         for no in (0..self.superblock.geometry.slots).map(SlotNo) {
@@ -225,22 +235,11 @@ impl Job<'_, '_> {
             let touches =
                 check.sound().is_some_and(|(.., bounds)| bounds.touches(&request.streams, &request.range));
             let cut = if touches { distil::measure(self, no, &check, request)? } else { Cut::default() };
-            if let Some((header, ..)) = check.sound() {
-                // Behind a slot that was sealed short lies what an older lap left there.
-                let tail = self.superblock.geometry.slot_offset(no) + header.bytes() as u64;
-                let end = self.superblock.geometry.slot_offset(no) + self.superblock.geometry.slot_bytes;
-                self.overwrite(tail, end)?;
-            }
+            self.done(Chore::Unpin(no))?;
             if cut.rows == 0 {
-                self.done(Chore::Unpin(no))?;
                 continue;
             }
             if let Some(hold) = held.filter(|_| !request.held) {
-                self.done(Chore::Unpin(no))?;
-                for one in &affected {
-                    let Affected { slot, .. } = one;
-                    self.done(Chore::Unpin(*slot))?;
-                }
                 return Ok(Err(hold));
             }
             affected.push(Affected { slot: no, sequence, cut });
@@ -248,73 +247,121 @@ impl Job<'_, '_> {
         Ok(Ok(affected))
     }
 
-    /// Overwrites what has expired but is still there, where it may have some of the range. Returns how many slots.
+    /// Overwrites what has expired but is still there, where it may have some of the range: whole slots, and behind slots
+    /// that were sealed short what an older lap left. Returns how many whole slots.
     fn overwrite_remains(&mut self, request: &PurgeRequest) -> Result<u32, PurgeError> {
         let geometry = self.superblock.geometry.clone();
         let mut count = 0;
         for no in (0..geometry.slots).map(SlotNo) {
-            if self.look(no)? != ChoreSlot::Expired || !self.pin(no)? {
+            if !self.pin_patiently(no)? {
                 continue;
             }
-            let offset = geometry.slot_offset(no);
-            let has = match self.brief(no)? {
-                Ok(check) => {
-                    check.sound().is_some_and(|(.., bounds)| bounds.touches(&request.streams, &request.range))
+            let (offset, end) = (geometry.slot_offset(no), geometry.slot_offset(no) + geometry.slot_bytes);
+            let is_data = matches!(self.look(no)?, ChoreSlot::Data { .. });
+            let check = self.brief(no)?;
+            match check.as_ref().ok().and_then(SlotCheck::sound) {
+                Some((header, _, bounds)) if is_data || !bounds.touches(&request.streams, &request.range) => {
+                    self.overwrite(offset + header.bytes() as u64, end)?;
                 }
-                // Torn or half overwritten: nobody can say what is left there. A place that was never written is empty.
-                Err(_) => !self.is_blank(offset, offset + geometry.slot_bytes)?,
-            };
-            if has {
-                self.overwrite(offset, offset + geometry.slot_bytes)?;
-                count += 1;
+                // Torn or half overwritten: nobody can say what is left there. A place never written is empty.
+                None if is_data || self.is_blank(offset, end)? => {}
+                _ => {
+                    self.overwrite(offset, end)?;
+                    count += 1;
+                }
             }
             self.done(Chore::Unpin(no))?;
         }
         Ok(count)
     }
 
-    /// Copies what is kept of a slot, puts the copy in its place and overwrites it.
-    fn destroy(&mut self, request: &PurgeRequest, one: &Affected) -> Result<(), PurgeError> {
+    /// Pins a slot that has data or is expired; one that is just being named can be pinned a little later. False for one
+    /// that is being written: what was there is being overwritten.
+    fn pin_patiently(&mut self, no: SlotNo) -> Result<bool, PurgeError> {
+        for _ in 0..PATIENCE {
+            if self.look(no)? == ChoreSlot::Other {
+                return Ok(false);
+            }
+            if self.pin(no)? {
+                return Ok(true);
+            }
+            self.done(Chore::Pause)?;
+        }
+        Err(PurgeError::NoRoom)
+    }
+
+    /// Copies what is kept of a slot, puts the copy in its place and overwrites it; false if it has expired by now.
+    fn destroy(&mut self, request: &PurgeRequest, one: &Affected) -> Result<bool, PurgeError> {
+        if !self.pin(one.slot)? {
+            return Ok(false);
+        }
+        if !matches!(self.look(one.slot)?, ChoreSlot::Data { sequence, .. } if sequence == one.sequence) {
+            self.done(Chore::Unpin(one.slot))?;
+            return Ok(false);
+        }
         let check = match self.brief(one.slot)? {
             Ok(check) => check,
             Err(why) => return Err(PurgeError::Damaged { slot: one.slot, why: why.to_string() }),
         };
-        let copy = if one.cut.kept > 0 { Some(self.copy(request, one, &check)?) } else { None };
+        let copy = self.copy(request, one, &check)?;
         self.done(Chore::Replace { original: one.slot, sequence: one.sequence, copy })?;
         let offset = self.superblock.geometry.slot_offset(one.slot);
         self.overwrite(offset, offset + self.superblock.geometry.slot_bytes)?;
-        self.done(Chore::Unpin(one.slot))
+        self.done(Chore::Unpin(one.slot))?;
+        Ok(true)
     }
 
+    /// Asks for a buffer and a sequence for a copy, for a while.
+    fn new_copy(&mut self) -> Result<(Sequence, Buffer), PurgeError> {
+        for _ in 0..PATIENCE {
+            if let ChoreReply::Copy { sequence, buffer } = self.ask(Chore::NewCopy)? {
+                return Ok((sequence, buffer));
+            }
+            self.done(Chore::Pause)?;
+        }
+        Err(PurgeError::NoRoom)
+    }
+
+    /// Writes a copy to the next slot of the runway, once there is one.
+    fn place(&mut self, mut buffer: Buffer, len: usize) -> Result<SlotNo, PurgeError> {
+        for _ in 0..PATIENCE {
+            match (self.port)(Chore::PlaceCopy { buffer, len }).ok_or(PurgeError::Closed)? {
+                ChoreReply::Placed(slot, buffer) => {
+                    self.done(Chore::GiveBack(buffer))?;
+                    return Ok(slot);
+                }
+                ChoreReply::Failed(error, back) => {
+                    if let Some(back) = back {
+                        self.done(Chore::GiveBack(back))?;
+                    }
+                    return Err(PurgeError::Disk(error));
+                }
+                ChoreReply::Later(Some(back)) => buffer = back,
+                _ => return Err(PurgeError::Closed),
+            }
+            self.done(Chore::Pause)?;
+        }
+        self.done(Chore::GiveBack(buffer))?;
+        Err(PurgeError::NoRoom)
+    }
+
+    /// What is kept of a slot, and gaps in the place of what is not, in a slot of their own; `None` when that is nothing.
     fn copy(
         &mut self,
         request: &PurgeRequest,
         one: &Affected,
         check: &SlotCheck,
-    ) -> Result<PlacedCopy, PurgeError> {
-        let ChoreReply::Copy { sequence, mut buffer } = self.ask(Chore::NewCopy)? else {
-            return Err(PurgeError::NoRoom);
-        };
-        let built = distil::build(self, one.slot, check, request, sequence, &one.cut, &mut buffer);
-        let (len, bounds, age) = match built {
-            Ok(built) => built,
-            Err(error) => {
+    ) -> Result<Option<PlacedCopy>, PurgeError> {
+        let (sequence, mut buffer) = self.new_copy()?;
+        match distil::build(self, one.slot, check, request, sequence, &one.cut, &mut buffer) {
+            Ok(Some((len, bounds, age))) => {
+                let slot = self.place(buffer, len)?;
+                Ok(Some(PlacedCopy { slot, sequence, age, bounds }))
+            }
+            other => {
                 self.done(Chore::GiveBack(buffer))?;
-                return Err(error);
+                other.map(|_| None)
             }
-        };
-        match (self.port)(Chore::PlaceCopy { sequence, buffer, len }).ok_or(PurgeError::Closed)? {
-            ChoreReply::Placed(slot, buffer) => {
-                self.done(Chore::GiveBack(buffer))?;
-                Ok(PlacedCopy { slot, sequence, age, bounds })
-            }
-            ChoreReply::Failed(error, buffer) => {
-                if let Some(buffer) = buffer {
-                    self.done(Chore::GiveBack(buffer))?;
-                }
-                Err(PurgeError::Disk(error))
-            }
-            _ => Err(PurgeError::NoRoom),
         }
     }
 

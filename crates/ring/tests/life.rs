@@ -9,7 +9,7 @@ use holdfast_format::{
 };
 use holdfast_media::{Buffer, MemoryDisk};
 use holdfast_ring::{
-    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome,
+    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome, PurgeError,
     PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, find_superblock, order_once, read_superblock,
     recover, write_superblocks,
 };
@@ -428,4 +428,55 @@ fn a_lost_superblock_is_found_in_the_journal() {
     assert_eq!((found.ring, &found.key.0, &found.geometry), (before.ring, &before.key.0, &before.geometry));
     write_superblocks(&mut lost, &found).unwrap();
     assert_eq!(ordinals(&lost), held);
+}
+
+#[test]
+fn a_purge_that_fails_keeps_nothing_from_expiring() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..600 {
+        recorder.element();
+    }
+    let mut disk = recorder.stop();
+    let recovered = recover(&mut disk).unwrap();
+    // Not one of the last, of which recovery would say that they were never whole.
+    let (no, ..) = recovered.data().min_by_key(|(_, sequence, _)| sequence.0).unwrap();
+    let mut image = disk.snapshot();
+    image.write(recovered.superblock.geometry.slot_offset(no), &[0xee; 4096]);
+
+    // The job runs beside a recorder, step by step.
+    let mut recorder = Recorder::start(MemoryDisk::from_image(image), &clock);
+    for _ in 0..200 {
+        recorder.poll();
+    }
+    let Order::Purge(request) = purge(0, 1 << 40, false) else { unreachable!() };
+    let superblock = recorder.driver.superblock().clone();
+    let mut run = |recorder: &mut Recorder| {
+        holdfast_ring::purge(&request, &superblock, clock.now(), &mut |chore| {
+            recorder.driver.chore(chore, clock.now());
+            loop {
+                if let Some(reply) = recorder.driver.chore_reply() {
+                    return Some(reply);
+                }
+                if recorder.driver.ring().wants_seal() {
+                    recorder.seal(SlotFlags::SHORT);
+                }
+                clock.set(clock.now() + Duration::from_millis(1));
+                recorder.poll();
+            }
+        })
+    };
+    let failed = run(&mut recorder);
+    assert!(matches!(failed, Err(PurgeError::Damaged { slot, .. }) if slot == no), "{failed:?}");
+    let last = recorder.next - 1;
+    for _ in 0..3_000 {
+        recorder.element();
+    }
+    let left = recorder.driver.ring().slot_looks(SlotNo(0), 99).filter(|s| s.look == SlotLook::Live).count();
+    assert!(left > 10, "{left}");
+    let done = run(&mut recorder).unwrap();
+    assert!(matches!(done, Outcome::Purged { elements, .. } if elements > 500), "{done:?}");
+    let disk = recorder.stop();
+    assert_eq!(payloads(&disk), Vec::<u64>::new());
+    assert_eq!(traces(&disk), Vec::<u64>::new(), "what was recorded up to {last} and after is gone");
 }
