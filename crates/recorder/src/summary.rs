@@ -82,7 +82,12 @@ impl Summary {
                 continue;
             }
             let plural = if c.gaps == 1 { "" } else { "s" };
-            let _ = write!(out, ", {} gap{plural}: {} elements lost", c.gaps, c.lost);
+            let _ = write!(out, ", {} gap{plural}: ", c.gaps);
+            if c.lost == 0 && c.unknown_gaps > 0 {
+                out.push_str("an unknown number lost");
+            } else {
+                let _ = write!(out, "{} elements lost", c.lost);
+            }
             let causes: Vec<String> = stream
                 .dropped
                 .iter()
@@ -91,7 +96,7 @@ impl Summary {
             if !causes.is_empty() {
                 let _ = write!(out, " ({})", causes.join(", "));
             }
-            if c.unknown_gaps > 0 {
+            if c.lost > 0 && c.unknown_gaps > 0 {
                 let _ = write!(out, ", and an unknown number in {}", c.unknown_gaps);
             }
             out.push('\n');
@@ -213,6 +218,15 @@ mod tests {
     fn losses_are_told_by_cause() {
         let text = summary().text();
         assert!(text.contains("s: 10 elements, 4 KiB (2 KiB/s), 2 gaps: 3 elements lost (no free buffer 3), and an unknown number in 1"), "{text}");
+    }
+
+    #[test]
+    fn a_loss_of_unknown_size_is_not_told_as_none() {
+        let mut summary = summary();
+        let counters = Counters { received: 10, gaps: 1, unknown_gaps: 1, ..Counters::default() };
+        summary.streams[0] = StreamSummary { counters, dropped: Vec::new(), ..summary.streams[0].clone() };
+        let text = summary.text();
+        assert!(text.contains(", 1 gap: an unknown number lost\n"), "{text}");
     }
 
     #[test]
