@@ -191,7 +191,7 @@ impl SourceSpec {
                 "it delivers no packets: use iface: or replay:",
             ),
             (options.promiscuous && !live, "--promisc", "only an interface (iface:) has such a mode"),
-            (options.rings.is_some() && !live, "rings", "only an interface (iface:) has packet rings"),
+            (options.rings.is_some() && !live, "--rings", "only an interface (iface:) has packet rings"),
             (options.speed.is_some() && !replay, "--speed", "only a replayed file (replay:) has a speed"),
             (options.repeat && !replay, "--loop", "only a replayed file (replay:) can be looped"),
             (
@@ -250,6 +250,7 @@ mod tests {
         assert!(replay.check(&filter).is_ok());
         for options in [
             SourceOptions { promiscuous: true, ..SourceOptions::default() },
+            SourceOptions { rings: Some(2), ..SourceOptions::default() },
             SourceOptions { framing: Some(Framing::Lines), ..SourceOptions::default() },
             SourceOptions { preamble: Some(PreambleFrom::File("x".into())), ..SourceOptions::default() },
         ] {

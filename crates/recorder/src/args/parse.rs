@@ -3,6 +3,7 @@
 use super::{FLUSH_LIMITS, MAX_SOURCES, Settings, SourceSettings, Wanted, WrongUse};
 use holdfast_base::{ByteSize, MAX_NAME};
 use holdfast_ingest::Overload;
+use holdfast_ingest::packet::af_packet::MAX_RINGS;
 use holdfast_ingest::{SourceOptions, SourceSpec};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 20] = [
+const OPTIONS: [(&str, Option<&str>); 21] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
@@ -20,6 +21,7 @@ const OPTIONS: [(&str, Option<&str>); 20] = [
     ("--filter", Some("a filter in the syntax of tcpdump, such as 'tcp port 80'")),
     ("--promisc", None),
     ("--snaplen", Some("most bytes of a packet, such as 128")),
+    ("--rings", Some("how many packet rings share the interface, such as 2")),
     ("--speed", Some("a factor such as 1 or 10, or max")),
     ("--loop", None),
     ("--on-overload", Some("block or drop-newest")),
@@ -142,6 +144,7 @@ impl Parser {
                     "--preamble" => once(option, true, &mut options.preamble, read(option, &value)?),
                     "--filter" => once(option, true, &mut options.filter, value),
                     "--snaplen" => once(option, true, &mut options.snaplen, snaplen(option, &value)?),
+                    "--rings" => once(option, true, &mut options.rings, rings(option, &value)?),
                     "--speed" => once(option, true, &mut options.speed, read(option, &value)?),
                     _ => once(option, true, &mut options.overload, overload(option, &value)?),
                 }
@@ -225,6 +228,11 @@ fn name(option: &'static str, value: String) -> Result<String, WrongUse> {
 fn snaplen(option: &'static str, value: &str) -> Result<u32, WrongUse> {
     let bytes = value.parse::<u32>().ok().filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| wrong(option, value, "give a number of bytes from 1 on, such as 128"))
+}
+
+fn rings(option: &'static str, value: &str) -> Result<usize, WrongUse> {
+    let rings = value.parse::<usize>().ok().filter(|rings| (1..=MAX_RINGS).contains(rings));
+    rings.ok_or_else(|| wrong(option, value, format!("give a number from 1 to {MAX_RINGS}, such as 2")))
 }
 
 fn overload(option: &'static str, value: &str) -> Result<Overload, WrongUse> {

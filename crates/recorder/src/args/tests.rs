@@ -19,7 +19,7 @@ fn settings(line: &str) -> Settings {
 fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_them() {
     let all = settings(
         "r.hf --size 10GiB --slot=64MiB --source stdin --name a --frame fixed:5032 --preamble 4096 \
-         --source iface:eth0 --name b --promisc --snaplen 128 --filter=tcp --on-overload block \
+         --source iface:eth0 --name b --promisc --snaplen 128 --rings 4 --filter=tcp --on-overload block \
          --source replay:x.pcap --name c --speed 2.5 --loop --flush 200ms --memory 1GiB --cpu 1,4-5 --realtime --json",
     );
     assert_eq!((all.size, all.slot), (Some(ByteSize::gib(10)), Some(ByteSize::mib(64))));
@@ -30,6 +30,7 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
     assert_eq!((&*a.name, &a.spec, a.options.framing), ("a", &SourceSpec::Stdin, Some(Framing::Fixed(5032))));
     assert_eq!(a.options.preamble, Some(PreambleFrom::Leading(ByteSize(4096))));
     assert_eq!((&*b.name, b.options.snaplen, b.options.promiscuous), ("b", Some(128), true));
+    assert_eq!((b.options.rings, a.options.rings), (Some(4), None));
     assert_eq!((b.options.filter.as_deref(), b.options.overload), (Some("tcp"), Some(Overload::Block)));
     assert_eq!((&*c.name, c.options.speed, c.options.repeat), ("c", Some(Speed::Times(2.5)), true));
     assert!(!c.options.promiscuous && a.options.filter.is_none());
@@ -63,6 +64,9 @@ fn wrong_command_lines_are_told_by_the_option() {
         ("r --source stdin --name a --frame words", "--frame words"),
         ("r --source stdin --name a --filter tcp", "--filter cannot be used with stdin"),
         ("r --source iface:lo --name a --snaplen 0", "--snaplen 0"),
+        ("r --source iface:lo --name a --rings 65", "--rings 65: give a number from 1 to 64"),
+        ("r --source iface:lo --name a --rings 0", "--rings 0"),
+        ("r --source replay:x --name a --rings 2", "--rings cannot be used with replay:x"),
         ("r --source iface:lo --name a --frame lines", "--frame cannot be used with iface:lo"),
         ("r --source replay:x --name a --speed fast", "--speed fast"),
         (
@@ -98,6 +102,7 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--filter",
         "--promisc",
         "--snaplen",
+        "--rings",
         "--speed",
         "--loop",
         "--on-overload",
