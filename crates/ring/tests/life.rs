@@ -451,7 +451,7 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     }
     let Order::Purge(request) = purge(0, 1 << 40, false) else { unreachable!() };
     let superblock = recorder.driver.superblock().clone();
-    let mut run = |recorder: &mut Recorder| {
+    let run = |recorder: &mut Recorder| {
         holdfast_ring::purge(&request, &superblock, clock.now(), &mut |chore| {
             recorder.driver.chore(chore, clock.now());
             loop {
