@@ -120,7 +120,9 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let size = text.trim().strip_suffix("/s").unwrap_or(text);
-        parse_bytes(size).map(Self).ok_or_else(|| UnitError::new("rate", text, "a size per second, such as 60MiB/s"))
+        parse_bytes(size)
+            .map(Self)
+            .ok_or_else(|| UnitError::new("rate", text, "a size per second, such as 60MiB/s"))
     }
 }
 
