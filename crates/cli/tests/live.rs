@@ -255,3 +255,35 @@ fn the_watch_leaves_the_terminal_as_it_was() {
     assert!(enter.is_some() && leave > enter, "{seen:?}");
     assert_eq!(recording.end().0, Some(0));
 }
+
+#[test]
+fn the_watch_ends_quietly_when_its_terminal_goes_away() {
+    let Some(script) = tool("script") else { return };
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 64KiB", 0);
+    // The shell outlives the terminal, to tell how the watch ended.
+    let watch = format!(
+        "trap '' HUP; '{}' status r.hf --watch; echo $? > code.part; mv code.part code",
+        env!("CARGO_BIN_EXE_holdfast")
+    );
+    let mut command = Command::new(script);
+    command.args(["-qec", &watch, "/dev/null"]).current_dir(dir).env("HOLDFAST_RUN", dir.join("run"));
+    command.env("HOME", dir).env("TERM", "xterm-256color").env("SHELL", "/bin/sh");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut seen = Vec::new();
+    let mut piece = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains("\u{1b}[?1049h") {
+        let read = out.read(&mut piece).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&piece[..read]);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let started = Instant::now();
+    while !dir.join("code").exists() {
+        assert!(started.elapsed() < PATIENCE, "the watch goes on without a terminal");
+    }
+    assert_eq!(fs::read_to_string(dir.join("code")).unwrap(), "0\n");
+}

@@ -6,7 +6,7 @@ pub(crate) mod rates;
 mod view;
 
 use crate::commands::status::Shown;
-use crate::failure::{Failure, Result, reason};
+use crate::failure::{Failure, Kind, Result, reason};
 use crate::orders;
 use crate::out::Out;
 use crate::session::link;
@@ -14,12 +14,16 @@ use holdfast_link::wire::Status;
 use holdfast_link::{LinkError, RingReader};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use ratatui::DefaultTerminal;
+use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
 use rates::Rates;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
+use std::panic;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,10 +64,38 @@ pub(crate) fn run(path: &Path, mut reader: RingReader, out: &mut Out) -> Result<
             .advice("leave --watch out, or add --json for one object every second"));
     }
     let mut watch = Watch::new(path, reader)?;
-    let mut terminal = ratatui::try_init().map_err(|error| terminal_failed(&error))?;
+    let mut terminal = take_terminal().map_err(|error| terminal_failed(&error))?;
     let ended = watch.draw_until(&mut terminal, &end);
-    ratatui::restore();
-    ended
+    give_back(terminal);
+    // Whose terminal is gone has seen enough, whichever call was the first to notice.
+    if wait_for_key(Duration::ZERO) { Err(Failure::said(Kind::Done)) } else { ended }
+}
+
+/// Draws from now on, on the terminal's other screen; a panic gives the terminal back first. What the library offers for
+/// this complains on standard error when it fails, and panics when that is gone as well.
+fn take_terminal() -> io::Result<DefaultTerminal> {
+    let told = panic::take_hook();
+    panic::set_hook(Box::new(move |bug| {
+        let _ = ratatui::try_restore();
+        told(bug);
+    }));
+    let taken = enable_raw_mode()
+        .and_then(|()| execute!(io::stdout(), EnterAlternateScreen))
+        .and_then(|()| DefaultTerminal::new(CrosstermBackend::new(io::stdout())));
+    if taken.is_err() {
+        let _ = ratatui::try_restore();
+    }
+    taken
+}
+
+/// Leaves the terminal as it was, if it is still there.
+fn give_back(mut terminal: DefaultTerminal) {
+    let shown = terminal.show_cursor();
+    let _ = ratatui::try_restore();
+    if shown.is_err() {
+        // Dropped, it would try again, and complain where nobody listens.
+        std::mem::forget(terminal);
+    }
 }
 
 fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) -> Result<()> {
