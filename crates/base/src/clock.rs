@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn arrival_time_starts_at_the_floor_when_the_wall_clock_went_back() {
-        let floor = wall() + std::time::Duration::from_secs(3600);
+        let floor = wall() + std::time::Duration::from_hours(1);
         let clock = SystemClock::not_before(floor);
         assert!(clock.now() >= floor);
         assert!(clock.wall() < floor);
