@@ -65,7 +65,7 @@ impl Model {
                 return Err(format!("sequence {sequence} ({:?}) is lost with {need} rows", slot.stage));
             }
         }
-        self.allows_holds(survey, bound)?;
+        self.allows_holds(survey, bound, &seen)?;
         self.allows_numbers(survey)
     }
 
@@ -99,7 +99,7 @@ impl Model {
         Ok(())
     }
 
-    fn allows_holds(&self, survey: &Survey, bound: Bound) -> Result<(), String> {
+    fn allows_holds(&self, survey: &Survey, bound: Bound, seen: &BTreeSet<u64>) -> Result<(), String> {
         let holds = survey.recovered.holds();
         for hold in holds {
             let id = hold.id.0;
@@ -113,6 +113,9 @@ impl Model {
         }
         for (id, hold) in &self.holds {
             let found = holds.iter().any(|h| h.id.0 == *id);
+            if let Some(gone) = hold.covered.iter().find(|s| found && !seen.contains(s)) {
+                return Err(format!("hold {id} stands, and sequence {gone} is not there"));
+            }
             if hold.acked && !hold.releasing && hold.until > bound.now && !found {
                 return Err(format!("hold {id} was acknowledged and is lost"));
             }

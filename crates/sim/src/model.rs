@@ -111,6 +111,8 @@ pub struct ModelHold {
     pub ranges: Vec<(u64, u64)>,
     /// Whether it was acknowledged.
     pub acked: bool,
+    /// What it had when it was.
+    pub covered: Vec<u64>,
     /// Whether its release was ordered.
     pub releasing: bool,
     /// When it ends.

@@ -21,7 +21,9 @@ pub struct SparseDisk {
     info: DiskInfo,
     /// By number of the block.
     blocks: BTreeMap<u64, Vec<Stretch>>,
-    done: VecDeque<Completion>,
+    done: VecDeque<(u32, Completion)>,
+    /// How many times a completion is asked for in vain.
+    pub lag: u32,
     /// Reads so far: offset and length.
     pub reads: Vec<(u64, usize)>,
     /// Writes so far.
@@ -39,7 +41,7 @@ impl SparseDisk {
             depth: DEPTH,
             direct: true,
         };
-        Self { info, blocks: BTreeMap::new(), done: VecDeque::new(), reads: Vec::new(), writes: 0 }
+        Self { info, blocks: BTreeMap::new(), done: VecDeque::new(), lag: 0, reads: Vec::new(), writes: 0 }
     }
 
     /// The same contents, as after a power cut.
@@ -103,12 +105,16 @@ impl Disk for SparseDisk {
             }
             Op::Flush => None,
         };
-        self.done.push_back(Completion { tag: request.tag, buffer, result: Ok(()) });
+        self.done.push_back((self.lag, Completion { tag: request.tag, buffer, result: Ok(()) }));
         Ok(())
     }
 
     fn complete(&mut self, _wait: Duration) -> Option<Completion> {
-        self.done.pop_front()
+        if self.done.front().is_some_and(|(lag, _)| *lag == 0) {
+            return self.done.pop_front().map(|(_, done)| done);
+        }
+        self.done.iter_mut().for_each(|(lag, _)| *lag = lag.saturating_sub(1));
+        None
     }
 
     fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {

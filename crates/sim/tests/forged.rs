@@ -2,9 +2,12 @@
 //! without its key, and of this ring as it is. Recovery is not fooled by any. Promises 5 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use holdfast_base::{BLOCK, SlotNo};
-use holdfast_format::Superblock;
-use holdfast_media::Image;
+use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, Timestamp};
+use holdfast_format::{
+    Builder, CommitHead, CommitWriter, Entry, Key, Record, Row, SlotFlags, SlotId, Superblock, read_commit,
+};
+use holdfast_media::{Image, Survival};
+use holdfast_ring::{Range, SlotLook};
 use holdfast_sim::{Content, Op, Setup, World};
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,4 +116,92 @@ fn blocks_of_this_ring_as_they_are_fool_nobody() {
     let mut same = recorded(1);
     let image = same.disk().unwrap().seen();
     record("as they are", &blocks(&image, same.superblock()), 1);
+}
+
+/// The hold that a forger would like to end, and what was recorded while it stood; `content` is in every element.
+fn held_and_recorded(content: &dyn Fn(&Superblock) -> Content) -> World {
+    let mut world = World::new(Setup::plain()).unwrap();
+    world.run(&write(2, 20, 500, MS)).unwrap();
+    let range = Range { from: Timestamp(0), ..Range::ALL };
+    world.hold(Vec::new(), range, None, Timestamp::MAX, true).unwrap();
+    let superblock = world.superblock().clone();
+    for _ in 0..70 {
+        world.next_content = Some(content(&superblock));
+        world.element(0, 4_000, false).unwrap();
+        world.pass(1_100 * MS).unwrap();
+    }
+    world
+}
+
+/// Where the journal ends: generation and number of the last commit.
+fn journal_end(world: &mut World) -> (u64, u64) {
+    let image = world.disk().unwrap().seen();
+    let superblock = world.superblock();
+    let mut end = (0, 0);
+    for extent in 0..2 {
+        let at = superblock.geometry.extent_offset(extent);
+        let bytes = image.range(at, superblock.geometry.extent_bytes() as usize);
+        let (mut at, mut generation) = (0, None);
+        while let Ok((head, _, len)) = read_commit(&bytes[at..], &superblock.key, superblock.ring) {
+            if *generation.get_or_insert(head.generation) != head.generation {
+                break;
+            }
+            end = end.max((head.generation, head.number));
+            at += len;
+        }
+    }
+    end
+}
+
+#[test]
+fn a_commit_that_continues_the_journal_counts_only_with_the_key() {
+    // What a lap of the journal leaves behind its end is payload of an older lap, and the end can be foreseen.
+    let zeros: Arc<[u8]> = Arc::from(vec![0; 4_000]);
+    let mut world = held_and_recorded(&|_| Content::Bytes(zeros.clone()));
+    let (generation, number) = journal_end(&mut world);
+    assert!(generation >= 4, "the journal has wrapped: {generation}");
+    for shift in (0..256).step_by(8) {
+        let forged = |superblock: &Superblock| {
+            let mut block = vec![0; BLOCK];
+            let mut writer = CommitWriter::new(&mut block);
+            writer.push(&Record::Release { hold: HoldId(1), at: Timestamp(7) });
+            let head =
+                CommitHead { ring: superblock.ring, generation, number: number + 1, ..CommitHead::default() };
+            writer.finish(&Key([1; 32]), &head);
+            let mut bytes = vec![0; shift];
+            while bytes.len() < 4_000 {
+                bytes.extend_from_slice(&block[..256]);
+            }
+            bytes.truncate(4_000);
+            Content::Bytes(Arc::from(bytes))
+        };
+        let mut world = held_and_recorded(&forged);
+        assert_eq!(journal_end(&mut world), (generation, number));
+        let bound = world.mourn().unwrap();
+        let image = world.disk().unwrap().crash_with(Survival::Everything);
+        world.inspect(&image, bound).unwrap_or_else(|e| panic!("shifted by {shift}: {e}"));
+    }
+}
+
+#[test]
+fn a_whole_slot_counts_only_with_the_key() {
+    let mut world = recorded(1);
+    let bound = world.mourn().unwrap();
+    let mut image = world.disk().unwrap().crash_with(Survival::Everything);
+    let superblock = world.superblock().clone();
+    let looks: Vec<_> = world.recorder().unwrap().driver.ring().slot_looks(SlotNo(0), 99).collect();
+    let named = looks.iter().filter(|s| s.look == SlotLook::Runway).map(|s| s.slot);
+    for (number, slot) in named.enumerate() {
+        let mut builder = Builder::new(superblock.geometry.slot_bytes, 1);
+        let mut bytes = vec![0; superblock.geometry.slot_bytes as usize];
+        let sequence = Sequence(world.model.newest + 1 + number as u64);
+        let id = SlotId { ring: superblock.ring, group: superblock.group, sequence, ..SlotId::default() };
+        builder.open(&mut bytes, id, bound.now, &[Entry::default()]).unwrap();
+        builder.row(&mut bytes, &Row { arrival: bound.now, ..Row::default() });
+        let sealed = builder.seal(&mut bytes, &Key([1; 32]), slot, bound.now, SlotFlags::default());
+        image.write(superblock.geometry.slot_offset(slot), &bytes[..sealed.bytes]);
+    }
+    world.inspect(&image, bound).unwrap();
+    world.resume(image, bound, None).unwrap();
+    world.finish().unwrap();
 }

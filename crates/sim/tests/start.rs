@@ -136,12 +136,16 @@ fn slots_that_are_written_while_a_snapshot_takes_several_commits_are_not_forgott
     let preamble = vec![7; 1_900_000];
     let clock = ManualClock::new(Timestamp(1_000_000_000));
     let mut run = Run::start(made(8 * MIB, 64), &clock, &preamble);
+    // Slots stay in flight while commits are made.
+    run.recorder.driver.disk_mut().lag = 2;
     let first = generation(&run);
     let (mut generations, mut looks) = (first, 0);
-    for number in 0..5_000 {
-        // A record for every commit fills the extent.
+    for number in 0..2_000 {
+        // Many records fill the extent.
         let now = clock.now();
-        run.recorder.driver.ring_mut().note_clock_step(now, now, now + MS);
+        for _ in 0..1_000 {
+            run.recorder.driver.ring_mut().note_clock_step(now, now, now + MS);
+        }
         run.slot();
         if generation(&run) > generations {
             (generations, looks) = (generation(&run), 12);

@@ -159,7 +159,14 @@ impl World {
                 return Err(format!("hold id {id} is given again"));
             }
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
-            let new = ModelHold { order: *order, ranges, acked: false, releasing: false, until: *until };
+            let new = ModelHold {
+                order: *order,
+                ranges,
+                acked: false,
+                covered: Vec::new(),
+                releasing: false,
+                until: *until,
+            };
             // What has expired while the hold waited, it cannot take.
             let present = self.present();
             let wanted: Vec<u64> =
@@ -242,6 +249,8 @@ impl World {
                 }
                 hold.acked = true;
                 self.model.hold_ids.insert(id.0);
+                let kept = candidates.iter().map(|(s, _)| *s).filter(|s| hold.keeps(*s));
+                hold.covered = kept.collect();
                 let hold = hold.clone();
                 for (sequence, rows) in candidates.into_iter().filter(|(s, _)| hold.keeps(*s)) {
                     if let Some(slot) = self.model.slots.get_mut(&sequence) {
