@@ -17,7 +17,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Connections at once: each has [`CARRY`] bytes set aside for it.
+/// Connections at once: each has `CARRY` bytes set aside for it.
 pub const MAX_CONNECTIONS: usize = 1024;
 
 /// How long a producer may be silent in the middle of a large element while others wait. Then its connection is
