@@ -4,9 +4,9 @@ use crate::failure::{Failure, Kind, Result};
 use crate::orders;
 use crate::out::{Out, clean, grouped};
 use crate::session::{RingArg, link};
-use holdfast_base::{BLOCK, ByteSize, SlotNo};
+use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Superblock};
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_link::{Item, Plan, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_ring::{
     Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, check_slot, find_superblock, recover,
@@ -48,6 +48,7 @@ struct Shown {
     bytes: u64,
     elements: Option<u64>,
     damaged: u64,
+    expired: u64,
     holds: u32,
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if let Some(text) = &args.geometry {
         return rebuild(&path, text, out);
     }
-    let mut check = Check { out, slots: 0, bytes: 0, elements: None, damaged: 0 };
+    let mut check = Check { out, tally: Tally::default(), elements: None };
     check.superblocks(&path)?;
     let mut reader = crate::session::open(&path)?;
     let holds = reader.status().map_err(|error| link(&error))?.ring.holds;
@@ -66,33 +67,82 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     } else {
         check.directly(&path, &mut reader)?;
     }
-    let Check { out, slots, bytes, elements, damaged } = check;
+    let Check { out, tally, elements } = check;
     if out.is_json() {
-        out.object(&Shown { slots, bytes, elements, damaged, holds })?;
-    } else if damaged == 0 {
-        out.line(format_args!("{} slots, {}: sound", grouped(slots), ByteSize(bytes)))?;
-    } else {
-        out.line(format_args!(
-            "{} slots, {}: {} damaged places",
-            grouped(slots),
-            ByteSize(bytes),
-            grouped(damaged)
-        ))?;
+        let Tally { slots, bytes, damaged, expired } = tally;
+        out.object(&Shown { slots, bytes, elements, damaged, expired, holds })?;
+    } else if !tally.is_void() {
+        out.line(format_args!("{}", tally.text()))?;
     }
-    if damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(()) }
+    if tally.is_void() {
+        return Err(Failure::failed(tally.text()).at_path(&path).advice(
+            "the recorder overwrites the ring faster than it can be read beside it: hold a range and check again, \
+             or check when nothing is recorded",
+        ));
+    }
+    if tally.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(()) }
+}
+
+/// What was verified, and what could not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    slots: u64,
+    bytes: u64,
+    damaged: u64,
+    /// Slots that were overwritten before they could be read: nothing is known of them.
+    expired: u64,
+}
+
+impl Tally {
+    /// Takes everything planned as read.
+    fn planned(&mut self, plan: &Plan) {
+        self.slots = plan.slots.len() as u64;
+        self.bytes = plan.bytes;
+    }
+
+    /// Takes out what of the plan was not, whole.
+    fn expired(&mut self, plan: &Plan, from: Sequence, to: Sequence) {
+        for slot in plan.slots.iter().filter(|slot| (from..=to).contains(&slot.sequence)) {
+            self.slots = self.slots.saturating_sub(1);
+            self.bytes = self.bytes.saturating_sub(slot.bytes);
+            self.expired += 1;
+        }
+    }
+
+    /// Nothing can be said of the ring: there was data, and none of it was read.
+    fn is_void(&self) -> bool {
+        self.slots == 0 && self.damaged == 0 && self.expired > 0
+    }
+
+    fn text(&self) -> String {
+        let expired = match self.expired {
+            0 => String::new(),
+            1 => "1 slot expired before it could be read".to_owned(),
+            many => format!("{} slots expired before they could be read", grouped(many)),
+        };
+        if self.is_void() {
+            return format!("nothing was verified, {expired}");
+        }
+        let found = match self.damaged {
+            0 => "sound".to_owned(),
+            1 => "1 damaged place".to_owned(),
+            many => format!("{} damaged places", grouped(many)),
+        };
+        let slots = if self.slots == 1 { "slot" } else { "slots" };
+        let comma = if expired.is_empty() { "" } else { "; " };
+        format!("{} {slots}, {}: {found}{comma}{expired}", grouped(self.slots), ByteSize(self.bytes))
+    }
 }
 
 struct Check<'o> {
     out: &'o mut Out,
-    slots: u64,
-    bytes: u64,
+    tally: Tally,
     elements: Option<u64>,
-    damaged: u64,
 }
 
 impl Check<'_> {
     fn damage(&mut self, bar: Option<&ProgressBar>, slot: Option<&SlotStatus>, what: &str) -> Result<()> {
-        self.damaged += 1;
+        self.tally.damaged += 1;
         let shown = DamageShown {
             damage: what.to_owned(),
             slot: slot.map(|slot| slot.slot.0),
@@ -138,8 +188,10 @@ impl Check<'_> {
         let plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
         let bar = progress(plan.bytes);
         let mut said = Ok(());
+        self.tally.planned(&plan);
         let report = reader.read(&plan, &mut |item| {
             match item {
+                Item::Expired { from, to, .. } => self.tally.expired(&plan, from, to),
                 Item::Progress { bytes } => bar.set_position(bytes),
                 Item::Damaged { slot, sequence, place } => {
                     let slot = SlotStatus {
@@ -159,8 +211,6 @@ impl Check<'_> {
         bar.finish_and_clear();
         said?;
         let report = report.map_err(|error| link(&error))?;
-        self.slots = (plan.slots.len() as u64).saturating_sub(report.expired);
-        self.bytes = plan.bytes;
         self.elements = Some(report.elements);
         Ok(())
     }
@@ -177,7 +227,7 @@ impl Check<'_> {
         for slot in data {
             let wrong = match check_slot(&mut window, &superblock, slot.slot, Depth::Full) {
                 Ok(check) => check.sound().and_then(|(header, _, _)| {
-                    self.bytes += u64::from(header.footer_offset) + BLOCK as u64;
+                    self.tally.bytes += u64::from(header.footer_offset) + BLOCK as u64;
                     let other = header.sequence != slot.sequence;
                     other.then(|| format!("it has sequence {} instead", header.sequence))
                 }),
@@ -192,7 +242,7 @@ impl Check<'_> {
                 }
                 self.damage(Some(&bar), Some(slot), &wrong)?;
             }
-            self.slots += 1;
+            self.tally.slots += 1;
             bar.inc(superblock.geometry.slot_bytes);
         }
         bar.finish_and_clear();
@@ -332,4 +382,59 @@ fn is_of(disk: &mut PlainDisk, superblock: &Superblock) -> std::result::Result<b
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::Age;
+    use holdfast_link::PlannedSlot;
+
+    /// Slots of these sequences, of 10 MiB each.
+    fn plan(sequences: std::ops::RangeInclusive<u64>) -> Plan {
+        let slot = |at| PlannedSlot {
+            sequence: Sequence(at),
+            slot: None,
+            age: Age(at),
+            first: None,
+            last: None,
+            bytes: 10 << 20,
+        };
+        let slots: Vec<_> = sequences.map(slot).collect();
+        Plan {
+            selection: Selection::ALL,
+            bytes: slots.iter().map(|slot| slot.bytes).sum(),
+            slots,
+            expired_before: None,
+            expired_ordinals: Vec::new(),
+            to_end: true,
+        }
+    }
+
+    fn tally(plan: &Plan, expired: &[(u64, u64)]) -> Tally {
+        let mut tally = Tally::default();
+        tally.planned(plan);
+        for (from, to) in expired {
+            tally.expired(plan, Sequence(*from), Sequence(*to));
+        }
+        tally
+    }
+
+    #[test]
+    fn only_what_was_read_is_called_sound() {
+        let plan = plan(5..=9);
+        assert_eq!(tally(&plan, &[]).text(), "5 slots, 50 MiB: sound");
+        let some = tally(&plan, &[(5, 6), (8, 8)]);
+        assert_eq!(some.text(), "2 slots, 20 MiB: sound; 3 slots expired before they could be read");
+        assert!(!some.is_void());
+        let none = tally(&plan, &[(5, 9)]);
+        assert_eq!(none.text(), "nothing was verified, 5 slots expired before they could be read");
+        assert!(none.is_void() && none.bytes == 0);
+        assert_eq!(
+            Tally { damaged: 1, ..none }.text().split("; ").next(),
+            Some("0 slots, 0 B: 1 damaged place")
+        );
+        // A ring on which nothing was recorded is sound.
+        assert!(!Tally::default().is_void());
+    }
 }
