@@ -71,6 +71,41 @@ fn what_is_held_outlives_many_laps() {
 }
 
 #[test]
+fn a_hold_names_what_had_expired_of_its_range() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let order = "hold r.hf --stream log --reason why --ordinals";
+    let whole = ends(dir, &format!("{order} 0..10 --json"), 0).json();
+    assert_eq!((&whole["expired_before_ordinal"], &whole["expired_before"]), (&Value::Null, &Value::Null));
+    ends(dir, "release r.hf 1", 0);
+    fill(dir, 12_000);
+    let left = ends(dir, "read r.hf --stream log --format jsonl", 0).lines();
+    let oldest = left.iter().find(|line| line["kind"] == "element").unwrap();
+    let (ordinal, arrival) = (oldest["ordinal"].as_u64().unwrap(), oldest["arrival"].as_str().unwrap());
+    let end = ordinal + 10;
+    let said = ends(dir, &format!("{order} 5..{end}"), 0).out;
+    assert!(said.contains(&format!("elements before ordinal {ordinal} had expired already")), "{said}");
+    let held = ends(dir, &format!("{order} 5..{end} --json"), 0).json();
+    documented("hold", [&held]);
+    assert_eq!(held["expired_before_ordinal"], ordinal);
+    let sound = ends(dir, &format!("{order} {ordinal}..{end}"), 0).out;
+    assert!(!sound.contains("expired"), "{sound}");
+
+    // By event time: packets are said to have happened a second before they arrived.
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.packets(10);
+    filler.close();
+    let by_event = format!("hold r.hf --stream eth0 --reason why --event --from {}", START - 1000 * STEP);
+    let said = ends(dir, &by_event, 0).out;
+    assert!(
+        said.contains("what arrived before ") && said.contains(arrival.split('.').next().unwrap()),
+        "{said}"
+    );
+    assert!(ends(dir, &format!("{by_event} --json"), 0).json()["expired_before"].is_string());
+}
+
+#[test]
 fn a_hold_that_leaves_too_little_room_or_makes_no_sense_is_refused() {
     let folder = folder();
     let dir = folder.path();

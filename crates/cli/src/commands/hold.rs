@@ -6,9 +6,10 @@ use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times::{self, When};
 use crate::{orders, show};
-use holdfast_base::{ByteSize, Sequence, Timestamp};
+use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
 use holdfast_link::wire::MAX_RANGES;
-use holdfast_ring::{HoldRequest, Order, Outcome};
+use holdfast_link::{RingReader, Selection};
+use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use serde::Serialize;
 
 /// Keep a range of streams from expiring, until it is released
@@ -42,6 +43,7 @@ struct Shown {
     bytes: u64,
     #[serde(serialize_with = "show::time_if")]
     expired_before: Option<Timestamp>,
+    expired_before_ordinal: Option<u64>,
     #[serde(serialize_with = "show::time")]
     until: Timestamp,
 }
@@ -60,18 +62,18 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let selection = session::selection(session::streams_named(&streams, &args.streams)?, &args.range)?;
     // Arrival times of slots are known to the ring itself, in one step with expiry. Ordinals and event times have to
     // be looked up in the slots first.
-    let sequences =
-        if selection.range.ordinals.is_some() || (selection.range.by_event && selection.range.is_timed()) {
-            let found = reader.sequences(&selection).map_err(|error| link(&error))?;
-            if found.is_empty() {
-                return Err(Failure::nothing("nothing in that range is on the ring")
-                    .at_path(&path)
-                    .advice("`holdfast streams` and `holdfast slots` show what is there"));
-            }
-            Some(gathered(found))
-        } else {
-            None
-        };
+    let mut expired = Expired::default();
+    let mut sequences = None;
+    if selection.range.ordinals.is_some() || (selection.range.by_event && selection.range.is_timed()) {
+        expired = Expired::look(&mut reader, &selection)?;
+        let found = reader.sequences(&selection).map_err(|error| link(&error))?;
+        if found.is_empty() {
+            return Err(Failure::nothing("nothing in that range is on the ring")
+                .at_path(&path)
+                .advice("`holdfast streams` and `holdfast slots` show what is there"));
+        }
+        sequences = Some(gathered(found));
+    }
     drop(reader);
     let order = Order::Hold(HoldRequest {
         streams: selection.streams,
@@ -86,16 +88,53 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(orders::unexpected(&outcome));
     };
     if out.is_json() {
-        return out.object(&Shown { id: id.0, slots, bytes: bytes.0, expired_before, until });
+        let expired_before_ordinal = expired.ordinal.map(|ordinal| ordinal.0);
+        let expired_before = expired_before.or(expired.arrival);
+        return out.object(&Shown {
+            id: id.0,
+            slots,
+            bytes: bytes.0,
+            expired_before,
+            expired_before_ordinal,
+            until,
+        });
     }
     out.line(format_args!("hold {id}: {} kept from expiring", in_slots(slots, bytes)))?;
     if let Some(oldest) = expired_before {
         out.line(format_args!("what was before {} had expired already", times::rfc3339(oldest)))?;
+    } else if let Some(oldest) = expired.arrival {
+        out.line(format_args!("what arrived before {} had expired already", times::rfc3339(oldest)))?;
+    }
+    if let Some(oldest) = expired.ordinal {
+        out.line(format_args!("elements before ordinal {oldest} had expired already"))?;
     }
     if until != Timestamp::MAX {
         out.line(format_args!("it ends by itself at {}", times::to_the_second(until)))?;
     }
     Ok(())
+}
+
+/// What of a range was gone before the hold, where the ring itself does not tell: the oldest that is left.
+#[derive(Default)]
+struct Expired {
+    arrival: Option<Timestamp>,
+    ordinal: Option<Ordinal>,
+}
+
+impl Expired {
+    fn look(reader: &mut RingReader, selection: &Selection) -> Result<Self> {
+        let plan = reader.plan(selection).map_err(|error| link(&error))?;
+        // Ordinals are of one stream.
+        let ordinal = plan.expired_ordinals.first().map(|(_, oldest)| *oldest);
+        let mut arrival = plan.expired_before;
+        if selection.range.by_event && selection.range.is_timed() {
+            // What happened in the range arrived later than its beginning: some of it before the oldest that is left.
+            let arrived = Range { by_event: false, ordinals: None, ..selection.range };
+            let arrived = Selection { range: arrived, ..selection.clone() };
+            arrival = reader.plan(&arrived).map_err(|error| link(&error))?.expired_before;
+        }
+        Ok(Self { arrival, ordinal })
+    }
 }
 
 fn in_slots(slots: u32, bytes: ByteSize) -> String {
