@@ -199,24 +199,9 @@ fn nothing(
     damaged: &[String],
     mut reader: RingReader,
 ) -> Failure {
-    if let Some(first) = damaged.first() {
-        return Failure::failed(format_args!(
-            "{} places in that range are damaged, the first is {first}",
-            report.damaged
-        ))
-        .at_path(path)
-        .advice("`holdfast check` lists all");
-    }
     let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
-    if let Some(first) = partial.first() {
-        return failure
-            .advice(format_args!("of {} elements a part is left, the first is {first}", report.partial));
-    }
-    if report.gaps > 0 {
-        return failure.advice(format_args!(
-            "what arrived then was lost in {} gaps; `holdfast gaps` lists them",
-            report.gaps
-        ));
+    if let Some(known) = seen(path, report, partial, damaged) {
+        return known;
     }
     let status = reader.status().ok();
     match status.as_ref().and_then(|status| status.ring.oldest.zip(status.ring.newest)) {
@@ -233,6 +218,30 @@ fn nothing(
         }
         None => failure.advice("nothing was recorded yet"),
     }
+}
+
+/// What the read itself came across instead of elements.
+fn seen(path: &Path, report: &ReadReport, partial: &[String], damaged: &[String]) -> Option<Failure> {
+    if let Some(first) = damaged.first() {
+        let what = format!("{} places in that range are damaged, the first is {first}", report.damaged);
+        return Some(Failure::failed(what).at_path(path).advice("`holdfast check` lists all"));
+    }
+    if report.expired > 0 {
+        let many = if report.expired == 1 { "slot" } else { "slots" };
+        let what =
+            format!("all there was of that range expired while it was being read, {} {many}", report.expired);
+        return Some(Failure::nothing(what).at_path(path).advice("hold the range first, then read it"));
+    }
+    let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
+    if let Some(first) = partial.first() {
+        let left = format!("of {} elements a part is left, the first is {first}", report.partial);
+        return Some(failure.advice(left));
+    }
+    if report.gaps > 0 {
+        let lost = format!("what arrived then was lost in {} gaps; `holdfast gaps` lists them", report.gaps);
+        return Some(failure.advice(lost));
+    }
+    None
 }
 
 /// The report for people, on standard error.
@@ -276,4 +285,23 @@ fn told(
     }
     err.line(format_args!("wrote {} bytes, BLAKE3 {}", grouped(written.bytes), written.blake3))?;
     err.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_expired_under_the_reader_is_not_called_absent() {
+        let path = Path::new("r.hf");
+        let report = ReadReport { expired: 7, ..ReadReport::default() };
+        let failure = seen(path, &report, &[], &[]).unwrap();
+        let text = failure.to_string();
+        assert!(
+            text.contains("expired while it was being read, 7 slots, r.hf: hold the range first"),
+            "{text}"
+        );
+        assert_eq!(failure.number(), 3);
+        assert_eq!(seen(path, &ReadReport::default(), &[], &[]), None);
+    }
 }
