@@ -127,9 +127,12 @@ fn held_and_recorded(content: &dyn Fn(&Superblock) -> Content) -> World {
     let superblock = world.superblock().clone();
     for _ in 0..70 {
         world.next_content = Some(content(&superblock));
-        world.element(0, 4_000, false).unwrap();
+        world.element(0, 7_000, false).unwrap();
         world.pass(1_100 * MS).unwrap();
     }
+    // A short commit: the journal's end is in the middle of what was a long one.
+    world.element(0, 40, false).unwrap();
+    world.pass(1_500 * MS).unwrap();
     world
 }
 
@@ -156,10 +159,11 @@ fn journal_end(world: &mut World) -> (u64, u64) {
 #[test]
 fn a_commit_that_continues_the_journal_counts_only_with_the_key() {
     // What a lap of the journal leaves behind its end is payload of an older lap, and the end can be foreseen.
-    let zeros: Arc<[u8]> = Arc::from(vec![0; 4_000]);
+    let zeros: Arc<[u8]> = Arc::from(vec![0; 7_000]);
     let mut world = held_and_recorded(&|_| Content::Bytes(zeros.clone()));
     let (generation, number) = journal_end(&mut world);
     assert!(generation >= 4, "the journal has wrapped: {generation}");
+    let mut met = 0;
     for shift in (0..256).step_by(8) {
         let forged = |superblock: &Superblock| {
             let mut block = vec![0; BLOCK];
@@ -169,18 +173,34 @@ fn a_commit_that_continues_the_journal_counts_only_with_the_key() {
                 CommitHead { ring: superblock.ring, generation, number: number + 1, ..CommitHead::default() };
             writer.finish(&Key([1; 32]), &head);
             let mut bytes = vec![0; shift];
-            while bytes.len() < 4_000 {
+            while bytes.len() < 7_000 {
                 bytes.extend_from_slice(&block[..256]);
             }
-            bytes.truncate(4_000);
+            bytes.truncate(7_000);
             Content::Bytes(Arc::from(bytes))
         };
         let mut world = held_and_recorded(&forged);
         assert_eq!(journal_end(&mut world), (generation, number));
         let bound = world.mourn().unwrap();
         let image = world.disk().unwrap().crash_with(Survival::Everything);
+        met += u32::from(stands_at_the_end(&world, &image, number));
         world.inspect(&image, bound).unwrap_or_else(|e| panic!("shifted by {shift}: {e}"));
     }
+    assert!(met > 0, "no forged commit stands at the journal's end");
+}
+
+/// Whether the block behind the journal's last commit begins with the next commit, but for the tag.
+fn stands_at_the_end(world: &World, image: &Image, last: u64) -> bool {
+    let geometry = &world.superblock().geometry;
+    let blocks = (geometry.extent_offset(0)..geometry.first_slot()).step_by(BLOCK);
+    let number = |at: u64| {
+        let block = image.range(at, 48);
+        let number = block[40..48].try_into().map(u64::from_le_bytes);
+        block.starts_with(b"HFJRNL01").then_some(number.unwrap_or(0))
+    };
+    let mut ends = blocks.filter(|at| number(*at) == Some(last));
+    // The last commit here takes one block.
+    ends.any(|at| number(at + BLOCK as u64) == Some(last + 1))
 }
 
 #[test]
