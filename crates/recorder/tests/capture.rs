@@ -7,8 +7,10 @@ use holdfast_format::{Cause, Geometry, Key, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_link::{Item, RingReader, Selection};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
-use holdfast_recorder::capture::{CRASH_STEP, Capture, Phase, Stream};
-use holdfast_ring::{Config, Driver, NewRing, NewStream, create, recover};
+use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, Phase, Stream};
+use holdfast_ring::{
+    Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,
+};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -283,4 +285,35 @@ fn after_a_crash_ordinals_go_on_where_nobody_has_seen_one_and_a_gap_says_so() {
         // A run that ended well is followed by no gap.
         assert!(!recover(&mut MemoryDisk::from_image(made(30))).unwrap().after_crash());
     }
+}
+
+/// Promise 4: what the sources had handed over when a hold was given is in it, and survives a crash once it stands.
+#[test]
+fn a_hold_has_what_sources_handed_over_before_it() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut rig = Rig::start(made(60), FaultPlan::default(), 3, &clock, Overload::Block);
+    rig.feed(50);
+    // Three batches that nobody has taken yet.
+    for _ in 0..3 {
+        rig.send();
+        rig.producer.as_mut().unwrap().flush().unwrap();
+    }
+    let hold = HoldRequest {
+        streams: Vec::new(),
+        range: Range::ALL,
+        sequences: None,
+        reason: "test".into(),
+        owner: "me".into(),
+        until: Timestamp::MAX,
+    };
+    assert!(rig.capture.ask(1, Ask::Order(Order::Hold(hold)), clock.now()).is_none());
+    let outcome = loop {
+        if let Some((_, answer)) = rig.capture.answer() {
+            break answer;
+        }
+        rig.step();
+    };
+    assert!(matches!(outcome, Answer::Outcome(Outcome::Held { .. })), "{outcome:?}");
+    let found = read(rig.capture.into_disk().durable());
+    assert_eq!(found.elements, rig.sent);
 }

@@ -126,7 +126,8 @@ impl<D: Disk> Capture<D> {
                 Some(Answer::Preamble(found.map(|bytes| bytes.len() as u32), out))
             }
             Ask::Order(order) => {
-                // What has no row yet is in no brief: the order is meant for it too.
+                // The order is meant for what sources have handed over by now, too, and for what has no row yet.
+                self.feed_waiting(now);
                 self.packer.cut();
                 let brief = self.brief();
                 self.driver.order(OrderId(id), order, brief, now);

@@ -41,6 +41,16 @@ impl<D: Disk> Capture<D> {
         fed
     }
 
+    /// All batches that wait now, as far as there is room: never more than the sources have.
+    pub(super) fn feed_waiting(&mut self, now: Timestamp) {
+        let most = self.feeds.iter().map(|feed| feed.inlet.waiting() + 1).max().unwrap_or(0);
+        for _ in 0..most {
+            if !self.feed_round(now) {
+                return;
+            }
+        }
+    }
+
     fn feed_one(&mut self, at: usize, now: Timestamp) -> Fed {
         let feed = &mut self.feeds[at];
         let Some((batch, mut place)) =
