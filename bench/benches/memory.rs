@@ -150,7 +150,7 @@ fn restart(scale: Scale, report: &mut Report) -> Result<(), Trouble> {
     };
     let mut rows = vec![row!["of a restart on a full ring", "figure", "verdict"]];
     rows.push(row!["slots", slots, ""]);
-    rows.push(row!["capturing again after, ms", millis(begins), Goal::AtMost(5.0).verdict(&begins)]);
+    rows.push(row!["capturing again after, s", begins.show(3), Goal::AtMost(5.0).verdict(&begins)]);
     rows.push(row!["all slots known after, ms", millis(rounds.of(0)), ""]);
     let small = ByteSize(reads.bytes / reads.count.max(1));
     rows.push(row![
