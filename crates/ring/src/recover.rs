@@ -348,7 +348,7 @@ fn note_newest(
     }
 }
 
-/// Builds the wanted slots anew from what the journal has of them.
+/// Builds the wanted slots anew from what the journal has of them, in one walk over it.
 fn rebuild(
     window: &mut Blocking<'_>,
     superblock: &Superblock,
@@ -356,35 +356,46 @@ fn rebuild(
     journal: &JournalEnd,
     wanted: &[Sequence],
 ) -> Result<Vec<Rebuilt>, RecoverError> {
-    let mut rebuilt = Vec::new();
-    for sequence in wanted {
-        let mut image = Buffer::aligned(superblock.geometry.slot_bytes as usize)?;
-        let mut found: Option<Rebuild> = None;
-        walk::walk(
-            window,
-            &superblock.geometry,
-            journal.extent,
-            &superblock.key,
-            superblock.ring,
-            u64::MAX,
-            &mut |_, records| {
-                for record in records.flatten() {
-                    match (&mut found, &record) {
-                        (None, Record::OpenSlot(open)) if open.sequence == *sequence => {
-                            found = begin_rebuild(&mut image, superblock, ledger, open);
-                        }
-                        // A piece that does not fit the slot is left out: what follows it then has a hole before it.
-                        (Some(slot), record) => drop(slot.apply(&mut image, record)),
-                        _ => {}
-                    }
-                }
-            },
-        )?;
-        if let Some(slot) = found.and_then(|r| seal_rebuilt(r, image, superblock)) {
-            rebuilt.push(slot);
-        }
+    if wanted.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(rebuilt)
+    let mut found: Vec<(Buffer, Rebuild)> = Vec::new();
+    let mut no_memory = None;
+    walk::walk(
+        window,
+        &superblock.geometry,
+        journal.extent,
+        &superblock.key,
+        superblock.ring,
+        u64::MAX,
+        &mut |_, records| {
+            for record in records.flatten() {
+                if let Record::OpenSlot(open) = &record {
+                    let known = found.iter().any(|(_, slot)| slot.sequence() == open.sequence);
+                    if known || !wanted.contains(&open.sequence) {
+                        continue;
+                    }
+                    match Buffer::aligned(superblock.geometry.slot_bytes as usize) {
+                        Ok(mut image) => {
+                            let begun = begin_rebuild(&mut image, superblock, ledger, open);
+                            found.extend(begun.map(|slot| (image, slot)));
+                        }
+                        Err(error) => no_memory = Some(error),
+                    }
+                    continue;
+                }
+                for (image, slot) in &mut found {
+                    // A piece that does not fit the slot is left out: what follows it then has a hole before it.
+                    drop(slot.apply(image, &record));
+                }
+            }
+        },
+    )?;
+    if let Some(error) = no_memory {
+        return Err(error.into());
+    }
+    found.sort_by_key(|(_, slot)| slot.sequence());
+    Ok(found.into_iter().filter_map(|(image, slot)| seal_rebuilt(slot, image, superblock)).collect())
 }
 
 fn begin_rebuild(
