@@ -16,6 +16,14 @@ use holdfast_format::{
 };
 use std::ops::DerefMut;
 
+/// Rows and bytes that are copied at once at most: what they copy stays in the cache until it is checked.
+const RUN_ROWS: usize = 256;
+const RUN_BYTES: usize = 32 << 10;
+
+/// Bytes of a slot that a row takes beside its data at most, and what a chunk takes that ends within a run.
+const RUN_ROW_COST: usize = 64;
+const RUN_SPARE: usize = 8 << 10;
+
 /// Where in a batch packing goes on: a row, and how many of its bytes are packed already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -133,10 +141,17 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
     }
 
     fn pack(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, from: Place) -> Progress {
-        let mut byte = from.byte as usize;
-        for (at, row) in batch.rows().iter().enumerate().skip(from.row as usize) {
-            let small = row.content == Content::Whole && row.len as usize <= self.limit && row.meta == 0;
-            let packed = if small && self.pending.is_none() {
+        let (mut at, mut byte) = (from.row as usize, from.byte as usize);
+        while let Some(row) = batch.rows().get(at) {
+            if self.pending.is_none() && byte == 0 {
+                let run = self.run(batch, at);
+                if run > 1 {
+                    self.many(buffer, entry, batch, at..at + run);
+                    at += run;
+                    continue;
+                }
+            }
+            let packed = if self.is_small(row) && self.pending.is_none() {
                 self.small(buffer, entry, row, batch.bytes_of(row))
             } else {
                 self.any(buffer, entry, row, batch.bytes_of(row), byte)
@@ -144,9 +159,45 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             if let Packed::Part(byte) = packed {
                 return Progress::Full(Place { row: at as u32, byte: byte as u32 });
             }
-            byte = 0;
+            (at, byte) = (at + 1, 0);
         }
         Progress::Done
+    }
+
+    #[inline]
+    fn is_small(&self, row: &BatchRow) -> bool {
+        row.content == Content::Whole && row.len as usize <= self.limit && row.meta == 0
+    }
+
+    /// How many small rows from `at` on lie one behind the other in the batch and fit the slot for certain: their bytes
+    /// can be copied at once, which is much faster than one by one.
+    #[inline]
+    fn run(&self, batch: &Batch, at: usize) -> usize {
+        let room = self.builder.room();
+        let mut bytes = 0;
+        let mut end = None;
+        let mut count = 0;
+        for row in batch.rows()[at..].iter().take(RUN_ROWS) {
+            let fits = bytes + row.len as usize + (count + 1) * RUN_ROW_COST + RUN_SPARE <= room;
+            let follows = end.is_none_or(|end| end == row.at);
+            if !(self.is_small(row) && fits && follows && bytes < RUN_BYTES) {
+                break;
+            }
+            bytes += row.len as usize;
+            end = Some(row.at + row.len);
+            count += 1;
+        }
+        count
+    }
+
+    /// Packs a run.
+    fn many(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, run: std::ops::Range<usize>) {
+        let rows = &batch.rows()[run];
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
+        self.builder.write(buffer, &batch.filled()[first.at as usize..(last.at + last.len) as usize]);
+        for row in rows {
+            self.builder.row(buffer, &slot_row(entry, row, Kind::Element));
+        }
     }
 
     /// The usual case, in as few steps as it can be.

@@ -249,7 +249,7 @@ impl Builder {
         }
     }
 
-    /// Describes the `meta + len` bytes that were written since the last row.
+    /// Describes the `meta + len` bytes that follow the last row's. More may have been written already, for rows to come.
     ///
     /// # Panics
     ///
@@ -257,7 +257,7 @@ impl Builder {
     #[inline]
     pub fn row(&mut self, buffer: &mut [u8], row: &Row) {
         assert!(
-            self.payload - self.covered == row.payload(),
+            self.payload - self.covered >= row.payload(),
             "a row must describe what was written since the last"
         );
         let gap = if row.kind == Kind::Gap { self.gap(buffer, row) } else { None };
@@ -281,17 +281,17 @@ impl Builder {
         }
         self.bounds.count(row);
         self.pending.push(row, excess, self.last_event);
-        self.covered = self.payload;
+        self.covered += row.payload();
         self.rows += 1;
         if self.pending.len == self.chunk_rows || self.worth_closing() {
             self.close_chunk(buffer);
         }
     }
 
-    /// The data of a gap that was just written.
+    /// The data of a gap whose row is next.
     #[cold]
     fn gap(&self, buffer: &[u8], row: &Row) -> Option<Gap> {
-        let end = self.payload_at + self.payload;
+        let end = self.payload_at + self.covered + row.payload();
         Gap::decode(&buffer[end - row.len as usize..end]).ok()
     }
 

@@ -3,7 +3,8 @@
 use crate::world::{Item, RING, STREAMS, Slot, entries, items, key, read_items, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Flags, FormatError, Kind, Row, SectionKind, SlotFlags, check_image, check_payload_block, restamp,
+    Builder, Cause, Flags, FormatError, Gap, Kind, Row, SectionKind, SlotFlags, check_image,
+    check_payload_block, restamp,
 };
 use proptest::prelude::*;
 
@@ -212,8 +213,34 @@ fn an_empty_slot_is_sound() {
 
 #[test]
 #[should_panic(expected = "a row must describe what was written")]
-fn a_row_that_does_not_describe_what_was_written_is_an_error_in_the_program() {
+fn a_row_that_describes_more_than_was_written_is_an_error_in_the_program() {
     let mut slot = Slot::open(64 << 10, 4);
     slot.builder.write(&mut slot.buffer, b"hello");
-    slot.builder.row(&mut slot.buffer, &Row { len: 4, kind: Kind::Element, ..Row::default() });
+    slot.builder.row(&mut slot.buffer, &Row { len: 6, kind: Kind::Element, ..Row::default() });
+}
+
+#[test]
+fn rows_may_follow_their_bytes_later_and_a_gap_among_them_is_read_where_it_is() {
+    let mut slot = Slot::open(64 << 10, 4);
+    let gap = Gap {
+        ordinals: 5,
+        elements: Some(5),
+        bytes: Some(50),
+        first: Timestamp(1),
+        last: Timestamp(2),
+        cause: Cause::NoBuffer,
+        note: 0,
+    };
+    slot.builder.write(&mut slot.buffer, b"one");
+    slot.builder.write(&mut slot.buffer, &gap.encode());
+    slot.builder.write(&mut slot.buffer, b"three");
+    let row = |kind, len, ordinal| Row { kind, len, ordinal: Ordinal(ordinal), ..Row::default() };
+    slot.builder.row(&mut slot.buffer, &row(Kind::Element, 3, 0));
+    slot.builder.row(&mut slot.buffer, &row(Kind::Gap, Gap::BYTES as u32, 1));
+    assert_eq!(slot.builder.counters(0).lost, 5);
+    assert_eq!(slot.builder.uncommitted(), 5);
+    slot.builder.row(&mut slot.buffer, &row(Kind::Element, 5, 6));
+    let sealed = slot.builder.seal(&mut slot.buffer, &key(), SlotNo(0), Timestamp(0), SlotFlags::default());
+    let (header, _) = check_image(&slot.buffer[..sealed.bytes], &key(), RING).unwrap();
+    assert_eq!((header.rows, header.payload_bytes as usize), (3, 8 + Gap::BYTES));
 }
