@@ -200,15 +200,6 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     let written = named.settle(&mut headers, &mut ledger);
     ledger.next = ledger.next.max(Sequence(named.naming.0 + named.last.len() as u64 + 1));
 
-    let next = ledger.next;
-    for stream in &ledger.streams {
-        // What the last run wrote is not in the record of the preamble that was in force.
-        let in_force = |p: &&mut Preamble| p.stream == stream.id && p.version == stream.preamble;
-        if let Some(known) = ledger.preambles.iter_mut().find(in_force) {
-            known.last_used = known.last_used.max(next);
-        }
-    }
-
     let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).collect();
     let mut last_arrival = None;
     note_newest(&mut headers, &mut ledger, &written, &mut last_arrival);

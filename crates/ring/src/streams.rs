@@ -102,12 +102,7 @@ impl Ring {
 
     /// The version under which a stream has that preamble; adds it if it is new.
     fn version_of(&mut self, stream: StreamId, current: u32, bytes: Option<&[u8]>) -> u32 {
-        let Some(bytes) = bytes else {
-            return 0;
-        };
-        if let Some(known) = self.ledger.preamble(stream, current)
-            && known.bytes == bytes
-        {
+        if self.ledger.preamble(stream, current).is_some_and(|known| Some(known.bytes.as_slice()) == bytes) {
             return current;
         }
         let next = self.ledger.next;
@@ -119,6 +114,9 @@ impl Ring {
             let offset = old.bytes.len() as u32;
             self.journal.push(Item::Preamble { stream, version: current, offset }, None);
         }
+        let Some(bytes) = bytes else {
+            return 0;
+        };
         let newest = self.ledger.preambles.iter().filter(|p| p.stream == stream).map(|p| p.version).max();
         let version = newest.unwrap_or(0).max(current) + 1;
         self.ledger.preambles.push(Preamble {
