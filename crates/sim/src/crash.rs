@@ -1,9 +1,9 @@
 //! Comparing what a restart finds after a crash with what the model allows: nothing is missing but what was younger
 //! than *durable after*, no hold is lost, and nothing is there that was not pushed.
 
-use crate::model::{Model, ModelHold, Stage};
+use crate::model::{Model, ModelHold, Preambles, Stage};
 use crate::observe::prefix;
-use crate::view::Survey;
+use crate::view::{SeenSlot, Survey};
 use holdfast_base::{StreamId, Timestamp};
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl Model {
                             slot.rows.len()
                         ));
                     }
-                    self.has_preambles(survey, read)?;
+                    has_preambles(&slot.preambles, survey, read)?;
                 }
                 // Torn, and nobody was told that it was there.
                 (Err(_), Stage::Moving | Stage::Open) if need == 0 => {}
@@ -80,23 +80,6 @@ impl Model {
             Stage::Written(_) => slot.rows.len(),
             Stage::Moving | Stage::Open => slot.floor.max(old),
         }
-    }
-
-    fn has_preambles(&self, survey: &Survey, slot: &crate::view::SeenSlot) -> Result<(), String> {
-        for entry in &slot.summary.entries {
-            let wanted = self.preambles.get(&(entry.stream.0, entry.preamble)).map(Vec::as_slice);
-            let found = survey.recovered.preamble(entry.stream, entry.preamble);
-            if wanted != found {
-                return Err(format!(
-                    "preamble {} of stream {}: {:?} instead of {:?}",
-                    entry.preamble,
-                    entry.stream,
-                    found.map(<[u8]>::len),
-                    wanted.map(<[u8]>::len)
-                ));
-            }
-        }
-        Ok(())
     }
 
     fn allows_holds(&self, survey: &Survey, bound: Bound, seen: &BTreeSet<u64>) -> Result<(), String> {
@@ -187,4 +170,18 @@ impl Model {
     pub fn next_ordinal(&self, stream: StreamId, counted: u64) -> u64 {
         counted.max(self.last_ordinal(stream).map_or(0, |last| last + 1))
     }
+}
+
+/// Every stream of a slot has the preamble that it had.
+fn has_preambles(wanted: &Preambles, survey: &Survey, slot: &SeenSlot) -> Result<(), String> {
+    for entry in &slot.summary.entries {
+        let wanted = wanted.get(&(entry.stream.0, entry.preamble)).map(Vec::as_slice);
+        let found = survey.recovered.preamble(entry.stream, entry.preamble);
+        if wanted != found {
+            let (found, wanted) = (found.map(<[u8]>::len), wanted.map(<[u8]>::len));
+            let (stream, version) = (entry.stream, entry.preamble);
+            return Err(format!("preamble {version} of stream {stream}: {found:?} instead of {wanted:?}"));
+        }
+    }
+    Ok(())
 }

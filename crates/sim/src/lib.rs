@@ -17,7 +17,7 @@ mod world;
 
 pub use content::Content;
 pub use crash::Bound;
-pub use model::{Model, ModelHold, ModelSlot, Pushed, Stage};
+pub use model::{Model, ModelHold, ModelSlot, Preambles, Pushed, Stage};
 pub use observe::{Shown, prefix, same_rows};
 pub use op::{Diet, Op, ops};
 pub use recorder::Recorder;

@@ -7,6 +7,7 @@ use holdfast_base::{SlotNo, StreamId, Timestamp};
 use holdfast_format::Kind;
 use holdfast_ring::{Bounds, Range};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A row as it was pushed.
 #[derive(Clone, Debug)]
@@ -62,6 +63,9 @@ pub enum Stage {
     Expired(Option<SlotNo>),
 }
 
+/// Preambles by stream and version.
+pub type Preambles = BTreeMap<(u32, u32), Vec<u8>>;
+
 /// One slot.
 #[derive(Clone, Debug)]
 pub struct ModelSlot {
@@ -73,6 +77,8 @@ pub struct ModelSlot {
     pub age: u64,
     /// Rows that must survive any crash from now on.
     pub floor: usize,
+    /// The preambles that its streams had.
+    pub preambles: Arc<Preambles>,
     /// It may be damaged: it was under way when the power went, or a test broke it.
     pub damaged: bool,
 }
@@ -151,8 +157,8 @@ pub struct Model {
     pub kept: BTreeSet<u64>,
     /// The same, with holds that were being released.
     pub may_be: BTreeSet<u64>,
-    /// Preambles by stream and version.
-    pub preambles: BTreeMap<(u32, u32), Vec<u8>>,
+    /// Preambles in force.
+    pub preambles: Arc<Preambles>,
     /// The highest ordinal pushed, by stream.
     pub ordinals: BTreeMap<u32, u64>,
 }
@@ -164,8 +170,9 @@ impl Model {
             return Err(format!("sequence {sequence} was given again (the newest was {})", self.newest));
         }
         self.newest = sequence;
-        let slot =
-            ModelSlot { rows: Vec::new(), stage: Stage::Open, age: sequence, floor: 0, damaged: false };
+        let preambles = Arc::clone(&self.preambles);
+        let (rows, stage) = (Vec::new(), Stage::Open);
+        let slot = ModelSlot { rows, stage, age: sequence, floor: 0, preambles, damaged: false };
         self.slots.insert(sequence, slot);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Clean stops, power cuts, restarts, and the death of a disk.
 
 use super::{Power, Source, World};
+use crate::model::Preambles;
 use crate::recorder::Recorder;
 use crate::view::{Survey, survey, survey_disk};
 use crate::{Bound, Stage};
@@ -8,6 +9,7 @@ use holdfast_base::Timestamp;
 use holdfast_format::{SlotFlags, StreamKind};
 use holdfast_media::{FaultyDisk, Image, Seed, Survival};
 use holdfast_ring::NewStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Streams of a world.
@@ -24,6 +26,7 @@ impl World {
         self.runs += 1;
         let mut run = Recorder::start(disk, recovered, self.setup.config.clone(), &self.clock);
         self.sources.clear();
+        let mut preambles = Preambles::new();
         for number in 0..STREAMS {
             let name = format!("s{number}");
             // Now and then a source comes back with another preamble.
@@ -34,16 +37,13 @@ impl World {
             let new = NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble };
             let entry = run.add_stream(&new).map_err(|e| format!("stream {name}: {e}"))?;
             let dictionary = run.entries[usize::from(entry)];
-            let version = (dictionary.stream.0, dictionary.preamble);
             if let Some(bytes) = preamble {
-                let known = self.model.preambles.entry(version).or_insert_with(|| bytes.to_vec());
-                if known != bytes {
-                    return Err(format!("preamble {version:?} is given to other bytes"));
-                }
+                preambles.insert((dictionary.stream.0, dictionary.preamble), bytes.to_vec());
             }
             let next = self.model.next_ordinal(dictionary.stream, dictionary.counters.next_ordinal.0);
             self.sources.push(Source { id: dictionary.stream, entry, next });
         }
+        self.model.preambles = Arc::new(preambles);
         self.run = Some(run);
         self.power = Power::On;
         if !self
