@@ -15,9 +15,14 @@ use std::ops::Range;
 /// Most bytes that a check reads at once.
 pub const CHECK_QUANTUM: usize = 1 << 20;
 
+/// What is read of a slot at first when only its head matters: room for the summary of a dozen streams.
+const HEAD_READ: usize = 8 << 10;
+
 /// How much of a slot is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
+    /// Header and summary, in one small read unless there are very many streams.
+    Head,
     /// Header, footer and summary.
     Brief,
     /// Every byte.
@@ -43,6 +48,7 @@ pub enum Damage {
 
 #[derive(Debug)]
 enum Stage {
+    Head,
     Header,
     Footer(PartHeader),
     Summary(PartHeader),
@@ -83,7 +89,7 @@ impl SlotCheck {
             slot,
             offset,
             depth,
-            stage: Stage::Header,
+            stage: if depth == Depth::Head { Stage::Head } else { Stage::Header },
             sound: None,
             checks: Vec::new(),
             directory: Vec::new(),
@@ -114,6 +120,7 @@ impl SlotCheck {
 
     fn range(&self) -> Option<Range<usize>> {
         let range = match &self.stage {
+            Stage::Head => 0..HEAD_READ,
             Stage::Header => 0..BLOCK,
             Stage::Footer(header) => header.footer_offset as usize..header.footer_offset as usize + BLOCK,
             Stage::Summary(header) => BLOCK..BLOCK + header.summary_bytes as usize,
@@ -169,22 +176,20 @@ impl SlotCheck {
 
     fn take(&mut self, bytes: &[u8], key: &Key, ring: RingId) -> Result<(), Damage> {
         self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Header => {
-                let header = PartHeader::decode(bytes, key, ring)?;
-                if header.slot != self.slot {
-                    return Err(Damage::Elsewhere { found: header.slot });
+            Stage::Head => {
+                let header = self.header(bytes, key, ring)?;
+                let summary = BLOCK..BLOCK + header.summary_bytes as usize;
+                match bytes.get(summary) {
+                    Some(summary) => self.summarised(header, summary)?,
+                    None => Stage::Summary(header),
                 }
-                Stage::Footer(header)
             }
+            Stage::Header => Stage::Footer(self.header(bytes, key, ring)?),
             Stage::Footer(header) => {
                 footer_binds(&header, bytes, key)?;
                 Stage::Summary(header)
             }
-            Stage::Summary(header) => {
-                let summary = Summary::decode(&header, bytes)?;
-                self.sound = Some((header, summary));
-                if self.depth == Depth::Brief { Stage::Done } else { Stage::Checks }
-            }
+            Stage::Summary(header) => self.summarised(header, bytes)?,
             Stage::Checks => {
                 self.same_crc(SectionKind::PayloadChecks, bytes)?;
                 self.checks.clear();
@@ -220,6 +225,17 @@ impl SlotCheck {
             Stage::Done => Stage::Done,
         };
         Ok(())
+    }
+
+    fn header(&self, bytes: &[u8], key: &Key, ring: RingId) -> Result<PartHeader, Damage> {
+        let header = PartHeader::decode(bytes, key, ring)?;
+        if header.slot == self.slot { Ok(header) } else { Err(Damage::Elsewhere { found: header.slot }) }
+    }
+
+    fn summarised(&mut self, header: PartHeader, bytes: &[u8]) -> Result<Stage, Damage> {
+        let summary = Summary::decode(&header, bytes)?;
+        self.sound = Some((header, summary));
+        Ok(if self.depth == Depth::Full { Stage::Checks } else { Stage::Done })
     }
 
     fn after_chunks(&self, next: usize) -> Stage {

@@ -53,7 +53,7 @@ impl<D: Disk> Driver<D> {
                 return;
             };
             let here = self.ring.ledger.table.get(slot);
-            if here.state == State::Data && !(here.known && depth == Depth::Brief) {
+            if here.state == State::Data && !(here.known && depth == Depth::Head) {
                 self.scan.sequence = here.sequence;
                 let offset = self.ring.ledger.geometry.slot_offset(slot);
                 self.scan.check = Some(SlotCheck::new(slot, offset, depth));
@@ -75,7 +75,7 @@ impl<D: Disk> Driver<D> {
             return None;
         }
         self.scan.next += 1;
-        Some((SlotNo(self.scan.next - 1), Depth::Brief))
+        Some((SlotNo(self.scan.next - 1), Depth::Head))
     }
 
     pub(crate) fn scan_read(&mut self, result: Result<(), DiskError>, now: Timestamp) {
