@@ -27,6 +27,8 @@ pub struct SourceCounters {
     pub waits: AtomicU64,
     /// Nanoseconds it waited for one.
     pub waited: AtomicU64,
+    /// Frames that the interface's own counters say were lost before the kernel could take them, since the start.
+    pub interface_drops: AtomicU64,
     /// Connections that are open (TCP).
     pub connections: AtomicU64,
     /// Connections that were refused or broken off by us (TCP).

@@ -4,10 +4,11 @@ use super::error::{Fault, SourceError};
 use super::{Opened, Source, SourceEnd, SourceOptions, StopFlag, packets};
 use crate::framing::Framing;
 use crate::packet::Preamble;
-use crate::packet::af_packet::{Capture, CaptureError, Options};
+use crate::packet::af_packet::{Capture, CaptureError, InterfaceCounters, Options};
 use crate::producer::{Overload, Producer};
 use holdfast_base::Timestamp;
 use holdfast_format::StreamKind;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long a packet may wait for others in the kernel's block.
@@ -19,6 +20,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long one of several rings is waited for before the next is looked at.
 const TURN: Duration = Duration::from_millis(1);
 
+/// How often the interface's own counters are read.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// How long room for a block is waited for before the ring is looked at again.
 const ROOM: Duration = Duration::from_millis(5);
 
@@ -28,6 +32,10 @@ struct InterfaceSource {
     /// What was counted of each ring's drops already.
     dropped: Vec<u64>,
     asked: Timestamp,
+    interface: String,
+    /// What the interface had counted as lost when the source began, and when that was last looked at.
+    lost_at_start: Option<u64>,
+    looked: Timestamp,
     blocks: usize,
     block_bytes: usize,
 }
@@ -56,6 +64,9 @@ pub(super) fn open(
         dropped: vec![0; captures.len()],
         captures,
         asked: Timestamp::MIN,
+        interface: interface.to_owned(),
+        lost_at_start: None,
+        looked: Timestamp::MIN,
         blocks: wanted.blocks,
         block_bytes: wanted.block_bytes,
     };
@@ -76,6 +87,7 @@ impl InterfaceSource {
 
     fn take_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
         self.asked = out.stamp();
+        self.look_at_interface(out);
         while !stop.is_stopped() {
             let mut any = false;
             for at in 0..self.captures.len() {
@@ -131,7 +143,19 @@ impl InterfaceSource {
             out.lost_before(more, self.asked);
         }
         self.asked = out.stamp();
+        self.look_at_interface(out);
         Ok(())
+    }
+
+    /// What was lost before any ring saw it is no gap of ours: it is shown beside them.
+    fn look_at_interface(&mut self, out: &Producer) {
+        if self.asked.since(self.looked) < LOOK {
+            return;
+        }
+        self.looked = self.asked;
+        let Some(lost) = InterfaceCounters::read(&self.interface).map(|c| c.lost_before()) else { return };
+        let start = *self.lost_at_start.get_or_insert(lost);
+        out.counters().interface_drops.store(lost.saturating_sub(start), Ordering::Relaxed);
     }
 
     fn wait(&mut self, out: &mut Producer) -> Result<(), Fault> {

@@ -252,7 +252,7 @@ impl Figures {
             packed_elements: packed,
             packed_bytes: now.received_bytes.saturating_sub(began.received_bytes),
             kernel_drops: counters.dropped(Cause::Kernel),
-            interface_drops: 0,
+            interface_drops: counters.interface_drops.load(Ordering::Relaxed),
             waiting: elements.saturating_sub(packed + ours),
             connections: counters.connections.load(Ordering::Relaxed) as u32,
             dropped,
