@@ -62,7 +62,8 @@ impl Filter {
 
     pub(crate) fn gap(&self, ordinal: Ordinal, gap: &Gap) -> bool {
         let end = ordinal.0.saturating_add(gap.ordinals.max(1));
-        let ordinals = self.ordinals.is_none_or(|(first, stop)| ordinal < stop && first.0 < end);
+        let ordinals =
+            self.ordinals.is_none_or(|(first, stop)| first < stop && ordinal < stop && first.0 < end);
         // A gap has no event time: a range by event time takes what is lost with it.
         let times = !self.timed || self.by_event || (gap.first <= self.to && self.from <= gap.last);
         ordinals && times
