@@ -20,6 +20,9 @@ const POLL: Duration = Duration::from_millis(100);
 /// How long one of several rings is waited for before the next is looked at.
 const TURN: Duration = Duration::from_millis(1);
 
+/// How often room is waited for at a stop, for each block that is left: a second.
+const LAST_WAITS: u32 = 200;
+
 /// How often the interface's own counters are read.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -109,7 +112,14 @@ impl InterfaceSource {
             let mut wait = RETIRE * 3;
             for _ in 0..=self.blocks {
                 match self.captures[at].poll(wait) {
-                    Ok(true) => self.take_block(at, out)?,
+                    Ok(true) => {
+                        for _ in 0..LAST_WAITS {
+                            if out.await_room(self.block_bytes, ROOM)? {
+                                break;
+                            }
+                        }
+                        self.take_block(at, out)?
+                    }
                     Ok(false) | Err(_) => break,
                 };
                 wait = Duration::ZERO;
