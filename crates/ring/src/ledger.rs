@@ -313,7 +313,8 @@ impl Ledger {
             }
             Item::Hold(id) => match self.holds.iter().find(|h| h.id == *id) {
                 Some(hold) => writer.push(&Record::Hold(hold.clone())),
-                None => true,
+                // It has ended before it was recorded; its number is not given again.
+                None => self.emit(&mut Item::Next, runway, writer),
             },
             Item::Release(hold, at) => writer.push(&Record::Release { hold: *hold, at: *at }),
             Item::Bad(slot) => writer.push(&Record::BadSlot { slot: *slot }),

@@ -69,7 +69,8 @@ impl Named {
         }
     }
 
-    /// Reads the headers that the lists leave open. The slots of the last list that were written come back, oldest first.
+    /// Reads the headers that the lists leave open. Those slots that were written come back, oldest first: any of them may
+    /// have been in flight when the run was cut off.
     pub(crate) fn settle(
         &self,
         headers: &mut Headers<'_, '_>,
@@ -100,7 +101,7 @@ impl Named {
                 written.retain(|(no, _)| *no != other);
             }
             put(ledger, no, header.sequence, header.age, &self.freed);
-            if at.is_some() && ledger.table.get(no).state == State::Data {
+            if ledger.table.get(no).state == State::Data {
                 written.push((no, header));
             }
         }

@@ -200,7 +200,10 @@ impl Ring {
 
     /// What a stream has come to with a slot that was sealed.
     pub fn note_counters(&mut self, stream: StreamId, preamble: u32, counters: Counters, sequence: Sequence) {
-        if let Some(known) = self.ledger.stream_mut(stream) {
+        // A slot that was rebuilt from the journal may be older than one that was written.
+        if let Some(known) = self.ledger.stream_mut(stream)
+            && known.counters.next_ordinal <= counters.next_ordinal
+        {
             known.counters = counters;
         }
         for known in &mut self.ledger.preambles {

@@ -237,6 +237,14 @@ impl Model {
         self.alive().filter(|(_, slot)| has(slot)).map(|(sequence, _)| sequence).collect()
     }
 
+    /// The highest ordinal of a stream whose element is there to its end.
+    pub fn last_whole(&self, stream: StreamId) -> Option<u64> {
+        let undamaged = self.alive().filter(|(_, slot)| !slot.damaged);
+        let rows = undamaged.flat_map(|(_, slot)| &slot.rows);
+        let ends = |row: &&Pushed| row.stream == stream && (row.kind == Kind::Element || row.last);
+        rows.filter(ends).map(|row| row.ordinal).max()
+    }
+
     /// The highest ordinal of a stream that is there.
     pub fn last_ordinal(&self, stream: StreamId) -> Option<u64> {
         let rows = self.alive().flat_map(|(_, slot)| &slot.rows);

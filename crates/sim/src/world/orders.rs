@@ -272,8 +272,12 @@ impl World {
                 Ok(())
             }
             (Asked::Release(id), Outcome::Refused(Refusal::NoSuchHold(_))) => {
-                let ended = self.model.holds.remove(&id).is_none_or(|h| h.until <= now);
-                if ended { Ok(()) } else { Err("the hold stands".to_owned()) }
+                match self.model.holds.remove(&id) {
+                    Some(hold) if hold.until > now => return Err("the hold stands".to_owned()),
+                    // Its end may not be durable yet.
+                    hold => self.model.ended.extend(hold),
+                }
+                Ok(())
             }
             (Asked::Grow(slots), Outcome::Grown { slots: found }) if slots == *found => {
                 (self.model.total, self.model.growing) = (slots, None);

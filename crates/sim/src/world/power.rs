@@ -8,7 +8,7 @@ use crate::{Bound, Stage};
 use holdfast_base::Timestamp;
 use holdfast_format::{SlotFlags, StreamKind};
 use holdfast_media::{FaultyDisk, Image, Seed, Survival};
-use holdfast_ring::NewStream;
+use holdfast_ring::{NewStream, Refusal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,13 +34,23 @@ impl World {
             let preamble = vec![fill; self.setup.preamble];
             let without = self.setup.preambles > 1 && self.runs.is_multiple_of(5);
             let preamble = (self.setup.preamble > 0 && !without).then_some(preamble.as_slice());
-            let new = NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble };
-            let entry = run.add_stream(&new).map_err(|e| format!("stream {name}: {e}"))?;
+            let mut new = NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble };
+            let mut entry = run.add_stream(&new);
+            if let Err(Refusal::JournalFull { .. }) = entry {
+                // Holds keep too many old ones: the source has to do without.
+                new.preamble = None;
+                entry = run.add_stream(&new);
+            }
+            let entry = entry.map_err(|e| format!("stream {name}: {e}"))?;
             let dictionary = run.entries[usize::from(entry)];
-            if let Some(bytes) = preamble {
+            if let Some(bytes) = new.preamble {
                 preambles.insert((dictionary.stream.0, dictionary.preamble), bytes.to_vec());
             }
-            let next = self.model.next_ordinal(dictionary.stream, dictionary.counters.next_ordinal.0);
+            let counted = dictionary.counters.next_ordinal.0;
+            if let Some(last) = self.model.last_whole(dictionary.stream).filter(|last| *last >= counted) {
+                return Err(format!("stream {name} would go on with ordinal {counted}, and has {last}"));
+            }
+            let next = self.model.next_ordinal(dictionary.stream, counted);
             self.sources.push(Source { id: dictionary.stream, entry, next });
         }
         self.model.preambles = Arc::new(preambles);
