@@ -242,7 +242,14 @@ impl World {
                     return Err(format!("it takes {fresh} more slots, and only {} may be held", free.1));
                 }
                 let Some(hold) = self.model.holds.get_mut(&id.0) else {
-                    return if until <= now { Ok(()) } else { Err("it is not there".to_owned()) };
+                    if until > now {
+                        return Err("it is not there".to_owned());
+                    }
+                    // It came and went while the answer was under way.
+                    let ranges = candidates.iter().map(|(s, _)| (*s, *s)).collect();
+                    let (acked, covered, releasing) = (true, Vec::new(), false);
+                    self.model.ended.push(ModelHold { order, ranges, acked, covered, releasing, until });
+                    return Ok(());
                 };
                 if hold.order != order {
                     return Err(format!("it is the hold of order {}", hold.order));
