@@ -247,8 +247,15 @@ impl World {
                     }
                     // It came and went while the answer was under way.
                     let ranges = candidates.iter().map(|(s, _)| (*s, *s)).collect();
-                    let (acked, covered, releasing) = (true, Vec::new(), false);
-                    self.model.ended.push(ModelHold { order, ranges, acked, covered, releasing, until });
+                    let gone = ModelHold {
+                        order,
+                        ranges,
+                        acked: true,
+                        covered: Vec::new(),
+                        releasing: false,
+                        until,
+                    };
+                    self.model.ended.push(gone);
                     return Ok(());
                 };
                 if hold.order != order {
