@@ -47,7 +47,11 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
-            if kind.is_dir() && !NOT_OURS.contains(&name.as_str()) {
+            // In a second work tree `.git` is a file.
+            if NOT_OURS.contains(&name.as_str()) {
+                continue;
+            }
+            if kind.is_dir() {
                 self.enter(&entry.path(), &format!("{path}/"))?;
                 self.names.push(path);
             } else if kind.is_file() {

@@ -232,6 +232,7 @@ fn damage_is_named_and_the_rest_is_given() {
     ends(dir, "check r.hf", 0);
     let slots = ends(dir, "slots r.hf --json", 0).lines();
     let slot = slots.iter().filter(|slot| slot["state"] == "live").nth(3).unwrap();
+    assert!(slot["first"].is_string() && slot["last"].is_string(), "{slot}");
     let number = slot["slot"].as_u64().unwrap();
     let at = (1 << 20) + (4 + number) * (64 << 10) + 30_000;
     let file = OpenOptions::new().read(true).write(true).open(dir.join("r.hf")).unwrap();

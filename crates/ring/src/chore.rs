@@ -8,7 +8,7 @@ use crate::ledger::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, HoldId, Sequence, SlotNo, Timestamp};
-use holdfast_format::{HoldRecord, PurgeRecord};
+use holdfast_format::PurgeRecord;
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
 use std::time::Duration;
 
@@ -59,14 +59,14 @@ pub enum Chore {
         /// Bytes of it.
         len: usize,
     },
-    /// From here on the copy counts, and the original is free (pinned until it has been overwritten).
+    /// From here on the copies count, and the original is free (pinned until it has been overwritten).
     Replace {
         /// The slot of the original.
         original: SlotNo,
         /// Its sequence.
         sequence: Sequence,
-        /// Where the copy is, if anything was kept.
-        copy: Option<PlacedCopy>,
+        /// Where the copies are, in order; none if nothing was kept.
+        copies: Vec<PlacedCopy>,
     },
     /// Begin a new journal extent with a snapshot; answered with where the one given up is.
     SwitchJournal,
@@ -197,23 +197,24 @@ impl Ring {
         }
     }
 
-    /// Puts the copy in the original's place, in the table and in every hold that kept the original.
-    fn replace(&mut self, original: SlotNo, sequence: Sequence, copy: Option<&PlacedCopy>) {
+    /// Puts the copies in the original's place, in the table and in every hold that kept the original.
+    fn replace(&mut self, original: SlotNo, sequence: Sequence, copies: &[PlacedCopy]) {
         let freed = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
         *self.ledger.table.get_mut(original) = freed;
         self.chores.pinned.retain(|p| *p != original);
-        let mut touched: Vec<HoldRecord> = Vec::new();
+        let mut touched: Vec<HoldId> = Vec::new();
         for hold in self.ledger.holds.iter_mut().filter(|h| crate::orders::keeps(h, sequence)) {
-            if let Some(copy) = copy {
-                // The original stays in the record: its sequence is never given again.
+            // The original stays in the record: its sequence is never given again.
+            for copy in copies {
                 crate::orders::extend(hold, copy.sequence);
-                touched.push(hold.clone());
+                touched.push(hold.id);
             }
         }
+        touched.dedup();
         for hold in touched {
-            self.journal.push(Item::Hold(hold.id), None);
+            self.journal.push(Item::Hold(hold), None);
         }
-        if let Some(copy) = copy {
+        for copy in copies {
             self.chores.copying.retain(|no| *no != copy.slot);
             *self.ledger.table.get_mut(copy.slot) = Slot {
                 sequence: copy.sequence,
@@ -332,14 +333,13 @@ impl<D: Disk> Driver<D> {
                     None
                 }
             },
-            Chore::Replace { original, sequence, copy } => {
-                ring.replace(original, sequence, copy.as_ref());
-                ring.await_item(match copy {
-                    Some(copy) => Item::Replaced {
-                        originals: vec![sequence],
-                        copies: vec![(copy.slot, copy.sequence, copy.age)],
-                    },
-                    None => Item::Freed(vec![sequence]),
+            Chore::Replace { original, sequence, copies } => {
+                ring.replace(original, sequence, &copies);
+                ring.await_item(if copies.is_empty() {
+                    Item::Freed(vec![sequence])
+                } else {
+                    let copies = copies.iter().map(|copy| (copy.slot, copy.sequence, copy.age)).collect();
+                    Item::Replaced { originals: vec![sequence], copies }
                 });
                 self.chore = Some(Pending::Recorded);
                 None

@@ -1,11 +1,11 @@
-//! Copying a slot without some of its rows. The copy keeps the original's age and order; in the place of what was left out
+//! Copying a slot without some of its rows. Copies keep the original's age and order; in the place of what was left out
 //! stand gaps that say so.
 
 use crate::check::SlotCheck;
 use crate::purge::{Job, PurgeError, STEP};
 use crate::recover::bounds_of;
-use crate::{Bounds, PurgeRequest};
-use holdfast_base::{Age, CHECK_BLOCK, Sequence, SlotNo};
+use crate::{PlacedCopy, PurgeRequest};
+use holdfast_base::{CHECK_BLOCK, SlotNo};
 use holdfast_format::{
     Builder, Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, PartHeader, Row, SectionKind,
     SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
@@ -17,14 +17,10 @@ use holdfast_media::Buffer;
 pub(crate) struct Cut {
     /// Rows that go.
     pub(crate) rows: u64,
-    /// Rows that stay.
-    pub(crate) kept: u64,
     /// Elements that end with the rows that go.
     pub(crate) elements: u64,
     /// Bytes of payload that go.
     pub(crate) bytes: u64,
-    /// Bytes of payload that stay.
-    kept_bytes: u64,
     /// What the rows of the copy will count, per dictionary entry.
     counts: Vec<Counters>,
 }
@@ -147,16 +143,10 @@ pub(crate) fn measure(
                 Piece::Keep(row, _) => (row, None),
                 Piece::Gap(row, gap) => (row, Some(gap)),
             };
-            match gap {
-                None => {
-                    cut.kept += 1;
-                    cut.kept_bytes += row.payload() as u64;
-                }
-                Some(gap) => {
-                    cut.rows += 1;
-                    cut.elements += gap.elements.unwrap_or(0);
-                    cut.bytes += gap.bytes.unwrap_or(0);
-                }
+            if let Some(gap) = gap {
+                cut.rows += 1;
+                cut.elements += gap.elements.unwrap_or(0);
+                cut.bytes += gap.bytes.unwrap_or(0);
             }
             if let Some(counts) = cut.counts.get_mut(usize::from(row.stream)) {
                 counts.count(row, gap);
@@ -217,77 +207,114 @@ impl Payload<'_> {
     }
 }
 
-/// Builds the copy in `buffer`; returns its bytes, what it covers, and its age; `None` if it has no row.
-pub(crate) fn build(
+/// Copies under way: one slot after the other is filled, so that there is always room for what stays and for the gaps.
+struct Copies<'h> {
+    header: &'h PartHeader,
+    entries: Vec<Entry>,
+    builder: Builder,
+    /// The slot being filled.
+    open: Option<Buffer>,
+    placed: Vec<PlacedCopy>,
+}
+
+impl Copies<'_> {
+    fn damaged(&self, why: &dyn std::fmt::Display) -> PurgeError {
+        PurgeError::Damaged { slot: self.header.slot, why: why.to_string() }
+    }
+
+    /// Appends a row, whose payload `write` gives piece by piece.
+    fn row(
+        &mut self,
+        job: &mut Job<'_, '_>,
+        row: &Row,
+        write: impl FnOnce(&mut Job<'_, '_>, &mut dyn FnMut(&[u8])) -> Result<(), PurgeError>,
+    ) -> Result<(), PurgeError> {
+        if self.open.is_some() && self.builder.room() < row.payload().max(1) {
+            self.place(job)?;
+        }
+        if self.open.is_none() {
+            self.begin(job)?;
+        }
+        if self.builder.room() < row.payload().max(1) {
+            return Err(self.damaged(&"a row is larger than its slot"));
+        }
+        let Some(buffer) = &mut self.open else { return Ok(()) };
+        write(job, &mut |bytes| self.builder.write(buffer, bytes))?;
+        self.builder.row(buffer, row);
+        Ok(())
+    }
+
+    fn begin(&mut self, job: &mut Job<'_, '_>) -> Result<(), PurgeError> {
+        let (sequence, buffer) = job.new_copy()?;
+        let buffer = self.open.insert(buffer);
+        let superblock = job.superblock;
+        let id = SlotId {
+            ring: superblock.ring,
+            group: superblock.group,
+            lane: superblock.lane,
+            sequence,
+            epoch: self.header.epoch,
+            age: self.header.age,
+        };
+        let opened = self.builder.open(buffer, id, self.header.opened, &self.entries);
+        opened.map_err(|error| self.damaged(&error))
+    }
+
+    /// Seals the slot being filled and writes it; what follows goes to another.
+    fn place(&mut self, job: &mut Job<'_, '_>) -> Result<(), PurgeError> {
+        let Some(mut buffer) = self.open.take() else { return Ok(()) };
+        let summaries: Vec<EntrySummary> = self.builder.summaries().collect();
+        for (number, entry) in self.entries.iter_mut().enumerate() {
+            entry.counters = self.builder.counters(number as u16);
+        }
+        let key = &job.superblock.key;
+        let sealed = self.builder.seal(&mut buffer, key, SlotNo(0), self.header.sealed, SlotFlags::DISTILLED);
+        let slot = job.place(buffer, sealed.bytes)?;
+        let (sequence, age) = (sealed.sequence, self.header.age);
+        self.placed.push(PlacedCopy { slot, sequence, age, bounds: bounds_of(&summaries) });
+        Ok(())
+    }
+}
+
+/// Copies what stays of a slot, and gaps in the place of what does not, to slots of their own: one, or where gaps take
+/// more room than what they stand for, two.
+pub(crate) fn copy(
     job: &mut Job<'_, '_>,
     slot: SlotNo,
     check: &SlotCheck,
     request: &PurgeRequest,
-    sequence: Sequence,
     cut: &Cut,
-    buffer: &mut Buffer,
-) -> Result<Option<(usize, Bounds, Age)>, PurgeError> {
-    let damaged = |why: String| PurgeError::Damaged { slot, why };
-    let Some((header, summary, _)) = check.sound() else {
-        return Err(damaged("its header is not sound".to_owned()));
-    };
-    let entries: Vec<Entry> =
-        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts)).collect();
-    let superblock = job.superblock;
-    let id = SlotId {
-        ring: superblock.ring,
-        group: superblock.group,
-        lane: superblock.lane,
-        sequence,
-        epoch: header.epoch,
-        age: header.age,
-    };
-    let mut builder = Builder::new(superblock.geometry.slot_bytes, entries.len().max(1));
-    builder.open(buffer, id, header.opened, &entries).map_err(|e| damaged(e.to_string()))?;
-    let section =
-        summary.section(SectionKind::PayloadChecks).ok_or_else(|| damaged("no checks".to_owned()))?;
+) -> Result<Vec<PlacedCopy>, PurgeError> {
+    let damaged = |why: &str| PurgeError::Damaged { slot, why: why.to_owned() };
+    let (header, summary, _) = check.sound().ok_or_else(|| damaged("its header is not sound"))?;
+    let section = summary.section(SectionKind::PayloadChecks).ok_or_else(|| damaged("no checks"))?;
     let checks = job.read_slot(header, section.range().start, section.range().len())?.to_vec();
     if crc32c(&checks) != section.crc {
-        return Err(damaged("the payload checks are damaged".to_owned()));
+        return Err(damaged("the payload checks are damaged"));
     }
+    let entries: Vec<Entry> =
+        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts)).collect();
+    let builder = Builder::new(job.superblock.geometry.slot_bytes, entries.len().max(1));
+    let mut filling = Copies { header, entries, builder, open: None, placed: Vec::new() };
     let mut payload = Payload { header, checks, at: 0, bytes: Vec::new() };
-    let index_a_row = u64::from(header.index_bytes) / u64::from(header.rows.max(1)) * 9 / 8 + 1;
-    let (mut rows, mut bytes_left) = (cut.kept, cut.kept_bytes);
-    chunks(job, slot, header, summary, &mut |job, chunk| {
+    let copied = chunks(job, slot, header, summary, &mut |job, chunk| {
         for piece in pieces(chunk, &summary.entries, request) {
             match piece {
-                Piece::Keep(row, at) => {
-                    if builder.room() < row.payload().max(1) {
-                        return Err(PurgeError::DoesNotFit(slot));
-                    }
-                    rows -= 1;
-                    bytes_left -= row.payload() as u64;
-                    payload
-                        .take(job, at as usize, row.payload(), &mut |bytes| builder.write(buffer, bytes))?;
-                    builder.row(buffer, &row);
-                }
-                Piece::Gap(row, gap) => {
-                    // A slot full of tiny elements may lack the room for so many gaps; the audit tells of those.
-                    let needed = Gap::BYTES as u64
-                        + bytes_left
-                        + rows * index_a_row
-                        + superblock.geometry.slot_bytes / 64;
-                    if (builder.room() as u64) < needed {
-                        continue;
-                    }
-                    builder.write(buffer, &gap.encode());
-                    builder.row(buffer, &row);
-                }
+                Piece::Keep(row, at) => filling
+                    .row(job, &row, |job, write| payload.take(job, at as usize, row.payload(), write))?,
+                Piece::Gap(row, gap) => filling.row(job, &row, |_, write| {
+                    write(&gap.encode());
+                    Ok(())
+                })?,
             }
         }
         Ok(())
-    })?;
-    if builder.is_empty() {
-        return Ok(None);
+    });
+    let copied = copied.and_then(|()| filling.place(job));
+    if let Some(buffer) = filling.open {
+        job.give_back(buffer)?;
     }
-    let summaries: Vec<EntrySummary> = builder.summaries().collect();
-    let sealed = builder.seal(buffer, &superblock.key, SlotNo(0), header.sealed, SlotFlags::DISTILLED);
-    Ok(Some((sealed.bytes, bounds_of(&summaries), header.age)))
+    copied.map(|()| filling.placed)
 }
 
 /// The dictionary entry with which a copy is opened, so that its counters end where the original's did.

@@ -2,12 +2,12 @@
 //!
 //! The job runs beside capture and never in it: it asks for one small step at a time ([`Chore`]), and does the thinking
 //! in between. In order: the intent is recorded; what is open goes to the medium; expired remains that may have the
-//! range are overwritten; from every slot that has some of it the rest is copied to a new slot, one record puts the copy
+//! range are overwritten; from every slot that has some of it the rest is copied to new slots, one record puts the copies
 //! in the original's place, and the original is overwritten; then both journal extents are given up and overwritten; last,
 //! the audit is recorded.
 
 use crate::check::{Damage, Depth, SlotCheck};
-use crate::chore::{Chore, ChoreReply, ChoreSlot, PlacedCopy};
+use crate::chore::{Chore, ChoreReply, ChoreSlot};
 use crate::distil::{self, Cut};
 use crate::{Outcome, PurgeRequest, Refusal};
 use holdfast_base::{BLOCK, HoldId, MAX_REASON, Sequence, SlotNo, Timestamp};
@@ -45,9 +45,6 @@ pub enum PurgeError {
         "no slot or buffer came free for what is to be kept: release a hold, or purge while less is recorded"
     )]
     NoRoom,
-    /// Gaps take more room than what they stand for.
-    #[error("what is to be kept of slot {0} does not fit a slot with the gaps: purge a longer range")]
-    DoesNotFit(SlotNo),
     /// The recorder ended.
     #[error("the recorder ended: the purge is not complete; give it again")]
     Closed,
@@ -290,7 +287,7 @@ impl Job<'_, '_> {
         Err(PurgeError::NoRoom)
     }
 
-    /// Copies what is kept of a slot, puts the copy in its place and overwrites it; false if it has expired by now.
+    /// Copies what is kept of a slot, puts the copies in its place and overwrites it; false if it has expired by now.
     fn destroy(&mut self, request: &PurgeRequest, one: &Affected) -> Result<bool, PurgeError> {
         if !self.pin(one.slot)? {
             return Ok(false);
@@ -303,8 +300,8 @@ impl Job<'_, '_> {
             Ok(check) => check,
             Err(why) => return Err(PurgeError::Damaged { slot: one.slot, why: why.to_string() }),
         };
-        let copy = self.copy(request, one, &check)?;
-        self.done(Chore::Replace { original: one.slot, sequence: one.sequence, copy })?;
+        let copies = distil::copy(self, one.slot, &check, request, &one.cut)?;
+        self.done(Chore::Replace { original: one.slot, sequence: one.sequence, copies })?;
         let offset = self.superblock.geometry.slot_offset(one.slot);
         self.overwrite(offset, offset + self.superblock.geometry.slot_bytes)?;
         self.done(Chore::Unpin(one.slot))?;
@@ -312,7 +309,7 @@ impl Job<'_, '_> {
     }
 
     /// Asks for a buffer and a sequence for a copy, for a while.
-    fn new_copy(&mut self) -> Result<(Sequence, Buffer), PurgeError> {
+    pub(crate) fn new_copy(&mut self) -> Result<(Sequence, Buffer), PurgeError> {
         for _ in 0..PATIENCE {
             if let ChoreReply::Copy { sequence, buffer } = self.ask(Chore::NewCopy)? {
                 return Ok((sequence, buffer));
@@ -323,16 +320,16 @@ impl Job<'_, '_> {
     }
 
     /// Writes a copy to the next slot of the runway, once there is one.
-    fn place(&mut self, mut buffer: Buffer, len: usize) -> Result<SlotNo, PurgeError> {
+    pub(crate) fn place(&mut self, mut buffer: Buffer, len: usize) -> Result<SlotNo, PurgeError> {
         for _ in 0..PATIENCE {
             match (self.port)(Chore::PlaceCopy { buffer, len }).ok_or(PurgeError::Closed)? {
                 ChoreReply::Placed(slot, buffer) => {
-                    self.done(Chore::GiveBack(buffer))?;
+                    self.give_back(buffer)?;
                     return Ok(slot);
                 }
                 ChoreReply::Failed(error, back) => {
                     if let Some(back) = back {
-                        self.done(Chore::GiveBack(back))?;
+                        self.give_back(back)?;
                     }
                     return Err(PurgeError::Disk(error));
                 }
@@ -341,28 +338,13 @@ impl Job<'_, '_> {
             }
             self.done(Chore::Pause)?;
         }
-        self.done(Chore::GiveBack(buffer))?;
+        self.give_back(buffer)?;
         Err(PurgeError::NoRoom)
     }
 
-    /// What is kept of a slot, and gaps in the place of what is not, in a slot of their own; `None` when that is nothing.
-    fn copy(
-        &mut self,
-        request: &PurgeRequest,
-        one: &Affected,
-        check: &SlotCheck,
-    ) -> Result<Option<PlacedCopy>, PurgeError> {
-        let (sequence, mut buffer) = self.new_copy()?;
-        match distil::build(self, one.slot, check, request, sequence, &one.cut, &mut buffer) {
-            Ok(Some((len, bounds, age))) => {
-                let slot = self.place(buffer, len)?;
-                Ok(Some(PlacedCopy { slot, sequence, age, bounds }))
-            }
-            other => {
-                self.done(Chore::GiveBack(buffer))?;
-                other.map(|_| None)
-            }
-        }
+    /// Gives the buffer of a copy back unused.
+    pub(crate) fn give_back(&mut self, buffer: Buffer) -> Result<(), PurgeError> {
+        self.done(Chore::GiveBack(buffer))
     }
 
     /// Reads a range of a slot that need not be aligned.

@@ -159,7 +159,7 @@ impl Table {
         }
         let key = |no: SlotNo| {
             let slot = self.get(no);
-            (if slot.state == State::Free { 0 } else { slot.age.0 }, no)
+            (if slot.state == State::Free { 0 } else { slot.age.0 }, slot.sequence, no)
         };
         for (no, slot) in self.iter() {
             let takeable =

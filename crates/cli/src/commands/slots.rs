@@ -48,6 +48,7 @@ impl From<&SlotStatus> for Row {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (_, mut reader) = args.ring.open()?;
+    reader.learn_times().map_err(|error| link(&error))?;
     let slots = reader.slots().map_err(|error| link(&error))?;
     let mut table = Table::new(&[
         ("slot", Side::Right),
