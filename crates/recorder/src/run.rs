@@ -5,8 +5,8 @@ use crate::capture::Capture;
 use crate::desk::{Bell, Counter, Desk, Facts, Report, Setup, Watch, passage};
 use crate::signals;
 use crate::start::{Cores, Ready, StartError, lock_memory, start};
-use crate::summary::{StreamSummary, Summary, gained};
-use holdfast_base::Clock as _;
+use crate::summary::{StreamSummary, Summary, failure_json, gained};
+use holdfast_base::{Clock as _, Timestamp};
 use holdfast_format::Cause;
 use holdfast_ingest::{Parker, StopFlag, spawn};
 use holdfast_media::Disk;
@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long a run that was told to end waits for a ring that takes nothing.
-const STUCK: Duration = Duration::from_secs(10);
+/// A device that answers nothing gets so many times the patience of one that answers with errors: drives take half a
+/// minute over one that they recover from.
+const SILENCE: u32 = 4;
 
 /// How long the capture thread sleeps at most: the ring's clock ticks with it.
 const SLEEP: Duration = Duration::from_millis(20);
@@ -32,15 +33,19 @@ pub fn main() -> ExitCode {
     match args::parse(std::env::args_os().skip(1)) {
         Ok(Wanted::Help) => said(args::HELP),
         Ok(Wanted::Version) => said(concat!("holdfast-recorder ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Wanted::Record(settings)) => record(&settings).unwrap_or_else(|error| {
-            complain(&error.to_string());
-            ExitCode::from(error.exit_code())
-        }),
-        Err(wrong) => {
-            complain(&wrong.to_string());
-            ExitCode::from(2)
-        }
+        Ok(Wanted::Record(settings)) => record(&settings)
+            .unwrap_or_else(|error| refuse(&error.to_string(), error.exit_code(), settings.json)),
+        Err(wrong) => refuse(&wrong.to_string(), 2, std::env::args_os().any(|word| word == "--json")),
     }
+}
+
+/// Says why nothing is recorded.
+fn refuse(error: &str, exit: u8, json: bool) -> ExitCode {
+    complain(error);
+    if json {
+        let _ = std::io::stdout().write_all(failure_json(error, exit).as_bytes());
+    }
+    ExitCode::from(exit)
 }
 
 fn said(text: &str) -> ExitCode {
@@ -126,7 +131,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let desk = desk.map_err(thread("the socket"))?;
 
     Cores::stay(cores.capture);
-    let ended = capture_loop(&mut capture, &mut counter, &mut parker, &*clock, &stop, settings.flush);
+    let ended = capture_loop(&mut capture, &mut counter, &mut parker, &*clock, &stop, settings);
     drop(counter);
     over.store(true, Ordering::Release);
     bell.ring();
@@ -134,6 +139,10 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let summary = summarize(settings, &capture, &kept, begun.elapsed(), report, &ended);
     let text = if settings.json { summary.json() } else { summary.text() };
     let _ = std::io::stdout().write_all(text.as_bytes());
+    if matches!(ended, Ended::Stuck { .. }) {
+        // Its lane waits for the device; nothing else does.
+        std::mem::forget(capture);
+    }
     Ok(if summary.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -146,11 +155,47 @@ fn names(settings: &Settings) -> String {
 #[derive(Debug)]
 enum Ended {
     Well,
-    /// The ring took nothing any more; so many batches were left.
+    /// The ring took nothing any more; so many slots and batches were left in memory.
     Stuck {
+        slots: usize,
         batches: usize,
         error: String,
     },
+}
+
+/// How long a run that was told to end has waited for its ring.
+struct Patience {
+    limit: Duration,
+    /// What the disk had answered when it last did something for us, and since when we have been waiting.
+    answers: u64,
+    since: Option<Timestamp>,
+}
+
+impl Patience {
+    fn new(limit: Duration) -> Self {
+        Self { limit, answers: 0, since: None }
+    }
+
+    /// Why it is at its end, if it is.
+    fn is_over<D: Disk>(&mut self, capture: &Capture<D>, now: Timestamp) -> Option<String> {
+        let driver = capture.driver();
+        let counts = driver.counts();
+        let starved = driver.ring().starved().filter(|_| capture.is_stuck());
+        if counts.answers != self.answers || !(starved.is_some() || capture.awaits_disk()) {
+            self.answers = counts.answers;
+            self.since = None;
+        }
+        let waited = now.since(*self.since.get_or_insert(now));
+        if let Some(cause) = starved {
+            let error = match cause {
+                Cause::NoSlot => "no slot is free to be overwritten",
+                _ => driver.last_error().unwrap_or("the device does not answer"),
+            };
+            return (waited >= self.limit).then(|| error.to_owned());
+        }
+        let silence = (self.limit * SILENCE).max(counts.worst * 2);
+        (waited >= silence).then(|| format!("the device has not answered for {:.1} s", waited.as_secs_f64()))
+    }
 }
 
 /// Captures until all is written. Nothing is allocated here.
@@ -160,11 +205,11 @@ fn capture_loop<D: Disk>(
     parker: &mut Parker,
     clock: &dyn holdfast_base::Clock,
     stop: &StopFlag,
-    flush: Duration,
+    settings: &Settings,
 ) -> Ended {
-    let sleep = SLEEP.min(flush / 2);
+    let sleep = SLEEP.min(settings.flush / 2);
     let (mut idle, mut looked) = (0, clock.now());
-    let mut stuck_since = None;
+    let mut patience = Patience::new(settings.patience);
     loop {
         let now = clock.now();
         while let Some((id, ask)) = counter.ask() {
@@ -184,13 +229,14 @@ fn capture_loop<D: Disk>(
             looked = now;
             capture.look_at_clock(now, clock.wall());
         }
-        if stop.is_stopped() && capture.is_stuck() {
-            if now.since(*stuck_since.get_or_insert(now)) >= STUCK {
-                let error = capture.driver().last_error().unwrap_or("no slot is free to be overwritten");
-                return Ended::Stuck { batches: capture.unpacked_batches(), error: error.to_owned() };
-            }
-        } else {
-            stuck_since = None;
+        if stop.is_stopped()
+            && let Some(error) = patience.is_over(capture, now)
+        {
+            return Ended::Stuck {
+                slots: capture.unwritten_slots(),
+                batches: capture.unpacked_batches(),
+                error,
+            };
         }
         // What one step has begun, the next may go on with: only two idle ones in a row are a reason to sleep.
         idle = if round.busy { 0 } else { idle + 1 };
@@ -229,9 +275,10 @@ fn summarize<D: Disk>(
             .collect(),
     });
     let mut errors = report.failures;
-    if let Ended::Stuck { batches, error } = ended {
+    if let Ended::Stuck { slots, batches, error } = ended {
         let text = format!(
-            "the ring takes nothing ({error}): what was last taken is lost ({batches} batches), and the run counts as cut off"
+            "{}: the ring takes nothing ({error}): what was last taken is lost as far as it is not in the journal ({slots} slots and {batches} batches in memory), and the run counts as cut off; look at the device, then record again",
+            settings.ring.display()
         );
         complain(&text);
         errors.push(text);

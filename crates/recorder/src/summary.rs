@@ -66,6 +66,26 @@ pub fn cause_text(cause: Cause) -> &'static str {
     }
 }
 
+/// A cause as programs know it, the same as everywhere else in JSON.
+fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::NoSlot => "no_slot",
+        Cause::NoBuffer => "no_buffer",
+        Cause::Kernel => "kernel",
+        Cause::Crash => "crash",
+        Cause::DeviceAbsent => "device_absent",
+        Cause::SourceFailed => "source_failed",
+        Cause::Purged => "purged",
+        Cause::Aborted => "aborted",
+        Cause::Oversized => "oversized",
+    }
+}
+
+/// Why there was no run, for a program: one object in one line.
+pub fn failure_json(error: &str, exit: u8) -> String {
+    format!("{{\"error\":{},\"exit\":{exit}}}\n", quoted(error))
+}
+
 impl Summary {
     /// For a person.
     pub fn text(&self) -> String {
@@ -154,7 +174,7 @@ impl Summary {
             );
             for (at, (cause, count)) in stream.dropped.iter().enumerate() {
                 let comma = if at > 0 { "," } else { "" };
-                let _ = write!(out, "{comma}{}:{count}", quoted(cause_text(*cause)));
+                let _ = write!(out, "{comma}{}:{count}", quoted(cause_name(*cause)));
             }
             out.push_str("}}");
         }
@@ -233,6 +253,6 @@ mod tests {
     fn json_is_escaped() {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
-        assert!(json.ends_with("\"lost\":{\"no free buffer\":3}}],\"errors\":[\"a\\\\b\"]}\n"), "{json}");
+        assert!(json.ends_with("\"lost\":{\"no_buffer\":3}}],\"errors\":[\"a\\\\b\"]}\n"), "{json}");
     }
 }

@@ -65,6 +65,8 @@ pub struct DriverCounts {
     pub reads: u64,
     /// Their bytes.
     pub read_bytes: u64,
+    /// Requests of our own, not for others, that succeeded.
+    pub answers: u64,
     /// Errors that the disk told.
     pub errors: u64,
     /// Slot writes by how long they took: bucket `n` has those below 2ⁿ µs.
@@ -331,6 +333,8 @@ impl<D: Disk> Driver<D> {
         if let Err(error) = &result {
             self.counts.errors += 1;
             self.last_error = Some(error.to_string());
+        } else if tag & KIND != READ {
+            self.counts.answers += 1;
         }
         let fault = result.as_ref().map_err(|e| e.fault).copied();
         match tag & KIND {

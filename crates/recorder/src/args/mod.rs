@@ -22,6 +22,12 @@ pub const MAX_SOURCES: usize = 64;
 /// Shortest and longest `--flush`: below, the journal takes the disk from capture; above, a crash costs too much.
 pub const FLUSH_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_hours(1));
 
+/// How long a run that was told to end waits for a device that fails, unless said otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Shortest and longest `--patience`: below, a device that stumbles loses what is in memory; above, nobody waits.
+pub const PATIENCE_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_hours(1));
+
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
@@ -48,6 +54,8 @@ pub struct Settings {
     pub flush: Duration,
     /// Bound on buffers of all kinds.
     pub memory: Option<ByteSize>,
+    /// How long a run that was told to end waits for a device that fails.
+    pub patience: Duration,
     /// Cores: capture, the lane, then the sources.
     pub cpus: Vec<usize>,
     /// Whether the lane's I/O thread goes before all ordinary threads.

@@ -1,6 +1,8 @@
 //! From words to settings. A table says which options there are; one function a value says what it may be.
 
-use super::{FLUSH_LIMITS, MAX_SOURCES, Settings, SourceSettings, Wanted, WrongUse};
+use super::{
+    FLUSH_LIMITS, MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse,
+};
 use holdfast_base::{ByteSize, MAX_NAME};
 use holdfast_ingest::Overload;
 use holdfast_ingest::packet::af_packet::MAX_RINGS;
@@ -11,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 21] = [
+const OPTIONS: [(&str, Option<&str>); 22] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
@@ -27,6 +29,7 @@ const OPTIONS: [(&str, Option<&str>); 21] = [
     ("--on-overload", Some("block or drop-newest")),
     ("--flush", Some("a time such as 1s or 200ms")),
     ("--memory", Some("a size such as 512MiB")),
+    ("--patience", Some("a time such as 10s or 1m")),
     ("--cpu", Some("a list of cores such as 2,3 or 0-3")),
     ("--realtime", None),
     ("--json", None),
@@ -47,6 +50,7 @@ struct Parser {
     slot: Option<ByteSize>,
     flush: Option<Duration>,
     memory: Option<ByteSize>,
+    patience: Option<Duration>,
     cpus: Option<Vec<usize>>,
     switches: Vec<&'static str>,
     sources: Vec<Unfinished>,
@@ -129,7 +133,8 @@ impl Parser {
             "--size" => once(option, false, &mut self.size, read(option, &value)?),
             "--slot" => once(option, false, &mut self.slot, read(option, &value)?),
             "--memory" => once(option, false, &mut self.memory, read(option, &value)?),
-            "--flush" => once(option, false, &mut self.flush, flush(option, &value)?),
+            "--flush" => once(option, false, &mut self.flush, span(option, &value, FLUSH_LIMITS)?),
+            "--patience" => once(option, false, &mut self.patience, span(option, &value, PATIENCE_LIMITS)?),
             "--cpu" => once(option, false, &mut self.cpus, cpus(option, &value)?),
             "--source" => {
                 let (spec, options) = (read(option, &value)?, SourceOptions::default());
@@ -175,6 +180,7 @@ impl Parser {
             sources,
             flush: self.flush.unwrap_or(Duration::from_secs(1)),
             memory: self.memory,
+            patience: self.patience.unwrap_or(PATIENCE),
             cpus: self.cpus.unwrap_or_default(),
             realtime: said("--realtime"),
             json: said("--json"),
@@ -243,7 +249,7 @@ fn overload(option: &'static str, value: &str) -> Result<Overload, WrongUse> {
     }
 }
 
-fn flush(option: &'static str, value: &str) -> Result<Duration, WrongUse> {
+fn span(option: &'static str, value: &str, limits: (Duration, Duration)) -> Result<Duration, WrongUse> {
     let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(value.len());
     let (number, unit) = value.split_at(end);
     let factor = match unit.trim() {
@@ -253,11 +259,13 @@ fn flush(option: &'static str, value: &str) -> Result<Duration, WrongUse> {
         "h" => 3600.0,
         _ => f64::NAN,
     };
-    let (least, most) = FLUSH_LIMITS;
+    let (least, most) = limits;
     let span =
         number.parse::<f64>().ok().and_then(|number| Duration::try_from_secs_f64(number * factor).ok());
-    span.filter(|span| (least..=most).contains(span))
-        .ok_or_else(|| wrong(option, value, "give a time from 10ms to 1h, such as 1s or 200ms"))
+    span.filter(|span| (least..=most).contains(span)).ok_or_else(|| {
+        let least = least.as_millis();
+        wrong(option, value, format!("give a time from {least}ms to 1h, such as 1s or 200ms"))
+    })
 }
 
 fn cpus(option: &'static str, value: &str) -> Result<Vec<usize>, WrongUse> {

@@ -20,10 +20,11 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
     let all = settings(
         "r.hf --size 10GiB --slot=64MiB --source stdin --name a --frame fixed:5032 --preamble 4096 \
          --source iface:eth0 --name b --promisc --snaplen 128 --rings 4 --filter=tcp --on-overload block \
-         --source replay:x.pcap --name c --speed 2.5 --loop --flush 200ms --memory 1GiB --cpu 1,4-5 --realtime --json",
+         --source replay:x.pcap --name c --speed 2.5 --loop --flush 200ms --memory 1GiB --patience 1m --cpu 1,4-5 --realtime --json",
     );
     assert_eq!((all.size, all.slot), (Some(ByteSize::gib(10)), Some(ByteSize::mib(64))));
     assert_eq!((all.flush, all.memory), (Duration::from_millis(200), Some(ByteSize::gib(1))));
+    assert_eq!(all.patience, Duration::from_mins(1));
     assert_eq!(all.cpus, [1, 4, 5]);
     assert!(all.realtime && all.json && !all.quiet);
     let [a, b, c] = &all.sources[..] else { panic!("{:?}", all.sources) };
@@ -40,6 +41,7 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
 fn defaults_are_those_of_the_manual() {
     let plain = settings("--source stdin --name s r.hf");
     assert_eq!((plain.flush, plain.memory, plain.size), (Duration::from_secs(1), None, None));
+    assert_eq!(plain.patience, Duration::from_secs(10));
     assert_eq!(settings("--source stdin --name s -- --odd").ring, PathBuf::from("--odd"));
 }
 
@@ -56,6 +58,7 @@ fn wrong_command_lines_are_told_by_the_option() {
         ("r --source stdin --name a --flush", "--flush wants a value"),
         ("r --source stdin --name a --flush 1ns", "--flush 1ns: give a time"),
         ("r --source stdin --name a --flush 2h", "--flush 2h"),
+        ("r --source stdin --name a --patience 0s", "--patience 0s: give a time"),
         ("r --source stdin --name a --memory lots", "--memory lots: `lots` is not a size"),
         ("r --source stdin --name a --cpu 3-1", "--cpu 3-1"),
         ("r --source stdin --name a --cpu 1,1", "a core is named twice"),
@@ -108,6 +111,7 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--on-overload",
         "--flush",
         "--memory",
+        "--patience",
         "--cpu",
         "--realtime",
         "--json",

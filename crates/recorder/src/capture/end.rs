@@ -54,6 +54,17 @@ impl<D: Disk> Capture<D> {
         self.phase < Phase::Done && self.driver.ring().starved().is_some()
     }
 
+    /// Whether the disk has something to do that it has not answered yet.
+    pub fn awaits_disk(&self) -> bool {
+        self.phase < Phase::Done && !self.driver.is_idle()
+    }
+
+    /// Slots in memory that are not on the medium, the open one included: what is lost, but for what the journal has of
+    /// them, if a stuck recorder is ended.
+    pub fn unwritten_slots(&self) -> usize {
+        self.driver.on_the_way().count() + usize::from(self.packer.is_open())
+    }
+
     /// Elements that are in batches and in no slot: what is lost if a stuck recorder is ended.
     pub fn unpacked_batches(&self) -> usize {
         self.feeds.iter().map(|feed| feed.inlet.waiting() + usize::from(feed.batch.is_some())).sum()

@@ -25,7 +25,8 @@ impl Cores {
         let may = |core: &usize| *core < CpuSet::MAX_CPU && allowed.is_set(*core);
         for core in list.iter().filter(|core| !may(core)) {
             warnings.push(format!(
-                "--cpu: core {core} does not exist or is not ours to use: its thread runs anywhere"
+                "--cpu: core {core} does not exist or is not ours to use, so its thread runs anywhere: give some of {} (a wider taskset or cpuset allows more)",
+                ranges(&allowed)
             ));
         }
         Self {
@@ -49,6 +50,21 @@ impl Cores {
             let _ = sched_setaffinity(None, &set);
         }
     }
+}
+
+/// Cores as `--cpu` takes them: `0-3,6`.
+fn ranges(set: &CpuSet) -> String {
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for core in (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)) {
+        match all.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => all.push((core, core)),
+        }
+    }
+    let text = |(first, last): &(usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    all.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// Keeps all memory of the process where it is; a warning where the limit forbids it.

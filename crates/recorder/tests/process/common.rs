@@ -22,7 +22,17 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// In memory, where the system has such a file system: a device over a file there is slow only when told to be.
+    pub(crate) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::within(memory) } else { Self::new() }
+    }
+
+    fn within(parent: &Path) -> Self {
+        let folder = tempfile::Builder::new().prefix("holdfast-recorder.").tempdir_in(parent).unwrap();
         let ring = folder.path().join("r.hf");
         Self { folder, ring }
     }
@@ -87,6 +97,41 @@ impl Place {
     pub(crate) fn contents(&self) -> Contents {
         Contents::read(&mut reader(&self.ring))
     }
+}
+
+/// Runs it as a user without rights, where we may: through `before`, programs that run others. Its exit code and what it
+/// says.
+pub(crate) fn as_nobody(place: &Place, before: &[&str], options: &[&str]) -> Option<(i32, String)> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can run a program as somebody else");
+        return None;
+    }
+    // Our temporary folder and our target directory may be closed to others: a copy of the program is not.
+    let folder = tempfile::Builder::new().prefix("holdfast-nobody").tempdir_in("/tmp").unwrap();
+    let open = |path: &Path, mode| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(folder.path(), 0o755);
+    let program = folder.path().join("holdfast-recorder");
+    std::fs::copy(PROGRAM, &program).unwrap();
+    open(&program, 0o755);
+    open(place.folder.path(), 0o777);
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
+    let words: Vec<&str> = before.iter().chain(&nobody).copied().collect();
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .arg(&program)
+        .arg(&place.ring)
+        .args(options)
+        .env("HOLDFAST_RUN", place.path("nobody"))
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: {} is not installed", words[0]);
+        return None;
+    };
+    Some((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
 /// A reader straight from the lane.

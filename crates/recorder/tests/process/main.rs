@@ -1,9 +1,16 @@
 //! The program as a person meets it: started, fed, signalled, killed, refused.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests too
 
+mod absent;
 mod common;
+mod device;
 mod ends;
 mod kills;
+#[allow(dead_code)] // the other tests of packets use it all
+#[path = "../../../ingest/tests/packet_live/link.rs"]
+mod link;
 mod live;
+mod packets;
+mod places;
 mod refusals;
 mod resources;

@@ -1,6 +1,6 @@
 //! Promise 8: what cannot be is refused with what, where and what to do, and nothing is harmed.
 
-use crate::common::{PROGRAM, Place};
+use crate::common::{PROGRAM, Place, as_nobody};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -97,44 +97,16 @@ fn other_sizes_than_the_ring_has_are_told_and_change_nothing() {
     );
 }
 
-/// Runs it as a user without rights, where we may.
-fn as_nobody(place: &Place, options: &[&str]) -> Option<(i32, String)> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    // Our temporary folder and our target directory may be closed to others: a copy of the program is not.
-    let folder = tempfile::Builder::new().prefix("holdfast-nobody").tempdir_in("/tmp").unwrap();
-    let open = |path: &std::path::Path| {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    open(folder.path());
-    let program = folder.path().join("holdfast-recorder");
-    std::fs::copy(PROGRAM, &program).unwrap();
-    open(&program);
-    open(place.folder.path());
-    let output = Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
-        .arg(&program)
-        .arg(&place.ring)
-        .args(options)
-        .env("HOLDFAST_RUN", folder.path().join("run"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    Some((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned()))
-}
-
 #[test]
 fn missing_permissions_are_told_with_what_would_do() {
     let place = Place::new();
     made(&place);
-    let Some((code, error)) = as_nobody(&place, &STDIN) else { return };
+    let Some((code, error)) = as_nobody(&place, &[], &STDIN) else { return };
     assert_eq!(code, 1);
     assert!(error.contains("r.hf: permission denied; run as a user who may read and write it"), "{error}");
     std::fs::remove_file(&place.ring).unwrap();
     let (code, error) =
-        as_nobody(&place, &["--size", "16MiB", "--source", "iface:lo", "--name", "s"]).unwrap();
+        as_nobody(&place, &[], &["--size", "16MiB", "--source", "iface:lo", "--name", "s"]).unwrap();
     assert_eq!(code, 1);
     assert!(error.to_lowercase().contains("permi"), "{error}");
 }
