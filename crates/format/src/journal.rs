@@ -1,6 +1,7 @@
 //! The journal: commits, and the records in them. When to write what, and what recovery concludes, is for `ring`.
 
 mod commit;
+mod lent;
 mod open;
 mod orders;
 mod record;

@@ -4,7 +4,8 @@
 //! no job ever holds the capture thread.
 
 use crate::driver::{CHORE, Driver};
-use crate::ledger::Item;
+use crate::journal::Entry;
+use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, HoldId, Sequence, SlotNo, Timestamp};
@@ -139,9 +140,9 @@ pub(crate) struct Chores {
     pub(crate) pinned: Vec<SlotNo>,
     /// Slots that hold copies which no record names yet.
     pub(crate) copying: Vec<SlotNo>,
-    /// The item whose commit the job waits for.
-    pub(crate) awaited: Option<Item>,
-    pub(crate) recorded: bool,
+    /// Steps whose records were asked for, and the last of them whose record is durable.
+    asked: u64,
+    recorded: u64,
     pub(crate) switching: bool,
 }
 
@@ -255,18 +256,20 @@ impl Ring {
         self.refresh_pins();
     }
 
-    /// The item that is recorded was awaited by a job.
-    pub(crate) fn note_recorded(&mut self, item: &Item) {
-        if self.chores.awaited.as_ref() == Some(item) {
-            self.chores.awaited = None;
-            self.chores.recorded = true;
-        }
+    /// An entry is durable: the step that waited for it can be answered.
+    pub(crate) fn note_recorded(&mut self, entry: &Entry) {
+        self.chores.recorded = self.chores.recorded.max(entry.step.unwrap_or(0));
     }
 
     fn await_item(&mut self, item: Item) {
-        self.chores.recorded = false;
-        self.chores.awaited = Some(item.clone());
-        self.journal.push(item, None);
+        self.chores.asked += 1;
+        self.journal.queue.push_back(Entry { item, order: None, step: Some(self.chores.asked) });
+    }
+
+    fn await_audit(&mut self, record: PurgeRecord) {
+        let at = record.at;
+        self.ledger.note_purge(record);
+        self.await_item(Item::Purged(at));
     }
 }
 
@@ -289,7 +292,7 @@ impl<D: Disk> Driver<D> {
         let reply = match chore {
             Chore::Begin(record) => {
                 ring.chores.purging = true;
-                ring.await_item(Item::Audit(record));
+                ring.await_audit(record);
                 self.chore = Some(Pending::Recorded);
                 None
             }
@@ -336,10 +339,9 @@ impl<D: Disk> Driver<D> {
             Chore::Replace { original, sequence, copies } => {
                 ring.replace(original, sequence, &copies);
                 ring.await_item(if copies.is_empty() {
-                    Item::Freed(vec![sequence])
+                    Item::Freed(sequence)
                 } else {
-                    let copies = copies.iter().map(|copy| (copy.slot, copy.sequence, copy.age)).collect();
-                    Item::Replaced { originals: vec![sequence], copies }
+                    Item::Replaced { original: sequence, copies }
                 });
                 self.chore = Some(Pending::Recorded);
                 None
@@ -354,8 +356,7 @@ impl<D: Disk> Driver<D> {
                 ring.end_job();
                 match record {
                     Some(record) => {
-                        ring.ledger.note_purge(record.clone());
-                        ring.await_item(Item::Audit(record));
+                        ring.await_audit(record);
                         self.chore = Some(Pending::Recorded);
                         None
                     }
@@ -429,7 +430,9 @@ impl<D: Disk> Driver<D> {
                 (!waits).then_some(ChoreReply::Done)
             }
             Some(Pending::Pause { until }) => (now >= *until).then_some(ChoreReply::Done),
-            Some(Pending::Recorded) => ring.chores.recorded.then_some(ChoreReply::Done),
+            Some(Pending::Recorded) => {
+                (ring.chores.recorded == ring.chores.asked).then_some(ChoreReply::Done)
+            }
             Some(Pending::Switch { given_up }) => {
                 let whole = !ring.chores.switching && ring.journal.snapshot.is_none();
                 whole.then_some(ChoreReply::Extent(given_up.0, given_up.1))

@@ -3,7 +3,7 @@
 
 use crate::event::{Action, DeviceState};
 use crate::journal::Flight;
-use crate::ledger::{Item, Runway};
+use crate::snapshot::{Item, Runway, Walk};
 use crate::state::Ring;
 use crate::table::State;
 use holdfast_base::{Sequence, SlotNo, Timestamp};
@@ -30,7 +30,7 @@ impl Ring {
         }
         if let Some(snapshot) = &self.journal.snapshot {
             // Its end waits for what the journal alone has of sealed slots.
-            let waits = snapshot.items.is_empty() && snapshot.whole && !self.may_end_snapshot();
+            let waits = snapshot.walk == Walk::Whole && snapshot.whole && !self.may_end_snapshot();
             if waits {
                 self.unblock();
             }
@@ -89,9 +89,11 @@ impl Ring {
             self.ledger.epoch = epoch;
             self.ledger.unclean = true;
         }
-        self.superblock.geometry = self.ledger.geometry.clone();
-        self.ledger.recovery = self.superblock.to_recovery_string();
-        self.journal.switch(self.ledger.items(), self.open.map(|o| o.sequence));
+        if self.superblock.geometry != self.ledger.geometry {
+            self.superblock.geometry = self.ledger.geometry.clone();
+            self.ledger.recovery = self.superblock.to_recovery_string();
+        }
+        self.journal.switch(self.open.map(|o| o.sequence));
     }
 
     /// The slots that the sequences from the lowest unwritten one on have got, in the order of the sequences: also those
@@ -129,7 +131,7 @@ impl Ring {
             bytes: 0,
             failed: false,
             retried: false,
-            entries: Vec::new(),
+            entries: std::mem::take(&mut self.journal.spare),
             open: None,
             ends: false,
             named: None,
@@ -151,16 +153,16 @@ impl Ring {
             head.begins = !snapshot.begun;
             head.part = true;
             snapshot.begun = true;
-            while let Some(item) = snapshot.items.front_mut() {
-                if !self.ledger.emit(item, &runway, writer) {
+            while snapshot.walk != Walk::Whole {
+                let names = snapshot.walk == Walk::Runway;
+                if !self.ledger.emit_part(&mut snapshot.walk, &runway, writer) {
                     break;
                 }
-                if *item == Item::Runway {
+                if names {
                     snapshot.named = Some((naming, slots.len(), self.naming.len()));
                 }
-                snapshot.items.pop_front();
             }
-            if snapshot.items.is_empty() {
+            if snapshot.walk == Walk::Whole {
                 // A slot that was opened meanwhile has nothing in the old extent; what it gains comes later, so that
                 // no more than one slot has to fit.
                 let mut all = true;
@@ -220,7 +222,7 @@ impl Ring {
     }
 
     pub(crate) fn committed(&mut self, result: Result<(), Fault>, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(flight) = self.journal.flight.take() else {
+        let Some(mut flight) = self.journal.flight.take() else {
             return;
         };
         if let Err(fault) = result {
@@ -229,9 +231,10 @@ impl Ring {
                 self.retry_commit = true;
             } else if fault == Fault::Io && self.journal.snapshot.is_none() && self.starting.is_none() {
                 // The place is bad: the other extent says it all.
-                for entry in flight.entries.into_iter().rev() {
+                for entry in flight.entries.drain(..).rev() {
                     self.journal.queue.push_front(entry);
                 }
+                self.journal.spare = flight.entries;
                 self.want_flush(true);
                 self.switch_extent();
                 return;
@@ -258,9 +261,10 @@ impl Ring {
             self.journal.snapshot = None;
             self.starting = None;
         }
-        for entry in &flight.entries {
-            self.recorded(entry, out);
+        for entry in flight.entries.drain(..) {
+            self.recorded(&entry, out);
         }
+        self.journal.spare = flight.entries;
     }
 
     /// Where the commit in flight is to be written again, if its write failed and the device may answer again.

@@ -1,7 +1,8 @@
 //! Making a ring: the first snapshot, then the superblocks. What was on the lane is lost.
 
 use crate::blocking::Blocking;
-use crate::ledger::{Item, Ledger, Runway};
+use crate::ledger::Ledger;
+use crate::snapshot::{Item, Runway, Walk};
 use holdfast_base::{LaneNo, RingId, Sequence, Timestamp};
 use holdfast_format::{Codec, CommitHead, CommitWriter, Geometry, Key, Superblock};
 use holdfast_media::{Disk, DiskError, PoolError};
@@ -72,23 +73,17 @@ fn write_first_snapshot(
     let geometry = &superblock.geometry;
     let mut ledger = Ledger::empty(geometry.clone());
     ledger.recovery = superblock.to_recovery_string();
-    let mut items: std::collections::VecDeque<Item> = ledger.items().into();
-    items.push_back(Item::CleanEnd(now));
+    let (mut walk, mut whole) = (Walk::default(), false);
     let runway = Runway { naming: Sequence(1), slots: &[] };
     let mut window = Blocking::new(disk, geometry.commit_bytes())?;
     let (mut at, mut number) = (0, 0);
-    while !items.is_empty() {
-        let before = items.len();
+    while !whole {
         number += 1;
         let mut written = 0;
         window.write(geometry.extent_offset(0) + at, |buffer| {
             let mut writer = CommitWriter::new(buffer);
-            while let Some(item) = items.front_mut() {
-                if !ledger.emit(item, &runway, &mut writer) {
-                    break;
-                }
-                items.pop_front();
-            }
+            while walk != Walk::Whole && ledger.emit_part(&mut walk, &runway, &mut writer) {}
+            whole = walk == Walk::Whole && ledger.emit(&mut Item::CleanEnd(now), &runway, &mut writer);
             let head = CommitHead {
                 ring: superblock.ring,
                 generation: 1,
@@ -96,13 +91,13 @@ fn write_first_snapshot(
                 epoch: ledger.epoch.epoch,
                 begins: number == 1,
                 part: true,
-                ends: items.is_empty(),
+                ends: whole,
             };
             written = writer.finish(&superblock.key, &head);
             written
         })?;
         at += written as u64;
-        if at > geometry.extent_bytes() || (items.len() == before && written <= holdfast_base::BLOCK) {
+        if at > geometry.extent_bytes() {
             return Err(CreateError::Snapshot);
         }
     }

@@ -2,22 +2,27 @@
 //! snapshot. Positions and queues only; the contents are the ledger's.
 
 use crate::OrderId;
-use crate::ledger::Item;
+use crate::snapshot::{Item, Walk};
 use holdfast_base::{BLOCK, Sequence, Timestamp};
 use holdfast_format::{Cursor, Geometry};
 use std::collections::VecDeque;
+
+/// Entries that have memory from the start: more wait only where orders pile up.
+const QUEUE: usize = 64;
 
 /// One thing to be recorded, and who waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) item: Item,
     pub(crate) order: Option<OrderId>,
+    /// The number of the step in the background that waits for it.
+    pub(crate) step: Option<u64>,
 }
 
 /// How far the snapshot is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    pub(crate) items: VecDeque<Item>,
+    pub(crate) walk: Walk,
     pub(crate) begun: bool,
     /// The slot that was open when it began, which it takes along.
     pub(crate) of: Option<Sequence>,
@@ -84,6 +89,8 @@ pub(crate) struct Journal {
     pub(crate) queue: VecDeque<Entry>,
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) flight: Option<Flight>,
+    /// Memory for the entries of the next flight.
+    pub(crate) spare: Vec<Entry>,
     /// How much of the open slot is durable here.
     pub(crate) open: Cursor,
     /// Bytes of commits written since the start.
@@ -103,16 +110,17 @@ impl Journal {
             generation: end.generation,
             highest: end.highest,
             number: end.number,
-            queue: VecDeque::with_capacity(64),
+            queue: VecDeque::with_capacity(QUEUE),
             snapshot: None,
             flight: None,
+            spare: Vec::with_capacity(QUEUE),
             open: Cursor::default(),
             written: 0,
         }
     }
 
     pub(crate) fn push(&mut self, item: Item, order: Option<OrderId>) {
-        self.queue.push_back(Entry { item, order });
+        self.queue.push_back(Entry { item, order, step: None });
     }
 
     /// Whether the extent in use has no room left but for orders and runways.
@@ -125,13 +133,13 @@ impl Journal {
         self.extent_bytes - self.at < self.least_room / 4
     }
 
-    /// Goes to the other extent; what comes next is a snapshot of `items`.
-    pub(crate) fn switch(&mut self, items: Vec<Item>, open: Option<Sequence>) {
+    /// Goes to the other extent; what comes next is a snapshot.
+    pub(crate) fn switch(&mut self, open: Option<Sequence>) {
         self.current = 1 - self.current;
         self.at = 0;
         self.highest += 1;
         self.generation = self.highest;
-        self.snapshot = Some(Snapshot { items: items.into(), of: open, ..Snapshot::default() });
+        self.snapshot = Some(Snapshot { of: open, ..Snapshot::default() });
     }
 
     /// Offset of the next commit, and the most bytes it may have.

@@ -1,12 +1,10 @@
-//! All that the journal knows of a ring: applied record by record after a restart, written out again as a snapshot.
+//! All that the journal knows of a ring: applied record by record after a restart. How it is written is in `snapshot`.
 //!
 //! Applying is idempotent, so that a snapshot taken over several commits may overlap what is recorded meanwhile.
 
 use crate::table::{State, Table};
-use holdfast_base::{Age, Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{
-    CommitWriter, CopyRecord, Geometry, HoldRecord, PurgeRecord, Record, SlotState, StreamRecord, TableEntry,
-};
+use holdfast_base::{Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Geometry, HoldRecord, PurgeRecord, Record, SlotState, StreamRecord, TableEntry};
 
 /// Clock steps that are kept; older ones concern data that has long expired.
 const MAX_CLOCK_STEPS: usize = 64;
@@ -53,28 +51,6 @@ pub struct Preamble {
     pub bytes: Vec<u8>,
 }
 
-/// One thing to be recorded: names what, the ledger has the contents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    Recovery,
-    Epoch,
-    Next,
-    Geometry,
-    Table { from: u32 },
-    Stream(StreamId),
-    Preamble { stream: StreamId, version: u32, offset: u32 },
-    Hold(HoldId),
-    Release(HoldId, Timestamp),
-    Bad(SlotNo),
-    ClockStep(ClockStep),
-    Purged(usize),
-    Audit(PurgeRecord),
-    Freed(Vec<Sequence>),
-    Replaced { originals: Vec<Sequence>, copies: Vec<(SlotNo, Sequence, Age)> },
-    Runway,
-    CleanEnd(Timestamp),
-}
-
 /// All that the journal knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -86,10 +62,13 @@ pub(crate) struct Ledger {
     pub(crate) next: Sequence,
     pub(crate) next_hold: HoldId,
     pub(crate) next_stream: StreamId,
+    /// By number.
     pub(crate) holds: Vec<HoldRecord>,
     pub(crate) streams: Vec<StreamRecord>,
     pub(crate) preambles: Vec<Preamble>,
     pub(crate) clock_steps: Vec<ClockStep>,
+    /// Clock steps that came before those, and were dropped: every one keeps its number while a snapshot is written.
+    pub(crate) dropped_steps: u64,
     pub(crate) purges: Vec<PurgeRecord>,
     /// Whether the last run has not ended cleanly (or is under way).
     pub(crate) unclean: bool,
@@ -109,7 +88,8 @@ impl Ledger {
             holds: Vec::new(),
             streams: Vec::new(),
             preambles: Vec::new(),
-            clock_steps: Vec::new(),
+            clock_steps: Vec::with_capacity(MAX_CLOCK_STEPS),
+            dropped_steps: 0,
             purges: Vec::new(),
             unclean: false,
         }
@@ -121,6 +101,10 @@ impl Ledger {
 
     pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut StreamRecord> {
         self.streams.iter_mut().find(|s| s.id == id)
+    }
+
+    pub(crate) fn hold(&self, id: HoldId) -> Option<&HoldRecord> {
+        self.holds.binary_search_by_key(&id, |h| h.id).ok().map(|at| &self.holds[at])
     }
 
     pub(crate) fn preamble(&self, stream: StreamId, version: u32) -> Option<&Preamble> {
@@ -153,18 +137,22 @@ impl Ledger {
     }
 
     pub(crate) fn note_clock_step(&mut self, step: ClockStep) {
+        if self.clock_steps.contains(&step) {
+            return;
+        }
         if self.clock_steps.len() == MAX_CLOCK_STEPS {
             self.clock_steps.remove(0);
+            self.dropped_steps += 1;
         }
-        if !self.clock_steps.contains(&step) {
-            self.clock_steps.push(step);
-        }
+        self.clock_steps.push(step);
     }
 
     /// Keeps the audit of a purge; the last word on one that began at the same time counts.
     pub(crate) fn note_purge(&mut self, purge: PurgeRecord) {
-        self.purges.retain(|p| p.at != purge.at);
-        self.purges.push(purge);
+        match self.purges.iter_mut().find(|p| p.at == purge.at) {
+            Some(known) => *known = purge,
+            None => self.purges.push(purge),
+        }
     }
 
     /// Takes over a growth, as far as the format allows one: memory is taken for every slot.
@@ -207,8 +195,10 @@ impl Ledger {
                 self.apply_preamble(*stream, *version, *total, *offset, *last, bytes);
             }
             Record::Hold(hold) => {
-                self.holds.retain(|h| h.id != hold.id);
-                self.holds.push(hold.clone());
+                match self.holds.binary_search_by_key(&hold.id, |h| h.id) {
+                    Ok(at) => self.holds[at] = hold.clone(),
+                    Err(at) => self.holds.insert(at, hold.clone()),
+                }
                 self.next_hold = self.next_hold.max(HoldId(hold.id.0 + 1));
             }
             Record::Release { hold, .. } => self.holds.retain(|h| h.id != *hold),
@@ -287,139 +277,4 @@ impl Ledger {
             known.bytes.extend_from_slice(bytes);
         }
     }
-
-    /// Writes one item; `false` when the writer has no room for it. An item that takes several records moves on
-    /// as far as there is room.
-    pub(crate) fn emit(&self, item: &mut Item, runway: &Runway<'_>, writer: &mut CommitWriter<'_>) -> bool {
-        match item {
-            Item::Recovery => writer.push(&Record::Recovery(&self.recovery)),
-            Item::Epoch => writer.push(&Record::Epoch {
-                epoch: self.epoch.epoch,
-                arrival: self.epoch.arrival,
-                wall: self.epoch.wall,
-                clean: self.epoch.clean,
-            }),
-            Item::Next => writer.push(&Record::Next {
-                sequence: self.next,
-                hold: self.next_hold,
-                stream: self.next_stream,
-            }),
-            Item::Geometry => writer
-                .push(&Record::Geometry { lane_bytes: self.geometry.lane_bytes, slots: self.geometry.slots }),
-            Item::Table { from } => self.emit_table(from, writer),
-            Item::Stream(id) => self.stream(*id).is_none_or(|s| writer.push(&Record::Stream(s.clone()))),
-            Item::Preamble { stream, version, offset } => {
-                self.emit_preamble(*stream, *version, offset, writer)
-            }
-            Item::Hold(id) => match self.holds.iter().find(|h| h.id == *id) {
-                Some(hold) => writer.push(&Record::Hold(hold.clone())),
-                // It has ended before it was recorded; its number is not given again.
-                None => self.emit(&mut Item::Next, runway, writer),
-            },
-            Item::Release(hold, at) => writer.push(&Record::Release { hold: *hold, at: *at }),
-            Item::Bad(slot) => writer.push(&Record::BadSlot { slot: *slot }),
-            Item::ClockStep(step) => writer.push(&Record::ClockStep {
-                epoch: step.epoch,
-                arrival: step.arrival,
-                before: step.before,
-                after: step.after,
-            }),
-            Item::Purged(at) => self.purges.get(*at).is_none_or(|p| writer.push(&Record::Purged(p.clone()))),
-            Item::Audit(purge) => writer.push(&Record::Purged(purge.clone())),
-            Item::Freed(sequences) => writer.push(&Record::Freed { sequences: sequences.clone() }),
-            Item::Replaced { originals, copies } => writer.push(&Record::Replaced {
-                originals: originals.clone(),
-                copies: copies
-                    .iter()
-                    .map(|(slot, sequence, age)| CopyRecord { slot: *slot, sequence: *sequence, age: *age })
-                    .collect(),
-            }),
-            Item::Runway => {
-                writer.push(&Record::Runway { naming: runway.naming, slots: runway.slots.to_vec() })
-            }
-            Item::CleanEnd(at) => writer.push(&Record::CleanEnd { arrival: *at }),
-        }
-    }
-
-    fn emit_table(&self, from: &mut u32, writer: &mut CommitWriter<'_>) -> bool {
-        while *from < self.table.len() {
-            let fit = (writer.room().saturating_sub(RECORD_COST as usize) / 16)
-                .min((self.table.len() - *from) as usize);
-            if fit == 0 {
-                return false;
-            }
-            let entries = (*from..*from + fit as u32).map(|no| self.table.entry(SlotNo(no))).collect();
-            if !writer.push(&Record::Table { first: SlotNo(*from), entries }) {
-                return false;
-            }
-            *from += fit as u32;
-        }
-        true
-    }
-
-    fn emit_preamble(
-        &self,
-        stream: StreamId,
-        version: u32,
-        offset: &mut u32,
-        writer: &mut CommitWriter<'_>,
-    ) -> bool {
-        let Some(preamble) = self.preamble(stream, version) else {
-            return true;
-        };
-        let total = preamble.bytes.len();
-        loop {
-            let rest = &preamble.bytes[(*offset as usize).min(total)..];
-            let fit = rest.len().min(writer.room().saturating_sub(64));
-            if fit == 0 && !rest.is_empty() {
-                return false;
-            }
-            let pushed = writer.push(&Record::Preamble {
-                stream,
-                version,
-                total: total as u32,
-                offset: *offset,
-                last: preamble.last_used,
-                bytes: &rest[..fit],
-            });
-            if !pushed {
-                return false;
-            }
-            *offset += fit as u32;
-            if *offset as usize >= total {
-                return true;
-            }
-        }
-    }
-
-    /// All that a snapshot says, in order; the open slot comes behind.
-    pub(crate) fn items(&self) -> Vec<Item> {
-        // The runway before the table: a slot that reaches the medium while the snapshot is written is in one or both.
-        let mut items = vec![
-            Item::Recovery,
-            Item::Epoch,
-            Item::Next,
-            Item::Geometry,
-            Item::Runway,
-            Item::Table { from: 0 },
-        ];
-        items.extend(self.streams.iter().map(|s| Item::Stream(s.id)));
-        items.extend(self.preambles.iter().map(|p| Item::Preamble {
-            stream: p.stream,
-            version: p.version,
-            offset: 0,
-        }));
-        items.extend(self.holds.iter().map(|h| Item::Hold(h.id)));
-        items.extend(self.clock_steps.iter().map(|s| Item::ClockStep(*s)));
-        items.extend((0..self.purges.len()).map(Item::Purged));
-        items
-    }
-}
-
-/// What a runway record says at the moment it is written.
-pub(crate) struct Runway<'a> {
-    /// No slot below this sequence is still to be written there.
-    pub(crate) naming: Sequence,
-    /// The slots, in the order they will be written.
-    pub(crate) slots: &'a [SlotNo],
 }

@@ -24,6 +24,7 @@ mod purge;
 mod recover;
 mod runway;
 mod scan;
+mod snapshot;
 mod state;
 mod status;
 mod streams;

@@ -2,7 +2,8 @@
 
 use crate::event::{Action, OpenBrief};
 use crate::journal::Entry;
-use crate::ledger::{Item, Ledger};
+use crate::ledger::Ledger;
+use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
 use crate::table::State;
 use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
@@ -285,7 +286,7 @@ impl Ring {
 
     /// An entry's commit is durable.
     pub(crate) fn recorded(&mut self, entry: &Entry, out: &mut Vec<Action>) {
-        self.note_recorded(&entry.item);
+        self.note_recorded(entry);
         match &entry.item {
             Item::Release(hold, _) => {
                 self.releasing.retain(|h| h.id != *hold);

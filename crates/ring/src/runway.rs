@@ -1,6 +1,6 @@
 //! The runway: which slots are named to be overwritten, in which order, and who takes them.
 
-use crate::ledger::Item;
+use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Slot, State};
 use holdfast_base::{Sequence, SlotNo};

@@ -7,8 +7,9 @@ use crate::chore::Chores;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 use crate::flush::{self, Filling};
 use crate::journal::Journal;
-use crate::ledger::{ClockStep, EpochStart, Item, Ledger};
+use crate::ledger::{ClockStep, EpochStart, Ledger};
 use crate::orders::Waiting;
+use crate::snapshot::Item;
 use crate::table::{Bounds, Slot, State};
 use crate::{Order, OrderId, Recovered};
 use holdfast_base::{Epoch, Sequence, SlotNo, StreamId, Timestamp};
@@ -137,6 +138,7 @@ impl Ring {
             journal: Journal::new(&ledger.geometry, &journal),
             ledger,
         };
+        ring.ledger.recovery = ring.superblock.to_recovery_string();
         ring.count_holds();
         ring.name_victims();
         ring

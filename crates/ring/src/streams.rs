@@ -1,6 +1,7 @@
 //! The streams of a ring: names, preambles, and what a new run must know of them.
 
-use crate::ledger::{Item, Ledger, Preamble};
+use crate::ledger::{Ledger, Preamble};
+use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::{Refusal, StreamStatus};
 use holdfast_base::{MAX_NAME, MAX_STREAMS, Sequence, StreamId, Timestamp};

@@ -1,6 +1,6 @@
 //! The kinds of record, and their bodies as bytes.
 
-use super::{CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry};
+use super::{CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry, lent};
 use crate::FormatError;
 use crate::bytes::{Get, Put};
 use holdfast_base::{Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
@@ -137,29 +137,36 @@ pub enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    pub(super) const TABLE: u16 = 2;
+    pub(super) const STREAM: u16 = 3;
+    pub(super) const HOLD: u16 = 5;
+    pub(super) const RUNWAY: u16 = 7;
     pub(crate) const OPEN_PAYLOAD: u16 = 12;
     pub(crate) const OPEN_ROWS: u16 = 13;
+    pub(super) const REPLACED: u16 = 14;
+    pub(super) const FREED: u16 = 15;
+    pub(super) const PURGED: u16 = 18;
 
     pub(super) fn kind(&self) -> u16 {
         match self {
             Self::Epoch { .. } => 1,
-            Self::Table { .. } => 2,
-            Self::Stream(_) => 3,
+            Self::Table { .. } => Self::TABLE,
+            Self::Stream(_) => Self::STREAM,
             Self::Preamble { .. } => 4,
-            Self::Hold(_) => 5,
+            Self::Hold(_) => Self::HOLD,
             Self::Release { .. } => 6,
-            Self::Runway { .. } => 7,
+            Self::Runway { .. } => Self::RUNWAY,
             Self::BadSlot { .. } => 8,
             Self::ClockStep { .. } => 9,
             Self::Geometry { .. } => 10,
             Self::OpenSlot(_) => 11,
             Self::OpenPayload { .. } => Self::OPEN_PAYLOAD,
             Self::OpenRows { .. } => Self::OPEN_ROWS,
-            Self::Replaced { .. } => 14,
-            Self::Freed { .. } => 15,
+            Self::Replaced { .. } => Self::REPLACED,
+            Self::Freed { .. } => Self::FREED,
             Self::Next { .. } => 16,
             Self::CleanEnd { .. } => 17,
-            Self::Purged(_) => 18,
+            Self::Purged(_) => Self::PURGED,
             Self::Recovery(_) => 19,
             Self::Unknown(kind) => *kind,
         }
@@ -199,12 +206,7 @@ impl<'a> Record<'a> {
             Self::Epoch { epoch, arrival, wall, clean } => {
                 put.u64(epoch.0).time(*arrival).time(*wall).u8(u8::from(*clean)).zeros(7);
             }
-            Self::Table { first, entries } => {
-                put.u32(first.0).u32(entries.len() as u32);
-                for entry in entries {
-                    entry.put(put);
-                }
-            }
+            Self::Table { first, entries } => return lent::table(put, *first, entries.iter().copied()),
             Self::Stream(stream) => stream.put(put),
             Self::Preamble { stream, version, total, offset, last, bytes } => {
                 put.u32(stream.0).u32(*version).u32(*total).u32(*offset).u64(last.0);
@@ -214,12 +216,7 @@ impl<'a> Record<'a> {
             Self::Release { hold, at } => {
                 put.u64(hold.0).time(*at);
             }
-            Self::Runway { naming, slots } => {
-                put.u64(naming.0).u32(slots.len() as u32).u32(0);
-                for slot in slots {
-                    put.u32(slot.0);
-                }
-            }
+            Self::Runway { naming, slots } => return lent::runway(put, *naming, slots),
             Self::BadSlot { slot } => {
                 put.u32(slot.0).u32(0);
             }
@@ -237,20 +234,9 @@ impl<'a> Record<'a> {
                 put.u64(sequence.0).u32(*first_row).u32(chunk.len() as u32).bytes(chunk);
             }
             Self::Replaced { originals, copies } => {
-                put.u32(originals.len() as u32).u32(copies.len() as u32);
-                for sequence in originals {
-                    put.u64(sequence.0);
-                }
-                for copy in copies {
-                    copy.put(put);
-                }
+                return lent::replaced(put, originals, copies.iter().copied());
             }
-            Self::Freed { sequences } => {
-                put.u32(sequences.len() as u32).u32(0);
-                for sequence in sequences {
-                    put.u64(sequence.0);
-                }
-            }
+            Self::Freed { sequences } => return lent::freed(put, sequences),
             Self::Next { sequence, hold, stream } => {
                 put.u64(sequence.0).u64(hold.0).u32(stream.0).u32(0);
             }
@@ -276,12 +262,12 @@ impl<'a> Record<'a> {
                 wall: get.time()?,
                 clean: get.u8()? == 1,
             },
-            2 => {
+            Self::TABLE => {
                 let first = SlotNo(get.u32()?);
                 let entries = list(get, TableEntry::BYTES, TableEntry::read)?;
                 Self::Table { first, entries }
             }
-            3 => Self::Stream(StreamRecord::read(get)?),
+            Self::STREAM => Self::Stream(StreamRecord::read(get)?),
             4 => {
                 let (stream, version, total) = (StreamId(get.u32()?), get.u32()?, get.u32()?);
                 let (offset, last) = (get.u32()?, Sequence(get.u64()?));
@@ -292,9 +278,9 @@ impl<'a> Record<'a> {
                 }
                 Self::Preamble { stream, version, total, offset, last, bytes }
             }
-            5 => Self::Hold(HoldRecord::read(get)?),
+            Self::HOLD => Self::Hold(HoldRecord::read(get)?),
             6 => Self::Release { hold: HoldId(get.u64()?), at: get.time()? },
-            7 => {
+            Self::RUNWAY => {
                 let naming = Sequence(get.u64()?);
                 let count = get.u32()? as usize;
                 get.take(4)?;
@@ -320,13 +306,13 @@ impl<'a> Record<'a> {
                 let count = get.count(1)?;
                 Self::OpenRows { sequence, first_row, chunk: get.take(count)? }
             }
-            14 => {
+            Self::REPLACED => {
                 let (originals, copies) = (get.u32()? as usize, get.u32()? as usize);
                 let originals = some(get, originals, 8, |get| Ok(Sequence(get.u64()?)))?;
                 let copies = some(get, copies, CopyRecord::BYTES, CopyRecord::read)?;
                 Self::Replaced { originals, copies }
             }
-            15 => {
+            Self::FREED => {
                 let count = get.u32()? as usize;
                 get.take(4)?;
                 Self::Freed { sequences: some(get, count, 8, |get| Ok(Sequence(get.u64()?)))? }
@@ -337,7 +323,7 @@ impl<'a> Record<'a> {
                 stream: StreamId(get.u32()?),
             },
             17 => Self::CleanEnd { arrival: get.time()? },
-            18 => Self::Purged(PurgeRecord::read(get)?),
+            Self::PURGED => Self::Purged(PurgeRecord::read(get)?),
             19 => Self::Recovery(get.str()?),
             _ => Self::Unknown(kind),
         })

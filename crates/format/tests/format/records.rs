@@ -140,6 +140,20 @@ fn record() -> impl Strategy<Value = Record<'static>> {
     ]
 }
 
+/// Writes the record from where its contents are kept, if its kind can be.
+fn push_lent(writer: &mut CommitWriter<'_>, record: &Record<'_>) -> bool {
+    match record {
+        Record::Table { first, entries } => writer.push_table(*first, entries.iter().copied()),
+        Record::Stream(stream) => writer.push_stream(stream),
+        Record::Hold(hold) => writer.push_hold(hold),
+        Record::Runway { naming, slots } => writer.push_runway(*naming, slots),
+        Record::Replaced { originals, copies } => writer.push_replaced(originals, copies.iter().copied()),
+        Record::Freed { sequences } => writer.push_freed(sequences),
+        Record::Purged(purge) => writer.push_purged(purge),
+        other => writer.push(other),
+    }
+}
+
 fn head() -> impl Strategy<Value = CommitHead> {
     any::<(u64, u64, u64, [bool; 3])>().prop_map(|(generation, number, epoch, [begins, part, ends])| {
         CommitHead { ring: RING, generation, number, epoch: Epoch(epoch), begins, part, ends }
@@ -147,6 +161,21 @@ fn head() -> impl Strategy<Value = CommitHead> {
 }
 
 proptest! {
+    #[test]
+    fn a_record_that_is_lent_is_the_same_as_one_that_is_given(
+        records in proptest::collection::vec(record(), 0..30),
+    ) {
+        let (mut given, mut lent) = (vec![0xee; 8192], vec![0xdd; 8192]);
+        let (mut a, mut b) = (CommitWriter::new(&mut given), CommitWriter::new(&mut lent));
+        for record in &records {
+            prop_assert_eq!(a.push(record), push_lent(&mut b, record));
+        }
+        let head = CommitHead::default();
+        let ends = (a.finish(&key(), &head), b.finish(&key(), &head));
+        prop_assert_eq!(ends.0, ends.1);
+        prop_assert_eq!(&given[..ends.0], &lent[..ends.1]);
+    }
+
     #[test]
     fn what_a_commit_takes_is_read_back(
         records in proptest::collection::vec(record(), 0..30),
