@@ -34,6 +34,7 @@ pub(crate) fn status() -> Status {
                 free: 300,
                 live: 600,
                 held: 100,
+                pinned: 0,
                 runway: 16,
                 writing: 2,
                 damaged: 1,

@@ -34,6 +34,7 @@ pub(crate) fn look(look: SlotLook) -> &'static str {
         SlotLook::Writing => "writing",
         SlotLook::Live => "live",
         SlotLook::Held => "held",
+        SlotLook::Pinned => "pinned",
         SlotLook::Damaged => "damaged",
         SlotLook::Bad => "bad",
     }

@@ -238,7 +238,7 @@ fn lane() -> impl Strategy<Value = LaneStatus> {
 
 fn ring() -> impl Strategy<Value = RingStatus> {
     let times = (prop::option::of(time()), prop::option::of(time()), nanos());
-    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 10]>(), times, any::<bool>()).prop_map(
+    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 11]>(), times, any::<bool>()).prop_map(
         |(id, name, lane, [a, b, c, d], counts, (oldest, newest, durable_after), scanned)| RingStatus {
             ring: RingId(id),
             name,
@@ -257,6 +257,7 @@ fn ring() -> impl Strategy<Value = RingStatus> {
                 damaged: counts[6],
                 bad: counts[7],
                 holdable: counts[8],
+                pinned: counts[10],
             },
             oldest,
             newest,

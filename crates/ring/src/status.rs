@@ -16,6 +16,8 @@ pub enum SlotLook {
     Live,
     /// Data that a hold keeps.
     Held,
+    /// Kept as it is while something in the background works on it.
+    Pinned,
     /// Data that did not pass its check.
     Damaged,
     /// Unusable.
@@ -39,6 +41,16 @@ pub struct SlotStatus {
     pub last: Option<Timestamp>,
 }
 
+impl SlotStatus {
+    /// Whether there is data in it that can be read, sound or not.
+    pub fn has_data(&self) -> bool {
+        let data =
+            matches!(self.look, SlotLook::Live | SlotLook::Held | SlotLook::Pinned | SlotLook::Damaged);
+        // A slot without data can be pinned, too.
+        data && self.sequence > Sequence(0)
+    }
+}
+
 /// Slots by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounts {
@@ -50,11 +62,13 @@ pub struct SlotCounts {
     pub live: u32,
     /// Data that a hold keeps.
     pub held: u32,
+    /// Kept as they are while something in the background works on them.
+    pub pinned: u32,
     /// Named to be overwritten next.
     pub runway: u32,
     /// Being written.
     pub writing: u32,
-    /// Data that did not pass its check (counted in live or held as well).
+    /// Data that did not pass its check (counted in live, held or pinned as well).
     pub damaged: u32,
     /// Unusable.
     pub bad: u32,

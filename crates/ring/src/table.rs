@@ -182,8 +182,10 @@ impl Table {
             match slot.state {
                 State::Free => counts.free += 1,
                 State::Runway => counts.runway += 1,
-                State::Writing | State::Pinned => counts.writing += 1,
+                State::Writing => counts.writing += 1,
+                State::Pinned => counts.pinned += 1,
                 State::Data if slot.held > 0 => counts.held += 1,
+                State::Data if slot.pinned => counts.pinned += 1,
                 State::Data => counts.live += 1,
                 State::Bad => counts.bad += 1,
             }
@@ -197,10 +199,12 @@ impl Table {
         let look = match slot.state {
             State::Free => SlotLook::Free,
             State::Runway => SlotLook::Runway,
-            State::Writing | State::Pinned => SlotLook::Writing,
+            State::Writing => SlotLook::Writing,
+            State::Pinned => SlotLook::Pinned,
             State::Bad => SlotLook::Bad,
             State::Data if slot.damaged => SlotLook::Damaged,
             State::Data if slot.held > 0 => SlotLook::Held,
+            State::Data if slot.pinned => SlotLook::Pinned,
             State::Data => SlotLook::Live,
         };
         let shown = slot.state == State::Data && slot.known && slot.bounds.first <= slot.bounds.last;

@@ -9,9 +9,9 @@ use holdfast_format::{
 };
 use holdfast_media::{Buffer, MemoryDisk};
 use holdfast_ring::{
-    Bounds, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId, Outcome, PurgeError,
-    PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, find_superblock, order_once, read_superblock,
-    recover, write_superblocks,
+    Bounds, Chore, ChoreReply, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId,
+    Outcome, PurgeError, PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, find_superblock,
+    order_once, read_superblock, recover, write_superblocks,
 };
 use std::time::Duration;
 
@@ -297,6 +297,32 @@ fn a_hold_on_the_open_slot_is_acknowledged_when_its_data_is_durable() {
     assert!(matches!(outcome, Outcome::Held { slots: 1, .. }), "{outcome:?}");
     let disk = recorder.driver.into_disk();
     assert_eq!(ordinals(&disk), (0..5).collect::<Vec<_>>());
+}
+
+#[test]
+fn pinned_slots_are_shown_and_outlive_laps() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..500 {
+        recorder.element();
+    }
+    let ring = recorder.driver.ring();
+    let live = ring.slot_looks(SlotNo(0), 99).find(|s| s.look == SlotLook::Live).unwrap();
+    recorder.driver.chore(Chore::Pin(live.slot), clock.now());
+    assert!(matches!(recorder.driver.chore_reply(), Some(ChoreReply::Done)));
+    for _ in 0..5_000 {
+        recorder.element();
+    }
+    let ring = recorder.driver.ring();
+    let pinned = ring.slot_looks(live.slot, 1).next().unwrap();
+    assert_eq!((pinned.look, pinned.sequence, pinned.has_data()), (SlotLook::Pinned, live.sequence, true));
+    assert_eq!(ring.status("lane").slots.pinned, 1);
+    recorder.driver.chore(Chore::Unpin(live.slot), clock.now());
+    for _ in 0..2_000 {
+        recorder.element();
+    }
+    let now = recorder.driver.ring().slot_looks(live.slot, 1).next().unwrap();
+    assert!(now.sequence > live.sequence || now.look == SlotLook::Runway, "{now:?}");
 }
 
 #[test]

@@ -82,8 +82,9 @@ impl Model {
                 SlotLook::Free => counts.0 += 1,
                 SlotLook::Runway => counts.1 += 1,
                 SlotLook::Writing => {}
+                SlotLook::Pinned if !look.has_data() => {}
                 SlotLook::Bad => counts.2 += 1,
-                SlotLook::Live | SlotLook::Held | SlotLook::Damaged => {
+                SlotLook::Live | SlotLook::Held | SlotLook::Pinned | SlotLook::Damaged => {
                     if visible.insert(look.sequence.0, look.slot).is_some() {
                         return Err(format!("sequence {} is in two slots", look.sequence));
                     }
@@ -128,7 +129,9 @@ impl Model {
         match look.look {
             SlotLook::Damaged if !slot.damaged => return Err(format!("{at} as damaged")),
             SlotLook::Held if !may_be_kept => return Err(format!("{at} as held, and nothing holds it")),
-            SlotLook::Live if kept => return Err(format!("{at} as live, though a hold keeps it")),
+            SlotLook::Live | SlotLook::Pinned if kept => {
+                return Err(format!("{at} as live, though a hold keeps it"));
+            }
             _ => {}
         }
         match slot.stage {

@@ -219,7 +219,7 @@ impl Check<'_> {
     fn directly(&mut self, path: &Path, reader: &mut RingReader) -> Result<()> {
         let superblock = reader.superblock().clone();
         let slots = reader.slots().map_err(|error| link(&error))?;
-        let data: Vec<&SlotStatus> = slots.iter().filter(|slot| has_data(slot)).collect();
+        let data: Vec<&SlotStatus> = slots.iter().filter(|slot| slot.has_data()).collect();
         let device = Device::open(path, Access::Look).map_err(Failure::failed)?;
         let mut disk = PlainDisk::new(device, 1);
         let mut window = Blocking::new(&mut disk, CHECK_QUANTUM + 2 * BLOCK).map_err(Failure::failed)?;
@@ -248,10 +248,6 @@ impl Check<'_> {
         bar.finish_and_clear();
         Ok(())
     }
-}
-
-fn has_data(slot: &SlotStatus) -> bool {
-    matches!(slot.look, SlotLook::Live | SlotLook::Held | SlotLook::Damaged) && slot.sequence.0 > 0
 }
 
 fn progress(bytes: u64) -> ProgressBar {

@@ -80,6 +80,7 @@ struct SlotsShown {
     free: u32,
     live: u32,
     held: u32,
+    pinned: u32,
     runway: u32,
     writing: u32,
     damaged: u32,
@@ -188,6 +189,7 @@ impl<'a> Shown<'a> {
                 free: slots.free,
                 live: slots.live,
                 held: slots.held,
+                pinned: slots.pinned,
                 runway: slots.runway,
                 writing: slots.writing,
                 damaged: slots.damaged,
@@ -316,6 +318,7 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotSt
     for (count, what) in [
         (slots.live, "live"),
         (slots.held, "held"),
+        (slots.pinned, "pinned"),
         (slots.free, "free"),
         (slots.runway, "runway"),
         (slots.writing, "writing"),

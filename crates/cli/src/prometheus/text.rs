@@ -121,11 +121,16 @@ impl Page {
     }
 
     fn slots(&mut self, slots: &SlotCounts) {
-        self.family("slots", "gauge", "Slots by state; damaged ones are counted as live or held too.");
+        self.family(
+            "slots",
+            "gauge",
+            "Slots by state; damaged ones are counted as live, held or pinned too.",
+        );
         for (state, count) in [
             ("free", slots.free),
             ("live", slots.live),
             ("held", slots.held),
+            ("pinned", slots.pinned),
             ("runway", slots.runway),
             ("writing", slots.writing),
             ("damaged", slots.damaged),

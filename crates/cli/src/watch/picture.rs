@@ -4,10 +4,11 @@ use holdfast_ring::{SlotLook, SlotStatus};
 use ratatui::style::{Color, Style};
 
 /// What a cell stands for, in the order of the legend.
-pub(crate) const LEGEND: [(SlotLook, &str, &str); 7] = [
+pub(crate) const LEGEND: [(SlotLook, &str, &str); 8] = [
     (SlotLook::Free, "·", "free"),
     (SlotLook::Live, "■", "live"),
     (SlotLook::Held, "◆", "held"),
+    (SlotLook::Pinned, "◇", "pinned"),
     (SlotLook::Runway, "▸", "runway"),
     (SlotLook::Writing, "●", "writing"),
     (SlotLook::Damaged, "!", "damaged"),
@@ -25,6 +26,7 @@ pub(crate) fn style(look: SlotLook) -> Style {
         SlotLook::Free => Color::DarkGray,
         SlotLook::Live => Color::Green,
         SlotLook::Held => Color::Yellow,
+        SlotLook::Pinned => Color::LightYellow,
         SlotLook::Runway => Color::Blue,
         SlotLook::Writing => Color::Cyan,
         SlotLook::Damaged => Color::Red,
@@ -45,7 +47,7 @@ pub(crate) fn cells(slots: &[SlotStatus], cells: usize) -> Vec<SlotLook> {
 /// Several slots in one cell: what is rare and matters shows, otherwise what most of them are.
 fn one(slots: &[SlotStatus]) -> SlotLook {
     let count = |look: SlotLook| slots.iter().filter(|slot| slot.look == look).count();
-    for rare in [SlotLook::Damaged, SlotLook::Writing, SlotLook::Bad] {
+    for rare in [SlotLook::Damaged, SlotLook::Writing, SlotLook::Pinned, SlotLook::Bad] {
         if count(rare) > 0 {
             return rare;
         }

@@ -84,7 +84,9 @@ pub(crate) struct Reach {
 
 /// The oldest data that will expire in its turn: what is held may be much older, with nothing between.
 pub(crate) fn oldest_live(status: &Status, slots: &[SlotStatus]) -> Option<Timestamp> {
-    let live = slots.iter().filter(|slot| matches!(slot.look, SlotLook::Live | SlotLook::Damaged));
+    let live = slots
+        .iter()
+        .filter(|slot| matches!(slot.look, SlotLook::Live | SlotLook::Pinned | SlotLook::Damaged));
     let oldest = live.filter_map(|slot| slot.first).min();
     // With nothing on the medium but what is held, only the open slot is left.
     oldest.or(status.ring.oldest.filter(|_| status.ring.slots.held == 0))

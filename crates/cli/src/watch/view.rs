@@ -109,6 +109,7 @@ fn slots_picture(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
         "free" => counts.free,
         "live" => counts.live,
         "held" => counts.held,
+        "pinned" => counts.pinned,
         "runway" => counts.runway,
         "writing" => counts.writing,
         "damaged" => counts.damaged,

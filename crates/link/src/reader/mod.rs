@@ -37,7 +37,7 @@ use fetch::Miss;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
-use holdfast_ring::{HoldStatus, SlotLook, SlotStatus, StreamStatus};
+use holdfast_ring::{HoldStatus, SlotStatus, StreamStatus};
 use live::Live;
 use output::{Filter, Output};
 use pump::Pump;
@@ -173,10 +173,8 @@ impl RingReader {
                 direct.recovered().rebuilt.iter().map(|slot| slot.sealed.sequence).collect()
             }
         };
-        let data =
-            |slot: &SlotStatus| matches!(slot.look, SlotLook::Live | SlotLook::Held | SlotLook::Damaged);
         let mut all: Vec<PlannedSlot> = Vec::new();
-        for slot in self.slots()?.iter().filter(|slot| data(slot) && slot.sequence.0 != 0) {
+        for slot in self.slots()?.iter().filter(|slot| slot.has_data()) {
             let SlotStatus { slot, sequence, age, first, last, .. } = *slot;
             all.push(PlannedSlot { sequence, slot: Some(slot), age, first, last, bytes });
         }

@@ -12,7 +12,7 @@ pub(crate) const SLOT_LEAST: usize = 23;
 /// Bytes of a hold's status without streams, ranges and texts: a purge may leave it without any range.
 pub(crate) const HOLD_LEAST: usize = 73;
 
-const LOOKS: [SlotLook; 7] = [
+const LOOKS: [SlotLook; 8] = [
     SlotLook::Free,
     SlotLook::Runway,
     SlotLook::Writing,
@@ -20,6 +20,7 @@ const LOOKS: [SlotLook; 7] = [
     SlotLook::Held,
     SlotLook::Damaged,
     SlotLook::Bad,
+    SlotLook::Pinned,
 ];
 
 fn look_byte(look: SlotLook) -> u8 {
@@ -31,6 +32,7 @@ fn look_byte(look: SlotLook) -> u8 {
         SlotLook::Held => 4,
         SlotLook::Damaged => 5,
         SlotLook::Bad => 6,
+        SlotLook::Pinned => 7,
     }
 }
 
@@ -79,7 +81,7 @@ pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
     put.u64(ring.lane_bytes.0).u64(ring.slot_bytes.0).u64(ring.epoch.0).u64(ring.sequence.0);
     let slots = &ring.slots;
     put.u32(slots.total).u32(slots.free).u32(slots.live).u32(slots.held).u32(slots.runway);
-    put.u32(slots.writing).u32(slots.damaged).u32(slots.bad).u32(slots.holdable);
+    put.u32(slots.writing).u32(slots.damaged).u32(slots.bad).u32(slots.holdable).u32(slots.pinned);
     put_time_option(put, ring.oldest);
     put_time_option(put, ring.newest);
     put.u32(ring.holds).u8(u8::from(ring.scanned));
@@ -105,6 +107,7 @@ pub(crate) fn get_ring(get: &mut Get<'_>) -> Result<RingStatus, WireError> {
             damaged: get.u32("damaged slots")?,
             bad: get.u32("bad slots")?,
             holdable: get.u32("holdable slots")?,
+            pinned: get.u32("pinned slots")?,
         },
         oldest: get.option("oldest", |get| get.time("oldest"))?,
         newest: get.option("newest", |get| get.time("newest"))?,

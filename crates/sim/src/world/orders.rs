@@ -6,7 +6,7 @@ use crate::observe::same_rows;
 use crate::view::read_slot;
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_media::Buffer;
-use holdfast_ring::{HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotLook, SlotStatus};
+use holdfast_ring::{HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotStatus};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -138,9 +138,12 @@ impl World {
     /// Sequences that the ring has at this moment.
     fn present(&self) -> BTreeSet<u64> {
         let Some(run) = &self.run else { return BTreeSet::new() };
-        let data =
-            |look: &SlotStatus| matches!(look.look, SlotLook::Live | SlotLook::Held | SlotLook::Damaged);
-        let slots = run.driver.ring().slot_looks(SlotNo(0), u32::MAX).filter(data).map(|look| look.sequence);
+        let slots = run
+            .driver
+            .ring()
+            .slot_looks(SlotNo(0), u32::MAX)
+            .filter(SlotStatus::has_data)
+            .map(|look| look.sequence);
         slots.chain(run.driver.on_the_way()).chain(run.open()).map(|s| s.0).collect()
     }
 
