@@ -227,20 +227,29 @@ fn bad_places_cost_slots_and_nothing_else() {
 
 #[test]
 fn a_device_that_goes_away_and_returns_costs_what_came_meanwhile_and_says_so() {
-    for seed in 0..8 {
+    let everything = 0..u64::MAX;
+    for seed in 0..16 {
+        // One that is gone, and one that answers every write with an error.
+        let gone = seed < 8;
         let clock = ManualClock::new(Timestamp(1_000_000_000));
         let plan = FaultPlan { latency: MS / 4, ..FaultPlan::default() };
         let mut rig = Rig::start(made(200), plan, seed, &clock, Overload::DropNewest);
         rig.feed(1000);
-        rig.capture.disk_mut().die();
+        if gone {
+            rig.capture.disk_mut().die();
+        } else {
+            rig.capture.disk_mut().plan_mut().unwritable.push(everything.clone());
+        }
         rig.feed(1500);
         assert!(rig.capture.driver().ring().is_absent());
         rig.capture.disk_mut().come_back();
+        rig.capture.disk_mut().plan_mut().unwritable.clear();
         // It is tried again every second.
         for _ in 0..20_000 {
             rig.step();
         }
         assert!(!rig.capture.driver().ring().is_absent());
+        assert_eq!(rig.capture.driver().ring().status("x").slots.bad, 0, "nothing is held against the slots");
         rig.feed(500);
         let (image, sent) = rig.end();
         let found = read(image);

@@ -229,12 +229,11 @@ impl Ring {
         self.count_holds();
     }
 
-    /// A copy could not be written: its place is bad, or goes back to the runway.
+    /// A copy could not be written: its place is a suspect, or goes back to the runway.
     fn give_up_copy(&mut self, slot: SlotNo, fault: Fault) {
         self.chores.copying.retain(|no| *no != slot);
         if fault == Fault::Io {
-            *self.ledger.table.get_mut(slot) = Slot { state: State::Bad, ..Slot::FREE };
-            self.journal.push(Item::Bad(slot), None);
+            self.suspect(slot, Sequence(0), self.ticked);
         } else {
             self.ledger.table.get_mut(slot).state = State::Runway;
             self.runway.push_front(slot);

@@ -30,7 +30,8 @@ impl Ring {
         }
         if let Some(snapshot) = &self.journal.snapshot {
             // Its end waits for what the journal alone has of sealed slots.
-            let waits = snapshot.walk == Walk::Whole && snapshot.whole && !self.may_end_snapshot();
+            let walked = snapshot.walk == Walk::Whole && !snapshot.list_again;
+            let waits = walked && snapshot.whole && !self.may_end_snapshot();
             if waits {
                 self.unblock();
             }
@@ -70,6 +71,10 @@ impl Ring {
     fn unblock(&mut self) {
         if self.runway.is_empty() && self.flying.is_empty() && !self.unplaced.is_empty() {
             self.runway.extend(self.naming.drain(..));
+            if self.runway.is_empty() {
+                self.runway.extend(self.suspects.take());
+                self.list_again();
+            }
             if let Some(snapshot) = &mut self.journal.snapshot {
                 snapshot.named = snapshot.named.map(|(naming, count, _)| (naming, count, 0));
             }
@@ -110,6 +115,19 @@ impl Ring {
         slots.extend(self.order_scratch.iter().map(|(_, no)| *no));
     }
 
+    /// The slots of a runway record, in its order; how many of them sequences are reserved for.
+    fn list_runway(&mut self, slots: &mut Vec<SlotNo>) -> usize {
+        slots.clear();
+        // What failed goes first: where a sequence is found twice, the later place of the list counts.
+        slots.extend(self.suspects.slots());
+        let aside = slots.len();
+        slots.extend(&self.chores.copying);
+        self.list_flying(slots);
+        slots.extend(&self.runway);
+        slots.extend(&self.naming);
+        slots.len() - aside
+    }
+
     /// Fills the planned commit. `gains` appends what the open slot has from a cursor on, as far as there is room,
     /// and tells how far it came and whether that was all.
     pub fn fill(
@@ -120,11 +138,7 @@ impl Ring {
         let (offset, _) = self.journal.place();
         let naming = self.lowest_unwritten();
         let mut slots = std::mem::take(&mut self.slots_scratch);
-        slots.clear();
-        slots.extend(&self.chores.copying);
-        self.list_flying(&mut slots);
-        slots.extend(&self.runway);
-        slots.extend(&self.naming);
+        let usable = self.list_runway(&mut slots);
         let runway = Runway { naming, slots: &slots };
         let mut flight = Flight {
             offset,
@@ -136,6 +150,7 @@ impl Ring {
             ends: false,
             named: None,
             filled: self.ticked,
+            begun: self.suspects.begin(),
         };
         let mut head = CommitHead {
             ring: self.superblock.ring,
@@ -159,10 +174,17 @@ impl Ring {
                     break;
                 }
                 if names {
-                    snapshot.named = Some((naming, slots.len(), self.naming.len()));
+                    snapshot.named = Some((naming, usable, self.naming.len()));
                 }
             }
-            if snapshot.walk == Walk::Whole {
+            if snapshot.walk == Walk::Whole
+                && snapshot.list_again
+                && self.ledger.emit(&mut Item::Runway, &runway, writer)
+            {
+                snapshot.list_again = false;
+                snapshot.named = Some((naming, usable, self.naming.len()));
+            }
+            if snapshot.walk == Walk::Whole && !snapshot.list_again {
                 // A slot that was opened meanwhile has nothing in the old extent; what it gains comes later, so that
                 // no more than one slot has to fit.
                 let mut all = true;
@@ -181,7 +203,7 @@ impl Ring {
                     break;
                 }
                 if entry.item == Item::Runway {
-                    flight.named = Some((naming, slots.len(), self.naming.len()));
+                    flight.named = Some((naming, usable, self.naming.len()));
                 }
                 flight.entries.extend(self.journal.queue.pop_front());
             }
@@ -192,7 +214,7 @@ impl Ring {
                     if self.journal.open == Cursor::default()
                         && self.ledger.emit(&mut Item::Runway, &runway, writer)
                     {
-                        flight.named = Some((naming, slots.len(), self.naming.len()));
+                        flight.named = Some((naming, usable, self.naming.len()));
                     }
                     let (open, whole) = gains(self.journal.open, writer);
                     flight.open = Some((of, open));
@@ -245,6 +267,7 @@ impl Ring {
             return;
         }
         self.device = DeviceState::Well;
+        self.succeeded(flight.begun);
         self.journal.written += flight.bytes as u64;
         if let Some((naming, count, fresh)) = flight.named {
             self.runway.extend(self.naming.drain(..fresh.min(self.naming.len())));
@@ -274,6 +297,7 @@ impl Ring {
         }
         let flight = self.journal.flight.as_mut().filter(|f| f.failed)?;
         flight.failed = false;
+        flight.begun = self.suspects.begin();
         Some(flight.offset)
     }
 }

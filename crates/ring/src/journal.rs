@@ -24,6 +24,8 @@ pub(crate) struct Entry {
 pub(crate) struct Snapshot {
     pub(crate) walk: Walk,
     pub(crate) begun: bool,
+    /// The runway is in another order than it tells: once more at its end.
+    pub(crate) list_again: bool,
     /// The slot that was open when it began, which it takes along.
     pub(crate) of: Option<Sequence>,
     /// How much of that slot it has.
@@ -71,6 +73,8 @@ pub(crate) struct Flight {
     pub(crate) named: Option<Named>,
     /// When it was filled.
     pub(crate) filled: Timestamp,
+    /// Which of all writes it is.
+    pub(crate) begun: u64,
 }
 
 /// The journal's position and queue.

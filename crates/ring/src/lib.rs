@@ -28,6 +28,7 @@ mod snapshot;
 mod state;
 mod status;
 mod streams;
+mod suspects;
 mod table;
 mod walk;
 

@@ -2,7 +2,8 @@
 //! journal is read, and settled by the headers of the last list.
 //!
 //! Sequences go to the slots of a list in its order. Where the next list begins with just what that leaves, the slots that
-//! were used up need not be read; where it does not (a slot went bad, a sequence was never used), they are.
+//! were used up need not be read; where it does not (a write failed, a sequence was never used), or nothing
+//! was left, they are.
 
 use crate::ledger::Ledger;
 use crate::recover::Headers;
@@ -57,7 +58,8 @@ impl Named {
     /// The list in force gives way to `next`: what is not in that was used.
     fn leave_list(&mut self, naming: Sequence, next: &[SlotNo], ledger: &mut Ledger) {
         let used = naming.0.saturating_sub(self.naming.0) as usize;
-        let rest = self.last.get(used..).filter(|rest| !self.purging && next.starts_with(rest));
+        let rest = self.last.get(used..).filter(|rest| !rest.is_empty());
+        let rest = rest.filter(|rest| !self.purging && next.starts_with(rest));
         let in_order = rest.is_some();
         for (at, no) in self.last.iter().enumerate().filter(|(_, no)| !next.contains(no)) {
             if in_order {

@@ -21,7 +21,7 @@ impl Ring {
     pub(crate) fn leave_runway(&mut self, slot: SlotNo) -> bool {
         let here = self.runway.len();
         self.runway.retain(|no| *no != slot);
-        self.runway.len() < here
+        self.runway.len() < here || self.suspects.leave(slot)
     }
 
     /// A sequence for a copy.
@@ -45,16 +45,20 @@ impl Ring {
         let target = self.runway_target() as usize;
         let half_used = self.runway.len() <= target / 2;
         let short = !half_used && self.runs_short_of_sequences(target as u64);
-        if !self.naming.is_empty() || !(half_used || short) {
+        if !self.naming.is_empty() {
             return;
         }
-        let mut victims = std::mem::take(&mut self.slots_scratch);
-        self.ledger.table.victims(target.saturating_sub(self.runway.len()), &mut victims);
-        for no in &victims {
-            *self.ledger.table.get_mut(*no) = Slot { state: State::Runway, ..Slot::FREE };
+        if half_used || short {
+            let mut victims = std::mem::take(&mut self.slots_scratch);
+            self.ledger.table.victims(target.saturating_sub(self.runway.len()), &mut victims);
+            for no in &victims {
+                *self.ledger.table.get_mut(*no) = Slot { state: State::Runway, ..Slot::FREE };
+            }
+            self.naming.extend_from_slice(&victims);
+            self.slots_scratch = victims;
         }
-        self.naming.extend_from_slice(&victims);
-        self.slots_scratch = victims;
+        let trial = self.next_trial();
+        self.naming.extend(trial);
         if !self.naming.is_empty() || short {
             // Behind what is queued: a bad slot must not become known after the runway that follows it.
             self.journal.push(Item::Runway, None);

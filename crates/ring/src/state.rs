@@ -10,6 +10,7 @@ use crate::journal::Journal;
 use crate::ledger::{ClockStep, EpochStart, Ledger};
 use crate::orders::Waiting;
 use crate::snapshot::Item;
+use crate::suspects::Suspects;
 use crate::table::{Bounds, Slot, State};
 use crate::{Order, OrderId, Recovered};
 use holdfast_base::{Epoch, Sequence, SlotNo, StreamId, Timestamp};
@@ -26,7 +27,9 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Flying {
     pub(crate) sealed: SealedSlot,
     pub(crate) slot: SlotNo,
-    tries: u8,
+    pub(crate) tries: u8,
+    /// Which of all writes it is.
+    pub(crate) begun: u64,
     /// The device did not answer: to be written again at the next retry.
     parked: bool,
 }
@@ -47,6 +50,7 @@ pub struct Ring {
     pub(crate) runway: VecDeque<SlotNo>,
     /// Named in memory, not yet durably.
     pub(crate) naming: Vec<SlotNo>,
+    pub(crate) suspects: Suspects,
     /// Sequences below this one may be used.
     pub(crate) reserved: Sequence,
     /// Orders that are recorded and wait for data to reach the medium.
@@ -115,6 +119,7 @@ impl Ring {
             journaled: Vec::with_capacity(config.buffers as usize + 4),
             runway: runway.into(),
             naming: Vec::with_capacity(64),
+            suspects: Suspects::default(),
             reserved,
             waiting: Vec::new(),
             deferred: Vec::new(),
@@ -195,8 +200,10 @@ impl Ring {
     pub fn starved(&self) -> Option<Cause> {
         match self.device {
             DeviceState::Absent { .. } => Some(Cause::DeviceAbsent),
-            DeviceState::Well if self.runway.is_empty() && self.naming.is_empty() => Some(Cause::NoSlot),
-            DeviceState::Well => None,
+            DeviceState::Well => {
+                let none = self.runway.is_empty() && self.naming.is_empty() && self.suspects() == 0;
+                none.then_some(Cause::NoSlot)
+            }
         }
     }
 
@@ -286,6 +293,9 @@ impl Ring {
         // Whatever failed is tried again, also when something else has been written since.
         if now >= self.retry_at {
             self.retry_at = now + RETRY;
+            if self.is_absent() {
+                self.probe(out);
+            }
             if self.journal.flight.is_none() && self.flying.is_empty() {
                 self.device = DeviceState::Well;
             }
@@ -297,6 +307,7 @@ impl Ring {
             let geometry = &self.ledger.geometry;
             for flying in self.flying.iter_mut().filter(|f| f.parked) {
                 flying.parked = false;
+                flying.begun = self.suspects.begin();
                 let offset = geometry.slot_offset(flying.slot);
                 out.push(Action::Write { sequence: flying.sealed.sequence, slot: flying.slot, offset });
             }
@@ -317,6 +328,7 @@ impl Ring {
         match result {
             Ok(()) => {
                 self.device = DeviceState::Well;
+                self.succeeded(flying.begun);
                 self.flying.remove(at);
                 self.journaled.retain(|s| *s != sequence);
                 let sealed = flying.sealed;
@@ -333,18 +345,7 @@ impl Ring {
                 let lowest = self.lowest_unwritten();
                 self.landed.retain(|(sequence, _)| *sequence > lowest);
             }
-            Err(Fault::Io) if flying.tries == 0 => {
-                self.flying[at].tries = 1;
-                let offset = self.ledger.geometry.slot_offset(flying.slot);
-                out.push(Action::Write { sequence, slot: flying.slot, offset });
-            }
-            Err(Fault::Io) => {
-                self.flying.remove(at);
-                *self.ledger.table.get_mut(flying.slot) = Slot { state: State::Bad, ..Slot::FREE };
-                self.journal.push(Item::Bad(flying.slot), None);
-                // It goes first again: its data is the oldest that is not on the medium.
-                self.unplaced.push_front(flying.sealed);
-            }
+            Err(Fault::Io) => self.write_failed(at, now, out),
             Err(fault) => {
                 self.flying[at].parked = true;
                 self.absent(fault, now);
@@ -353,6 +354,7 @@ impl Ring {
     }
 
     pub(crate) fn absent(&mut self, fault: Fault, now: Timestamp) {
+        self.suspects.acquit();
         match &mut self.device {
             DeviceState::Absent { fault: last, .. } => *last = fault,
             well @ DeviceState::Well => {
@@ -374,11 +376,17 @@ impl Ring {
             let Some(sealed) = self.unplaced.pop_front() else {
                 return;
             };
-            self.ledger.table.get_mut(slot).state = State::Writing;
-            self.flying.push(Flying { sealed, slot, tries: 0, parked: false });
-            let offset = self.ledger.geometry.slot_offset(slot);
-            out.push(Action::Write { sequence: sealed.sequence, slot, offset });
+            self.launch(sealed, slot, out);
         }
+    }
+
+    /// Writes a sealed slot to its place.
+    pub(crate) fn launch(&mut self, sealed: SealedSlot, slot: SlotNo, out: &mut Vec<Action>) {
+        self.ledger.table.get_mut(slot).state = State::Writing;
+        let begun = self.suspects.begin();
+        self.flying.push(Flying { sealed, slot, tries: 0, begun, parked: false });
+        let offset = self.ledger.geometry.slot_offset(slot);
+        out.push(Action::Write { sequence: sealed.sequence, slot, offset });
     }
 
     fn scanned(

@@ -83,6 +83,8 @@ pub enum Op {
     Stall(Duration),
     /// The disk is gone for so long.
     Death(Duration),
+    /// The disk answers every write with an error for so long.
+    Outage(Duration),
 }
 
 /// Which steps a test draws from.
@@ -163,6 +165,7 @@ fn op(seed: &mut Seed, diet: Diet) -> Op {
         }
         4 if diet == Diet::Faults => Some(Op::Stall(millis(seed, 10_000))),
         5 if diet == Diet::Faults => Some(Op::Death(millis(seed, 10_000))),
+        6 if diet == Diet::Faults => Some(Op::Outage(millis(seed, 10_000))),
         _ => None,
     };
     if let Some(op) = faults {

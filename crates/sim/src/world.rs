@@ -130,6 +130,10 @@ pub struct World {
     grew: bool,
     /// Slots that were in flight at a crash may be in the runway on top of its length.
     crashed: bool,
+    /// Slots that were set aside in earlier runs: they are in the runway on top of its length, too.
+    left_aside: usize,
+    /// The same, with those of this run.
+    set_aside: usize,
     /// What the next element has inside, instead of chance.
     pub next_content: Option<Content>,
     /// Elements that found no place.
@@ -176,6 +180,8 @@ impl World {
             errors_until: None,
             grew: false,
             crashed: false,
+            left_aside: 0,
+            set_aside: 0,
             next_content: None,
             refused: 0,
         };
@@ -244,6 +250,7 @@ impl World {
                 self.disk()?.plan_mut().stalls.push(Stall { first, length: *span, every: None });
             }
             Op::Death(span) => self.death(*span)?,
+            Op::Outage(span) => self.outage(*span)?,
         }
         self.look()
     }
@@ -253,7 +260,9 @@ impl World {
         let Some(run) = &self.run else { return Ok(()) };
         let (ring, driver) = (run.driver.ring(), &run.driver);
         let slots: Vec<_> = ring.slot_looks(SlotNo(0), u32::MAX).collect();
-        let on_top = if self.crashed { self.setup.config.writes as u32 } else { 0 };
+        let torn = if self.crashed { self.setup.config.writes } else { 0 };
+        self.set_aside = self.set_aside.max(self.left_aside + ring.suspects());
+        let on_top = (torn + self.set_aside) as u32;
         let shown = Shown {
             holds: ring.hold_looks().collect(),
             on_the_way: driver.on_the_way().map(|s| s.0).collect(),

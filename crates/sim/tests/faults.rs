@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{BLOCK, SlotNo, Timestamp};
+use holdfast_format::Cause;
 use holdfast_media::{Buffer, FaultPlan, Seed, Stall, Survival};
-use holdfast_ring::{Depth, Range, SlotCheck, SlotLook};
+use holdfast_ring::{Config, Depth, Range, SlotCheck, SlotLook};
 use holdfast_sim::{Bound, Op, Setup, Stage, World, read_slot, survey};
 use std::time::Duration;
 
@@ -75,6 +76,77 @@ fn a_slot_that_fails_twice_is_bad_for_ever_and_its_data_goes_to_the_next() {
     world.run(&Op::Crash { after: 3, draw: 5 }).unwrap();
     assert_eq!(looks(&mut world, SlotLook::Bad), [SlotNo(2)]);
     world.finish().unwrap();
+}
+
+fn everywhere() -> Vec<std::ops::Range<u64>> {
+    let all = 0..u64::MAX;
+    vec![all]
+}
+
+/// A world that has recorded for some laps, then as much as its buffers take while every write is an error.
+fn in_an_outage(writes: usize, seed: u64) -> World {
+    let config = Config { buffers: 4, flush: Duration::from_secs(1), writes };
+    let mut world = world(Setup { plan: slow_disk(), config, seed, ..Setup::plain() });
+    world.run(&write(0, 500, 3_000, MS)).unwrap();
+    world.disk().unwrap().plan_mut().unwritable = everywhere();
+    world.run(&write(0, 30, 3_000, MS)).unwrap();
+    world
+}
+
+#[test]
+fn a_device_that_answers_only_errors_is_absent_and_none_of_its_slots_is_bad() {
+    for (writes, seconds) in [(1, 2), (1, 7), (1, 40), (2, 3), (2, 9), (3, 1), (3, 30)] {
+        let mut world = in_an_outage(writes, seconds);
+        world.pass(Duration::from_secs(seconds)).unwrap();
+        let ring = world.recorder().unwrap().driver.ring();
+        assert!(ring.is_absent(), "{writes} writes at once, {seconds} s");
+        assert_eq!(ring.starved(), Some(Cause::DeviceAbsent));
+        assert!(ring.suspects() > 1);
+        world.look().unwrap();
+        world.disk().unwrap().plan_mut().unwritable.clear();
+        world.pass(Duration::from_secs(2)).unwrap();
+        assert!(!world.recorder().unwrap().driver.ring().is_absent(), "{writes} at once, {seconds} s");
+        world.run(&write(0, 1_500, 3_000, MS)).unwrap();
+        assert_eq!(looks(&mut world, SlotLook::Bad), [], "{writes} at once, {seconds} s");
+        assert_eq!(world.recorder().unwrap().driver.ring().suspects(), 0, "all were tried again");
+        assert_eq!(world.refused, 0);
+        world.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_crash_in_an_outage_costs_no_slot_and_nothing_that_was_durable() {
+    for seed in 1..=20 {
+        let mut world = in_an_outage(1 + seed as usize % 2, seed);
+        world.pass(Duration::from_millis(seed * 170)).unwrap();
+        let bound = world.mourn().unwrap();
+        let image = world.power_cut().unwrap();
+        world.resume(image, bound, None).unwrap();
+        world.run(&write(1, 900, 3_000, MS)).unwrap();
+        assert_eq!(looks(&mut world, SlotLook::Bad), []);
+        world.finish().unwrap();
+    }
+}
+
+#[test]
+fn bad_neighbours_are_told_from_a_device_that_is_gone() {
+    for (first, last, writes) in [(2, 3, 1), (0, 4, 1), (5, 9, 2), (3, 8, 3)] {
+        let config = Config { buffers: 4, flush: Duration::from_secs(1), writes };
+        let mut world = world(Setup { slots: 24, plan: slow_disk(), config, ..Setup::plain() });
+        let bad: Vec<_> = (first..=last).map(|no| slot_range(&world, no)).collect();
+        world.setup.plan.unwritable = bad.clone();
+        world.disk().unwrap().plan_mut().unwritable = bad;
+        let begin = world.now();
+        world.run(&write(0, 2_500, 3_000, MS)).unwrap();
+        let took = world.now().since(begin);
+        let numbers: Vec<_> = (first..=last).map(SlotNo).collect();
+        assert_eq!(looks(&mut world, SlotLook::Bad), numbers);
+        assert_eq!((world.refused, world.recorder().unwrap().driver.ring().suspects()), (0, 0));
+        assert!(took < Duration::from_secs(15), "capture stood still: {took:?}");
+        world.run(&Op::Crash { after: 3, draw: 5 }).unwrap();
+        assert_eq!(looks(&mut world, SlotLook::Bad), numbers);
+        world.finish().unwrap();
+    }
 }
 
 #[test]

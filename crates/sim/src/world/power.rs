@@ -24,6 +24,7 @@ impl World {
         let recovered = holdfast_ring::recover(&mut disk).map_err(|e| format!("no recovery: {e}"))?;
         self.superblock = recovered.superblock.clone();
         self.runs += 1;
+        self.left_aside = self.set_aside;
         let mut run = Recorder::start(disk, recovered, self.setup.config.clone(), &self.clock);
         self.sources.clear();
         let mut preambles = Preambles::new();
@@ -197,6 +198,15 @@ impl World {
         self.pass(span)?;
         self.disk()?.come_back();
         self.power = Power::On;
+        Ok(())
+    }
+
+    /// The disk is there and answers every write with an error.
+    pub(super) fn outage(&mut self, span: Duration) -> Result<(), String> {
+        self.note_trouble(span);
+        self.disk()?.plan_mut().unwritable.push(0..u64::MAX);
+        self.pass(span)?;
+        self.disk()?.plan_mut().unwritable.pop();
         Ok(())
     }
 

@@ -1,0 +1,171 @@
+//! Slots whose writes fail: is the place bad, or does the device not answer? What else succeeds tells.
+//!
+//! A slot that has failed twice is set aside. If a write that begins later succeeds elsewhere, it is bad. If the next one
+//! fails, too, the device counts as absent, and nothing is held against either: once it answers, those aside are tried
+//! again one by one, each followed by a place that has not failed. They stay in the runway's records all the time.
+
+use crate::event::Action;
+use crate::journal::Entry;
+use crate::snapshot::Item;
+use crate::state::{Flying, Ring};
+use crate::table::{Slot, State};
+use holdfast_base::{Sequence, SlotNo, Timestamp};
+use holdfast_media::Fault;
+use std::collections::VecDeque;
+
+/// Slots that are aside at most; beyond it the first of them is a free slot like any other.
+const MOST: usize = 64;
+
+/// A slot that is set aside.
+#[derive(Clone, Copy, Debug)]
+struct Suspect {
+    slot: SlotNo,
+    /// What was to be written there, and may stand there after all.
+    sequence: Sequence,
+    /// Writes begun when it failed; `None` once it failed like everything else.
+    failed: Option<u64>,
+}
+
+/// The slots that are set aside.
+#[derive(Debug, Default)]
+pub(crate) struct Suspects {
+    /// Writes begun so far: tells whether one that succeeds was begun after another had failed.
+    begun: u64,
+    aside: VecDeque<Suspect>,
+    /// The one that was put back into the runway to be tried again.
+    trial: Option<SlotNo>,
+}
+
+impl Suspects {
+    /// The number of a write that begins now.
+    pub(crate) fn begin(&mut self) -> u64 {
+        self.begun += 1;
+        self.begun
+    }
+
+    /// All that are aside, in the order in which they are tried again.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = SlotNo> {
+        self.aside.iter().map(|s| s.slot)
+    }
+
+    /// The next to be tried if there is no other place.
+    pub(crate) fn take(&mut self) -> Option<SlotNo> {
+        self.aside.pop_front().map(|s| s.slot)
+    }
+
+    /// Takes one out; `false` if it is not there.
+    pub(crate) fn leave(&mut self, slot: SlotNo) -> bool {
+        let here = self.aside.len();
+        self.aside.retain(|s| s.slot != slot);
+        self.aside.len() < here
+    }
+
+    /// Nothing is held against those that failed when nothing succeeded.
+    pub(crate) fn acquit(&mut self) {
+        for suspect in &mut self.aside {
+            suspect.failed = None;
+        }
+    }
+
+    fn waits_for_verdict(&self) -> bool {
+        self.aside.iter().any(|s| s.failed.is_some())
+    }
+}
+
+impl Ring {
+    /// Slots that failed and may be good: they are neither used nor given up until more is known.
+    pub fn suspects(&self) -> usize {
+        self.suspects.aside.len()
+    }
+
+    /// The write of a slot failed: once more at the same place, then at another.
+    pub(crate) fn write_failed(&mut self, at: usize, now: Timestamp, out: &mut Vec<Action>) {
+        let absent = self.is_absent();
+        let flying = &mut self.flying[at];
+        if flying.tries == 0 && !absent {
+            flying.tries = 1;
+            flying.begun = self.suspects.begin();
+            let (sequence, slot) = (flying.sealed.sequence, flying.slot);
+            out.push(Action::Write { sequence, slot, offset: self.ledger.geometry.slot_offset(slot) });
+            return;
+        }
+        let Flying { sealed, slot, .. } = self.flying.remove(at);
+        // The oldest that is not on the medium goes first.
+        let place = self.unplaced.partition_point(|other| other.sequence < sealed.sequence);
+        self.unplaced.insert(place, sealed);
+        self.suspect(slot, sealed.sequence, now);
+    }
+
+    /// Sets a slot aside whose write failed, and tells whether it is the device.
+    pub(crate) fn suspect(&mut self, slot: SlotNo, sequence: Sequence, now: Timestamp) {
+        let (absent, again) = (self.is_absent(), self.suspects.waits_for_verdict());
+        self.ledger.table.get_mut(slot).state = State::Runway;
+        let failed = (!absent && !again).then_some(self.suspects.begun);
+        self.suspects.aside.push_back(Suspect { slot, sequence, failed });
+        if again && !absent {
+            self.absent(Fault::Io, now);
+        }
+        if self.suspects.aside.len() > MOST
+            && let Some(free) = self.suspects.take()
+        {
+            *self.ledger.table.get_mut(free) = Slot::FREE;
+        }
+        self.list_again();
+        if failed.is_some() && self.runway.is_empty() {
+            // There is no other place: the journal's tells whether the device answers.
+            self.journal.push(Item::Runway, None);
+        }
+    }
+
+    /// A snapshot under way tells the runway's order as it is now.
+    pub(crate) fn list_again(&mut self) {
+        if let Some(snapshot) = &mut self.journal.snapshot {
+            snapshot.list_again = true;
+        }
+    }
+
+    /// A write that was the `begun`-th has succeeded: what failed before it began is bad.
+    pub(crate) fn succeeded(&mut self, begun: u64) {
+        let (table, journal) = (&mut self.ledger.table, &mut self.journal);
+        self.suspects.aside.retain(|suspect| {
+            let bad = suspect.failed.is_some_and(|failed| failed < begun);
+            if bad {
+                *table.get_mut(suspect.slot) = Slot { state: State::Bad, ..Slot::FREE };
+                // Before a runway that follows it.
+                let item = Item::Bad(suspect.slot);
+                journal.queue.push_front(Entry { item, order: None, step: None });
+            }
+            !bad
+        });
+    }
+
+    /// The slot that is to be tried again now, if any: one at a time, so that what follows it has not failed.
+    pub(crate) fn next_trial(&mut self) -> Option<SlotNo> {
+        let on_trial = self.suspects.trial.is_some_and(|slot| {
+            self.runway.contains(&slot)
+                || self.naming.contains(&slot)
+                || self.chores.copying.contains(&slot)
+                || self.flying.iter().any(|f| f.slot == slot)
+        });
+        // What failed there has a place by then, so that a restart does not take the one for the other.
+        let lowest = self.lowest_unwritten();
+        let settled = self.suspects.aside.front().is_some_and(|s| s.sequence < lowest);
+        if on_trial || !settled || self.is_absent() || self.suspects.waits_for_verdict() {
+            return None;
+        }
+        self.suspects.trial = self.suspects.take();
+        self.suspects.trial
+    }
+
+    /// Whether a device that was absent answers again is tried with the oldest slot that waits, at the next place.
+    pub(crate) fn probe(&mut self, out: &mut Vec<Action>) {
+        if !self.flying.is_empty() || self.unplaced.is_empty() {
+            return;
+        }
+        if let Some(slot) = self.runway.pop_front().or_else(|| self.suspects.take())
+            && let Some(sealed) = self.unplaced.pop_front()
+        {
+            self.launch(sealed, slot, out);
+        }
+    }
+}
