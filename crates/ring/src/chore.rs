@@ -4,7 +4,9 @@
 //! no job ever holds the capture thread.
 
 use crate::driver::{CHORE, Driver};
+use crate::held::extend;
 use crate::journal::Entry;
+use crate::orders::keeps;
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
@@ -137,6 +139,7 @@ pub(crate) struct Chores {
     pub(crate) purging: bool,
     /// The open slot is to be sealed.
     pub(crate) settling: Option<Sequence>,
+    /// Slots that are kept as they are, data or not.
     pub(crate) pinned: Vec<SlotNo>,
     /// Slots that hold copies which no record names yet.
     pub(crate) copying: Vec<SlotNo>,
@@ -160,8 +163,9 @@ impl Ring {
         let slot = self.ledger.table.get(no);
         match slot.state {
             State::Free | State::Runway => ChoreSlot::Expired,
+            State::Data if slot.held == 0 => ChoreSlot::Data { sequence: slot.sequence, held: None },
             State::Data => {
-                let keeping = self.ledger.holds.iter().find(|h| crate::orders::keeps(h, slot.sequence));
+                let keeping = self.ledger.holds.iter().find(|h| keeps(h, slot.sequence));
                 ChoreSlot::Data { sequence: slot.sequence, held: keeping.map(|h| h.id) }
             }
             State::Pinned | State::Writing | State::Bad => ChoreSlot::Other,
@@ -170,7 +174,7 @@ impl Ring {
 
     fn pin(&mut self, no: SlotNo) -> bool {
         match self.ledger.table.get(no).state {
-            State::Data => self.chores.pinned.push(no),
+            State::Data => self.ledger.table.get_mut(no).pinned = true,
             State::Free => self.ledger.table.get_mut(no).state = State::Pinned,
             State::Runway => {
                 if !self.leave_runway(no) {
@@ -180,40 +184,34 @@ impl Ring {
             }
             State::Pinned | State::Writing | State::Bad => return false,
         }
-        self.refresh_pins();
+        self.chores.pinned.push(no);
         true
     }
 
+    /// Lets a slot go; one that was to be overwritten counts as free.
     fn unpin(&mut self, no: SlotNo) {
         self.chores.pinned.retain(|p| *p != no);
-        if self.ledger.table.get(no).state == State::Pinned {
-            *self.ledger.table.get_mut(no) = Slot::FREE;
-        }
-        self.refresh_pins();
-    }
-
-    fn refresh_pins(&mut self) {
-        for (no, slot) in self.ledger.table.iter_mut() {
-            slot.pinned = self.chores.pinned.contains(&no);
+        let mut slot = self.ledger.table.get_mut(no);
+        slot.pinned = false;
+        if slot.state == State::Pinned {
+            *slot = Slot::FREE;
         }
     }
 
     /// Puts the copies in the original's place, in the table and in every hold that kept the original.
     fn replace(&mut self, original: SlotNo, sequence: Sequence, copies: &[PlacedCopy]) {
         let freed = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
-        *self.ledger.table.get_mut(original) = freed;
-        self.chores.pinned.retain(|p| *p != original);
-        let mut touched: Vec<HoldId> = Vec::new();
-        for hold in self.ledger.holds.iter_mut().filter(|h| crate::orders::keeps(h, sequence)) {
-            // The original stays in the record: its sequence is never given again.
-            for copy in copies {
-                crate::orders::extend(hold, copy.sequence);
-                touched.push(hold.id);
+        let was_held = std::mem::replace(&mut *self.ledger.table.get_mut(original), freed).held > 0;
+        let mut held = 0;
+        if was_held && !copies.is_empty() {
+            for hold in self.ledger.holds.iter_mut().filter(|h| keeps(h, sequence)) {
+                // The original stays in the record: its sequence is never given again.
+                for copy in copies {
+                    extend(hold, copy.sequence);
+                }
+                held += 1;
+                self.journal.push(Item::Hold(hold.id), None);
             }
-        }
-        touched.dedup();
-        for hold in touched {
-            self.journal.push(Item::Hold(hold), None);
         }
         for copy in copies {
             self.chores.copying.retain(|no| *no != copy.slot);
@@ -221,12 +219,11 @@ impl Ring {
                 sequence: copy.sequence,
                 age: copy.age,
                 bounds: copy.bounds,
+                held,
                 state: State::Data,
                 ..Slot::FREE
             };
         }
-        self.refresh_pins();
-        self.count_holds();
     }
 
     /// A copy could not be written: its place is a suspect, or goes back to the runway.
@@ -244,15 +241,13 @@ impl Ring {
     fn end_job(&mut self) {
         self.chores.purging = false;
         self.chores.settling = None;
-        self.chores.pinned.clear();
-        for (_, slot) in self.ledger.table.iter_mut().filter(|(_, s)| s.state == State::Pinned) {
-            *slot = Slot::FREE;
+        while let Some(no) = self.chores.pinned.last().copied() {
+            self.unpin(no);
         }
         for slot in std::mem::take(&mut self.chores.copying) {
             self.ledger.table.get_mut(slot).state = State::Runway;
             self.runway.push_front(slot);
         }
-        self.refresh_pins();
     }
 
     /// An entry is durable: the step that waited for it can be answered.

@@ -167,8 +167,7 @@ impl Ledger {
 
     fn free(&mut self, sequence: Sequence, purged: bool) {
         if let Some(no) = self.table.find(sequence) {
-            let slot = self.table.get_mut(no);
-            *slot = crate::table::Slot { purged, ..crate::table::Slot::FREE };
+            *self.table.get_mut(no) = crate::table::Slot { purged, ..crate::table::Slot::FREE };
         }
     }
 

@@ -1,7 +1,6 @@
 //! What a ring shows of itself, the same whether a recorder runs or not.
 
 use crate::ledger::Ledger;
-use crate::orders::keeps;
 use crate::recover::Recovered;
 use crate::state::Ring;
 use crate::table::State;
@@ -24,11 +23,11 @@ impl Ledger {
             owner: hold.owner.clone(),
             streams: hold.streams.clone(),
             range: asked(hold),
-            slots: self
-                .table
+            slots: hold
+                .sequences
                 .iter()
-                .filter(|(_, s)| s.state == State::Data && keeps(hold, s.sequence))
-                .count() as u32,
+                .map(|(first, last)| self.table.in_range(*first, *last).count())
+                .sum::<usize>() as u32,
             sequences: hold.sequences.clone(),
         }
     }
@@ -104,7 +103,7 @@ impl Ring {
         self.ledger.table.find(sequence).is_some()
     }
 
-    /// At most `count` holds with numbers above `after`, in rising order: each costs a look at the whole table.
+    /// At most `count` holds with numbers above `after`, in rising order: each costs a look at every slot that it keeps.
     pub fn hold_looks_after(&self, after: HoldId, count: usize) -> impl Iterator<Item = HoldStatus> {
         let first = self.ledger.holds.iter().position(|h| h.id > after).unwrap_or(self.ledger.holds.len());
         self.ledger.holds[first..].iter().take(count).map(|hold| self.ledger.hold_look(hold))
@@ -155,7 +154,7 @@ impl Recovered {
 
     /// Takes note of what a slot's summary says of its bounds; `None` if it is damaged.
     pub fn note_bounds(&mut self, slot: SlotNo, bounds: Option<crate::Bounds>) {
-        let here = self.ledger.table.get_mut(slot);
+        let mut here = self.ledger.table.get_mut(slot);
         here.known = true;
         match bounds {
             Some(bounds) => here.bounds = bounds,

@@ -124,7 +124,7 @@ impl Named {
 
 /// Enters what a slot holds, unless it is known better.
 fn put(ledger: &mut Ledger, no: SlotNo, sequence: Sequence, age: Age, freed: &[Sequence]) {
-    let slot = ledger.table.get_mut(no);
+    let mut slot = ledger.table.get_mut(no);
     if slot.state == State::Free && !freed.contains(&sequence) {
         *slot = Slot { sequence, age, state: State::Data, known: false, ..Slot::FREE };
     }

@@ -1,8 +1,8 @@
 //! Orders: what a hold takes, what a release frees, when it may be said that they stand.
 
 use crate::event::{Action, OpenBrief};
+use crate::held::MAX_HOLDS;
 use crate::journal::Entry;
-use crate::ledger::Ledger;
 use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
 use crate::table::State;
@@ -36,49 +36,17 @@ fn runs(mut sequences: Vec<Sequence>) -> Vec<(Sequence, Sequence)> {
     out
 }
 
-/// Makes a hold keep one more sequence.
-pub(crate) fn extend(hold: &mut HoldRecord, more: Sequence) {
-    let all = hold.sequences.iter().flat_map(|(first, last)| (first.0..=last.0).map(Sequence));
-    hold.sequences = runs(all.chain([more]).collect());
-}
-
 /// Whether a hold keeps `sequence`.
 pub(crate) fn keeps(hold: &HoldRecord, sequence: Sequence) -> bool {
     let at = hold.sequences.partition_point(|(_, last)| *last < sequence);
     hold.sequences.get(at).is_some_and(|(first, _)| *first <= sequence)
 }
 
-impl Ledger {
-    /// Counts the holds of every slot anew; those in `releasing` count until their release is durable.
-    pub(crate) fn count_holds(&mut self, releasing: &[HoldRecord]) {
-        let holds = &self.holds;
-        for (_, slot) in self.table.iter_mut() {
-            if slot.state == State::Data {
-                let keeping = holds.iter().chain(releasing).filter(|h| keeps(h, slot.sequence));
-                slot.held = keeping.count() as u16;
-            }
-        }
-    }
-}
-
 impl Ring {
-    /// How many holds keep `sequence`.
-    pub(crate) fn holds_of(&self, sequence: Sequence) -> u16 {
-        self.ledger.holds.iter().chain(&self.releasing).filter(|h| keeps(h, sequence)).count() as u16
-    }
-
-    /// Counts the holds of every slot anew.
-    pub(crate) fn count_holds(&mut self) {
-        self.ledger.count_holds(&self.releasing);
-    }
-
     /// Slots that may still be held: the rest keeps capture going.
     pub(crate) fn holdable(&self) -> u32 {
         let counts = self.ledger.table.counts();
-        let moving =
-            self.unplaced.iter().map(|s| s.sequence).chain(self.flying.iter().map(|f| f.sealed.sequence));
-        let open = self.open.iter().map(|o| o.sequence);
-        let held_moving = moving.chain(open).filter(|s| self.holds_of(*s) > 0).count() as u32;
+        let held_moving = self.coming.len() as u32;
         let kept_free = self.superblock.reserve.max(self.runway_target() + self.config.buffers);
         (counts.total - counts.bad - counts.held).saturating_sub(held_moving + kept_free)
     }
@@ -124,6 +92,9 @@ impl Ring {
         if self.chores.purging {
             return Err(Refusal::Busy("purge"));
         }
+        if self.ledger.holds.len() + self.releasing.len() >= MAX_HOLDS {
+            return Err(Refusal::Wrong(format!("the ring has {MAX_HOLDS} holds already: release one")));
+        }
         if request.until <= now {
             return Err(Refusal::Wrong("the hold would have ended already".to_owned()));
         }
@@ -158,7 +129,7 @@ impl Ring {
         let is_open = |sequence| self.open.is_some_and(|o| o.sequence == sequence);
         let open = open.filter(|o| is_open(o.sequence) && asked(o.sequence) && touches(&o.bounds));
         let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
-        fresh += unwritten.clone().filter(|s| self.holds_of(*s) == 0).count() as u32;
+        fresh += unwritten.clone().filter(|s| self.coming.held(*s) == 0).count() as u32;
         sequences.extend(unwritten);
         if sequences.is_empty() {
             return Err(Refusal::Nothing { oldest });
@@ -192,7 +163,7 @@ impl Ring {
             return Err(Refusal::JournalFull { bytes, budget });
         }
         self.ledger.next_hold = HoldId(hold.0 + 1);
-        self.count_holds();
+        self.count_new_hold(wait.iter().copied().chain(open.map(|o| o.sequence)));
         // What came before the oldest data is gone, if the ring has ever given a slot away.
         let lost_some = self.ledger.next.0 > u64::from(self.ledger.table.len());
         let timed = request.range.from != Timestamp::MIN && !request.range.by_event;
@@ -289,10 +260,7 @@ impl Ring {
         self.note_recorded(entry);
         match &entry.item {
             Item::Release(hold, _) => {
-                self.releasing.retain(|h| h.id != *hold);
-                let before = self.ledger.table.counts().held;
-                self.count_holds();
-                let freed = before - self.ledger.table.counts().held;
+                let freed = self.count_ended_hold(*hold);
                 if let Some(waiting) = self.waiting.iter_mut().find(|w| Some(w.order) == entry.order) {
                     waiting.outcome = Outcome::Released { slots: freed };
                 }

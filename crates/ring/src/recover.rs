@@ -240,7 +240,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
             }
         }
     }
-    ledger.count_holds(&[]);
+    ledger.count_holds();
     Ok(Recovered { superblock, ledger, runway, journal, rebuilt, suspects, last_arrival })
 }
 

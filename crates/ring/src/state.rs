@@ -6,6 +6,7 @@
 use crate::chore::Chores;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 use crate::flush::{self, Filling};
+use crate::held::Coming;
 use crate::journal::Journal;
 use crate::ledger::{ClockStep, EpochStart, Ledger};
 use crate::orders::Waiting;
@@ -77,6 +78,8 @@ pub struct Ring {
     pub(crate) growing: Option<Growing>,
     /// Holds whose release is not durable yet: their slots stay.
     pub(crate) releasing: Vec<HoldRecord>,
+    /// Held sequences that are not on the medium yet.
+    pub(crate) coming: Coming,
     pub(crate) chores: Chores,
 }
 
@@ -138,13 +141,13 @@ impl Ring {
             // The journal knows the geometry before the superblocks do: a crash may have come between.
             growing: grown.then(|| Growing { order: None, geometry: ledger.geometry.clone(), retry: true }),
             releasing: Vec::new(),
+            coming: Coming::with_capacity(config.buffers as usize + 4),
             chores: Chores::default(),
             config,
             journal: Journal::new(&ledger.geometry, &journal),
             ledger,
         };
         ring.ledger.recovery = ring.superblock.to_recovery_string();
-        ring.count_holds();
         ring.name_victims();
         ring
     }
@@ -152,6 +155,7 @@ impl Ring {
     /// Sequences that were rebuilt from the journal go to the medium first, under their own number.
     pub fn adopt(&mut self, sealed: SealedSlot, out: &mut Vec<Action>) {
         self.journaled.push(sealed.sequence);
+        self.coming.add(sealed.sequence, self.holds_of(sealed.sequence));
         self.unplaced.push_back(sealed);
         self.place(out);
     }
@@ -332,7 +336,7 @@ impl Ring {
                 self.flying.remove(at);
                 self.journaled.retain(|s| *s != sequence);
                 let sealed = flying.sealed;
-                let held = self.holds_of(sequence);
+                let held = self.coming.take(sequence);
                 *self.ledger.table.get_mut(flying.slot) = Slot {
                     sequence,
                     age: sealed.age,
@@ -397,7 +401,7 @@ impl Ring {
         now: Timestamp,
         out: &mut Vec<Action>,
     ) {
-        let slot = self.ledger.table.get_mut(no);
+        let mut slot = self.ledger.table.get_mut(no);
         self.unscanned = self.unscanned.saturating_sub(1);
         if slot.state == State::Data && slot.sequence == sequence {
             slot.known = true;
@@ -406,6 +410,7 @@ impl Ring {
                 None => slot.damaged = true,
             }
         }
+        drop(slot);
         if self.unscanned == 0 {
             self.all_scanned(now, out);
         }

@@ -1,8 +1,10 @@
-//! The slot table: what is in every slot, and which goes next. Pure bookkeeping, 64 bytes a slot.
+//! The slot table: what is in every slot, where a sequence is, and which slot goes next. Pure bookkeeping.
 
+use crate::packed::{Index, Row};
 use crate::{Range, SlotCounts, SlotLook, SlotStatus};
 use holdfast_base::{Age, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{SlotState, TableEntry};
+use std::ops::{Deref, DerefMut};
 
 /// Where a slot stands in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +79,9 @@ impl Bounds {
     }
 }
 
-/// One slot's row in the table.
+/// One slot, as everybody sees it.
 #[allow(clippy::struct_excessive_bools, reason = "independent marks, not a state")]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) sequence: Sequence,
     pub(crate) age: Age,
@@ -93,8 +95,6 @@ pub(crate) struct Slot {
     /// Whether `bounds` are those of the data (after a restart they are read behind capture).
     pub(crate) known: bool,
 }
-
-const _: () = assert!(size_of::<Slot>() <= 64, "the memory bound says 64 bytes a slot");
 
 impl Slot {
     pub(crate) const FREE: Self = Self {
@@ -110,44 +110,150 @@ impl Slot {
     };
 }
 
-/// All slots of a lane.
+/// Counts a slot in or out.
+fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
+    change(match slot.state {
+        State::Free => &mut counts.free,
+        State::Runway => &mut counts.runway,
+        State::Writing => &mut counts.writing,
+        State::Pinned => &mut counts.pinned,
+        State::Data if slot.held > 0 => &mut counts.held,
+        State::Data if slot.pinned => &mut counts.pinned,
+        State::Data => &mut counts.live,
+        State::Bad => &mut counts.bad,
+    });
+    if slot.damaged && slot.state == State::Data {
+        change(&mut counts.damaged);
+    }
+}
+
+/// All slots of a lane. What is asked often (where a sequence is, how many slots there are of each kind) is kept up to date
+/// with every change.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    slots: Vec<Slot>,
+    rows: Vec<Row>,
+    index: Index,
+    counts: SlotCounts,
+}
+
+/// A slot that is being changed: what becomes of it counts when this is dropped.
+pub(crate) struct SlotMut<'t> {
+    table: &'t mut Table,
+    no: SlotNo,
+    slot: Slot,
+}
+
+impl Deref for SlotMut<'_> {
+    type Target = Slot;
+
+    fn deref(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl DerefMut for SlotMut<'_> {
+    fn deref_mut(&mut self) -> &mut Slot {
+        &mut self.slot
+    }
+}
+
+impl Drop for SlotMut<'_> {
+    fn drop(&mut self) {
+        self.table.set(self.no, &self.slot);
+    }
 }
 
 impl Table {
     pub(crate) fn new(slots: u32) -> Self {
-        Self { slots: vec![Slot::FREE; slots as usize] }
+        let counts = SlotCounts { total: slots, free: slots, ..SlotCounts::default() };
+        Self { rows: vec![Row::pack(&Slot::FREE); slots as usize], index: Index::new(slots), counts }
     }
 
     pub(crate) fn grow(&mut self, slots: u32) {
-        self.slots.resize((slots as usize).max(self.slots.len()), Slot::FREE);
+        let more = slots.saturating_sub(self.len());
+        if more == 0 {
+            return;
+        }
+        self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
+        self.counts.total += more;
+        self.counts.free += more;
+        self.index = Index::new(slots);
+        for no in (0..slots).map(SlotNo) {
+            let slot = self.get(no);
+            if slot.state == State::Data {
+                self.index.insert(slot.sequence, no);
+            }
+        }
     }
 
     pub(crate) fn len(&self) -> u32 {
-        self.slots.len() as u32
+        self.rows.len() as u32
     }
 
-    pub(crate) fn get(&self, slot: SlotNo) -> &Slot {
-        &self.slots[slot.0 as usize]
+    pub(crate) fn get(&self, slot: SlotNo) -> Slot {
+        self.rows[slot.0 as usize].unpack()
     }
 
-    pub(crate) fn get_mut(&mut self, slot: SlotNo) -> &mut Slot {
-        &mut self.slots[slot.0 as usize]
+    pub(crate) fn get_mut(&mut self, no: SlotNo) -> SlotMut<'_> {
+        let slot = self.get(no);
+        SlotMut { table: self, no, slot }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotNo, &Slot)> {
-        self.slots.iter().enumerate().map(|(at, slot)| (SlotNo(at as u32), slot))
+    fn set(&mut self, no: SlotNo, slot: &Slot) {
+        let before = self.get(no);
+        let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
+        if key(&before) != key(slot) {
+            if let Some(sequence) = key(&before) {
+                self.index.remove(sequence, no, |no| self.rows[no.0 as usize].sequence);
+            }
+            if let Some(sequence) = key(slot) {
+                self.index.insert(sequence, no);
+            }
+        }
+        tally(&mut self.counts, &before, |n| *n -= 1);
+        tally(&mut self.counts, slot, |n| *n += 1);
+        self.rows[no.0 as usize] = Row::pack(slot);
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SlotNo, &mut Slot)> {
-        self.slots.iter_mut().enumerate().map(|(at, slot)| (SlotNo(at as u32), slot))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotNo, Slot)> {
+        self.rows.iter().enumerate().map(|(at, row)| (SlotNo(at as u32), row.unpack()))
     }
 
     /// The slot that holds `sequence` as data.
     pub(crate) fn find(&self, sequence: Sequence) -> Option<SlotNo> {
-        self.iter().find(|(_, s)| s.state == State::Data && s.sequence == sequence).map(|(no, _)| no)
+        self.index.find(sequence, |no| self.rows[no.0 as usize].sequence)
+    }
+
+    /// The slots whose data lies in a range of sequences, first and last.
+    pub(crate) fn in_range(&self, first: Sequence, last: Sequence) -> impl Iterator<Item = SlotNo> {
+        (0..self.looks(first, last)).filter_map(move |look| self.look_in(look, first, last))
+    }
+
+    /// How many looks that takes: at every sequence, or where there are fewer slots, at every slot.
+    fn looks(&self, first: Sequence, last: Sequence) -> u64 {
+        let more = if first <= last { last.0 - first.0 } else { return 0 };
+        more.saturating_add(1).min(u64::from(self.len()))
+    }
+
+    fn look_in(&self, look: u64, first: Sequence, last: Sequence) -> Option<SlotNo> {
+        if last.0 - first.0 < u64::from(self.len()) {
+            return self.find(Sequence(first.0 + look));
+        }
+        let slot = self.get(SlotNo(look as u32));
+        let within = slot.state == State::Data && first <= slot.sequence && slot.sequence <= last;
+        within.then_some(SlotNo(look as u32))
+    }
+
+    /// Counts one hold more, or fewer, at every slot that it keeps.
+    pub(crate) fn count_hold(&mut self, sequences: &[(Sequence, Sequence)], more: bool) {
+        for (first, last) in sequences {
+            for look in 0..self.looks(*first, *last) {
+                if let Some(no) = self.look_in(look, *first, *last) {
+                    let mut slot = self.get_mut(no);
+                    slot.held = if more { slot.held.saturating_add(1) } else { slot.held.saturating_sub(1) };
+                }
+            }
+        }
     }
 
     /// The next `count` slots to overwrite, in that order: free ones in place order, then the oldest by age that
@@ -177,21 +283,7 @@ impl Table {
 
     /// Slots by state; `holdable` is left 0: the ring's to say.
     pub(crate) fn counts(&self) -> SlotCounts {
-        let mut counts = SlotCounts { total: self.len(), ..SlotCounts::default() };
-        for slot in &self.slots {
-            match slot.state {
-                State::Free => counts.free += 1,
-                State::Runway => counts.runway += 1,
-                State::Writing => counts.writing += 1,
-                State::Pinned => counts.pinned += 1,
-                State::Data if slot.held > 0 => counts.held += 1,
-                State::Data if slot.pinned => counts.pinned += 1,
-                State::Data => counts.live += 1,
-                State::Bad => counts.bad += 1,
-            }
-            counts.damaged += u32::from(slot.damaged && slot.state == State::Data);
-        }
-        counts
+        self.counts
     }
 
     pub(crate) fn look(&self, no: SlotNo) -> SlotStatus {
@@ -254,6 +346,39 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_and_places_follow_every_change() {
+        let mut table = Table::new(4);
+        data(&mut table, 0, 10, 0);
+        data(&mut table, 1, 11, 1);
+        table.get_mut(SlotNo(1)).damaged = true;
+        table.get_mut(SlotNo(2)).state = State::Bad;
+        table.grow(6);
+        let counts =
+            SlotCounts { total: 6, free: 3, live: 1, held: 1, bad: 1, damaged: 1, ..SlotCounts::default() };
+        assert_eq!(table.counts(), counts);
+        assert_eq!((table.find(Sequence(11)), table.find(Sequence(12))), (Some(SlotNo(1)), None));
+        data(&mut table, 1, 12, 0);
+        assert_eq!((table.find(Sequence(11)), table.find(Sequence(12))), (None, Some(SlotNo(1))));
+        assert_eq!(table.counts(), SlotCounts { live: 2, held: 0, damaged: 0, ..counts });
+    }
+
+    #[test]
+    fn a_hold_is_counted_where_its_sequences_are_however_wide_it_says_they_lie() {
+        let mut table = Table::new(4);
+        data(&mut table, 0, 10, 0);
+        data(&mut table, 3, 12, 0);
+        let everything = [(Sequence(0), Sequence(u64::MAX))];
+        for ranges in [&[(Sequence(10), Sequence(10)), (Sequence(12), Sequence(13))][..], &everything] {
+            table.count_hold(ranges, true);
+            assert_eq!((table.counts().held, table.get(SlotNo(3)).held), (2, 1));
+            table.count_hold(ranges, false);
+            assert_eq!(table.counts().held, 0);
+        }
+        table.count_hold(&[(Sequence(9), Sequence(8)), (Sequence(11), Sequence(11))], true);
+        assert_eq!(table.counts().held, 0);
+    }
 
     fn data(table: &mut Table, no: u32, age: u64, held: u16) {
         *table.get_mut(SlotNo(no)) =

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use holdfast_base::{Clock, LaneNo, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{
+    Clock, HoldId, LaneNo, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
+};
 use holdfast_format::{
     Builder, Chunk, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SectionKind, SlotFlags, SlotId,
     StreamKind, Superblock, check_image, decode_directory,
@@ -86,6 +88,7 @@ impl Recorder {
             }
             builder.gains(buffer, from, writer)
         });
+        assert_eq!(self.driver.ring().miscounts(), None);
     }
 
     /// Records one element of 1000 bytes that repeat its ordinal.
@@ -475,9 +478,9 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     for _ in 0..200 {
         recorder.poll();
     }
-    let Order::Purge(request) = purge(0, 1 << 40, false) else { unreachable!() };
     let superblock = recorder.driver.superblock().clone();
-    let run = |recorder: &mut Recorder| {
+    let run = |recorder: &mut Recorder, order: Order| {
+        let Order::Purge(request) = order else { unreachable!() };
         holdfast_ring::purge(&request, &superblock, clock.now(), &mut |chore| {
             recorder.driver.chore(chore, clock.now());
             loop {
@@ -492,7 +495,7 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
             }
         })
     };
-    let failed = run(&mut recorder);
+    let failed = run(&mut recorder, purge(0, 1 << 40, false));
     assert!(matches!(failed, Err(PurgeError::Damaged { slot, .. }) if slot == no), "{failed:?}");
     let last = recorder.next - 1;
     for _ in 0..3_000 {
@@ -500,7 +503,20 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     }
     let left = recorder.driver.ring().slot_looks(SlotNo(0), 99).filter(|s| s.look == SlotLook::Live).count();
     assert!(left > 10, "{left}");
-    let done = run(&mut recorder).unwrap();
+    // Two holds keep some of what is purged, the rest of it is kept on.
+    for _ in 0..2 {
+        let held = recorder.order(hold_last(&clock, Duration::from_millis(200)));
+        assert!(matches!(held, Outcome::Held { .. }), "{held:?}");
+    }
+    let some = purge(recorder.next - 150, recorder.next - 100, true);
+    let done = run(&mut recorder, some).unwrap();
+    assert!(matches!(done, Outcome::Purged { elements: 50, .. }), "{done:?}");
+    for id in [1, 2] {
+        assert!(recorder.driver.ring().hold_looks().any(|h| h.id.0 == id && h.slots >= 3));
+        let released = recorder.order(Order::Release(HoldId(id)));
+        assert!(matches!(released, Outcome::Released { slots } if (slots > 0) == (id == 2)), "{released:?}");
+    }
+    let done = run(&mut recorder, purge(0, 1 << 40, false)).unwrap();
     assert!(matches!(done, Outcome::Purged { elements, .. } if elements > 500), "{done:?}");
     let disk = recorder.stop();
     assert_eq!(payloads(&disk), Vec::<u64>::new());

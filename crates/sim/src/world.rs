@@ -297,9 +297,11 @@ impl World {
         }
         let Some(run) = &mut self.run else { return Ok(()) };
         run.poll();
+        let miscounts = run.driver.ring().miscounts();
         if self.power == Power::On && !run.driver.disk().alive() {
             self.power = Power::Cut;
         }
+        miscounts.map_or(Ok(()), Err)?;
         self.replies()
     }
 

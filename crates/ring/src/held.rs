@@ -1,0 +1,168 @@
+//! How many holds keep each slot, kept up to date: what a hold touches is counted when it comes and when it has ended, and
+//! nothing else is looked at. What a hold takes is decided in `orders`.
+
+use crate::ledger::Ledger;
+use crate::orders::keeps;
+use crate::state::Ring;
+use crate::table::State;
+use holdfast_base::{HoldId, Sequence};
+use holdfast_format::HoldRecord;
+
+/// Most holds of a ring: all of them may keep the same slot, which counts them in 16 bits.
+pub(crate) const MAX_HOLDS: usize = u16::MAX as usize;
+
+/// Makes a hold keep one more sequence.
+pub(crate) fn extend(hold: &mut HoldRecord, more: Sequence) {
+    if keeps(hold, more) {
+        return;
+    }
+    let ranges = &mut hold.sequences;
+    let at = ranges.partition_point(|(_, last)| *last < more);
+    let follows = at > 0 && ranges[at - 1].1.next() == more;
+    let precedes = ranges.get(at).is_some_and(|(first, _)| more.next() == *first);
+    match (follows, precedes) {
+        (true, true) => ranges[at - 1].1 = ranges.remove(at).1,
+        (true, false) => ranges[at - 1].1 = more,
+        (false, true) => ranges[at].0 = more,
+        (false, false) => ranges.insert(at, (more, more)),
+    }
+}
+
+/// The sequences that holds keep and that are not on the medium yet (open, or on their way), and how many holds each.
+#[derive(Debug, Default)]
+pub(crate) struct Coming(Vec<(Sequence, u16)>);
+
+impl Coming {
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self(Vec::with_capacity(count))
+    }
+
+    /// How many such sequences there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many holds keep that one.
+    pub(crate) fn held(&self, sequence: Sequence) -> u16 {
+        self.0.iter().find(|(s, _)| *s == sequence).map_or(0, |(_, held)| *held)
+    }
+
+    /// So many more holds keep that one.
+    pub(crate) fn add(&mut self, sequence: Sequence, more: u16) {
+        match self.0.iter_mut().find(|(s, _)| *s == sequence) {
+            Some((_, held)) => *held += more,
+            None if more > 0 => self.0.push((sequence, more)),
+            None => {}
+        }
+    }
+
+    /// It is on the medium: by how many holds it is kept there.
+    pub(crate) fn take(&mut self, sequence: Sequence) -> u16 {
+        let at = self.0.iter().position(|(s, _)| *s == sequence);
+        at.map_or(0, |at| self.0.swap_remove(at).1)
+    }
+
+    fn end(&mut self, hold: &HoldRecord) {
+        for (_, held) in self.0.iter_mut().filter(|(sequence, _)| keeps(hold, *sequence)) {
+            *held = held.saturating_sub(1);
+        }
+        self.0.retain(|(_, held)| *held > 0);
+    }
+}
+
+impl Ledger {
+    /// Counts every hold at the slots that it keeps, none of which counts any yet.
+    pub(crate) fn count_holds(&mut self) {
+        for hold in &self.holds {
+            self.table.count_hold(&hold.sequences, true);
+        }
+    }
+}
+
+impl Ring {
+    /// Counts the hold that was added last; these of its sequences are not on the medium yet.
+    pub(crate) fn count_new_hold(&mut self, unwritten: impl Iterator<Item = Sequence>) {
+        if let Some(hold) = self.ledger.holds.last() {
+            self.ledger.table.count_hold(&hold.sequences, true);
+        }
+        for sequence in unwritten {
+            self.coming.add(sequence, 1);
+        }
+    }
+
+    /// The end of a hold is durable; how many slots nothing holds any longer.
+    pub(crate) fn count_ended_hold(&mut self, id: HoldId) -> u32 {
+        let Some(at) = self.releasing.iter().position(|h| h.id == id) else {
+            return 0;
+        };
+        let hold = self.releasing.remove(at);
+        let before = self.ledger.table.counts().held;
+        self.ledger.table.count_hold(&hold.sequences, false);
+        self.coming.end(&hold);
+        before - self.ledger.table.counts().held
+    }
+
+    /// How many holds keep a sequence, from the holds themselves.
+    pub(crate) fn holds_of(&self, sequence: Sequence) -> u16 {
+        self.ledger.holds.iter().chain(&self.releasing).filter(|h| keeps(h, sequence)).count() as u16
+    }
+
+    /// What is kept up to date and differs from what a look at everything finds: nothing, unless there is a bug. For tests.
+    pub fn miscounts(&self) -> Option<String> {
+        let table = &self.ledger.table;
+        let mut counts = crate::SlotCounts { total: table.len(), ..crate::SlotCounts::default() };
+        for (no, slot) in table.iter() {
+            match slot.state {
+                State::Free => counts.free += 1,
+                State::Runway => counts.runway += 1,
+                State::Writing => counts.writing += 1,
+                State::Pinned => counts.pinned += 1,
+                State::Data if slot.held > 0 => counts.held += 1,
+                State::Data if slot.pinned => counts.pinned += 1,
+                State::Data => counts.live += 1,
+                State::Bad => counts.bad += 1,
+            }
+            counts.damaged += u32::from(slot.damaged && slot.state == State::Data);
+            let data = slot.state == State::Data;
+            let held = if data { self.holds_of(slot.sequence) } else { 0 };
+            let pinned = data && self.chores.pinned.contains(&no);
+            if slot.held != held || slot.pinned != pinned {
+                return Some(format!("slot {no}: {held} holds, pinned {pinned}, but {slot:?}"));
+            }
+            if data && table.find(slot.sequence) != Some(no) {
+                return Some(format!("slot {no}: {} is found elsewhere", slot.sequence));
+            }
+        }
+        if counts != table.counts() {
+            return Some(format!("{counts:?}, but {:?}", table.counts()));
+        }
+        let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.sequence);
+        let unwritten = || moving.clone().chain(self.open.map(|o| o.sequence));
+        let wrong = unwritten().find(|s| self.holds_of(*s) != self.coming.held(*s));
+        let lost = self.coming.0.iter().find(|(sequence, _)| unwritten().all(|s| s != *sequence));
+        wrong.or(lost.map(|(sequence, _)| *sequence)).map(|s| format!("holds on {s} that is on its way"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn a_hold_keeps_every_sequence_that_it_was_extended_by(all in proptest::collection::vec(0..40u64, 0..40)) {
+            let mut hold = HoldRecord::default();
+            let mut set = BTreeSet::new();
+            for sequence in all {
+                extend(&mut hold, Sequence(sequence));
+                set.insert(sequence);
+                let kept = hold.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
+                prop_assert!(kept.eq(set.iter().copied()), "{:?}", hold.sequences);
+                let apart = hold.sequences.windows(2).all(|two| two[0].1.next() < two[1].0);
+                prop_assert!(apart, "{:?}", hold.sequences);
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! How the slot table keeps its memory within 64 bytes a slot: a row of 56, and 8 for finding a sequence. Bits only; what they
+//! mean is the table's.
+
+use crate::table::{Bounds, Slot, State};
+use holdfast_base::{Age, Sequence, SlotNo};
+
+/// Flags beside the state in a row's mark.
+const DAMAGED: u8 = 1 << 3;
+const PINNED: u8 = 1 << 4;
+const PURGED: u8 = 1 << 5;
+const KNOWN: u8 = 1 << 6;
+
+/// The most that a copy's age may lie below its sequence: 2⁴⁰ slots are more than any medium will see.
+const MOST_YOUNGER: u64 = (1 << 40) - 1;
+
+/// One slot's row in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) sequence: Sequence,
+    bounds: Bounds,
+    /// How far the age lies below the sequence, and above that its upper byte.
+    younger: u32,
+    held: u16,
+    younger_high: u8,
+    /// State and flags.
+    mark: u8,
+}
+
+const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() <= 64, "the memory bound says 64 bytes a slot");
+
+impl Row {
+    pub(crate) fn pack(slot: &Slot) -> Self {
+        let younger = slot.sequence.0.saturating_sub(slot.age.0).min(MOST_YOUNGER);
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        Self {
+            sequence: slot.sequence,
+            bounds: slot.bounds,
+            younger: younger as u32,
+            held: slot.held,
+            younger_high: (younger >> 32) as u8,
+            mark: slot.state as u8
+                | flag(slot.damaged, DAMAGED)
+                | flag(slot.pinned, PINNED)
+                | flag(slot.purged, PURGED)
+                | flag(slot.known, KNOWN),
+        }
+    }
+
+    pub(crate) fn unpack(&self) -> Slot {
+        let younger = u64::from(self.younger) | u64::from(self.younger_high) << 32;
+        Slot {
+            sequence: self.sequence,
+            age: Age(self.sequence.0 - younger),
+            bounds: self.bounds,
+            held: self.held,
+            state: match self.mark & 7 {
+                1 => State::Runway,
+                2 => State::Writing,
+                3 => State::Data,
+                4 => State::Pinned,
+                5 => State::Bad,
+                _ => State::Free,
+            },
+            damaged: self.mark & DAMAGED != 0,
+            pinned: self.mark & PINNED != 0,
+            purged: self.mark & PURGED != 0,
+            known: self.mark & KNOWN != 0,
+        }
+    }
+}
+
+/// An empty place of the index.
+const EMPTY: u32 = u32::MAX;
+
+/// Where every sequence is: slot numbers in a table of twice as many places, each at the place that its sequence hashes to
+/// or, where others are, soon behind it. It asks the caller which sequence a slot has, and allocates only when made.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    places: Vec<u32>,
+}
+
+impl Index {
+    pub(crate) fn new(slots: u32) -> Self {
+        Self { places: vec![EMPTY; (2 * slots as usize).max(2)] }
+    }
+
+    /// Where a sequence belongs: consecutive ones far apart, so that old ones among them are found as soon.
+    fn home(&self, sequence: Sequence) -> usize {
+        let mixed = sequence.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((mixed * self.places.len() as u64) >> 32) as usize
+    }
+
+    fn next(&self, place: usize) -> usize {
+        if place + 1 == self.places.len() { 0 } else { place + 1 }
+    }
+
+    /// The place of a slot that has `sequence` and is `right`.
+    fn place(
+        &self,
+        sequence: Sequence,
+        of: impl Fn(SlotNo) -> Sequence,
+        right: impl Fn(SlotNo) -> bool,
+    ) -> Option<usize> {
+        let mut place = self.home(sequence);
+        // Half of the places are empty: one comes soon.
+        while self.places[place] != EMPTY {
+            let no = SlotNo(self.places[place]);
+            if of(no) == sequence && right(no) {
+                return Some(place);
+            }
+            place = self.next(place);
+        }
+        None
+    }
+
+    pub(crate) fn find(&self, sequence: Sequence, of: impl Fn(SlotNo) -> Sequence) -> Option<SlotNo> {
+        self.place(sequence, of, |_| true).map(|place| SlotNo(self.places[place]))
+    }
+
+    /// Enters a slot, which must not be there yet.
+    pub(crate) fn insert(&mut self, sequence: Sequence, no: SlotNo) {
+        let mut place = self.home(sequence);
+        while self.places[place] != EMPTY {
+            place = self.next(place);
+        }
+        self.places[place] = no.0;
+    }
+
+    /// Takes a slot out; those behind it move up, so that no search ends too soon.
+    pub(crate) fn remove(&mut self, sequence: Sequence, no: SlotNo, of: impl Fn(SlotNo) -> Sequence) {
+        let Some(mut gap) = self.place(sequence, &of, |other| other == no) else {
+            return;
+        };
+        let mut at = self.next(gap);
+        while self.places[at] != EMPTY {
+            let home = self.home(of(SlotNo(self.places[at])));
+            // It may move to the gap unless its home lies between the two.
+            let between = if gap < at { gap < home && home <= at } else { gap < home || home <= at };
+            if !between {
+                self.places[gap] = self.places[at];
+                gap = at;
+            }
+            at = self.next(at);
+        }
+        self.places[gap] = EMPTY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::Timestamp;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn a_row_says_what_the_slot_was(
+            numbers in any::<([i64; 4], u64, u16)>(),
+            (sequence, younger) in (0..u64::MAX).prop_flat_map(|s| (Just(s), 0..=s.min(MOST_YOUNGER))),
+            state in 0..6usize,
+            flags in any::<[bool; 4]>(),
+        ) {
+            let ([a, b, c, d], streams, held) = numbers;
+            let bounds = Bounds {
+                first: Timestamp(a),
+                last: Timestamp(b),
+                event_first: Timestamp(c),
+                event_last: Timestamp(d),
+                streams,
+            };
+            let states =
+                [State::Free, State::Runway, State::Writing, State::Data, State::Pinned, State::Bad];
+            let [damaged, pinned, purged, known] = flags;
+            let (sequence, age, state) = (Sequence(sequence), Age(sequence - younger), states[state]);
+            let slot = Slot { sequence, age, bounds, held, state, damaged, pinned, purged, known };
+            prop_assert_eq!(Row::pack(&slot).unpack(), slot);
+        }
+
+        /// Sequences come mostly in order, and some stay long: as in a ring with holds.
+        #[test]
+        fn the_index_finds_what_a_map_finds(
+            slots in 1..40u32,
+            steps in proptest::collection::vec((0..40u32, 1..4u64, any::<bool>()), 0..300),
+        ) {
+            let mut index = Index::new(slots);
+            let mut sequences = vec![Sequence(0); slots as usize];
+            let mut map = BTreeMap::new();
+            let mut sequence = 0;
+            for (no, ahead, filled) in steps {
+                let no = no % slots;
+                let before = sequences[no as usize];
+                index.remove(before, SlotNo(no), |no| sequences[no.0 as usize]);
+                map.remove(&before);
+                if filled {
+                    sequence += ahead;
+                    sequences[no as usize] = Sequence(sequence);
+                    index.insert(Sequence(sequence), SlotNo(no));
+                    map.insert(Sequence(sequence), SlotNo(no));
+                }
+                for asked in (0..=sequence + 1).map(Sequence) {
+                    let found = index.find(asked, |no| sequences[no.0 as usize]);
+                    prop_assert_eq!(found, map.get(&asked).copied());
+                }
+            }
+        }
+    }
+}
