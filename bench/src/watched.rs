@@ -1,6 +1,6 @@
 //! Disks with something added: one that counts its reads, and one that is in no hurry to be durable.
 
-use holdfast_media::{Completion, Disk, DiskError, DiskInfo, Op, Request};
+use holdfast_media::{Completion, Disk, DiskInfo, Op, Request};
 use std::time::Duration;
 
 /// What was read.
@@ -49,7 +49,7 @@ impl<D: Disk> Disk for Watched<D> {
                 *durable &= !self.hasty;
                 None
             }
-            Op::Flush => None,
+            Op::Flush | Op::Measure => None,
         };
         self.disk.submit(request)?;
         if let Some(len) = read {
@@ -61,9 +61,5 @@ impl<D: Disk> Disk for Watched<D> {
 
     fn complete(&mut self, wait: Duration) -> Option<Completion> {
         self.disk.complete(wait)
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        self.disk.grow(bytes)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// with its completion, so that nothing else can touch them meanwhile. A write with `durable` set, and every
 /// write that completed before a [`Op::Flush`] was submitted, is on the medium once that completion is there.
 pub trait Disk: Send {
-    /// What is known of the medium.
+    /// What is known of the medium. Its length is what it was at the start, or when an [`Op::Measure`] last completed.
     fn info(&self) -> &DiskInfo;
 
     /// Hands over a request; gives it back when [`DiskInfo::depth`] requests are already in flight.
@@ -19,10 +19,6 @@ pub trait Disk: Send {
     /// The next completion; waits for one for at most `wait`. `None` when there was none: at once when nothing is
     /// in flight (though in a simulation the time may pass).
     fn complete(&mut self, wait: Duration) -> Option<Completion>;
-
-    /// Makes the medium `bytes` long where that is possible (a file), or takes note that it is that long by now
-    /// (a device). Never shrinks.
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError>;
 }
 
 /// What a disk says of itself.
@@ -53,7 +49,7 @@ impl DiskInfo {
         let (what, offset, len, room) = match op {
             Op::Write { offset, buffer, len, .. } => ("write", *offset, *len, buffer.len()),
             Op::Read { offset, buffer, len } => ("read", *offset, *len, buffer.len()),
-            Op::Flush => return Ok(()),
+            Op::Flush | Op::Measure => return Ok(()),
         };
         let inside = offset.checked_add(len as u64).is_some_and(|end| end <= self.bytes);
         let aligned = offset.is_multiple_of(self.block as u64) && len.is_multiple_of(self.block);
@@ -72,6 +68,7 @@ impl Op {
             Self::Write { offset, len, .. } => ("write", *offset, *len as u64),
             Self::Read { offset, len, .. } => ("read", *offset, *len as u64),
             Self::Flush => ("flush", 0, 0),
+            Self::Measure => ("measurement", 0, 0),
         }
     }
 
@@ -79,7 +76,7 @@ impl Op {
     pub(crate) fn into_buffer(self) -> Option<Buffer> {
         match self {
             Self::Write { buffer, .. } | Self::Read { buffer, .. } => Some(buffer),
-            Self::Flush => None,
+            Self::Flush | Self::Measure => None,
         }
     }
 }
@@ -129,6 +126,8 @@ pub enum Op {
     },
     /// Bring everything whose write has completed to the medium.
     Flush,
+    /// Look how long the medium is by now: somebody may have made it longer. What is lost of it is not noticed here.
+    Measure,
 }
 
 /// The end of a request.
@@ -149,7 +148,7 @@ pub struct Completion {
 pub struct DiskError {
     /// The disk's name.
     pub disk: String,
-    /// `write`, `read`, `flush` or `grow`.
+    /// `write`, `read`, `flush` or `measurement`.
     pub what: &'static str,
     /// Where.
     pub offset: u64,
@@ -190,9 +189,5 @@ impl<D: Disk + ?Sized> Disk for &mut D {
 
     fn complete(&mut self, wait: Duration) -> Option<Completion> {
         (**self).complete(wait)
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        (**self).grow(bytes)
     }
 }

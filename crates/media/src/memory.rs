@@ -1,6 +1,6 @@
 //! The plainest disk: memory, no faults, every request done at once and in order.
 
-use crate::disk::{Completion, Disk, DiskError, DiskInfo, Medium, Op, Request};
+use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::image::Image;
 use holdfast_base::BLOCK;
 use std::collections::VecDeque;
@@ -36,6 +36,11 @@ impl MemoryDisk {
         Self { info, image, done: VecDeque::with_capacity(DEPTH) }
     }
 
+    /// Makes it longer, as somebody else does with a real one: it is noticed by an [`Op::Measure`].
+    pub fn lengthen(&mut self, bytes: u64) {
+        self.image.grow(bytes);
+    }
+
     /// What it holds now; later writes do not change the copy.
     pub fn snapshot(&self) -> Image {
         self.image.clone()
@@ -66,6 +71,10 @@ impl Disk for MemoryDisk {
                 Some(buffer)
             }
             Op::Flush => None,
+            Op::Measure => {
+                self.info.bytes = self.image.bytes();
+                None
+            }
         };
         self.done.push_back(Completion { tag: request.tag, buffer, result });
         Ok(())
@@ -73,12 +82,6 @@ impl Disk for MemoryDisk {
 
     fn complete(&mut self, _wait: Duration) -> Option<Completion> {
         self.done.pop_front()
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        self.image.grow(bytes);
-        self.info.bytes = self.image.bytes();
-        Ok(())
     }
 }
 
@@ -118,7 +121,10 @@ mod tests {
             assert_eq!((error.fault, error.offset, error.what), (Fault::Misplaced, offset, "write"));
         }
         assert_eq!(disk.snapshot(), Image::new(8192));
-        disk.grow(12288).unwrap();
+        disk.lengthen(12288);
+        assert_eq!(disk.info().bytes, 8192, "nobody has looked");
+        disk.submit(Request { tag: 0, op: Op::Measure }).unwrap();
+        assert_eq!(disk.complete(Duration::ZERO).unwrap().result, Ok(()));
         disk.submit(write(0, 8192, 1)).unwrap();
         assert_eq!(disk.complete(Duration::ZERO).unwrap().result, Ok(()));
     }

@@ -34,7 +34,7 @@ impl PlainDisk {
         self.warnings.push(text);
     }
 
-    fn run(&self, op: &mut Op) -> Result<(), DiskError> {
+    fn run(&mut self, op: &mut Op) -> Result<(), DiskError> {
         self.info.check(op)?;
         match op {
             Op::Write { offset, buffer, len, durable } => {
@@ -45,6 +45,7 @@ impl PlainDisk {
                 device::read_at(&self.file, &self.info, *offset, &mut buffer[..*len])
             }
             Op::Flush => device::sync(&self.file, &self.info),
+            Op::Measure => device::measure(&self.file, &mut self.info),
         }
     }
 }
@@ -65,9 +66,5 @@ impl Disk for PlainDisk {
 
     fn complete(&mut self, _wait: Duration) -> Option<Completion> {
         self.done.pop_front()
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        device::grow(&self.file, &mut self.info, bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Region;
 use crate::device::Device;
-use crate::disk::{Completion, Disk, DiskError, DiskInfo, Request};
+use crate::disk::{Completion, Disk, DiskInfo, Request};
 use crate::plain::PlainDisk;
 use crate::uring::UringDisk;
 use std::os::fd::BorrowedFd;
@@ -71,13 +71,6 @@ impl Disk for RealDisk {
         match self {
             Self::Uring(disk) => disk.complete(wait),
             Self::Plain(disk) => disk.complete(wait),
-        }
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        match self {
-            Self::Uring(disk) => disk.grow(bytes),
-            Self::Plain(disk) => disk.grow(bytes),
         }
     }
 }

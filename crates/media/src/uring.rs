@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::device::{self, Claim, Device, Parts};
-use crate::disk::{Completion, Disk, DiskError, DiskInfo, Fault, Op, Request};
+use crate::disk::{Completion, Disk, DiskInfo, Fault, Op, Request};
 use crate::{Buffer, Region, fault};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -32,8 +32,8 @@ pub struct UringDisk {
     /// By slot number, which travels through the kernel as user data.
     flights: Box<[Option<Flight>]>,
     vacant: Vec<u32>,
-    /// Requests that failed before they reached the kernel.
-    refused: VecDeque<Completion>,
+    /// Requests that ended before they reached the kernel.
+    at_once: VecDeque<Completion>,
     /// Registered memory, with the index of its first buffer.
     regions: Vec<(Region, usize)>,
     file_is_fixed: bool,
@@ -77,7 +77,7 @@ impl UringDisk {
             info,
             flights: (0..depth).map(|_| None).collect(),
             vacant: (0..depth as u32).rev().collect(),
-            refused: VecDeque::with_capacity(depth),
+            at_once: VecDeque::with_capacity(depth),
             regions: Vec::new(),
             file_is_fixed,
             syncs_apart: false,
@@ -158,7 +158,9 @@ impl UringDisk {
                     None => opcode::Read::new(fd, start, len).offset(offset).build(),
                 }
             }
-            Op::Write { .. } | Op::Flush => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
+            Op::Write { .. } | Op::Flush | Op::Measure => {
+                opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build()
+            }
         };
         let entry = entry.user_data(u64::from(slot));
         let entry = if self.file_is_fixed { entry.flags(squeue::Flags::FIXED_FILE) } else { entry };
@@ -212,7 +214,7 @@ impl Flight {
         let (wanted, durable) = match &self.request.op {
             Op::Write { len, durable, .. } => (*len, *durable),
             Op::Read { len, .. } => (*len, false),
-            Op::Flush => (0, false),
+            Op::Flush | Op::Measure => (0, false),
         };
         if let Ok(more) = usize::try_from(result) {
             if self.syncing || self.done + more >= wanted {
@@ -249,12 +251,17 @@ impl Disk for UringDisk {
     }
 
     fn submit(&mut self, request: Request) -> Result<(), Request> {
-        if self.flying() + self.refused.len() >= self.info.depth {
+        if self.flying() + self.at_once.len() >= self.info.depth {
             return Err(request);
         }
-        if let Err(error) = self.info.check(&request.op) {
+        let at_once = match &request.op {
+            // The ring has no such operation, and it takes no time.
+            Op::Measure => Some(device::measure(&self.file, &mut self.info)),
+            op => self.info.check(op).err().map(Err),
+        };
+        if let Some(result) = at_once {
             let Request { tag, op } = request;
-            self.refused.push_back(Completion { tag, buffer: op.into_buffer(), result: Err(error) });
+            self.at_once.push_back(Completion { tag, buffer: op.into_buffer(), result });
             return Ok(());
         }
         let Some(slot) = self.vacant.pop() else { return Err(request) };
@@ -266,8 +273,8 @@ impl Disk for UringDisk {
     fn complete(&mut self, wait: Duration) -> Option<Completion> {
         let mut deadline = None;
         loop {
-            if let Some(refused) = self.refused.pop_front() {
-                return Some(refused);
+            if let Some(done) = self.at_once.pop_front() {
+                return Some(done);
             }
             if let Some(done) = self.reap() {
                 return Some(done);
@@ -288,10 +295,6 @@ impl Disk for UringDisk {
             }
             self.wait(left);
         }
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        device::grow(&self.file, &mut self.info, bytes)
     }
 }
 

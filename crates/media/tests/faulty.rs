@@ -39,6 +39,10 @@ fn fault(disk: &mut FaultyDisk, request: Request) -> Option<Fault> {
     run(disk, request).result.err().map(|error| error.fault)
 }
 
+fn measure() -> Request {
+    Request { tag: 0, op: Op::Measure }
+}
+
 fn flush() -> Request {
     Request { tag: 0, op: Op::Flush }
 }
@@ -138,7 +142,7 @@ fn a_dead_disk_returns_without_its_cache_but_with_what_was_durable() {
         run(&mut disk, write(0, 4096, BLOCK, 2, false));
         disk.die();
         assert_eq!(read(&mut disk, 0, BLOCK), Err(Fault::Gone));
-        assert_eq!(disk.grow(DISK * 2).unwrap_err().fault, Fault::Gone);
+        assert_eq!(fault(&mut disk, measure()), Some(Fault::Gone));
         disk.come_back();
         assert_eq!(read(&mut disk, 0, BLOCK).unwrap()[0], 1);
         lost += u32::from(read(&mut disk, 4096, BLOCK).unwrap()[0] == 0);
@@ -256,9 +260,10 @@ fn room_ends_where_it_was_told() {
     let mut disk = disk(FaultPlan { room: Some(8192), ..FaultPlan::default() }, 1);
     assert_eq!(fault(&mut disk, write(0, 4096, BLOCK, 1, true)), None);
     assert_eq!(fault(&mut disk, write(0, 8192, BLOCK, 1, true)), Some(Fault::NoSpace));
-    assert_eq!(disk.grow(DISK * 2).unwrap_err().fault, Fault::NoSpace);
     disk.plan_mut().room = None;
-    disk.grow(DISK * 2).unwrap();
+    disk.lengthen(DISK * 2);
+    assert_eq!(disk.info().bytes, DISK, "nobody has looked");
+    assert_eq!(fault(&mut disk, measure()), None);
     assert_eq!(fault(&mut disk, write(0, DISK, BLOCK, 1, true)), None);
 }
 

@@ -7,7 +7,7 @@ use common::{LONG, bytes_at, fault, run, write};
 use holdfast_base::{BLOCK, ManualClock};
 use holdfast_media::{
     Buffer, Disk, Fault, FaultPlan, FaultyDisk, Image, Lane, LaneOptions, MemoryDisk, Op, Prefill, RealDisk,
-    Request, create_file,
+    Request, create_file, extend_file,
 };
 use std::time::Duration;
 
@@ -41,10 +41,10 @@ fn a_lane_over_a_file_writes_reads_and_grows() {
         assert_eq!(fault(&mut lane, Request { tag: 1, op: Op::Flush }), None);
         assert_eq!(bytes_at(&mut lane, 3 * MIB, BLOCK), vec![(round * 4 + 3) as u8; BLOCK]);
     }
-    lane.submit(write(1, 0, BLOCK, 1, true)).unwrap();
-    lane.grow(6 * MIB).unwrap();
+    extend_file(&folder.path().join("ring"), 6 * MIB).unwrap();
+    assert_eq!(lane.info().bytes, 4 * MIB, "nobody has looked");
+    assert_eq!(fault(&mut lane, Request { tag: 1, op: Op::Measure }), None);
     assert_eq!(lane.info().bytes, 6 * MIB);
-    assert_eq!(lane.complete(LONG).unwrap().tag, 1, "what completes while it grows is not lost");
     assert_eq!(fault(&mut lane, write(1, 5 * MIB, BLOCK, 1, true)), None);
     assert_eq!(fault(&mut lane, write(1, 6 * MIB, BLOCK, 1, true)), Some(Fault::Misplaced));
 }
@@ -110,7 +110,6 @@ fn a_panic_in_its_thread_shows() {
     assert_eq!(lane.complete(LONG).unwrap().tag, 1);
     lane.submit(Request { tag: 2, op: Op::Flush }).unwrap();
     assert!(lane.complete(LONG).is_none());
-    assert_eq!(lane.grow(2 * MIB).unwrap_err().fault, Fault::Gone);
 }
 
 #[test]

@@ -4,11 +4,11 @@
 
 mod common;
 
-use common::{LONG, Loop, Mount, bytes_at, fault, read_into, run, write};
+use common::{LONG, Loop, Mount, bytes_at, fault, measure, read_into, run, write};
 use holdfast_base::BLOCK;
 use holdfast_media::{
-    Access, Buffer, BufferPool, Device, Disk, Fault, Lock, Medium, Op, PlainDisk, Prefill, RealDisk, Request,
-    UringDisk, create_file,
+    Access, Buffer, BufferPool, CreateError, Device, Disk, Fault, Lock, Medium, Op, PlainDisk, Prefill,
+    RealDisk, Request, UringDisk, create_file, extend_file,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -116,7 +116,8 @@ fn a_loop_device_under_io_uring() {
     assert_eq!(disk.warnings(), &[] as &[String]);
     exercise(&mut disk, &mut pool);
     // It does not become longer because somebody wishes so.
-    assert_eq!(disk.grow(9 * MIB).unwrap_err().fault, Fault::Misplaced);
+    extend_file(&device.0, 9 * MIB).unwrap();
+    assert_eq!((fault(&mut disk, measure()), disk.info().bytes), (None, 8 * MIB));
     // The backing file shrinks: reads fail, and say so.
     let backing = std::fs::OpenOptions::new().write(true).open(folder.path().join("ring")).unwrap();
     backing.set_len(MIB).unwrap();
@@ -173,7 +174,9 @@ fn a_full_file_system_is_told_from_a_damaged_medium() {
     let results: Vec<Option<Fault>> =
         (0..4).map(|at| fault(&mut disk, write(at, at * MIB, 1 << 20, 1, true))).collect();
     assert_eq!(results.last(), Some(&Some(Fault::NoSpace)), "{results:?}");
-    assert_eq!(disk.grow(64 * MIB).unwrap_err().fault, Fault::NoSpace);
+    let full = extend_file(&path, 64 * MIB);
+    assert!(matches!(full, Err(CreateError::NoSpace { .. })), "{full:?}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 4 * MIB, "what was not to be had is given back");
 }
 
 #[test]
@@ -181,13 +184,14 @@ fn a_file_grows_and_keeps_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = RealDisk::new(new_file(folder.path(), MIB), &[], 4);
     run(&mut disk, write(1, 0, BLOCK, 7, true));
-    disk.grow(4 * MIB).unwrap();
-    assert_eq!(disk.info().bytes, 4 * MIB);
-    disk.grow(2 * MIB).unwrap();
-    assert_eq!(disk.info().bytes, 4 * MIB, "never shrinks");
+    let path = folder.path().join("ring");
+    for wanted in [4 * MIB, 2 * MIB] {
+        extend_file(&path, wanted).unwrap();
+        assert_eq!((fault(&mut disk, measure()), disk.info().bytes), (None, 4 * MIB), "never shrinks");
+    }
     assert_eq!(fault(&mut disk, write(2, 3 * MIB, BLOCK, 8, true)), None);
     assert_eq!(bytes_at(&mut disk, 0, BLOCK)[0], 7);
-    assert_eq!(std::fs::metadata(folder.path().join("ring")).unwrap().len(), 4 * MIB);
+    assert_eq!(std::fs::metadata(path).unwrap().len(), 4 * MIB);
 }
 
 #[test]

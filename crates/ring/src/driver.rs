@@ -8,8 +8,8 @@ use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::scan::Scan;
 use crate::state::Ring;
 use crate::table::State;
-use crate::{Order, OrderId, Outcome, Recovered};
-use holdfast_base::{BLOCK, Sequence, SlotNo, StreamId, Timestamp};
+use crate::{Order, OrderId, Outcome, Recovered, Refusal};
+use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor, Geometry, Key, Superblock, restamp};
 use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, PoolError, Request};
 use std::collections::VecDeque;
@@ -22,6 +22,7 @@ const SUPERBLOCK: u64 = 3 << 56;
 pub(crate) const SCAN: u64 = 4 << 56;
 const READ: u64 = 5 << 56;
 pub(crate) const CHORE: u64 = 6 << 56;
+const MEASURE: u64 = 7 << 56;
 const KIND: u64 = 0xff << 56;
 
 /// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
@@ -104,6 +105,8 @@ pub struct Driver<D: Disk> {
     counts: DriverCounts,
     last_error: Option<String>,
     fewest_free: usize,
+    /// The growth that waits for the lane to be measured.
+    growing: Option<(OrderId, ByteSize)>,
     pub(crate) chore: Option<Pending>,
     pub(crate) chore_reply: Option<ChoreReply>,
 }
@@ -145,6 +148,7 @@ impl<D: Disk> Driver<D> {
             counts: DriverCounts::default(),
             last_error: None,
             fewest_free: count,
+            growing: None,
             chore: None,
             chore_reply: None,
         };
@@ -269,15 +273,42 @@ impl<D: Disk> Driver<D> {
 
     /// Gives an order; its outcome comes through [`Driver::reply`].
     pub fn order(&mut self, id: OrderId, order: Order, open: Option<OpenBrief>, now: Timestamp) {
-        if let Order::Grow(bytes) = &order
-            && let Err(error) = self.disk.grow(bytes.0)
-        {
-            let why = crate::Refusal::Geometry(error.to_string());
-            self.replies.push_back((id, Outcome::Refused(why)));
+        if let Order::Grow(bytes) = &order {
+            self.grow(id, *bytes);
             return;
         }
         self.ring.step(Event::Order(id, order, open), now, &mut self.actions);
         self.act(now);
+    }
+
+    /// A lane is made longer by whoever gives the order, before it is given: that may take long, and here nothing may
+    /// wait. What is left to do is to see that it is that long by now.
+    fn grow(&mut self, id: OrderId, bytes: ByteSize) {
+        let possible =
+            if self.growing.is_some() { Err(Refusal::Busy("growth")) } else { self.ring.grown(bytes) };
+        match possible {
+            Ok(_) => {
+                self.growing = Some((id, bytes));
+                self.push_request(Request { tag: MEASURE, op: Op::Measure });
+            }
+            Err(why) => self.replies.push_back((id, Outcome::Refused(why))),
+        }
+    }
+
+    fn measured(&mut self, result: Result<(), DiskError>, now: Timestamp) {
+        let Some((id, bytes)) = self.growing.take() else {
+            return;
+        };
+        let info = self.disk.info();
+        let why = match result {
+            Ok(()) if info.bytes >= bytes.0 => {
+                self.ring.step(Event::Order(id, Order::Grow(bytes), None), now, &mut self.actions);
+                return;
+            }
+            Ok(()) => format!("{} has {} only: make it longer first", info.name, ByteSize(info.bytes)),
+            Err(error) => error.to_string(),
+        };
+        self.replies.push_back((id, Outcome::Refused(Refusal::Geometry(why))));
     }
 
     /// The next outcome of an order.
@@ -356,6 +387,7 @@ impl<D: Disk> Driver<D> {
                 self.scan_read(result, now);
             }
             CHORE => self.chore_io(buffer, result.clone()),
+            MEASURE => self.measured(result, now),
             READ => self.read_ended(tag & !KIND, buffer, result),
             _ => {}
         }

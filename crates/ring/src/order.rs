@@ -70,7 +70,7 @@ pub enum Order {
     Release(HoldId),
     /// Destroy.
     Purge(PurgeRequest),
-    /// Use a lane of this many bytes from now on.
+    /// Use a lane of this many bytes from now on: it must be that long already.
     Grow(ByteSize),
 }
 

@@ -8,7 +8,7 @@ use crate::state::{Growing, Ring};
 use crate::table::State;
 use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
 use holdfast_base::{ByteSize, HoldId, MAX_REASON, Sequence, Timestamp};
-use holdfast_format::{Cursor, HoldRecord};
+use holdfast_format::{Cursor, Geometry, HoldRecord};
 use holdfast_media::Fault;
 
 /// An order whose record is durable, or not yet, and the data it waits for.
@@ -211,7 +211,8 @@ impl Ring {
         }
     }
 
-    fn grow(&mut self, id: OrderId, bytes: ByteSize) -> Result<(), Refusal> {
+    /// What a lane of so many bytes would make of the ring; or why it would not do.
+    pub(crate) fn grown(&self, bytes: ByteSize) -> Result<Geometry, Refusal> {
         if self.growing.is_some() {
             return Err(Refusal::Busy("growth"));
         }
@@ -223,6 +224,11 @@ impl Ring {
                 ByteSize(self.ledger.geometry.slot_bytes)
             )));
         }
+        Ok(grown)
+    }
+
+    fn grow(&mut self, id: OrderId, bytes: ByteSize) -> Result<(), Refusal> {
+        let grown = self.grown(bytes)?;
         self.ledger.geometry = grown.clone();
         self.growing = Some(Growing { order: Some(id), geometry: grown, retry: false });
         self.journal.push(Item::Geometry, Some(id));

@@ -2,7 +2,7 @@
 //! asked of it. No faults, no time.
 
 use holdfast_base::BLOCK;
-use holdfast_media::{Completion, Disk, DiskError, DiskInfo, Medium, Op, Request};
+use holdfast_media::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ impl Disk for SparseDisk {
                 self.read(offset, &mut buffer[..len]);
                 Some(buffer)
             }
-            Op::Flush => None,
+            Op::Flush | Op::Measure => None,
         };
         self.done.push_back((self.lag, Completion { tag: request.tag, buffer, result: Ok(()) }));
         Ok(())
@@ -115,10 +115,5 @@ impl Disk for SparseDisk {
         }
         self.done.iter_mut().for_each(|(lag, _)| *lag = lag.saturating_sub(1));
         None
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        self.info.bytes = self.info.bytes.max(bytes);
-        Ok(())
     }
 }

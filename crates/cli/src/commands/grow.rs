@@ -5,11 +5,11 @@ use crate::orders;
 use crate::out::Out;
 use crate::session::RingArg;
 use holdfast_base::{BLOCK, ByteSize};
+use holdfast_media::extend_file;
 use holdfast_ring::{Order, Outcome};
-use rustix::fs::{FallocateFlags, FileType};
-use rustix::io::Errno;
+use rustix::fs::FileType;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
@@ -50,7 +50,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .at_path(&path)
         .advice("give a larger --size"));
     }
-    extend(&path, bytes)?;
+    // Done here and not by the recorder, because it may take long.
+    extend_file(&path, bytes)
+        .map_err(|error| Failure::failed(format_args!("cannot extend the ring: {error}")))?;
     let outcome = orders::give(&path, &Order::Grow(ByteSize(bytes)))?;
     let Outcome::Grown { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
@@ -92,27 +94,4 @@ fn is_file(file: &File, path: &Path) -> Result<bool> {
     let stat = rustix::fs::fstat(file)
         .map_err(|error| Failure::io("cannot look at the ring", path, &error.into()))?;
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
-}
-
-/// Reserves the space of a ring file, so that no write finds the file system full later. Done here and not by the
-/// recorder, because it may take long.
-fn extend(path: &Path, bytes: u64) -> Result<()> {
-    let cannot = |error: std::io::Error| Failure::io("cannot extend the ring", path, &error);
-    let file = OpenOptions::new().write(true).open(path).map_err(cannot)?;
-    if !is_file(&file, path)? {
-        return Ok(());
-    }
-    let has = file.metadata().map_err(cannot)?.len();
-    if has >= bytes {
-        return Ok(());
-    }
-    match rustix::fs::fallocate(&file, FallocateFlags::empty(), has, bytes - has) {
-        // Where the file system knows no reservation the order itself writes the new part.
-        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        Err(error) => {
-            // What was reserved so far is given back.
-            let _ = rustix::fs::ftruncate(&file, has);
-            Err(cannot(error.into()))
-        }
-    }
 }

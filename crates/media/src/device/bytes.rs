@@ -1,9 +1,9 @@
 //! Moving bytes by plain system calls, and the length of a file: for all that is not capture.
 
-use crate::disk::{DiskError, DiskInfo, Fault, Medium};
+use crate::disk::{DiskError, DiskInfo, Fault};
 use crate::{Buffer, fault};
 use holdfast_base::BLOCK;
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use std::fs::File;
 
@@ -13,21 +13,9 @@ pub(super) fn length(file: &File) -> Result<u64, Errno> {
     Ok(bytes - bytes % BLOCK as u64)
 }
 
-pub(crate) fn grow(file: &File, info: &mut DiskInfo, bytes: u64) -> Result<(), DiskError> {
-    let failed = |info: &DiskInfo, cause| info.error("grow", info.bytes, bytes, fault::of(cause));
-    let mut now = length(file).map_err(|cause| failed(info, cause))?;
-    if now < bytes {
-        if info.medium == Medium::Device {
-            return Err(info.error("grow", now, bytes, Fault::Misplaced));
-        }
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), now, bytes - now) {
-            Ok(()) => {}
-            Err(Errno::OPNOTSUPP) => fill(file, info, now, bytes, &mut |_| {})?,
-            Err(cause) => return Err(failed(info, cause)),
-        }
-        rustix::fs::fsync(file).map_err(|cause| failed(info, cause))?;
-        now = bytes;
-    }
+/// Takes note of how long the medium is by now. It may have become longer; a shorter one shows by its errors.
+pub(crate) fn measure(file: &File, info: &mut DiskInfo) -> Result<(), DiskError> {
+    let now = length(file).map_err(|cause| info.error("measurement", 0, 0, fault::of(cause)))?;
     info.bytes = info.bytes.max(now);
     Ok(())
 }

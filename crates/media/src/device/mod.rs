@@ -1,16 +1,18 @@
-//! Devices and files as a ring's place: opening, claiming, looking what they carry, creating.
+//! Devices and files as a ring's place: opening, claiming, looking what they carry, creating, extending.
 //! Moving bytes fast is not done here: that is `uring` and `plain`.
 
 mod busy;
 mod bytes;
 mod caution;
 mod create;
+mod extend;
 mod lock;
 mod open;
 mod signature;
 
-pub(crate) use bytes::{grow, read_at, sync, write_at};
+pub(crate) use bytes::{measure, read_at, sync, write_at};
 pub use create::{CreateError, Prefill, caution_for, create_file};
+pub use extend::extend_file;
 pub use lock::Holder;
 pub use open::{Access, Device, OpenError};
 pub(crate) use open::{Claim, Parts};

@@ -207,12 +207,6 @@ impl Device {
     pub fn sync(&self) -> Result<(), DiskError> {
         bytes::sync(&self.file, &self.info)
     }
-
-    /// Makes a file `bytes` long, its space reserved, or finds a device to have become that long. May take long:
-    /// done here first, on a thread that nobody waits for, [`crate::Disk::grow`] has nothing left to do.
-    pub fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        bytes::grow(&self.file, &mut self.info, bytes)
-    }
 }
 
 impl AsFd for Device {

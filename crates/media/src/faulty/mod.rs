@@ -7,7 +7,7 @@ mod plan;
 pub use medium::Survival;
 pub use plan::{FaultPlan, Stall};
 
-use crate::disk::{Completion, Disk, DiskError, DiskInfo, Fault, Medium, Op, Request};
+use crate::disk::{Completion, Disk, DiskInfo, Fault, Medium, Op, Request};
 use crate::{Image, Seed};
 use holdfast_base::{BLOCK, Clock, ManualClock, Timestamp};
 use medium::{Contents, Loose};
@@ -96,6 +96,11 @@ impl FaultyDisk {
         if n == 0 {
             self.die();
         }
+    }
+
+    /// Makes it longer, as somebody else does with a real one: it is noticed by an [`Op::Measure`].
+    pub fn lengthen(&mut self, bytes: u64) {
+        self.contents.grow(bytes);
     }
 
     /// Whether the disk answers.
@@ -221,6 +226,10 @@ impl FaultyDisk {
                 Op::Write { buffer, durable, .. } => self.write(offset, &buffer[..len as usize], *durable),
                 Op::Read { buffer, .. } => self.read(offset, &mut buffer[..len as usize]),
                 Op::Flush => self.flush(mark),
+                Op::Measure => {
+                    self.info.bytes = self.contents.seen().bytes();
+                    Ok(())
+                }
             };
             outcome.map_err(|fault| self.info.error(what, offset, len, fault))
         });
@@ -301,7 +310,7 @@ impl Disk for FaultyDisk {
         }
         let (_, _, len) = request.op.place();
         let due = if self.alive { self.due(len as usize) } else { self.clock.now() };
-        let counts = self.alive && !matches!(request.op, Op::Read { .. });
+        let counts = self.alive && !matches!(request.op, Op::Read { .. } | Op::Measure);
         self.flying.push(Flight { request, due, mark: self.contents.mark(), doomed: !self.alive });
         if counts {
             self.submissions += 1;
@@ -326,19 +335,5 @@ impl Disk for FaultyDisk {
             }
             self.clock.set(self.next_event().map_or(deadline, |next| next.clamp(now, deadline)));
         }
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        let fault = if self.alive {
-            self.plan.room.filter(|room| bytes > *room).map(|_| Fault::NoSpace)
-        } else {
-            Some(Fault::Gone)
-        };
-        if let Some(fault) = fault {
-            return Err(self.info.error("grow", self.info.bytes, bytes, fault));
-        }
-        self.contents.grow(bytes);
-        self.info.bytes = self.info.bytes.max(bytes);
-        Ok(())
     }
 }

@@ -11,28 +11,22 @@ mod sync;
 
 pub use priority::LaneOptions;
 
-use crate::disk::{Completion, Disk, DiskError, DiskInfo, Fault, Request};
+use crate::disk::{Completion, Disk, DiskInfo, Request};
 use crate::real::RealDisk;
 use bell::Bell;
 use queue::{Receiver, Sender, queue};
-use serve::{Answer, Order, Ports, serve};
-use std::collections::VecDeque;
+use serve::{Answer, Ports, serve};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest sleep between two looks at a disk that grows: its answer wakes us only if `notify` does.
-const LOOK: Duration = Duration::from_millis(20);
-
 /// The owner's side of a lane's I/O thread. After [`Lane::spawn`] nothing is allocated.
 pub struct Lane {
     info: DiskInfo,
-    orders: Sender<Order>,
+    orders: Sender<Request>,
     answers: Receiver<Answer>,
-    /// Completions that came while we waited for something else.
-    early: VecDeque<Completion>,
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
     flying: usize,
@@ -74,9 +68,8 @@ impl Lane {
         notify: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
         let info = disk.info().clone();
-        // One more than can be under way: growth.
-        let (orders, orders_out) = queue(info.depth + 1);
-        let (answers_in, answers) = queue(info.depth + 1);
+        let (orders, orders_out) = queue(info.depth);
+        let (answers_in, answers) = queue(info.depth);
         let bell = Arc::new(Bell::new()?);
         let stop = Arc::new(AtomicBool::new(false));
         let mut ports = Ports {
@@ -93,8 +86,7 @@ impl Lane {
             serve(&mut disk, ready, &mut ports);
         })?;
         warnings.extend(told.recv().unwrap_or_default());
-        let early = VecDeque::with_capacity(info.depth);
-        Ok(Self { info, orders, answers, early, bell, stop, flying: 0, thread: Some(thread), warnings })
+        Ok(Self { info, orders, answers, bell, stop, flying: 0, thread: Some(thread), warnings })
     }
 
     /// What a person should know before relying on it.
@@ -108,11 +100,8 @@ impl Lane {
     }
 
     fn fetch(&mut self) -> Option<Completion> {
-        let done = self.early.pop_front().or_else(|| match self.answers.pop()? {
-            Answer::Done(done) => Some(done),
-            // Nobody waits for it any more.
-            Answer::Grown(_) => None,
-        })?;
+        let Answer { done, bytes } = self.answers.pop()?;
+        self.info.bytes = bytes;
         self.flying -= 1;
         Some(done)
     }
@@ -127,15 +116,10 @@ impl Disk for Lane {
         if self.flying >= self.info.depth {
             return Err(request);
         }
-        match self.orders.push(Order::Run(request)) {
-            Ok(()) => {
-                self.flying += 1;
-                self.bell.ring();
-                Ok(())
-            }
-            Err(Order::Run(request)) => Err(request),
-            Err(Order::Grow(_)) => Ok(()),
-        }
+        self.orders.push(request)?;
+        self.flying += 1;
+        self.bell.ring();
+        Ok(())
     }
 
     fn complete(&mut self, wait: Duration) -> Option<Completion> {
@@ -153,23 +137,6 @@ impl Disk for Lane {
                 return None;
             }
             std::thread::park_timeout(left);
-        }
-    }
-
-    fn grow(&mut self, bytes: u64) -> Result<(), DiskError> {
-        let gone = |info: &DiskInfo| info.error("grow", info.bytes, bytes, Fault::Gone);
-        self.orders.push(Order::Grow(bytes)).map_err(|_| gone(&self.info))?;
-        self.bell.ring();
-        loop {
-            match self.answers.pop() {
-                Some(Answer::Done(done)) => self.early.push_back(done),
-                Some(Answer::Grown(grown)) => {
-                    self.info.bytes = grown?;
-                    return Ok(());
-                }
-                None if self.alive() => std::thread::park_timeout(LOOK),
-                None => return Err(gone(&self.info)),
-            }
         }
     }
 }

@@ -2,26 +2,20 @@
 
 use super::queue::{Receiver, Sender};
 use super::sync::{Arc, AtomicBool, Bell, Ordering};
-use crate::disk::{Completion, Disk, DiskError, Request};
+use crate::disk::{Completion, Disk, Request};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// What the owner wants.
-pub(super) enum Order {
-    Run(Request),
-    Grow(u64),
-}
-
 /// What the I/O thread answers.
-pub(super) enum Answer {
-    Done(Completion),
-    /// The bytes that the disk has now, or why it did not grow.
-    Grown(Result<u64, DiskError>),
+pub(super) struct Answer {
+    pub(super) done: Completion,
+    /// The bytes that the disk has now.
+    pub(super) bytes: u64,
 }
 
 /// The I/O thread's side of a lane.
 pub(super) struct Ports {
-    pub(super) orders: Receiver<Order>,
+    pub(super) orders: Receiver<Request>,
     pub(super) answers: Sender<Answer>,
     pub(super) bell: Arc<Bell>,
     pub(super) stop: Arc<AtomicBool>,
@@ -37,7 +31,7 @@ pub(super) fn serve<D: Disk>(disk: &mut D, ready: impl Fn(&D) -> Option<Borrowed
     let mut flying = 0usize;
     let mut held: Option<Request> = None;
     while !ports.stop.load(Ordering::Acquire) {
-        while let Some(request) = held.take().or_else(|| next(disk, ports)) {
+        while let Some(request) = held.take().or_else(|| ports.orders.pop()) {
             match disk.submit(request) {
                 Ok(()) => flying += 1,
                 Err(request) => {
@@ -50,7 +44,7 @@ pub(super) fn serve<D: Disk>(disk: &mut D, ready: impl Fn(&D) -> Option<Borrowed
         let blind = flying > 0 && ready(disk).is_none();
         while let Some(done) = disk.complete(if blind && !answered { TICK } else { Duration::ZERO }) {
             flying = flying.saturating_sub(1);
-            answered |= ports.answers.push(Answer::Done(done)).is_ok();
+            answered |= ports.answers.push(Answer { done, bytes: disk.info().bytes }).is_ok();
         }
         if answered {
             (ports.notify)();
@@ -58,20 +52,6 @@ pub(super) fn serve<D: Disk>(disk: &mut D, ready: impl Fn(&D) -> Option<Borrowed
         // A disk that holds requests back, or cannot tell when it is ready, is looked after without sleeping.
         if held.is_none() && (flying == 0 || ready(disk).is_some()) {
             ports.bell.wait(ready(disk));
-        }
-    }
-}
-
-/// The next request; growth is done on the way.
-fn next(disk: &mut dyn Disk, ports: &mut Ports) -> Option<Request> {
-    loop {
-        match ports.orders.pop()? {
-            Order::Run(request) => return Some(request),
-            Order::Grow(bytes) => {
-                let grown = disk.grow(bytes).map(|()| disk.info().bytes);
-                let _ = ports.answers.push(Answer::Grown(grown));
-                (ports.notify)();
-            }
         }
     }
 }

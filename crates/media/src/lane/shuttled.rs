@@ -40,7 +40,7 @@ mod serve;
 use crate::disk::{Disk, Op, Request};
 use crate::memory::MemoryDisk;
 use queue::queue;
-use serve::{Answer, Order, Ports, serve};
+use serve::{Answer, Ports, serve};
 use shuttle::thread;
 use std::time::Duration;
 use sync::{Arc, AtomicBool, Bell, Ordering};
@@ -81,8 +81,8 @@ fn all_items_arrive_once_and_in_order_through_a_small_queue() {
 
 /// The owner submits, parks until notified, fetches, and stops the thread, as `Lane` does.
 fn round_trips() {
-    let (mut orders, orders_out) = queue(3);
-    let (answers_in, mut answers) = queue(3);
+    let (mut orders, orders_out) = queue(2);
+    let (answers_in, mut answers) = queue(2);
     let (bell, stop) = (Arc::new(Bell::new()), Arc::new(AtomicBool::new(false)));
     let owner = thread::current();
     let mut ports = Ports {
@@ -92,25 +92,24 @@ fn round_trips() {
         stop: stop.clone(),
         notify: Box::new(move || owner.unpark()),
     };
-    let io = thread::spawn(move || serve(&mut MemoryDisk::new(1 << 20), |_| None, &mut ports));
-    let (mut sent, mut flying, mut grown) = (0u64, 0, false);
+    let mut disk = MemoryDisk::new(1 << 20);
+    disk.lengthen(2 << 20);
+    let io = thread::spawn(move || serve(&mut disk, |_| None, &mut ports));
+    let (mut sent, mut flying) = (0u64, 0);
     let mut fetched = Vec::new();
-    while fetched.len() < 5 || !grown {
+    while fetched.len() < 5 {
         while sent < 5 && flying < 2 {
-            orders.push(Order::Run(Request { tag: sent, op: Op::Flush })).ok().unwrap();
+            let op = if sent == 3 { Op::Measure } else { Op::Flush };
+            orders.push(Request { tag: sent, op }).ok().unwrap();
             bell.ring();
             (sent, flying) = (sent + 1, flying + 1);
-            if sent == 3 {
-                orders.push(Order::Grow(2 << 20)).ok().unwrap();
-                bell.ring();
-            }
         }
         match answers.pop() {
-            Some(Answer::Done(done)) => {
+            Some(Answer { done, bytes }) => {
+                assert!(bytes == if done.tag < 3 { 1 << 20 } else { 2 << 20 } || done.tag == 2);
                 fetched.push(done.tag);
                 flying -= 1;
             }
-            Some(Answer::Grown(bytes)) => grown = bytes == Ok(2 << 20),
             None => thread::park(),
         }
     }

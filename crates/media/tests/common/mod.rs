@@ -14,6 +14,10 @@ pub(crate) fn write(tag: u64, offset: u64, len: usize, byte: u8, durable: bool) 
     Request { tag, op: Op::Write { offset, buffer, len, durable } }
 }
 
+pub(crate) fn measure() -> Request {
+    Request { tag: 0, op: Op::Measure }
+}
+
 pub(crate) fn read_into(tag: u64, offset: u64, buffer: Buffer) -> Request {
     let len = buffer.len();
     Request { tag, op: Op::Read { offset, buffer, len } }

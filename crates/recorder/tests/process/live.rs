@@ -112,6 +112,15 @@ fn a_ring_grows_under_its_recorder() {
     let mut recorder = place.start(&lines(&[]));
     let mut connection = recorder.connect();
     let before = connection.status().unwrap().ring.slots.total;
+    // It takes what is there; making the file longer may take long, and is not its work.
+    let long = std::fs::metadata(&place.ring).unwrap().len();
+    let refused = connection.order(Order::Grow(ByteSize::mib(24))).unwrap();
+    assert!(
+        matches!(&refused, Outcome::Refused(Refusal::Geometry(why)) if why.contains("longer first")),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::metadata(&place.ring).unwrap().len(), long);
+    holdfast_media::extend_file(&place.ring, 24 << 20).unwrap();
     let outcome = connection.order(Order::Grow(ByteSize::mib(24))).unwrap();
     let Outcome::Grown { slots } = outcome else { panic!("{outcome:?}") };
     assert_eq!(slots, before + 32);

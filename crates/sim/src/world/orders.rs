@@ -214,7 +214,9 @@ impl World {
         self.asked.insert(order, Asked::Grow(total));
         self.grew = true;
         self.model.growing = Some(total);
-        self.give(order, Order::Grow(ByteSize(self.setup.lane(total))))?;
+        let bytes = self.setup.lane(total);
+        self.disk()?.lengthen(bytes);
+        self.give(order, Order::Grow(ByteSize(bytes)))?;
         self.wait_for(order, true)?;
         self.grew = true;
         Ok(())

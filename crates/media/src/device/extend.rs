@@ -1,0 +1,63 @@
+//! Making the file of a ring longer, whoever owns the ring: it takes note of that later, by a measurement.
+
+use super::CreateError;
+use super::bytes::{fill, length};
+use crate::disk::{DiskInfo, Medium};
+use holdfast_base::BLOCK;
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::path::Path;
+
+/// Makes the file at `path` at least `bytes` long, its space reserved, so that no write finds the file system full later;
+/// a device is left as it is. May take long. When it fails the file has its former length.
+pub fn extend_file(path: &Path, bytes: u64) -> Result<(), CreateError> {
+    let failed = |what: &'static str| {
+        move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
+    };
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(failed("open it"))?);
+    let stat = rustix::fs::fstat(&file).map_err(failed("look at it"))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(());
+    }
+    let has = length(&file).map_err(failed("measure it"))?;
+    if has >= bytes {
+        return Ok(());
+    }
+    let extended = reserve(&file, path, has, bytes);
+    if extended.is_err() {
+        // What was reserved so far is given back.
+        let _ = rustix::fs::ftruncate(&file, has);
+    }
+    extended
+}
+
+fn reserve(file: &File, path: &Path, has: u64, bytes: u64) -> Result<(), CreateError> {
+    let failed = |cause: Errno| match cause {
+        Errno::NOSPC | Errno::DQUOT => {
+            let free =
+                rustix::fs::fstatvfs(file).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+            CreateError::NoSpace { path: path.to_owned(), bytes: bytes - has, free }
+        }
+        Errno::FBIG => CreateError::TooLarge { path: path.to_owned(), bytes },
+        cause => CreateError::System { path: path.to_owned(), what: "extend it", cause: cause.into() },
+    };
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), has, bytes - has) {
+        Ok(()) => {}
+        // A file system that knows no reservation: what is written is reserved.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let info = DiskInfo {
+                name: path.display().to_string(),
+                medium: Medium::File,
+                bytes,
+                block: BLOCK,
+                depth: 1,
+                direct: false,
+            };
+            fill(file, &info, has, bytes, &mut |_| {})?;
+        }
+        Err(cause) => return Err(failed(cause)),
+    }
+    rustix::fs::fsync(file).map_err(failed)
+}
