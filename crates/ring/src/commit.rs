@@ -76,7 +76,7 @@ impl Ring {
                 self.list_again();
             }
             if let Some(snapshot) = &mut self.journal.snapshot {
-                snapshot.named = snapshot.named.map(|(naming, count, _)| (naming, count, 0));
+                snapshot.named = snapshot.named.map(|(until, _)| (until, 0));
             }
         }
     }
@@ -138,8 +138,9 @@ impl Ring {
         let (offset, _) = self.journal.place();
         let naming = self.lowest_unwritten();
         let mut slots = std::mem::take(&mut self.slots_scratch);
-        let usable = self.list_runway(&mut slots);
-        let runway = Runway { naming, slots: &slots };
+        let usable = self.list_runway(&mut slots) as u64;
+        let until = self.could_reserve().max(Sequence(naming.0 + usable + 1));
+        let runway = Runway { naming, slots: &slots, until };
         let mut flight = Flight {
             offset,
             bytes: 0,
@@ -174,7 +175,7 @@ impl Ring {
                     break;
                 }
                 if names {
-                    snapshot.named = Some((naming, usable, self.naming.len()));
+                    snapshot.named = Some((until, self.naming.len()));
                 }
             }
             if snapshot.walk == Walk::Whole
@@ -182,7 +183,7 @@ impl Ring {
                 && self.ledger.emit(&mut Item::Runway, &runway, writer)
             {
                 snapshot.list_again = false;
-                snapshot.named = Some((naming, usable, self.naming.len()));
+                snapshot.named = Some((until, self.naming.len()));
             }
             if snapshot.walk == Walk::Whole && !snapshot.list_again {
                 // A slot that was opened meanwhile has nothing in the old extent; what it gains comes later, so that
@@ -203,7 +204,7 @@ impl Ring {
                     break;
                 }
                 if entry.item == Item::Runway {
-                    flight.named = Some((naming, usable, self.naming.len()));
+                    flight.named = Some((until, self.naming.len()));
                 }
                 flight.entries.extend(self.journal.queue.pop_front());
             }
@@ -214,7 +215,7 @@ impl Ring {
                     if self.journal.open == Cursor::default()
                         && self.ledger.emit(&mut Item::Runway, &runway, writer)
                     {
-                        flight.named = Some((naming, usable, self.naming.len()));
+                        flight.named = Some((until, self.naming.len()));
                     }
                     let (open, whole) = gains(self.journal.open, writer);
                     flight.open = Some((of, open));
@@ -269,9 +270,9 @@ impl Ring {
         self.device = DeviceState::Well;
         self.succeeded(flight.begun);
         self.journal.written += flight.bytes as u64;
-        if let Some((naming, count, fresh)) = flight.named {
+        if let Some((until, fresh)) = flight.named {
             self.runway.extend(self.naming.drain(..fresh.min(self.naming.len())));
-            self.reserved = self.reserved.max(Sequence(naming.0 + count as u64 + 1));
+            self.reserved = self.reserved.max(until);
         }
         if let (Some(open), Some((of, cursor))) = (&mut self.open, flight.open)
             && open.sequence == of

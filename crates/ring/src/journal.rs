@@ -36,8 +36,8 @@ pub(crate) struct Snapshot {
     pub(crate) named: Option<Named>,
 }
 
-/// A runway record's naming sequence, how many slots it lists, and how many of them for the first time.
-pub(crate) type Named = (Sequence, usize, usize);
+/// What a runway record reserves: sequences up to this one, and how many of its slots are listed for the first time.
+pub(crate) type Named = (Sequence, usize);
 
 /// Where recovery found the journal's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

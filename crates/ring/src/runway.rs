@@ -65,14 +65,18 @@ impl Ring {
         }
     }
 
-    /// Whether sequences run out before slots do, and naming the runway anew would help: the reservation counts from
-    /// the lowest sequence that is not written, and where later slots were written before that one, it spans fewer.
+    /// The end of what could be reserved now: a sequence for every slot that is named and has none.
+    pub(crate) fn could_reserve(&self) -> Sequence {
+        let placeless = self.unplaced.len() + usize::from(self.open.is_some());
+        let places = self.runway.len() + self.naming.len();
+        Sequence((self.ledger.next.0 + places as u64 + 1).saturating_sub(placeless as u64))
+    }
+
+    /// Whether sequences run out before slots do, and naming the runway anew would help.
     fn runs_short_of_sequences(&self, target: u64) -> bool {
-        let named = (self.flying.len() + self.runway.len()) as u64;
-        let renewed = self.lowest_unwritten().0 + named + 1;
         let under_way = self.journal.queue.iter().any(|entry| entry.item == Item::Runway)
             || self.journal.flight.as_ref().is_some_and(|flight| flight.named.is_some());
         let nearly_used = self.ledger.next.0 + target / 4 >= self.reserved.0;
-        nearly_used && renewed > self.reserved.0 && !under_way && !self.is_starting()
+        nearly_used && self.could_reserve() > self.reserved && !under_way && !self.is_starting()
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Runway<'a> {
     pub(crate) naming: Sequence,
     /// The slots, in the order they will be written.
     pub(crate) slots: &'a [SlotNo],
+    /// Sequences below this one may be used once it is durable.
+    pub(crate) until: Sequence,
 }
 
 /// How far a snapshot has come: the next thing to be written. What is added behind it meanwhile is taken along; what
@@ -110,7 +112,7 @@ impl Ledger {
                 let copy = |c: &PlacedCopy| CopyRecord { slot: c.slot, sequence: c.sequence, age: c.age };
                 writer.push_replaced(&[*original], copies.iter().map(copy))
             }
-            Item::Runway => writer.push_runway(runway.naming, runway.slots),
+            Item::Runway => self.emit_runway(runway, writer),
             Item::CleanEnd(at) => writer.push(&Record::CleanEnd { arrival: *at }),
         }
     }
@@ -127,7 +129,7 @@ impl Ledger {
             Walk::Epoch => (self.emit_epoch(writer), Walk::Next),
             Walk::Next => (self.emit_next(writer), Walk::Geometry),
             Walk::Geometry => (self.emit_geometry(writer), Walk::Runway),
-            Walk::Runway => (writer.push_runway(runway.naming, runway.slots), Walk::Table { from: 0 }),
+            Walk::Runway => (self.emit_runway(runway, writer), Walk::Table { from: 0 }),
             Walk::Table { from } => (self.emit_table(from, writer), Walk::Streams { at: 0 }),
             Walk::Streams { at } => {
                 (each(&self.streams, at, |s| writer.push_stream(s)), Walk::Preambles { at: 0, offset: 0 })
@@ -161,7 +163,18 @@ impl Ledger {
     }
 
     fn emit_next(&self, writer: &mut CommitWriter<'_>) -> bool {
-        writer.push(&Record::Next { sequence: self.next, hold: self.next_hold, stream: self.next_stream })
+        self.emit_next_from(self.next, writer)
+    }
+
+    fn emit_next_from(&self, sequence: Sequence, writer: &mut CommitWriter<'_>) -> bool {
+        writer.push(&Record::Next { sequence, hold: self.next_hold, stream: self.next_stream })
+    }
+
+    /// The list, behind the end of the reservation where that is not the list's.
+    fn emit_runway(&self, runway: &Runway<'_>, writer: &mut CommitWriter<'_>) -> bool {
+        let told = runway.naming.0 + runway.slots.len() as u64 + 1;
+        (runway.until.0 <= told || self.emit_next_from(runway.until, writer))
+            && writer.push_runway(runway.naming, runway.slots)
     }
 
     fn emit_geometry(&self, writer: &mut CommitWriter<'_>) -> bool {
@@ -361,7 +374,7 @@ mod tests {
                 apply(&mut ledger, change, tick);
             }
             let mut copy = Ledger::empty(geometry);
-            let runway = Runway { naming: Sequence(1), slots: &[] };
+            let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2) };
             let (mut walk, mut queue) = (Walk::default(), Vec::new());
             let mut meanwhile = meanwhile.iter();
             while walk != Walk::Whole {

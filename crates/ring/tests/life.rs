@@ -329,6 +329,38 @@ fn pinned_slots_are_shown_and_outlive_laps() {
 }
 
 #[test]
+fn sequences_that_nothing_was_written_under_do_not_stop_capture() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..120 {
+        recorder.element();
+    }
+    recorder.seal(SlotFlags::SHORT);
+    for _ in 0..20 {
+        recorder.poll();
+    }
+    // A job takes sequences for copies until there are none, and makes no copy; the runway stays as long as it was.
+    let mut taken = 0;
+    loop {
+        recorder.driver.chore(Chore::NewCopy, clock.now());
+        match recorder.driver.chore_reply() {
+            Some(ChoreReply::Copy { buffer, .. }) => {
+                taken += 1;
+                recorder.driver.chore(Chore::GiveBack(buffer), clock.now());
+                recorder.driver.chore_reply();
+            }
+            other => break assert!(matches!(other, Some(ChoreReply::Later(None))), "{other:?}"),
+        }
+    }
+    assert!(taken > 2, "{taken}");
+    for _ in 0..20 {
+        recorder.poll();
+    }
+    let sequence = recorder.driver.ring_mut().open_next(clock.now());
+    assert!(sequence.is_some(), "the ring stands still with buffers and slots");
+}
+
+#[test]
 fn holds_never_take_what_capture_needs() {
     let clock = ManualClock::new(Timestamp(1_000_000_000));
     let mut recorder = Recorder::start(made(), &clock);
