@@ -6,7 +6,7 @@ mod common;
 use common::rig::{Rig, count, opened};
 use holdfast_ingest::{Cause, Framing, Overload, SourceEnd, SourceOptions, SourceSpec, StopFlag, open};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 
 /// A port that was free a moment ago.
@@ -190,6 +190,51 @@ fn what_the_kernel_drops_is_counted_exactly_behind_the_last_datagram_too() {
     assert_eq!(collector.elements.len() as u64 + dropped, sent);
     assert_eq!(collector.all_lost(), dropped);
     assert!(collector.gaps.iter().all(|gap| gap.bytes.is_none()), "bytes are unknown, and say so");
+}
+
+#[test]
+fn datagrams_go_on_behind_the_kernels_drops_and_the_gap_stands_between() {
+    let (mut rig, sender) = udp(Overload::Block);
+    let mut sent = 0u64;
+    for lap in 1..=2 {
+        // A source that waits does not read: the socket fills up, and the kernel drops.
+        while rig.collector.held.len() < 4 {
+            sender.send(&[9; 1000]).unwrap();
+            sent += 1;
+            rig.collector.hold_one(&mut rig.inlet);
+        }
+        for _ in 0..60_000 {
+            sender.send(&[9; 1400]).unwrap();
+            sent += 1;
+        }
+        rig.collect_until(|collector| collector.next == sent);
+        for _ in 0..10 {
+            sender.send(b"after").unwrap();
+            sent += 1;
+        }
+        rig.collect_until(|collector| collector.next == sent);
+        assert!(rig.collector.gaps.len() >= lap, "the socket has room for fewer");
+    }
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert_eq!(collector.elements.last().unwrap().data, b"after");
+    assert_eq!(collector.elements.len() as u64 + collector.lost(Cause::Kernel as u8), sent);
+}
+
+#[test]
+fn a_group_of_one_link_is_joined_on_an_interface_and_not_without() {
+    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        println!("skipped: there is no IPv6 here");
+        return;
+    }
+    let stop = StopFlag::new().unwrap();
+    let try_open = |text: &str| open(&text.parse().unwrap(), &SourceOptions::default(), &stop);
+    // Of a link, of an interface, and of a site, which needs no interface.
+    for group in ["udp:[ff02::1234]:0@lo", "udp:[ff01::1234]:0@lo", "udp:[ff05::1234]:0@lo"] {
+        assert!(try_open(group).is_ok(), "{group}: {:?}", try_open(group));
+    }
+    let said = try_open("udp:[ff02::1234]:6001").unwrap_err().to_string();
+    assert!(said.contains("udp:[ff02::1234]:6001@INTERFACE"), "{said}");
 }
 
 #[test]

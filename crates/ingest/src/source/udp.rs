@@ -47,7 +47,7 @@ pub(super) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<U
         // Several receivers of a group on one machine each get a copy.
         sockopt::set_socket_reuseaddr(&socket, true)?;
     }
-    rustix::net::bind(&socket, &address)?;
+    rustix::net::bind(&socket, &scoped(address, index)?)?;
     match address.ip() {
         IpAddr::V4(group) if group.is_multicast() => {
             let any = std::net::Ipv4Addr::UNSPECIFIED;
@@ -56,7 +56,7 @@ pub(super) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<U
         IpAddr::V6(group) if group.is_multicast() => {
             sockopt::set_ipv6_add_membership(&socket, &group, index)?;
         }
-        _ if interface.is_some() => {
+        ip if interface.is_some() && !needs_scope(ip) => {
             let why = "only a multicast group is joined on an interface";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
@@ -64,6 +64,31 @@ pub(super) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<U
     }
     socket.set_nonblocking(true)?;
     Ok(socket)
+}
+
+/// Whether an address means something only together with an interface.
+fn needs_scope(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(_) => false,
+        // Groups of an interface and of a link.
+        IpAddr::V6(ip) if ip.is_multicast() => matches!(ip.segments()[0] & 0xf, 1 | 2),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    }
+}
+
+/// The address with its interface, for the kernel tells such addresses of several links apart by that.
+fn scoped(address: SocketAddr, index: u32) -> io::Result<SocketAddr> {
+    match address {
+        SocketAddr::V6(mut v6) if index > 0 => {
+            v6.set_scope_id(index);
+            Ok(v6.into())
+        }
+        SocketAddr::V6(v6) if v6.scope_id() == 0 && needs_scope(address.ip()) => {
+            let why = format!("that address is one of each link: say which, as udp:{v6}@INTERFACE");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+        _ => Ok(address),
+    }
 }
 
 /// Asks for a large receive buffer; returns what the kernel granted.
@@ -171,25 +196,20 @@ impl UdpSource {
     ) -> Result<Option<u64>, Trouble> {
         let fd = self.socket.as_raw_fd();
         let (first, rest) = self.arena.split_at_mut(DATAGRAM);
-        self.control.clear();
         let mut slices = [IoSliceMut::new(first)];
         let flags = MsgFlags::MSG_DONTWAIT;
-        let (len, dropped) = match recvmsg::<()>(fd, &mut slices, Some(&mut self.control), flags) {
-            Ok(message) => {
-                let mut dropped = None;
-                for control in message.cmsgs().map_err(io::Error::from)? {
-                    if let ControlMessageOwned::RxqOvfl(count) = control {
-                        dropped = Some(count);
-                    }
-                }
-                (message.bytes, dropped)
-            }
+        // The length of the buffer is what the kernel may use of it: it is never emptied.
+        let (len, told) = match recvmsg::<()>(fd, &mut slices, Some(&mut self.control), flags) {
+            Ok(message) => (message.bytes, message.cmsgs().map(count_in)),
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             Err(error) => return Err(io::Error::from(error).into()),
         };
         let now = out.stamp();
-        if let Some(count) = dropped {
-            self.drops.count(count, out);
+        match told {
+            Ok(Some(count)) => self.drops.count(count, out),
+            Ok(None) => {}
+            // What came with the datagram was cut off; the datagram is whole, and the table knows the count too.
+            Err(_) => self.drops.ask(out),
         }
         out.element(&[], &first[..len], Attributes::default())?;
         let mut bytes = len as u64;
@@ -210,6 +230,14 @@ impl UdpSource {
         self.drops.since = now;
         Ok(Some(bytes))
     }
+}
+
+/// The count of drops among what came with a datagram.
+fn count_in(mut controls: impl Iterator<Item = ControlMessageOwned>) -> Option<u32> {
+    controls.find_map(|control| match control {
+        ControlMessageOwned::RxqOvfl(count) => Some(count),
+        _ => None,
+    })
 }
 
 /// What may end a read.

@@ -14,3 +14,4 @@ mod packets;
 mod places;
 mod refusals;
 mod resources;
+mod sources;
