@@ -2,7 +2,7 @@
 //! docs/commands.md lists them, and a test compares.
 
 use crate::times;
-use holdfast_base::Timestamp;
+use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Counters, Gap, StreamKind};
 use holdfast_link::wire::{DeviceState, SourceState};
 use holdfast_ring::SlotLook;
@@ -150,5 +150,15 @@ impl<'a> GapShown<'a> {
             last: gap.last,
             cause: cause(gap.cause),
         }
+    }
+}
+
+/// Ordinals that have expired, as people read them: those before the rest of a range that begins with `first`, and those
+/// inside it.
+pub(crate) fn expired_ordinals(first: Ordinal, from: Ordinal, end: Ordinal) -> String {
+    match end.0 - from.0 {
+        _ if from == first => format!("elements before ordinal {end} had expired already"),
+        1 => format!("the element with ordinal {from} had expired already"),
+        _ => format!("elements with ordinals {from} to {} had expired already", end.0 - 1),
     }
 }

@@ -251,7 +251,7 @@ fn a_range_that_begins_before_the_oldest_data_says_so() {
     assert!(plan.expired_before.is_some_and(|oldest| oldest > Timestamp(100)), "{:?}", plan.expired_before);
     let range = Range { ordinals: Some((Ordinal(0), Ordinal(399))), ..Range::ALL };
     let plan = reader.plan(&Selection { streams: vec![StreamId(1)], range }).unwrap();
-    assert!(matches!(plan.expired_ordinals[..], [(StreamId(1), oldest)] if oldest > Ordinal(0)));
+    assert!(matches!(plan.expired_ordinals[..], [(StreamId(1), Ordinal(0), oldest)] if oldest > Ordinal(0)));
     let status = reader.status().unwrap();
     assert!(status.recorder.is_none() && status.ring.oldest < status.ring.newest);
     reader.learn_times().unwrap();
@@ -357,5 +357,49 @@ proptest! {
             read(&mut maker.direct(), &selection).unwrap()
         };
         prop_assert_eq!(sorted(without_preambles(given)), sorted(wanted));
+    }
+}
+
+/// Ordinals of a stream of which nothing is left.
+fn gone(maker: &Maker, stream: u32) -> std::collections::BTreeSet<u64> {
+    let left: Vec<u64> = maker.table.iter().map(|entry| entry.sequence.0).collect();
+    let is_left = |one: &common::Recorded| {
+        (one.from..=one.to).any(|s| left.contains(&s) || (maker.is_open() && s == maker.sequence))
+    };
+    let gone = maker.recorded.iter().filter(|one| !is_left(one));
+    gone.filter_map(|one| match one.given {
+        Given::Element { stream: of, ordinal, .. } if of == stream => Some(ordinal),
+        _ => None,
+    })
+    .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn a_range_of_ordinals_names_exactly_those_that_have_expired(
+        elements in proptest::collection::vec((0..3_usize, 0..3_u8), 100..500),
+        held in proptest::collection::btree_set(1..60_u64, 0..5),
+        rare in 0..500_usize,
+        (from, len) in (0..400_u64, 1..400_u64),
+    ) {
+        let mut maker = Maker::new(64 << 10, 10, 3);
+        maker.held = held;
+        for (number, (stream, size)) in elements.iter().enumerate() {
+            // One stream is rare, or ends early.
+            let stream = if number > rare { *stream % 2 } else { *stream };
+            let len = [20, 3_000, 20_000][usize::from(*size)];
+            maker.element(stream, 1000 + number as i64, None, b"", &bytes(number as u64, len), 1);
+        }
+        let mut reader = maker.direct();
+        for stream in 1..=3 {
+            let range = Range { ordinals: Some((Ordinal(from), Ordinal(from + len))), ..Range::ALL };
+            let plan = reader.plan(&Selection { streams: vec![StreamId(stream)], range }).unwrap();
+            let told = plan.expired_ordinals.iter().flat_map(|(_, from, end)| from.0..end.0);
+            let told: Vec<u64> = told.collect();
+            let wanted: Vec<u64> = gone(&maker, stream).range(from..from + len).copied().collect();
+            prop_assert_eq!(told, wanted, "stream {}, {}..{}: {:?}", stream, from, from + len, plan.expired_ordinals);
+        }
     }
 }

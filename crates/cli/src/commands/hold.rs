@@ -44,6 +44,7 @@ struct Shown {
     #[serde(serialize_with = "show::time_if")]
     expired_before: Option<Timestamp>,
     expired_before_ordinal: Option<u64>,
+    expired_ordinals: Vec<(u64, u64)>,
     #[serde(serialize_with = "show::time")]
     until: Timestamp,
 }
@@ -88,7 +89,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(orders::unexpected(&outcome));
     };
     if out.is_json() {
-        let expired_before_ordinal = expired.ordinal.map(|ordinal| ordinal.0);
+        let head = expired.ordinals.iter().find(|(from, _)| *from == expired.first);
+        let expired_before_ordinal = head.map(|(_, end)| end.0);
+        let expired_ordinals = expired.ordinals.iter().map(|(from, end)| (from.0, end.0)).collect();
         let expired_before = expired_before.or(expired.arrival);
         return out.object(&Shown {
             id: id.0,
@@ -96,6 +99,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             bytes: bytes.0,
             expired_before,
             expired_before_ordinal,
+            expired_ordinals,
             until,
         });
     }
@@ -105,8 +109,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     } else if let Some(oldest) = expired.arrival {
         out.line(format_args!("what arrived before {} had expired already", times::rfc3339(oldest)))?;
     }
-    if let Some(oldest) = expired.ordinal {
-        out.line(format_args!("elements before ordinal {oldest} had expired already"))?;
+    for (from, end) in &expired.ordinals {
+        out.line(format_args!("{}", show::expired_ordinals(expired.first, *from, *end)))?;
     }
     if until != Timestamp::MAX {
         out.line(format_args!("it ends by itself at {}", times::to_the_second(until)))?;
@@ -114,18 +118,22 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// What of a range was gone before the hold, where the ring itself does not tell: the oldest that is left.
+/// What of a range was gone before the hold, where the ring itself does not tell: the oldest arrival that is left, and the
+/// ordinals.
 #[derive(Default)]
 struct Expired {
     arrival: Option<Timestamp>,
-    ordinal: Option<Ordinal>,
+    /// Where the range of ordinals begins, and what of it is gone.
+    first: Ordinal,
+    ordinals: Vec<(Ordinal, Ordinal)>,
 }
 
 impl Expired {
     fn look(reader: &mut RingReader, selection: &Selection) -> Result<Self> {
         let plan = reader.plan(selection).map_err(|error| link(&error))?;
         // Ordinals are of one stream.
-        let ordinal = plan.expired_ordinals.first().map(|(_, oldest)| *oldest);
+        let first = selection.range.ordinals.map_or_else(Ordinal::default, |(first, _)| first);
+        let ordinals = plan.expired_ordinals.iter().map(|(_, from, end)| (*from, *end)).collect();
         let mut arrival = plan.expired_before;
         if selection.range.by_event && selection.range.is_timed() {
             // What happened in the range arrived later than its beginning: some of it before the oldest that is left.
@@ -133,7 +141,7 @@ impl Expired {
             let arrived = Selection { range: arrived, ..selection.clone() };
             arrival = reader.plan(&arrived).map_err(|error| link(&error))?.expired_before;
         }
-        Ok(Self { arrival, ordinal })
+        Ok(Self { arrival, first, ordinals })
     }
 }
 

@@ -71,6 +71,7 @@ struct Shown<'a> {
     expired_slots: u64,
     #[serde(serialize_with = "show::time_if")]
     expired_before: Option<Timestamp>,
+    expired_ordinals: Vec<(u64, u64)>,
 }
 
 /// Does it.
@@ -122,6 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         damaged: report.damaged,
         expired_slots: report.expired,
         expired_before: plan.expired_before,
+        expired_ordinals: plan.expired_ordinals.iter().map(|(_, from, end)| (from.0, end.0)).collect(),
     };
     if out.is_json() {
         if args.to_stdout() { Out::stderr(true).last(&shown)? } else { out.object(&shown)? }
@@ -257,8 +259,9 @@ fn told(
     if let Some(oldest) = plan.expired_before {
         err.line(format_args!("what was before {} had expired already", times::rfc3339(oldest)))?;
     }
-    for (_, oldest) in &plan.expired_ordinals {
-        err.line(format_args!("elements before ordinal {oldest} had expired already"))?;
+    let first = plan.selection.range.ordinals.map_or_else(Default::default, |(first, _)| first);
+    for (_, from, end) in &plan.expired_ordinals {
+        err.line(format_args!("{}", show::expired_ordinals(first, *from, *end)))?;
     }
     if report.gaps > 0 {
         err.line(format_args!("{} gaps inside the range; `holdfast gaps` lists them", grouped(report.gaps)))?;

@@ -176,8 +176,9 @@ pub struct Plan {
     pub bytes: u64,
     /// If the range begins before the oldest data that is left: the arrival of that oldest data.
     pub expired_before: Option<Timestamp>,
-    /// If the range of ordinals begins before the oldest that is left: that one, for each such stream.
-    pub expired_ordinals: Vec<(StreamId, Ordinal)>,
+    /// Ordinals of the range that have expired, by stream: the first of them and the one behind the last. Those before the
+    /// oldest data, and those between held slots.
+    pub expired_ordinals: Vec<(StreamId, Ordinal, Ordinal)>,
     /// Whether the last slot is the newest there is.
     pub to_end: bool,
 }

@@ -10,18 +10,25 @@ use std::ops::Range;
 /// little out of order.
 const MARGIN: usize = 2;
 
+/// How far a stream that is rare is looked for around slots that are missing: not for ever.
+const FAR: usize = 64;
+
+/// Whether slots are missing before a candidate: ages are given one by one.
+fn is_broken(candidates: &[PlannedSlot], at: usize) -> bool {
+    let before = at.checked_sub(1).map_or(0, |before| candidates[before].age.0);
+    candidates.get(at).is_some_and(|slot| slot.age.0 > before + 1)
+}
+
 impl RingReader {
     /// Which slots may have something of `selection`, in the order of their ages.
     pub fn plan(&mut self, selection: &Selection) -> Result<Plan, LinkError> {
         let candidates = self.candidates()?;
         let range = self.range(&candidates, selection)?;
         let to_end = range.end == candidates.len();
-        let wrapped = candidates.first().is_some_and(|oldest| oldest.age.0 > 1);
-        let (mut expired_before, mut expired_ordinals) = (None, Vec::new());
-        if wrapped && let Some(oldest) = candidates.first() {
-            expired_before = self.expired_before(oldest, selection)?;
-            expired_ordinals = self.expired_ordinals(&candidates, selection)?;
-        }
+        let wrapped = candidates.first().filter(|oldest| oldest.age.0 > 1);
+        let expired_before =
+            wrapped.map(|oldest| self.expired_before(oldest, selection)).transpose()?.flatten();
+        let expired_ordinals = self.expired_ordinals(&candidates, selection)?;
         let mut slots: Vec<PlannedSlot> = candidates[range.clone()].to_vec();
         // Copies keep the age of their youngest original and may hold older elements.
         slots.extend(candidates[range.end..].iter().filter(|slot| slot.sequence.0 != slot.age.0));
@@ -120,21 +127,59 @@ impl RingReader {
         &mut self,
         candidates: &[PlannedSlot],
         selection: &Selection,
-    ) -> Result<Vec<(StreamId, Ordinal)>, LinkError> {
-        let Some((first, _)) = selection.range.ordinals else { return Ok(Vec::new()) };
+    ) -> Result<Vec<(StreamId, Ordinal, Ordinal)>, LinkError> {
+        let Some((first, end)) = selection.range.ordinals else { return Ok(Vec::new()) };
+        let counters: Vec<_> = self.streams()?.iter().map(|s| (s.id, s.counters.next_ordinal)).collect();
         let mut expired = Vec::new();
         for stream in self.streams_of(selection)? {
-            // The oldest slot usually has every stream; one that is rare is looked for further on, but not for ever.
-            for slot in candidates.iter().take(64) {
-                if let Some((least, _)) = self.ordinals(slot, stream)? {
-                    if first < least {
-                        expired.push((stream, least));
-                    }
-                    break;
+            let next = counters.iter().find(|(id, _)| *id == stream).map_or(Ordinal(0), |(_, next)| *next);
+            let ordinals = |reader: &mut Self, slot: &PlannedSlot| reader.ordinals(slot, stream);
+            let start = self.first_where(candidates, ordinals, |(_, greatest)| greatest >= first)?;
+            let stop = self.first_where(candidates, ordinals, |(least, _)| least >= end)?;
+            let mut told = Ordinal(0);
+            for at in (start..=stop).filter(|at| is_broken(candidates, *at)) {
+                let Some((from, to)) = self.hole(candidates, at, stream, next)? else { continue };
+                let (from, to) = (from.max(first).max(told), to.min(end));
+                if from < to {
+                    expired.push((stream, from, to));
+                    told = to;
                 }
             }
         }
         Ok(expired)
+    }
+
+    /// The ordinals that a stream does not have around the place before a candidate where slots are missing: behind the
+    /// last slot before it that has the stream, up to the first one after it. `None` where that is too far to look.
+    fn hole(
+        &mut self,
+        candidates: &[PlannedSlot],
+        at: usize,
+        stream: StreamId,
+        next: Ordinal,
+    ) -> Result<Option<(Ordinal, Ordinal)>, LinkError> {
+        let (mut before, mut behind) = (Some(Ordinal(0)), Some(next));
+        for (looked, slot) in candidates[..at].iter().rev().enumerate() {
+            if let Some((_, greatest)) = self.ordinals(slot, stream)? {
+                before = Some(Ordinal(greatest.0.saturating_add(1)));
+                break;
+            }
+            if looked == FAR {
+                before = None;
+                break;
+            }
+        }
+        for (looked, slot) in candidates[at..].iter().enumerate() {
+            if let Some((least, _)) = self.ordinals(slot, stream)? {
+                behind = Some(least);
+                break;
+            }
+            if looked == FAR {
+                behind = None;
+                break;
+            }
+        }
+        Ok(before.zip(behind))
     }
 
     /// The streams that a selection means.

@@ -11,6 +11,7 @@ use holdfast_format::{
 };
 use holdfast_link::{Item, LinkError, Missing, ReadReport, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// An item that owns what it tells of.
@@ -118,6 +119,8 @@ pub struct Maker {
     pub preambles: Vec<(u32, u32, Vec<u8>)>,
     pub recorded: Vec<Recorded>,
     slot_bytes: usize,
+    /// Sequences that never expire.
+    pub held: BTreeSet<u64>,
     /// How long the fragments of an element take to arrive.
     pub slow: i64,
 }
@@ -163,6 +166,7 @@ impl Maker {
             preambles: Vec::new(),
             recorded: Vec::new(),
             slot_bytes: slot_bytes as usize,
+            held: BTreeSet::new(),
             slow: 0,
             superblock,
         }
@@ -344,7 +348,9 @@ impl Maker {
             return;
         }
         self.open = false;
-        let place = SlotNo(((self.sequence - 1) % self.table.len() as u64) as u32);
+        let free = self.table.iter().enumerate().filter(|(_, e)| !self.held.contains(&e.sequence.0));
+        let oldest = free.min_by_key(|(_, e)| e.sequence.0).unwrap().0;
+        let place = SlotNo(oldest as u32);
         let sealed = self.builder.seal(&mut self.buffer, &KEY, place, Timestamp(0), SlotFlags::default());
         for (number, entry) in self.entries.iter_mut().enumerate() {
             entry.counters = self.builder.counters(number as u16);
