@@ -40,7 +40,28 @@ impl ByteSize {
     pub const fn gib(n: u64) -> Self {
         Self(n << 30)
     }
+
+    /// This, or the next larger size that is shown exactly: for advice on what is enough.
+    #[must_use]
+    pub fn shown_up(self) -> Self {
+        let unit = 1u128 << (10 * self.power());
+        let tenths = (u128::from(self.0) * 10).div_ceil(unit);
+        let up = |tenths: u128| (tenths * unit + 5) / 10;
+        let exact = if up(tenths) < u128::from(self.0) { up(tenths + 1) } else { up(tenths) };
+        Self(if u128::from(self.0).is_multiple_of(unit) {
+            self.0
+        } else {
+            u64::try_from(exact).unwrap_or(u64::MAX)
+        })
+    }
+
+    /// Of 1024: that of the unit in which it is shown.
+    fn power(self) -> usize {
+        (self.0.max(1).ilog2() as usize / 10).min(UNITS.len() - 1)
+    }
 }
+
+const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// Factor of a unit such as `MiB`, `MB`, `M` or nothing. A bare letter is binary, as in `dd` and `fio`.
 fn factor(unit: &str) -> Option<u64> {
@@ -70,9 +91,17 @@ fn parse_bytes(text: &str) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor);
     }
-    let value: f64 = number.parse().ok()?;
-    let bytes = value * factor as f64;
-    (bytes.is_finite() && bytes <= 9e18).then_some(bytes.round() as u64)
+    let (whole, part) = number.split_once('.')?;
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    // More digits than these make no byte.
+    let part = part.get(..part.len().min(18)).filter(|_| digits(part) && digits(whole))?;
+    let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u128>().ok() };
+    if whole.is_empty() && part.is_empty() {
+        return None;
+    }
+    let below = 10u128.pow(part.len() as u32);
+    let of_part = (number(part)? * u128::from(factor) + below / 2) / below;
+    u64::try_from(number(whole)?.checked_mul(factor.into())?.checked_add(of_part)?).ok()
 }
 
 impl FromStr for ByteSize {
@@ -85,19 +114,18 @@ impl FromStr for ByteSize {
     }
 }
 
+/// To a tenth of the largest unit that fits; whatever is shown can be read back.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-        let mut power = 0;
-        let mut unit = 1u64;
-        while power < 5 && self.0 / unit >= 1024 {
-            unit <<= 10;
-            power += 1;
-        }
+        let power = self.power();
+        let unit = 1u64 << (10 * power);
         let text = if self.0.is_multiple_of(unit) {
             format!("{} {}", self.0 / unit, UNITS[power])
         } else {
-            format!("{:.1} {}", self.0 as f64 / unit as f64, UNITS[power])
+            let tenths = |bytes: u128| bytes * 10 / u128::from(unit);
+            // Never more than there can be.
+            let shown = tenths(u128::from(self.0) + u128::from(unit) / 20).min(tenths(u64::MAX.into()));
+            format!("{}.{} {}", shown / 10, shown % 10, UNITS[power])
         };
         f.pad(&text)
     }
@@ -183,10 +211,26 @@ mod tests {
             ("1.5GiB", 3 << 29),
             ("10gib", 10 << 30),
             ("4096b", 4096),
+            (".5k", 512),
+            ("2.k", 2048),
+            ("0.333333333333333333333333333333KB", 333),
+            ("18446744073709551615", u64::MAX),
         ] {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
-        for text in ["", "MiB", "-1", "1XB", "1e3", "99999999999999TiB", "1..5M"] {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1XB",
+            "1e3",
+            "99999999999999TiB",
+            "1..5M",
+            ".",
+            ".M",
+            "16384.0 PiB",
+            "18446744073709551616",
+        ] {
             assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
         let said = "ten".parse::<ByteSize>().unwrap_err().to_string();
@@ -198,8 +242,31 @@ mod tests {
         assert_eq!(ByteSize::mib(64).to_string(), "64 MiB");
         assert_eq!(ByteSize(1536).to_string(), "1.5 KiB");
         assert_eq!(ByteSize(1023).to_string(), "1023 B");
+        assert_eq!(ByteSize::mib(2049).shown_up().to_string(), "2.1 GiB");
+        assert_eq!(ByteSize(u64::MAX).to_string(), "16383.9 PiB");
+        assert_eq!(ByteSize(u64::MAX - (5 << 50)).to_string(), "16379.0 PiB");
         assert_eq!("60MB/s".parse(), Ok(Rate(60_000_000)));
         assert_eq!(Rate::of(3 << 20, Duration::from_secs(2)).to_string(), "1.5 MiB/s");
+    }
+
+    proptest::proptest! {
+        // Promise 8: what an error tells to give can be given.
+        #[test]
+        fn what_is_shown_can_be_read_back(bits in 0u32..=64, near in -2000i64..2000, any: u64) {
+            let near = (1u128 << bits).saturating_add_signed(near.into()).min(u64::MAX.into()) as u64;
+            for bytes in [near, any, any >> (bits % 64)] {
+                let shown = ByteSize(bytes).to_string();
+                let read = shown.parse::<ByteSize>().unwrap().0;
+                // Half a tenth of at least one unit.
+                proptest::prop_assert!(read.abs_diff(bytes) <= bytes / 20 + 1, "{} {} {}", bytes, shown, read);
+                proptest::prop_assert!(shown.contains('.') || read == bytes);
+                let up = ByteSize(bytes).shown_up();
+                proptest::prop_assert!(up.0 >= bytes && (up.0 - bytes) as f64 <= bytes as f64 / 10.0 + 1.0);
+                // Above it there is nothing to give.
+                proptest::prop_assert!(up.to_string().parse() == Ok(up) || up.0 > u64::MAX - (1 << 47));
+                proptest::prop_assert_eq!(Rate(bytes).to_string().parse::<Rate>(), Ok(Rate(read)));
+            }
+        }
     }
 
     #[test]

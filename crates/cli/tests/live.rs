@@ -4,29 +4,17 @@
 
 mod common;
 
-use common::{documented, ends, folder, holdfast, run, tool};
+use common::{documented, ends, folder, holdfast, recorder_program, run, tool};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// No wait takes longer than this, unless something is wrong.
 const PATIENCE: Duration = Duration::from_mins(1);
-
-/// The recorder is another package's program: built beside ours, unless the whole workspace was built.
-fn recorder_program() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
-    if !path.is_file() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
-        let target = path.parent().and_then(Path::parent).unwrap();
-        assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
-    }
-    path
-}
 
 /// A recorder of one stream of lines, fed through a named pipe; ends with the test.
 struct Recording {
@@ -286,4 +274,29 @@ fn the_watch_ends_quietly_when_its_terminal_goes_away() {
         assert!(started.elapsed() < PATIENCE, "the watch goes on without a terminal");
     }
     assert_eq!(fs::read_to_string(dir.join("code")).unwrap(), "0\n");
+}
+
+#[test]
+fn the_recorder_speaks_json_at_its_end_and_when_it_cannot_begin() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB --json");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let (code, out, err) = recording.end();
+    assert_eq!(code, Some(0), "{err}");
+    let summary: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+    documented("record", [&summary]);
+    assert_eq!(summary["streams"][0]["elements"], 100);
+    for (line, code) in [
+        ("record r.hf --json", 2),
+        ("record none/new.hf --size 16MiB --source stdin --name s --json", 1),
+        ("record r.hf --source file:/none --name \"a\" --json", 1),
+        ("metrics r.hf --json", 2),
+    ] {
+        let said = ends(dir, line, code);
+        assert_eq!(said.json()["exit"], code, "{line}");
+        let error = said.json()["error"].as_str().unwrap().to_owned();
+        assert!(said.err.ends_with(&format!(": {error}\n")), "{line}: {}", said.err);
+    }
 }

@@ -74,7 +74,7 @@ pub enum FormatError {
     /// The lane is too short for journal and four slots.
     #[error(
         "a lane of {} is too small for slots of {}: give at least {}, or smaller slots",
-        ByteSize(*lane_bytes), ByteSize(*slot_bytes), ByteSize(*least)
+        ByteSize(*lane_bytes), ByteSize(*slot_bytes), ByteSize(*least).shown_up()
     )]
     TooSmall {
         /// Bytes of the lane.
@@ -86,8 +86,8 @@ pub enum FormatError {
     },
     /// More slots than a snapshot can list.
     #[error(
-        "a lane of {} makes {slots} slots of {}, and {limit} is the most: give slots of {}",
-        ByteSize(*lane_bytes), ByteSize(*slot_bytes), ByteSize(*enough)
+        "a lane of {} makes {slots} slots of {}, and {limit} is the most: {}",
+        ByteSize(*lane_bytes), ByteSize(*slot_bytes), advice(*enough, slot_bytes * limit)
     )]
     TooManySlots {
         /// Bytes of the lane.
@@ -98,8 +98,8 @@ pub enum FormatError {
         slots: u64,
         /// Slots that are allowed.
         limit: u64,
-        /// The slot size that would do.
-        enough: u64,
+        /// The slot size that would do, if there is one, and the ring may still have another.
+        enough: Option<u64>,
     },
     /// A lane never shrinks.
     #[error("the lane has {} and cannot shrink to {}", ByteSize(*lane_bytes), ByteSize(*wanted))]
@@ -119,4 +119,12 @@ pub enum FormatError {
         /// How many there may be.
         limit: u64,
     },
+}
+
+/// What to do about a lane with too many slots.
+fn advice(enough: Option<u64>, most: u64) -> String {
+    match enough {
+        Some(slot) => format!("give slots of {}", ByteSize(slot)),
+        None => format!("give at most {}", ByteSize(most)),
+    }
 }

@@ -61,8 +61,7 @@ impl Geometry {
         if slots > limit {
             let enough = (slot_bytes.trailing_zeros()..=MAX_SLOT.trailing_zeros())
                 .map(|log2| 1 << log2)
-                .find(|size| lane_bytes / size <= size / 64)
-                .unwrap_or(MAX_SLOT);
+                .find(|size| lane_bytes / size <= size / 64);
             return Err(FormatError::TooManySlots { lane_bytes, slot_bytes, slots, limit, enough });
         }
         geometry.slots = slots as u32;
@@ -85,7 +84,14 @@ impl Geometry {
         if lane_bytes < self.lane_bytes {
             return Err(FormatError::Shrink { lane_bytes: self.lane_bytes, wanted: lane_bytes });
         }
-        let mut grown = Self::for_lane(lane_bytes, self.slot_bytes, self.skipped.clone())?;
+        let grown = Self::for_lane(lane_bytes, self.slot_bytes, self.skipped.clone());
+        let mut grown = grown.map_err(|error| match error {
+            // Its slots keep their size.
+            FormatError::TooManySlots { lane_bytes, slot_bytes, slots, limit, .. } => {
+                FormatError::TooManySlots { lane_bytes, slot_bytes, slots, limit, enough: None }
+            }
+            other => other,
+        })?;
         grown.slots = grown.slots.max(self.slots);
         Ok(grown)
     }

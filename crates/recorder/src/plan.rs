@@ -116,7 +116,7 @@ pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
             return Ok(rest.plan(needs, buffers.min(most)));
         }
     }
-    let least = SMALL.plan(needs, LEAST_SLOT_BUFFERS).total;
+    let least = SMALL.plan(needs, LEAST_SLOT_BUFFERS).total.shown_up();
     Err(TooLittle { bound, slot: ByteSize(needs.slot_bytes), sources: needs.sources, least })
 }
 

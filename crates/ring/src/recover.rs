@@ -16,6 +16,7 @@ use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, Stre
 use holdfast_format::{
     Builder, Counters, Entry, EntrySummary, FormatError, Geometry, HoldRecord, Name, OpenSlot, PartHeader,
     Rebuild, Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, find_recovery, footer_binds,
+    read_commit,
 };
 use holdfast_media::{Buffer, Disk, DiskError, PoolError};
 
@@ -150,27 +151,48 @@ pub(crate) fn bounds_of(entries: &[EntrySummary]) -> Bounds {
     bounds
 }
 
+/// A recovery string that was found at the head of an extent.
+struct Found {
+    superblock: Superblock,
+    offset: u64,
+    generation: u64,
+    /// When the run that wrote it began.
+    wall: Timestamp,
+}
+
 /// Looks for the recovery string that every snapshot repeats, where no copy of the superblock is left: at every place
-/// where an extent of any slot size begins.
+/// where an extent of any slot size begins. The lane may have been another ring before, of which extents are left.
 pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, RecoverError> {
     let bytes = disk.info().bytes;
     let mut window = Blocking::new(disk, WINDOW)?;
     let sizes =
         std::iter::successors(Some(MIN_SLOT), |size| Some(size * 2)).take_while(|size| *size <= MAX_SLOT);
-    let mut best: Option<Superblock> = None;
+    let mut all: Vec<Found> = Vec::new();
     for offset in std::iter::once(HEAD).chain(sizes.map(|size| HEAD + 2 * size)) {
         let len = bytes.saturating_sub(offset).min(1 << 20) as usize / BLOCK * BLOCK;
         let Ok(head) = window.read(offset, len) else { continue };
-        let found = find_recovery(head).filter(|s| s.geometry.lane_bytes <= bytes);
-        let found = found.filter(|s| (0..2).any(|extent| s.geometry.extent_offset(extent) == offset));
-        // The larger geometry is the later one: a ring only grows.
-        if let Some(found) = found
-            && best.as_ref().is_none_or(|b| b.geometry.slots < found.geometry.slots)
-        {
-            best = Some(found);
+        let Some(superblock) = find_recovery(head).filter(|s| s.geometry.lane_bytes <= bytes) else {
+            continue;
+        };
+        let Ok((commit, records, _)) = read_commit(head, &superblock.key, superblock.ring) else { continue };
+        let wall = records.flatten().find_map(|record| match record {
+            Record::Epoch { wall, .. } => Some(wall),
+            _ => None,
+        });
+        let found =
+            Found { offset, generation: commit.generation, wall: wall.unwrap_or(Timestamp::MIN), superblock };
+        let placed = (0..2).any(|extent| found.superblock.geometry.extent_offset(extent) == offset);
+        // Of a ring that was overwritten no snapshot may be whole.
+        if placed && matches!(newest_snapshot(&mut window, &found.superblock), Ok(Some(_))) {
+            all.push(found);
         }
     }
-    Ok(best)
+    // Every ring begins with its first extent, at the same place: what is there is of the last that was made here.
+    let last_made = all.iter().find(|found| found.offset == HEAD).map(|found| found.superblock.ring);
+    let newest = all
+        .into_iter()
+        .max_by_key(|found| (Some(found.superblock.ring) == last_made, found.wall, found.generation));
+    Ok(newest.map(|found| found.superblock))
 }
 
 /// Opens a ring for reading or for a new run.

@@ -9,7 +9,7 @@ use holdfast_format::{
     Builder, Chunk, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SectionKind, SlotFlags, SlotId,
     StreamKind, Superblock, check_image, decode_directory,
 };
-use holdfast_media::{Buffer, MemoryDisk};
+use holdfast_media::{Buffer, Disk as _, Image, MemoryDisk};
 use holdfast_ring::{
     Bounds, Chore, ChoreReply, Config, Driver, HoldRequest, NewRing, NewStream, OpenBrief, Order, OrderId,
     Outcome, PurgeError, PurgeRequest, Range, Refusal, SealedSlot, SlotLook, create, find_superblock,
@@ -31,14 +31,18 @@ struct Recorder {
 }
 
 fn made() -> MemoryDisk {
-    let bytes = (1 << 20) + 4 * SLOT + SLOTS * SLOT;
-    let mut disk = MemoryDisk::new(bytes);
-    let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
-    assert_eq!(u64::from(geometry.slots), SLOTS);
-    let new =
-        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
-    create(&mut disk, new, Timestamp(1)).unwrap();
+    let mut disk = MemoryDisk::new((1 << 20) + 4 * SLOT + SLOTS * SLOT);
+    let superblock = make(&mut disk, 7, SLOT);
+    assert_eq!(u64::from(superblock.geometry.slots), SLOTS);
     disk
+}
+
+/// A new ring on all of a disk, whatever was there.
+fn make(disk: &mut MemoryDisk, id: u8, slot_bytes: u64) -> Superblock {
+    let geometry = Geometry::for_lane(disk.info().bytes, slot_bytes, Vec::new()).unwrap();
+    let (ring, key) = (RingId([id; 16]), Key([9; 32]));
+    let new = NewRing { ring, key, name: "r".into(), geometry, prefilled: false };
+    create(disk, new, Timestamp(1)).unwrap()
 }
 
 impl Recorder {
@@ -489,6 +493,27 @@ fn a_lost_superblock_is_found_in_the_journal() {
     assert_eq!((found.ring, &found.key.0, &found.geometry), (before.ring, &before.key.0, &before.geometry));
     write_superblocks(&mut lost, &found).unwrap();
     assert_eq!(ordinals(&lost), held);
+}
+
+#[test]
+fn of_several_rings_that_a_lane_was_the_last_is_found() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    // A run writes to the other extent than the one that the ring was made with.
+    let mut disk = Recorder::start(made(), &clock).stop();
+    let last = make(&mut disk, 8, 2 * SLOT);
+    assert!(u64::from(last.geometry.slots) < SLOTS);
+    let mut image = disk.snapshot();
+    for offset in Superblock::OFFSETS {
+        image.write(offset, &[0; 4096]);
+    }
+    let found = |image: &Image| find_superblock(&mut MemoryDisk::from_image(image.clone())).unwrap();
+    assert_eq!(found(&image).unwrap().ring, last.ring);
+    // Where nothing is left of the last, one of whose snapshots something was overwritten is none either.
+    let extent = last.geometry.extent_offset(0);
+    image.write(extent, &[0; 4096]);
+    assert_eq!(found(&image).map(|s| s.ring), Some(RingId([7; 16])));
+    image.write(extent + 2 * SLOT, &[0; 4096]);
+    assert_eq!(found(&image).map(|s| s.ring), None);
 }
 
 #[test]

@@ -35,6 +35,11 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
+    if out.is_json() {
+        return Err(Failure::usage("the page has a form of its own")
+            .at("--json")
+            .advice("leave it out; `holdfast status --json` says the same"));
+    }
     if let Some(recorder) = args.of {
         return beside(recorder, &path);
     }
@@ -46,9 +51,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     superblock(&path).map_err(|error| link(&error))?;
     let listener = listen(address)?;
     let at = listener.local_addr().map_or_else(|_| address.clone(), |address| address.to_string());
+    // Whoever reads the line may end it at once.
+    let end = signals()?;
     out.line(format_args!("serving metrics at http://{at}/metrics"))?;
     out.flush()?;
-    let end = signals()?;
     serve(&listener, &path, &|| end.load(Ordering::Relaxed))
 }
 

@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal, Write};
 /// Destroy a range: its bytes are overwritten, and who did it and why stays on record
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\nWhat is destroyed cannot be brought back. At a terminal you are asked first.\n\n\
-    Example:\n  holdfast purge lab.hf --stream cam1 --from -10m --to -5m --reason \"request 17\"", times::HELP))]
+    Example:\n  holdfast purge lab.hf --stream eth0 --from -10m --to -5m --reason \"request 17\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,

@@ -29,7 +29,7 @@ const MOST_TOLD: usize = 20;
     written. Exits with 1 when something in the range is damaged (what is sound is written), with 3\n\
     when nothing is there.\n\n\
     Examples:\n  holdfast read lab.hf --stream eth0 --last 30s --format pcapng -o - | tcpdump -r -\n  \
-    holdfast read lab.hf --stream adc --from -5m --to -2m -o adc.raw\n  \
+    holdfast read lab.hf --stream log --from -5m --to -2m -o log.txt\n  \
     holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]

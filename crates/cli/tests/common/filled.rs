@@ -39,7 +39,12 @@ pub fn packet(ordinal: u64) -> Vec<u8> {
 impl Filler {
     /// Begins at `START` on a ring that `holdfast format` has made.
     pub fn open(path: &Path) -> Self {
-        let clock = ManualClock::new(Timestamp(START));
+        Self::open_at(path, Timestamp(START))
+    }
+
+    /// The same at another time.
+    pub fn open_at(path: &Path, start: Timestamp) -> Self {
+        let clock = ManualClock::new(start);
         let mut disk = RealDisk::new(Device::open(path, Access::Own).unwrap(), &[], 16);
         let recovered = recover(&mut disk).unwrap();
         let config = Config { buffers: 4, flush: Duration::from_secs(1), writes: 2 };
@@ -118,9 +123,21 @@ impl Filler {
         self
     }
 
+    /// Lets time pass.
+    pub fn pass(&mut self, span: Duration) -> &mut Self {
+        use holdfast_base::Clock;
+        self.clock.set(self.clock.now() + span);
+        self
+    }
+
     /// Loses lines.
     pub fn lose(&mut self, count: u64) -> &mut Self {
-        let row = self.row(0, Kind::Gap, Gap::BYTES);
+        self.lose_of(0, count)
+    }
+
+    /// Loses lines (0) or packets (1).
+    pub fn lose_of(&mut self, stream: u16, count: u64) -> &mut Self {
+        let row = self.row(stream, Kind::Gap, Gap::BYTES);
         let (first, last) = (Timestamp(row.arrival.0 - STEP), row.arrival);
         let gap = Gap {
             ordinals: count,
@@ -132,7 +149,7 @@ impl Filler {
             note: 0,
         };
         self.push(&row, &gap.encode());
-        self.next[0] += count;
+        self.next[usize::from(stream)] += count;
         self
     }
 

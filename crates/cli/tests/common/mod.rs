@@ -28,6 +28,18 @@ pub fn holdfast(folder: &Path) -> Command {
     command
 }
 
+/// The recorder is another package's program: built beside ours, unless the whole workspace was built.
+pub fn recorder_program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
+    if !path.is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
+        let target = path.parent().and_then(Path::parent).unwrap();
+        assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
+    }
+    path
+}
+
 /// What a command said and how it ended.
 pub struct Said {
     pub code: Option<i32>,
