@@ -1,5 +1,6 @@
 //! `fio`, given what the recorder has: `io_uring`, registered buffers and file, huge pages.
 
+use crate::undo::{Noted, Undo, note};
 use crate::{Trouble, tool};
 use std::path::Path;
 
@@ -11,6 +12,8 @@ const POOL: &str = "/proc/sys/vm/nr_hugepages";
 #[derive(Debug)]
 pub struct HugePages {
     before: Option<u64>,
+    #[allow(dead_code, reason = "for a signal")]
+    noted: Option<Noted>,
 }
 
 impl HugePages {
@@ -19,10 +22,11 @@ impl HugePages {
         let read = || std::fs::read_to_string(POOL).ok()?.trim().parse::<u64>().ok();
         let wanted = bytes.div_ceil(2 << 20) + 8;
         let before = read().filter(|have| *have < wanted);
+        let noted = before.map(|before| note(Undo::Setting(POOL, before.to_string())));
         if before.is_some() {
             let _ = std::fs::write(POOL, wanted.to_string());
         }
-        Self { before }
+        Self { before, noted }
     }
 
     /// Where `fio` gets its buffers.

@@ -13,6 +13,7 @@ pub mod recorders;
 pub mod report;
 pub mod tool;
 mod trouble;
+pub mod undo;
 pub mod watched;
 
 pub use trouble::Trouble;
@@ -43,6 +44,12 @@ impl Scale {
 
 /// Runs a bench: says what went wrong, or why it was left out.
 pub fn run(bench: impl FnOnce(Scale) -> Result<(), Trouble>) -> std::process::ExitCode {
+    undo::sweep();
+    if let Err(cause) = undo::heed_signals() {
+        eprintln!(
+            "signals cannot be heeded ({cause}): an interrupted run leaves to the next what it has made"
+        );
+    }
     match bench(Scale::from_arguments()) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(Trouble::Skipped { why }) => {

@@ -2,6 +2,7 @@
 //! generator there that sends frames through libpcap, one system call each, at a rate or as fast as it can.
 
 use crate::cores::Cores;
+use crate::undo::{Noted, Undo, note};
 use crate::{Trouble, tool};
 use pcap::{Active, Capture};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -22,6 +23,8 @@ pub struct Link {
     near: String,
     far: String,
     space: String,
+    #[allow(dead_code, reason = "for a signal")]
+    noted: Noted,
 }
 
 /// What is to be sent.
@@ -54,12 +57,14 @@ impl Link {
             return Err(Trouble::skipped("only root can make a virtual link"));
         }
         let id = format!("{:x}b{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let link = Self { near: format!("hfn{id}"), far: format!("hff{id}"), space: format!("hf{id}") };
+        let space = format!("hf{id}");
+        let noted = note(Undo::Space(space.clone()));
+        let link = Self { near: format!("hfn{id}"), far: format!("hff{id}"), space, noted };
         let ip = |line: &str| {
             let done = tool::output("ip", &line.split(' ').collect::<Vec<_>>());
             done.map_err(|error| Trouble::skipped(format!("no virtual link: {error}")))
         };
-        let Self { near, far, space } = &link;
+        let Self { near, far, space, .. } = &link;
         ip(&format!("netns add {space}"))?;
         ip(&format!("link add {near} type veth peer name {far} netns {space}"))?;
         // So that the machine says nothing there by itself.
@@ -76,6 +81,11 @@ impl Link {
     /// The end that is recorded.
     pub fn near(&self) -> &str {
         &self.near
+    }
+
+    /// The name space of the other end.
+    pub fn space(&self) -> &str {
+        &self.space
     }
 
     /// Runs something on a thread in the name space of the far end.

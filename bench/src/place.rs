@@ -1,5 +1,6 @@
 //! Where a bench writes: a folder with room that is gone afterwards, and a loop device over one of its files.
 
+use crate::undo::{self, Noted, Undo, note};
 use crate::{Trouble, tool};
 use holdfast_base::ByteSize;
 use std::path::{Path, PathBuf};
@@ -7,12 +8,17 @@ use tempfile::TempDir;
 
 /// A folder of the bench's own.
 #[derive(Debug)]
-pub struct Place(TempDir);
+pub struct Place(TempDir, #[allow(dead_code, reason = "for a signal")] Noted);
+
+/// Where folders of benches are made: in `HOLDFAST_BENCH_DIR`, or where temporary files go.
+pub fn parent() -> PathBuf {
+    std::env::var_os("HOLDFAST_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
 
 impl Place {
-    /// A new folder with room for `bytes`: in `HOLDFAST_BENCH_DIR`, or where temporary files go.
+    /// A new folder with room for `bytes`.
     pub fn with_room(bytes: u64) -> Result<Self, Trouble> {
-        let parent = std::env::var_os("HOLDFAST_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let parent = parent();
         let stat = rustix::fs::statvfs(&parent).map_err(Trouble::file(&parent, "look at it"))?;
         let free = stat.f_bavail * stat.f_frsize;
         if free < bytes + bytes / 4 {
@@ -23,8 +29,10 @@ impl Place {
                 ByteSize(bytes)
             )));
         }
-        let folder = tempfile::Builder::new().prefix("holdfast-bench-").tempdir_in(&parent);
-        Ok(Self(folder.map_err(Trouble::file(&parent, "make a folder in it"))?))
+        let folder = tempfile::Builder::new().prefix(&undo::folder_prefix()).tempdir_in(&parent);
+        let folder = folder.map_err(Trouble::file(&parent, "make a folder in it"))?;
+        let noted = note(Undo::Folder(folder.path().to_owned()));
+        Ok(Self(folder, noted))
     }
 
     /// The folder.
@@ -40,7 +48,7 @@ impl Place {
 
 /// A loop device over a file, detached at the end.
 #[derive(Debug)]
-pub struct Loop(PathBuf);
+pub struct Loop(PathBuf, Option<Noted>);
 
 impl Loop {
     /// Skipped where that is not possible.
@@ -51,7 +59,8 @@ impl Loop {
         let file = file.to_string_lossy();
         let made = tool::output("losetup", &["--direct-io=on", "--find", "--show", &file]);
         let made = made.map_err(|error| Trouble::skipped(format!("no loop device: {error}")))?;
-        Ok(Self(made.trim().into()))
+        let device = PathBuf::from(made.trim());
+        Ok(Self(device.clone(), Some(note(Undo::Loop(device)))))
     }
 
     /// The device.
@@ -62,6 +71,8 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        // Once it is detached somebody else may get it: a signal must not take theirs.
+        self.1 = None;
         let _ = tool::output("losetup", &["--detach", &self.0.to_string_lossy()]);
     }
 }

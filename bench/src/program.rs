@@ -1,5 +1,6 @@
 //! Programs that run for a while: started, watched, told to end. And where Holdfast's own are.
 
+use crate::undo::{Noted, Undo, note};
 use crate::{Scale, Trouble, tool};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -38,6 +39,8 @@ pub struct Program {
     child: Child,
     command: String,
     output: PathBuf,
+    #[allow(dead_code, reason = "for a signal")]
+    noted: Noted,
 }
 
 impl Program {
@@ -71,7 +74,8 @@ impl Program {
         let child = command.spawn();
         let child = child
             .map_err(|cause| Trouble::Program { command: command_text.clone(), said: cause.to_string() })?;
-        Ok(Self { child, command: command_text, output: output.to_owned() })
+        let noted = note(Undo::Program(child.id()));
+        Ok(Self { child, command: command_text, output: output.to_owned(), noted })
     }
 
     /// Its process.

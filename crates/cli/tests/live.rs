@@ -300,3 +300,70 @@ fn the_recorder_speaks_json_at_its_end_and_when_it_cannot_begin() {
         assert!(said.err.ends_with(&format!(": {error}\n")), "{line}: {}", said.err);
     }
 }
+
+/// The least memory that a recorder of such a ring says it takes.
+fn least_memory(dir: &Path) -> String {
+    let said = ends(dir, "record few.hf --size 16MiB --slot 64KiB --source stdin --name a --memory 1KiB", 2);
+    let least = said.err.trim().rsplit_once("at least ").unwrap().1.replace(' ', "");
+    assert!(!dir.join("few.hf").exists());
+    least
+}
+
+#[test]
+fn commands_beside_each_other_share_two_pieces_of_memory_and_all_are_right() {
+    recorder_program();
+    let folder = folder();
+    let dir = folder.path();
+    let memory = least_memory(dir);
+    let mut recording = Recording::start(dir, &format!("--size 16MiB --slot 64KiB --memory {memory}"));
+    recording.lines(6000);
+    recording.await_lines(dir, 6000);
+    let wanted: String = (1000..3000).map(|ordinal| line(ordinal) + "\n").collect();
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let wanted = &wanted;
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    let said = ends(dir, "read r.hf --stream log --ordinals 1000..3000", 0);
+                    assert!(said.out == *wanted, "reader {reader}: {} bytes", said.out.len());
+                }
+            });
+        }
+        scope.spawn(|| {
+            for number in 0..6 {
+                let order = format!(
+                    "hold r.hf --stream log --ordinals {}..{} --reason x",
+                    number * 100,
+                    number * 100 + 50
+                );
+                ends(dir, &order, 0);
+                ends(dir, "gaps r.hf", 3);
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..3 {
+                assert!(ends(dir, "check r.hf", 0).out.contains("sound"));
+                ends(dir, "slots r.hf", 0);
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..12 {
+                let status = ends(dir, "status r.hf --json", 0).json();
+                assert_eq!(
+                    (&status["losing"], &status["recorder"]["device"]),
+                    (&Value::from(false), &"ok".into())
+                );
+            }
+        });
+        // The recording goes on all the while.
+        for _ in 0..10 {
+            recording.lines(200);
+        }
+    });
+    recording.await_lines(dir, 8000);
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 6);
+    let last = ends(dir, "read r.hf --stream log --ordinals 7000..8000", 0).out;
+    assert!(last.lines().enumerate().all(|(at, text)| text == line(7000 + at as u64)));
+    let (code, out, err) = recording.end();
+    assert_eq!(code, Some(0), "{out}{err}");
+}

@@ -12,6 +12,7 @@ mod link;
 mod live;
 mod packets;
 mod places;
+mod purges;
 mod refusals;
 mod resources;
 mod sources;

@@ -1,0 +1,157 @@
+//! What a bench has made outside of itself, so that it is gone whichever way the bench ends: by itself (each thing is
+//! taken down by whoever made it), by SIGINT or SIGTERM (here, newest first), or by SIGKILL: then the next run takes
+//! down what carries the number of a process that is no more. Only huge pages for `fio` stay in that last case.
+
+use crate::tool;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What folders of benches are called, before the number of the process.
+const FOLDER: &str = "holdfast-bench-";
+
+/// One thing to take down.
+#[derive(Clone, Debug)]
+pub enum Undo {
+    /// A folder with all that is in it.
+    Folder(PathBuf),
+    /// A loop device.
+    Loop(PathBuf),
+    /// A name space, with the link that ends in it.
+    Space(String),
+    /// A program that runs.
+    Program(u32),
+    /// A file of the kernel's, and what it said before.
+    Setting(&'static str, String),
+}
+
+impl Undo {
+    fn carry_out(&self) {
+        match self {
+            Self::Folder(path) => {
+                let _ = std::fs::remove_dir_all(path);
+            }
+            Self::Loop(device) => {
+                let _ = tool::output("losetup", &["--detach", &device.to_string_lossy()]);
+            }
+            Self::Space(name) => {
+                let _ = tool::output("ip", &["netns", "del", name]);
+            }
+            Self::Program(pid) => {
+                if let Some(pid) = pid_of(*pid) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+            Self::Setting(path, before) => {
+                let _ = std::fs::write(path, before);
+            }
+        }
+    }
+}
+
+fn pid_of(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+static ALL: Mutex<Vec<(u64, Undo)>> = Mutex::new(Vec::new());
+
+fn all() -> std::sync::MutexGuard<'static, Vec<(u64, Undo)>> {
+    ALL.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// As long as it is there, a signal takes the thing down.
+#[derive(Debug)]
+pub struct Noted(u64);
+
+/// Notes what is there now.
+pub fn note(undo: Undo) -> Noted {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    all().push((id, undo));
+    Noted(id)
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        all().retain(|(id, _)| *id != self.0);
+    }
+}
+
+/// What a folder of this process is called at the beginning.
+pub fn folder_prefix() -> String {
+    format!("{FOLDER}{}-", std::process::id())
+}
+
+/// From here on SIGINT and SIGTERM take down what is noted, and end the process as a shell expects it.
+pub fn heed_signals() -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    std::thread::Builder::new().name("undo".to_owned()).spawn(move || {
+        for signal in &mut signals {
+            // Held to the end: whoever takes something down meanwhile waits here.
+            for (_, undo) in all().iter().rev() {
+                undo.carry_out();
+            }
+            std::process::exit(128 + signal);
+        }
+    })?;
+    Ok(())
+}
+
+/// Takes down what runs that were killed have left.
+pub fn sweep() {
+    let gone =
+        |number: Option<u32>| number.and_then(pid_of).is_some_and(|pid| test_kill_process(pid).is_err());
+    let owner =
+        |path: &Path| path.components().find_map(|part| owner_of_folder(&part.as_os_str().to_string_lossy()));
+    let list = tool::output("losetup", &["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"]);
+    for line in list.unwrap_or_default().lines() {
+        if let Some((device, file)) = line.split_once(' ')
+            && gone(owner(Path::new(file)))
+        {
+            Undo::Loop(device.into()).carry_out();
+        }
+    }
+    for entry in std::fs::read_dir(crate::place::parent()).into_iter().flatten().flatten() {
+        if gone(owner_of_folder(&entry.file_name().to_string_lossy())) {
+            Undo::Folder(entry.path()).carry_out();
+        }
+    }
+    for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if gone(owner_of_space(&name)) {
+            Undo::Space(name).carry_out();
+        }
+    }
+}
+
+/// The process that made a folder of this name.
+fn owner_of_folder(name: &str) -> Option<u32> {
+    name.strip_prefix(FOLDER)?.split('-').next()?.parse().ok()
+}
+
+/// The process that made a name space of this name: see [`crate::link::Link`].
+fn owner_of_space(name: &str) -> Option<u32> {
+    let (pid, count) = name.strip_prefix("hf")?.rsplit_once('b')?;
+    count.parse::<u32>().ok()?;
+    // `b` is a hexadecimal digit, too: a name that has several is told by its last.
+    u32::from_str_radix(pid, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_who_made_them() {
+        assert_eq!(owner_of_folder(&(folder_prefix() + "aBc")), Some(std::process::id()));
+        assert_eq!(owner_of_folder("holdfast-bench-aBc"), None);
+        assert_eq!(owner_of_space("hf1f2b3"), Some(0x1f2));
+        assert_eq!(owner_of_space("hfbabb12"), Some(0xbab));
+        for foreign in ["hf1x2", "other", "hf", "hfb", "hf12b"] {
+            assert_eq!(owner_of_space(foreign), None, "{foreign}");
+        }
+    }
+}
