@@ -5,6 +5,7 @@
 use holdfast_base::{ByteSize, Clock, HEAD, SystemClock};
 use holdfast_bench::compare::{Rounds, Spread};
 use holdfast_bench::fio::Job;
+use holdfast_bench::link::{Link, Traffic};
 use holdfast_bench::miniature::{self, Elements, Miniature, Setup};
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
@@ -16,6 +17,7 @@ use holdfast_ingest::Batch;
 use holdfast_media::{Access, BufferPool, Device, Lock, RealDisk};
 use std::fs::File;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -38,71 +40,166 @@ fn main() -> std::process::ExitCode {
     })
 }
 
+/// What is fed to a recorder.
+enum Input {
+    /// Bytes through a pipe, cut by a framing, again and again.
+    Pipe(&'static str, Vec<u8>),
+    /// Datagrams of so many bytes.
+    Datagrams(usize),
+    /// Packets over a virtual link, into so many rings of the kernel.
+    Packets(Link, &'static str),
+    /// A file of packets of so many bytes, replayed as fast as can be.
+    Replay(usize),
+}
+
+/// Memory that packet rings take beside all else.
+const RINGS: u64 = 2 * (64 << 20);
+
 /// The most memory with each kind of input.
 fn resident(program: &Path, scale: Scale, report: &mut Report) -> Result<(), Trouble> {
-    let (size, slot, slots): (u64, u64, u64) = scale.pick((32 << 20, 1 << 20, 27), (2 << 30, 8 << 20, 252));
-    let place = Place::with_room(size)?;
-    let inputs = [
-        ("20 B elements", "fixed:20", vec![7; 1_000_000]),
-        ("60 MiB elements", "fixed:62914560", vec![7; 60 << 20]),
-        ("short lines", "lines", b"one line\n".repeat(100_000)),
-        ("a line without end", "lines", vec![7; 1 << 20]),
-        ("empty lines", "lines", vec![b'\n'; 1 << 20]),
+    let pipe = Input::Pipe;
+    let mut inputs = vec![
+        ("20 B elements", pipe("fixed:20", vec![7; 1_000_000])),
+        ("60 MiB elements", pipe("fixed:62914560", vec![7; 60 << 20])),
+        ("short lines", pipe("lines", b"one line\n".repeat(100_000))),
+        ("a line without end", pipe("lines", vec![7; 1 << 20])),
+        ("empty lines", pipe("lines", vec![b'\n'; 1 << 20])),
+        ("empty datagrams (udp)", Input::Datagrams(0)),
+        ("datagrams of 60 KiB (udp)", Input::Datagrams(60 << 10)),
+        ("packets of 60 B (replay)", Input::Replay(60)),
+        ("packets of 60 KiB (replay)", Input::Replay(60 << 10)),
     ];
+    match Link::make() {
+        Ok(link) => inputs.push(("packets from two rings (iface)", Input::Packets(link, "2"))),
+        Err(why) => println!("{why}"),
+    }
     let mut rows = vec![row!["input", "configured", "allowed MiB", "most MiB", "verdict"]];
     for memory in scale.pick(&[64u64 << 20][..], &[128 << 20, 512 << 20][..]) {
-        for (name, framing, piece) in &inputs {
-            let ring = place.file("ring");
-            let _ = std::fs::remove_file(&ring);
-            let text = |bytes: u64| format!("{}KiB", bytes >> 10);
-            let (size, slot, memory_text) = (text(size), text(slot), text(*memory));
-            let ring = ring.display().to_string();
-            let arguments = [
-                &ring,
-                "--size",
-                &size,
-                "--slot",
-                &slot,
-                "--memory",
-                &memory_text,
-                "--json",
-                "--source",
-                "stdin",
-                "--name",
-                "s",
-                "--frame",
-                framing,
-            ];
-            let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("said"))?;
-            let mut given = 0;
-            let total = scale.pick(8 << 20, 1 << 30);
-            if let Some(mut input) = recorder.input() {
-                while given < total {
-                    // A recorder that ends early tells why itself.
-                    if input.write_all(piece).is_err() {
-                        break;
-                    }
-                    given += piece.len() as u64;
-                }
-                // All of it is taken in while the pipe is still open.
-                std::thread::sleep(Duration::from_millis(scale.pick(20, 200)));
-                let most = recorder.most_memory().unwrap_or(0);
-                drop(input);
-                // The line without end is cut by the end of the input, which is told by exit code 1.
-                let said = recorder.end(&[0, 1])?;
-                if !said.contains("\"elements\"") || given < total {
-                    return Err(Trouble::Accounting(format!("after {given} bytes of {name} it said {said}")));
-                }
-                let allowed = memory + OF_A_SLOT * slots + BASE;
-                let show = |bytes: u64| format!("{:.0}", bytes as f64 / MIB);
-                let verdict = Goal::AtMost(1.0).verdict(&Spread::of([most as f64 / allowed as f64]));
-                let verdict = verdict.replace(" (≤ 1)", "");
-                rows.push(row![name, ByteSize(*memory), show(allowed), show(most), verdict]);
-            }
+        for (name, input) in &inputs {
+            let memory = if matches!(input, Input::Packets(..)) { memory + RINGS } else { *memory };
+            let (most, slots) = most_memory(program, scale, (name, input), memory)?;
+            let allowed = memory + OF_A_SLOT * slots + BASE;
+            let show = |bytes: u64| format!("{:.0}", bytes as f64 / MIB);
+            let verdict = Goal::AtMost(1.0).verdict(&Spread::of([most as f64 / allowed as f64]));
+            let verdict = verdict.replace(" (≤ 1)", "");
+            rows.push(row![name, ByteSize(memory), show(allowed), show(most), verdict]);
         }
     }
     report.table(&rows);
     Ok(())
+}
+
+/// The most memory that a recorder had with one input, and the slots of its ring.
+fn most_memory(
+    program: &Path,
+    scale: Scale,
+    (name, input): (&str, &Input),
+    memory: u64,
+) -> Result<(u64, u64), Trouble> {
+    let (size, slot, slots): (u64, u64, u64) = scale.pick((32 << 20, 1 << 20, 27), (2 << 30, 8 << 20, 252));
+    let place = Place::with_room(size)?;
+    let total = scale.pick(8 << 20, 1 << 30);
+    let text = |bytes: u64| format!("{}KiB", bytes >> 10);
+    let mut arguments: Vec<String> = vec![place.file("ring").display().to_string()];
+    arguments
+        .extend(["--size", &text(size), "--slot", &text(slot), "--memory", &text(memory)].map(str::to_owned));
+    let (source, more): (String, Vec<&str>) = match input {
+        Input::Pipe(framing, _) => ("stdin".into(), vec!["--frame", framing]),
+        Input::Datagrams(_) => (format!("udp:127.0.0.1:{}", free_port()?), vec![]),
+        Input::Packets(link, rings) => (format!("iface:{}", link.near()), vec!["--rings", rings]),
+        Input::Replay(packet) => {
+            let file = place.file("packets.pcap");
+            write_packets(&file, *packet, total)?;
+            (format!("replay:{}", file.display()), vec!["--speed", "max"])
+        }
+    };
+    arguments.extend(["--json", "--source", &source, "--name", "s"].map(str::to_owned));
+    arguments.extend(more.into_iter().map(str::to_owned));
+    let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("said"))?;
+    let mut pipe = recorder.input();
+    let mut given = 0;
+    match input {
+        Input::Pipe(_, piece) => {
+            // A recorder that ends early tells why itself.
+            while given < total && pipe.as_mut().is_some_and(|pipe| pipe.write_all(piece).is_ok()) {
+                given += piece.len() as u64;
+            }
+        }
+        Input::Datagrams(bytes) => {
+            recorder.until("recording", |recorder| recorder.said().contains("; recording "))?;
+            given = send_datagrams(source.trim_start_matches("udp:"), *bytes, total)?;
+        }
+        Input::Packets(link, _) => {
+            recorder.until("recording", |recorder| recorder.said().contains("; recording "))?;
+            let most = total / 1400;
+            let traffic = Traffic { frame: 1400, rate: None, time: Duration::from_mins(1), most };
+            given = link.send(traffic)?.frames * 1400 + 1400;
+        }
+        Input::Replay(_) => given = total,
+    }
+    // All of it is taken in while it still runs.
+    std::thread::sleep(Duration::from_millis(scale.pick(50, 300)));
+    let most = if matches!(input, Input::Replay(_)) {
+        // It ends by itself: what it had at most is looked at until then.
+        let mut most = 0;
+        while let Some(now) = recorder.most_memory() {
+            most = now.max(most);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        most
+    } else {
+        recorder.most_memory().unwrap_or(0)
+    };
+    drop(pipe);
+    if matches!(input, Input::Datagrams(_) | Input::Packets(..)) {
+        recorder.interrupt();
+    }
+    // The line without end is cut by the end of the input, which is told by exit code 1.
+    let said = recorder.end(&[0, 1])?;
+    if !said.contains("\"elements\"")
+        || said.contains("\"elements\":0,\"bytes\":0,\"lost_elements\":0")
+        || given < total
+    {
+        return Err(Trouble::Accounting(format!("after {given} bytes of {name} it said {said}")));
+    }
+    Ok((most, slots))
+}
+
+/// A port that nobody listens to.
+fn free_port() -> Result<u16, Trouble> {
+    let socket = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    socket.map(|address| address.port()).map_err(Trouble::of("looking for a free port"))
+}
+
+/// As fast as they go; those that nobody took are counted by the recorder.
+fn send_datagrams(address: &str, bytes: usize, total: u64) -> Result<u64, Trouble> {
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(Trouble::of("sending datagrams"))?;
+    let data = vec![7; bytes];
+    let mut given = 0;
+    while given < total {
+        socket.send_to(&data, address).map_err(Trouble::of("sending datagrams"))?;
+        // An empty one takes as much on its way as others of some size.
+        given += bytes.max(64) as u64;
+    }
+    Ok(given)
+}
+
+/// A capture file of so many bytes, all of the same packet.
+fn write_packets(path: &Path, packet: usize, total: u64) -> Result<(), Trouble> {
+    let mut file = Vec::with_capacity(total as usize + packet + 64);
+    // Magic of nanoseconds, version 2.4, no zone, any length, Ethernet.
+    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    let mut second = 1_700_000_000u32;
+    while (file.len() as u64) < total {
+        for word in [second, 0, packet as u32, packet as u32] {
+            file.extend(word.to_le_bytes());
+        }
+        file.resize(file.len() + packet, 7);
+        second += 1;
+    }
+    std::fs::write(path, file).map_err(Trouble::file(path, "write it"))
 }
 
 /// Capturing again on a full ring.

@@ -89,13 +89,12 @@ pub fn folder_prefix() -> String {
 pub fn heed_signals() -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     std::thread::Builder::new().name("undo".to_owned()).spawn(move || {
-        for signal in &mut signals {
-            // Held to the end: whoever takes something down meanwhile waits here.
-            for (_, undo) in all().iter().rev() {
-                undo.carry_out();
-            }
-            std::process::exit(128 + signal);
+        let Some(signal) = signals.forever().next() else { return };
+        // Held to the end: whoever takes something down meanwhile waits here.
+        for (_, undo) in all().iter().rev() {
+            undo.carry_out();
         }
+        std::process::exit(128 + signal);
     })?;
     Ok(())
 }
