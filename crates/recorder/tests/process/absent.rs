@@ -167,6 +167,7 @@ fn told_to_end_while_the_device_is_away_it_gives_up_and_says_what_is_lost() {
     let mut recorder = place.start(&options(&["--patience", "100ms"]));
     let mut feed = Feed::of(&mut recorder);
     feed.some(500);
+    recorder.await_packed(500);
     device.lock();
     feed.until(&recorder, is_absent);
     recorder.signal(Signal::INT);
@@ -205,9 +206,12 @@ fn a_second_signal_ends_it_at_once_while_the_device_is_silent() {
     place.ring = device.path();
     let mut recorder = place.start(&options(&["--patience", "1h"]));
     let mut feed = Feed::of(&mut recorder);
-    device.freeze();
+    // Packed means that its first words are on the medium: before that nothing would be.
     feed.some(500);
     recorder.await_packed(500);
+    device.freeze();
+    feed.some(500);
+    recorder.await_packed(1000);
     // Two kinds, for two of one kind may arrive as one.
     recorder.signal(Signal::INT);
     recorder.signal(Signal::TERM);
