@@ -69,7 +69,11 @@ fn options(more: &[&'static str]) -> Vec<&'static str> {
 
 /// What is there is right, and so is every ordinal that is not; the elements that gaps tell of, by cause.
 fn accounted(contents: &Contents, sent: u64) -> Vec<(Cause, u64)> {
-    assert!(contents.damaged.is_empty() && contents.partial == 0 && contents.expired.is_empty());
+    assert!(
+        contents.damaged.is_empty() && contents.partial == 0 && contents.expired.is_empty(),
+        "of {sent}: {}",
+        contents.brief()
+    );
     let mut seen = vec![false; sent as usize];
     for (_, ordinal, data) in &contents.elements {
         assert_eq!(data, &element(*ordinal), "ordinal {ordinal}");

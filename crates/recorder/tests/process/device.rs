@@ -16,7 +16,11 @@ pub(crate) struct Loop(String);
 
 impl Loop {
     pub(crate) fn over(file: &Path) -> Option<Self> {
-        let made = tool("losetup", &["--partscan", "--find", "--show", file.to_str()?]);
+        Self::with("--partscan", file)
+    }
+
+    fn with(option: &str, file: &Path) -> Option<Self> {
+        let made = tool("losetup", &[option, "--find", "--show", file.to_str()?]);
         if made.is_none() {
             println!("skipped: no loop device can be made (needs root, losetup and a free /dev/loopN)");
         }
@@ -53,7 +57,8 @@ impl Frail {
             println!("skipped: no partition can be added to a loop device (needs addpart, and devtmpfs)");
             return None;
         }
-        Some(Self { device: Loop::over(Path::new(&partition))?, below, sectors })
+        // Through a page cache a write that is cut short in the middle would count as done.
+        Some(Self { device: Loop::with("--direct-io=on", Path::new(&partition))?, below, sectors })
     }
 
     /// From here on every request fails.
