@@ -3,7 +3,9 @@
 use crate::Region;
 use crate::device::Device;
 use crate::disk::{Completion, Disk, DiskInfo, Request};
+use crate::file::FileDisk;
 use crate::plain::PlainDisk;
+use crate::priority::LaneOptions;
 use crate::uring::UringDisk;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -11,8 +13,10 @@ use std::time::Duration;
 /// A device or file: under `io_uring`, or by plain calls where that is forbidden.
 #[derive(Debug)]
 pub enum RealDisk {
-    /// The usual.
+    /// Devices, and whatever is only looked at.
     Uring(Box<UringDisk>),
+    /// Files that are written.
+    File(Box<FileDisk>),
     /// The fallback.
     Plain(PlainDisk),
 }
@@ -22,7 +26,10 @@ impl RealDisk {
     /// where it lets us.
     pub fn new(device: Device, regions: &[Region], depth: usize) -> Self {
         match UringDisk::new(device, regions, depth) {
-            Ok(disk) => Self::Uring(Box::new(disk)),
+            Ok(disk) => match FileDisk::over(Box::new(disk)) {
+                Ok(disk) => Self::File(Box::new(disk)),
+                Err(disk) => Self::Uring(disk),
+            },
             Err((device, cause)) => {
                 let mut disk = PlainDisk::new(device, depth);
                 let text = format!(
@@ -39,7 +46,15 @@ impl RealDisk {
     pub fn warnings(&self) -> &[String] {
         match self {
             Self::Uring(disk) => disk.warnings(),
+            Self::File(disk) => disk.warnings(),
             Self::Plain(disk) => disk.warnings(),
+        }
+    }
+
+    /// Takes note of how the thread runs that it belongs to: so do those that it needs besides.
+    pub(crate) fn begin(&mut self, options: LaneOptions) {
+        if let Self::File(disk) = self {
+            disk.begin(options);
         }
     }
 
@@ -47,6 +62,7 @@ impl RealDisk {
     pub fn ready(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Uring(disk) => Some(disk.ready()),
+            Self::File(disk) => Some(disk.ready()),
             Self::Plain(_) => None,
         }
     }
@@ -56,6 +72,7 @@ impl Disk for RealDisk {
     fn info(&self) -> &DiskInfo {
         match self {
             Self::Uring(disk) => disk.info(),
+            Self::File(disk) => disk.info(),
             Self::Plain(disk) => disk.info(),
         }
     }
@@ -63,6 +80,7 @@ impl Disk for RealDisk {
     fn submit(&mut self, request: Request) -> Result<(), Request> {
         match self {
             Self::Uring(disk) => disk.submit(request),
+            Self::File(disk) => disk.submit(request),
             Self::Plain(disk) => disk.submit(request),
         }
     }
@@ -70,6 +88,7 @@ impl Disk for RealDisk {
     fn complete(&mut self, wait: Duration) -> Option<Completion> {
         match self {
             Self::Uring(disk) => disk.complete(wait),
+            Self::File(disk) => disk.complete(wait),
             Self::Plain(disk) => disk.complete(wait),
         }
     }

@@ -123,6 +123,21 @@ impl UringDisk {
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
     }
 
+    /// Its file.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Rings an event counter, too, whenever a completion is there.
+    pub(crate) fn tell(&self, counter: BorrowedFd<'_>) -> std::io::Result<()> {
+        self.ring.submitter().register_eventfd(counter.as_raw_fd())
+    }
+
+    /// Keeps the claim for as long as the process lives.
+    pub(crate) fn keep_claim(&mut self) {
+        std::mem::forget(self.claim.take());
+    }
+
     fn flying(&self) -> usize {
         self.flights.len() - self.vacant.len()
     }
@@ -315,7 +330,7 @@ impl Drop for UringDisk {
         for flight in &mut self.flights {
             std::mem::forget(flight.take());
         }
-        std::mem::forget(self.claim.take());
+        self.keep_claim();
     }
 }
 

@@ -36,7 +36,7 @@ fn a_tight_system_makes_it_slower_not_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let device = create_file(&folder.path().join("ring"), 4 * MIB, Prefill::No).unwrap();
     let mut disk = RealDisk::new(device, &[pool.region()], 4);
-    assert!(matches!(disk, RealDisk::Uring(_)));
+    assert!(matches!(disk, RealDisk::File(_)));
     let warnings = disk.warnings().join("\n");
     assert!(warnings.contains("buffers are not registered with the kernel"), "{warnings}");
     writes_and_reads(&mut disk, &mut pool);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{LONG, Loop, Mount, bytes_at, fault, measure, read_into, run, write};
+use common::{LONG, Loop, Mount, bytes_at, fault, measure, read_into, run, tool, write};
 use holdfast_base::BLOCK;
 use holdfast_media::{
     Access, Buffer, BufferPool, CreateError, Device, Disk, Fault, Lock, Medium, Op, PlainDisk, Prefill,
@@ -100,6 +100,32 @@ fn a_file_under_io_uring() {
 }
 
 #[test]
+fn a_file_that_threads_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut pool = pool();
+    let mut disk = RealDisk::new(new_file(folder.path(), 8 * MIB), &[pool.region()], 16);
+    assert!(matches!(disk, RealDisk::File(_)), "{disk:?}");
+    exercise(&mut disk, &mut pool);
+    assert!(disk.complete(Duration::ZERO).is_none());
+}
+
+#[test]
+fn what_threads_write_durably_reaches_the_device_as_flushes() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::File::create(folder.path().join("image")).unwrap().set_len(64 * MIB).unwrap();
+    let Some(device) = Loop::over(&folder.path().join("image")) else { return };
+    let path = device.0.to_str().unwrap();
+    let Some(mount) = tool("mkfs.ext4", &["-q", path]).and_then(|_| Mount::of(path)) else { return };
+    let mut disk = RealDisk::new(new_file(mount.path(), 8 * MIB), &[], 16);
+    assert_eq!(fault(&mut disk, Request { tag: 1, op: Op::Flush }), None);
+    for at in 0..8 {
+        let before = flushes(&device.0);
+        assert_eq!(fault(&mut disk, write(1, at * MIB, 1 << 20, 1, true)), None);
+        assert!(flushes(&device.0) > before);
+    }
+}
+
+#[test]
 fn a_file_by_plain_calls() {
     let folder = tempfile::tempdir().unwrap();
     exercise(&mut PlainDisk::new(new_file(folder.path(), 8 * MIB), 16), &mut pool());
@@ -170,10 +196,13 @@ fn a_full_file_system_is_told_from_a_damaged_medium() {
     let Some(mount) = Mount::new("tmpfs", "size=1m") else { return };
     let path = mount.path().join("sparse");
     std::fs::File::create(&path).unwrap().set_len(4 * MIB).unwrap();
-    let mut disk = uring(Device::open(&path, Access::Own).unwrap(), &pool());
-    let results: Vec<Option<Fault>> =
-        (0..4).map(|at| fault(&mut disk, write(at, at * MIB, 1 << 20, 1, true))).collect();
-    assert_eq!(results.last(), Some(&Some(Fault::NoSpace)), "{results:?}");
+    let check = |disk: &mut dyn Disk| {
+        let results: Vec<Option<Fault>> =
+            (0..4).map(|at| fault(disk, write(at, at * MIB, 1 << 20, 1, true))).collect();
+        assert_eq!(results.last(), Some(&Some(Fault::NoSpace)), "{results:?}");
+    };
+    check(&mut uring(Device::open(&path, Access::Own).unwrap(), &pool()));
+    check(&mut RealDisk::new(Device::open(&path, Access::Own).unwrap(), &[], 4));
     let full = extend_file(&path, 64 * MIB);
     assert!(matches!(full, Err(CreateError::NoSpace { .. })), "{full:?}");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 4 * MIB, "what was not to be had is given back");
@@ -208,16 +237,22 @@ fn a_file_that_somebody_cut_short_gives_errors_and_no_bytes() {
 
 #[test]
 fn a_disk_that_is_dropped_in_the_midst_finishes_what_it_was_given() {
-    let folder = tempfile::tempdir().unwrap();
     let pool = pool();
-    let mut disk = uring(new_file(folder.path(), 8 * MIB), &pool);
-    for at in 0..8 {
-        disk.submit(write(at, at * MIB, 1 << 20, 9, true)).unwrap();
+    let kinds: [&dyn Fn(Device) -> Box<dyn Disk>; 2] =
+        [&|device| Box::new(uring(device, &pool)), &|device| {
+            Box::new(RealDisk::new(device, &[pool.region()], 16))
+        }];
+    for kind in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let mut disk = kind(new_file(folder.path(), 8 * MIB));
+        for at in 0..8 {
+            disk.submit(write(at, at * MIB, 1 << 20, 9, true)).unwrap();
+        }
+        drop(disk);
+        let device = Device::open(&folder.path().join("ring"), Access::Own).unwrap();
+        let mut disk = uring(device, &pool);
+        assert!((0..8).all(|at| bytes_at(&mut disk, at * MIB, 1 << 20).iter().all(|b| *b == 9)));
     }
-    drop(disk);
-    let device = Device::open(&folder.path().join("ring"), Access::Own).unwrap();
-    let mut disk = uring(device, &pool);
-    assert!((0..8).all(|at| bytes_at(&mut disk, at * MIB, 1 << 20).iter().all(|b| *b == 9)));
 }
 
 #[test]

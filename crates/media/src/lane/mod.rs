@@ -2,16 +2,14 @@
 //! itself a [`Disk`] to whoever uses it.
 
 mod bell;
-mod priority;
 mod queue;
 mod serve;
 #[cfg(test)]
 mod shuttled;
 mod sync;
 
-pub use priority::LaneOptions;
-
 use crate::disk::{Completion, Disk, DiskInfo, Request};
+use crate::priority::{self, LaneOptions};
 use crate::real::RealDisk;
 use bell::Bell;
 use queue::{Receiver, Sender, queue};
@@ -46,7 +44,7 @@ impl Lane {
         notify: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
         let warnings = disk.warnings().to_vec();
-        Self::start(disk, RealDisk::ready, warnings, name, options, notify)
+        Self::start(disk, RealDisk::ready, RealDisk::begin, warnings, name, options, notify)
     }
 
     /// As [`Lane::spawn`], for a disk in memory: tests and benches.
@@ -56,12 +54,13 @@ impl Lane {
         options: LaneOptions,
         notify: Box<dyn Fn() + Send>,
     ) -> std::io::Result<Self> {
-        Self::start(disk, |_| None, Vec::new(), name, options, notify)
+        Self::start(disk, |_| None, |_, _| {}, Vec::new(), name, options, notify)
     }
 
     fn start<D: Disk + 'static>(
         mut disk: D,
         ready: fn(&D) -> Option<BorrowedFd<'_>>,
+        begin: fn(&mut D, LaneOptions),
         mut warnings: Vec<String>,
         name: &str,
         options: LaneOptions,
@@ -83,6 +82,7 @@ impl Lane {
         let owned = name.to_owned();
         let thread = std::thread::Builder::new().name(owned.clone()).spawn(move || {
             let _ = tell.send(priority::apply(options, &owned));
+            begin(&mut disk, options);
             serve(&mut disk, ready, &mut ports);
         })?;
         warnings.extend(told.recv().unwrap_or_default());

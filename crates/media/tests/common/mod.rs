@@ -77,12 +77,21 @@ pub(crate) struct Mount(pub(crate) tempfile::TempDir);
 impl Mount {
     /// `None`, with the reason printed, where that is not possible.
     pub(crate) fn new(kind: &str, options: &str) -> Option<Self> {
+        Self::with(&["-t", kind, "-o", options, "none"])
+    }
+
+    /// Of the file system on a device.
+    pub(crate) fn of(device: &str) -> Option<Self> {
+        Self::with(&[device])
+    }
+
+    fn with(arguments: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap().to_owned();
-        if root() && tool("mount", &["-t", kind, "-o", options, "none", &path]).is_some() {
+        if root() && tool("mount", &[arguments, &[&path]].concat()).is_some() {
             return Some(Self(folder));
         }
-        println!("skipped: {kind} cannot be mounted (needs root)");
+        println!("skipped: {arguments:?} cannot be mounted (needs root)");
         None
     }
 

@@ -1,4 +1,4 @@
-//! Where and how urgently an I/O thread runs. What the system forbids is told, and done without.
+//! Where and how urgently the I/O threads run. What the system forbids is told, and done without.
 #![allow(unsafe_code)]
 
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -16,7 +16,7 @@ pub struct LaneOptions {
 const PRIORITY: libc::c_int = 40;
 
 /// Applies `options` to the calling thread; returns a warning for each that could not be met.
-pub(super) fn apply(options: LaneOptions, name: &str) -> Vec<String> {
+pub(crate) fn apply(options: LaneOptions, name: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(cpu) = options.cpu
         && let Err(cause) = pin(cpu)
