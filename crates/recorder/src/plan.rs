@@ -14,6 +14,15 @@ const USUAL_SLOT_BUFFERS: u64 = 4;
 /// Small slots get as many buffers as make up this, to ride out a drive's pauses.
 const SLOT_BUFFER_BYTES: u64 = 64 << 20;
 
+/// Where memory is plentiful there are as many as make up this: a second in which nothing is written, at 400 MB/s.
+const PLENTY: u64 = 512 << 20;
+
+/// The part of the memory to be had that they may take then.
+const PLENTIFUL: u64 = 16;
+
+/// So many cost a ring nothing: the runway is no shorter without them.
+const FREE_SLOT_BUFFERS: u64 = 8;
+
 /// Slot buffers at most: the runway is twice as long.
 const MOST_SLOT_BUFFERS: u64 = 64;
 
@@ -30,6 +39,8 @@ pub struct Needs {
     pub source_bytes: u64,
     /// The bound, if one was given.
     pub bound: Option<ByteSize>,
+    /// Memory that could be had.
+    pub available: ByteSize,
 }
 
 /// How memory is spent.
@@ -108,7 +119,10 @@ pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
     let most = (u64::from(needs.slots) / 8).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS);
     let usual = (SLOT_BUFFER_BYTES / needs.slot_bytes).clamp(USUAL_SLOT_BUFFERS, most);
     let Some(bound) = needs.bound else {
-        return Ok(GENEROUS.plan(needs, usual));
+        // A ring should not expire much earlier only because memory is there.
+        let cheap = (u64::from(needs.slots) / 32).clamp(FREE_SLOT_BUFFERS.min(most), most);
+        let plenty = PLENTY.min(needs.available.0 / PLENTIFUL) / needs.slot_bytes;
+        return Ok(GENEROUS.plan(needs, usual.max(plenty.min(cheap))));
     };
     for rest in [GENEROUS, SMALL] {
         let buffers = bound.0.saturating_sub(rest.bytes(needs)) / needs.slot_bytes;
@@ -125,7 +139,28 @@ mod tests {
     use super::*;
 
     fn needs(slot_bytes: u64, bound: Option<u64>) -> Needs {
-        Needs { slot_bytes, slots: 10_000, sources: 1, source_bytes: 1 << 20, bound: bound.map(ByteSize) }
+        let bound = bound.map(ByteSize);
+        let available = ByteSize(2 << 30);
+        Needs { slot_bytes, slots: 10_000, sources: 1, source_bytes: 1 << 20, bound, available }
+    }
+
+    // Promise 1: a drive's pause is ridden out where memory is there for it, and only there; and what a ring keeps does
+    // not depend on it.
+    #[test]
+    fn without_a_bound_buffers_grow_with_the_memory_to_be_had_but_not_at_the_cost_of_the_ring() {
+        let buffers = |slots, slot_mib: u64, available_gib: u64| {
+            let available = ByteSize(available_gib << 30);
+            plan(&Needs { slots, available, ..needs(slot_mib << 20, None) }).unwrap().slot_buffers
+        };
+        assert_eq!(buffers(10_000, 32, 0), 4);
+        assert_eq!(buffers(10_000, 32, 4), 8);
+        assert_eq!(buffers(10_000, 32, 8), 16);
+        assert_eq!(buffers(10_000, 32, 800), 16);
+        assert_eq!(buffers(10_000, 256, 800), 4);
+        assert_eq!(buffers(10_000, 1, 800), 64);
+        assert_eq!(buffers(123, 32, 800), 8);
+        assert_eq!(buffers(500, 8, 800), 15);
+        assert_eq!(buffers(40, 32, 800), 5);
     }
 
     // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.

@@ -1,4 +1,4 @@
-//! Where threads run, and memory that stays. What the system forbids is told, and done without.
+//! Where threads run, memory that is there, and memory that stays. What the system forbids is told, and done without.
 
 use holdfast_base::ByteSize;
 use holdfast_ingest::packet::af_packet::Options;
@@ -80,6 +80,18 @@ pub fn lock_memory() -> Option<String> {
     Some(format!(
         "memory is not locked ({cause}; limit: {limit}): under memory pressure capture may stall; raise the memory-lock limit (ulimit -l, or LimitMEMLOCK= of systemd)"
     ))
+}
+
+/// Memory that could be had now; nothing where the system does not tell.
+pub(super) fn available() -> ByteSize {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/meminfo");
+    let free = info.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next());
+    let free = free.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10;
+    let groups = read("/proc/self/cgroup");
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let limit = read(&format!("/sys/fs/cgroup{group}/memory.max"));
+    ByteSize(limit.trim().parse::<u64>().map_or(free, |limit| limit.min(free)))
 }
 
 /// Memory that a source of this kind takes beside its batches.

@@ -92,7 +92,8 @@ fn start_on(
     let cores = Cores::choose(&settings.cpus, &mut warnings);
     let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
     let (slots, sources) = (superblock.geometry.slots, settings.sources.len());
-    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound: settings.memory };
+    let available = memory::available();
+    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound: settings.memory, available };
     let plan = plan(&needs)?;
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;
     let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;
