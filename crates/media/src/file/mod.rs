@@ -77,17 +77,22 @@ impl FileDisk {
             return;
         }
         self.begun = true;
+        let (tell, told) = std::sync::mpsc::sync_channel(WRITERS);
         for _ in 0..WRITERS {
-            let (crew, target) = (Arc::clone(&self.crew), Arc::clone(&self.target));
+            let (crew, target, tell) = (Arc::clone(&self.crew), Arc::clone(&self.target), tell.clone());
             let builder = Builder::new().name("holdfast-write".to_owned()).stack_size(STACK);
             let started = builder.spawn(move || {
                 // What is forbidden to them is forbidden to the lane's thread, which tells.
                 let _ = priority::apply(options, "");
+                let _ = tell.send(());
+                drop(tell);
                 crew.work(&target);
             });
             // With fewer it goes on, and without any as a device does.
             self.writers.extend(started);
         }
+        drop(tell);
+        while told.recv().is_ok() {}
     }
 
     fn fetch(&mut self) -> Option<Completion> {
