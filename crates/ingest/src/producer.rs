@@ -224,8 +224,8 @@ impl Producer {
         self.open.is_some()
     }
 
-    /// Gives the open element up: what was sent of it ends with an abort, and a gap counts it, with those of its
-    /// bytes that are in no row.
+    /// Gives the open element up: what was sent of it ends with an abort, and a gap counts it, with all of its bytes
+    /// that came.
     pub fn abort_element(&mut self, cause: Cause) {
         if let Some(open) = self.open.take() {
             self.drop_bytes(&open);
@@ -236,7 +236,7 @@ impl Producer {
                     cause
                 }
             };
-            self.lose(open.ordinal, open.arrived - open.sent, open.first, cause);
+            self.lose_open(&open, cause);
         }
     }
 
@@ -359,7 +359,7 @@ impl Producer {
     pub fn refuse_element(&mut self, bytes: u64, cause: Cause) {
         let first = self.next;
         self.next = Ordinal(first.0 + 1);
-        self.lose(first, bytes, self.now, cause);
+        self.lose(first, bytes, bytes, self.now, cause);
     }
 
     // ---- sending ----

@@ -31,7 +31,7 @@ impl StreamKind {
 pub struct Counters {
     /// Elements whose end was received.
     pub received: u64,
-    /// Bytes of data received.
+    /// Bytes of data of these.
     pub received_bytes: u64,
     /// Elements lost, as far as it is known.
     pub lost: u64,
@@ -74,16 +74,16 @@ impl Counters {
                 self.received_bytes = self.received_bytes.wrapping_add(row.len.into());
                 self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
             }
-            Kind::Fragment => {
-                self.received_bytes = self.received_bytes.wrapping_add(row.len.into());
-                if row.flags.has(Flags::LAST) {
-                    self.received = self.received.wrapping_add(1);
-                    self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
-                }
+            // Those of an element that is given up count in its gap, so none counts before the end is there.
+            Kind::Fragment if row.flags.has(Flags::LAST) => {
+                let bytes = row.offset.wrapping_add(row.len.into());
+                self.received = self.received.wrapping_add(1);
+                self.received_bytes = self.received_bytes.wrapping_add(bytes);
+                self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1));
             }
             Kind::Abort => self.next_ordinal = Ordinal(row.ordinal.0.wrapping_add(1)),
             Kind::Gap => self.count_gap(row.ordinal, gap),
-            Kind::Note => {}
+            Kind::Fragment | Kind::Note => {}
         }
     }
 

@@ -274,8 +274,12 @@ pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
         let whole = |item: &&&Item| arrived(item) && item.row.ends_element();
         let mut counters = entry.1.counters;
         counters.received += mine.iter().filter(whole).count() as u64;
-        counters.received_bytes +=
-            mine.iter().filter(arrived).map(|item| u64::from(item.row.len)).sum::<u64>();
+        // An element's bytes count when its end is there.
+        for item in mine.iter().filter(whole) {
+            let before = if item.row.kind == Kind::Fragment { item.row.offset } else { 0 };
+            let bytes = before.wrapping_add(item.row.len.into());
+            counters.received_bytes = counters.received_bytes.wrapping_add(bytes);
+        }
         counters.lost += gaps.iter().filter_map(|gap| gap.elements).sum::<u64>();
         counters.lost_bytes += gaps.iter().filter_map(|gap| gap.bytes).sum::<u64>();
         counters.gaps += gaps.len() as u64;

@@ -237,7 +237,7 @@ impl Producer {
                 add(&self.counters.elements, 1);
                 add(&self.counters.bytes, open.arrived - open.sent);
             }
-            Fate::Dropped(cause) => self.lose(open.ordinal, open.arrived - open.sent, open.first, cause),
+            Fate::Dropped(cause) => self.lose_open(&open, cause),
         }
         Ok(())
     }
@@ -265,9 +265,16 @@ impl Producer {
         }
     }
 
-    pub(super) fn lose(&mut self, first: Ordinal, bytes: u64, from: Timestamp, cause: Cause) {
+    /// The open element is lost, with all of its bytes that came: those in rows belong to no element.
+    pub(super) fn lose_open(&mut self, open: &Open, cause: Cause) {
+        // These were counted when their rows were made.
+        self.lose(open.ordinal, open.arrived, open.arrived - open.sent, open.first, cause);
+    }
+
+    /// An element is lost with `bytes` bytes, of which `fresh` are not counted as received yet.
+    pub(super) fn lose(&mut self, first: Ordinal, bytes: u64, fresh: u64, from: Timestamp, cause: Cause) {
         add(&self.counters.elements, 1);
-        add(&self.counters.bytes, bytes);
+        add(&self.counters.bytes, fresh);
         self.counters.drop_more(cause, 1, bytes);
         let (skipped, elements, bytes) = (1, Some(1), Some(bytes));
         self.losses.add(Loss { first, skipped, elements, bytes, from, to: self.now, cause });

@@ -31,7 +31,7 @@ pub struct Gap {
 pub struct Collector {
     pub elements: Vec<Element>,
     pub gaps: Vec<Gap>,
-    /// Bytes of pieces whose element was given up.
+    /// Bytes of pieces whose element was given up: they are in its gap, too.
     pub aborted_bytes: u64,
     pub aborts: u64,
     pub next: u64,
@@ -148,7 +148,8 @@ impl Collector {
         self.gaps.iter().filter_map(|gap| gap.bytes).sum()
     }
 
+    /// Bytes of whole elements: those of an element that was given up are in its gap.
     pub fn recorded_bytes(&self) -> u64 {
-        self.elements.iter().map(|element| element.data.len() as u64).sum::<u64>() + self.aborted_bytes
+        self.elements.iter().map(|element| element.data.len() as u64).sum()
     }
 }

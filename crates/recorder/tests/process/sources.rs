@@ -6,7 +6,8 @@ use crate::link::{Link, run};
 use holdfast_format::Cause;
 use holdfast_link::{Item, Selection};
 use rustix::process::Signal;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, UdpSocket};
+use std::io::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -181,4 +182,69 @@ fn a_link_local_group_of_ipv6_is_received_on_its_interface() {
 fn index(name: &str) -> u32 {
     let any = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
     rustix::net::netdevice::name_to_index(any, name).unwrap()
+}
+
+#[test]
+fn elements_that_tcp_producers_break_off_are_gaps_with_all_their_bytes() {
+    let place = Place::in_memory();
+    let port = free_tcp_port();
+    let source = format!("tcp:127.0.0.1:{port}");
+    let recorder = place.start(&with(&["--size", "256MiB", "--source", &source, "--name", "s"]));
+    // Small and large, in one batch and over several slots; some break off within their length.
+    let mut chance = 1u64;
+    let mut random = |below: u64| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (chance >> 33) % below
+    };
+    let (mut whole, mut broken, mut bytes) = (Vec::new(), 0, 0);
+    for (n, most) in [100, 20_000, 200_000, 1_000_000, 4_000_000].repeat(8).into_iter().enumerate() {
+        let mut producer = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let mut element = || (0..=random(most)).map(|at| (at * 7 + n as u64) as u8).collect::<Vec<u8>>();
+        let (first, second) = (element(), element());
+        let came = random(second.len() as u64) as usize;
+        for (element, came) in [(&first, first.len()), (&second, came)] {
+            producer.write_all(&(element.len() as u32).to_le_bytes()).unwrap();
+            producer.write_all(&element[..came]).unwrap();
+            bytes += came as u64;
+        }
+        whole.push(first);
+        broken += 1;
+        drop(producer);
+        // One after the other, so that the order is known.
+        await_all(&recorder, 2 * broken);
+    }
+    let account = settle(&place, recorder);
+    assert!(account.elements == whole);
+    assert_eq!((account.lost_to(Cause::Aborted), account.lost), (broken, broken));
+    assert_eq!(account.bytes() + account.lost_bytes, bytes, "sent = recorded + gaps");
+}
+
+#[test]
+fn a_file_that_is_cut_is_recorded_as_far_as_it_is_whole_and_the_rest_is_counted() {
+    let place = Place::in_memory();
+    for (n, came) in [0usize, 1, 100_000, 10_000_000].into_iter().enumerate() {
+        let file = place.path(&format!("cut{n}"));
+        let element = vec![n as u8; 100_000];
+        let mut input = Vec::new();
+        for size in [element.len(), 20_000_000] {
+            input.extend((size as u32).to_le_bytes());
+            input.extend(&element[..size.min(element.len())]);
+        }
+        input.resize(element.len() + 8 + came, 7);
+        std::fs::write(&file, &input).unwrap();
+        let place = Place::in_memory();
+        let source = format!("file:{}", file.display());
+        let frame = ["--size", "64MiB", "--source", &source, "--name", "s", "--frame", "len32"];
+        let ended = place.record(&with(&frame), &[]);
+        assert_eq!(ended.status.code(), Some(1), "{}", ended.err);
+        assert!(ended.err.contains(&format!("{came} of 20000000 bytes")), "{}", ended.err);
+        let account = Account::of(&place.ring);
+        assert_eq!(account.elements, [element]);
+        assert_eq!((account.lost_to(Cause::Aborted), account.lost_bytes), (1, came as u64));
+        assert_eq!((told(&ended.out, "bytes"), told(&ended.out, "lost_bytes")), (100_000, came as u64));
+    }
+}
+
+fn free_tcp_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
