@@ -45,7 +45,7 @@ impl Ring {
             self.unblock();
             return None;
         }
-        if self.chores.switching && self.journaled.is_empty() && self.runway.len() > 1 {
+        if self.chores.switching && self.may_switch() {
             self.switch_extent();
             self.chores.switching = false;
             return Some(self.journal.place());
@@ -54,15 +54,29 @@ impl Ring {
         if self.journal.queue.is_empty() && !gains {
             return None;
         }
-        if self.journal.is_full() && self.starting.is_none() {
+        if self.starting.is_none() && self.may_switch() && self.journal.is_worn(|| self.live_bytes()) {
+            self.switch_extent();
+        } else if self.journal.is_full() && self.starting.is_none() {
             let out_of_room = self.journal.is_out_of_room();
-            if (self.journaled.is_empty() && self.runway.len() > 1) || out_of_room {
+            if self.may_switch() || out_of_room {
                 self.switch_extent();
             } else if self.journal.queue.is_empty() {
                 return None;
             }
         }
         Some(self.journal.place())
+    }
+
+    /// Whether a snapshot that begins now can end: nothing of sealed slots is in the journal alone, and slots are there.
+    fn may_switch(&self) -> bool {
+        self.journaled.is_empty() && self.runway.len() > 1
+    }
+
+    /// About what a snapshot would take now.
+    fn live_bytes(&self) -> u64 {
+        let open = self.journal.open;
+        let table = 16 * u64::from(self.ledger.table.len());
+        table + self.ledger.control_bytes() + u64::from(open.payload) + 16 * u64::from(open.rows)
     }
 
     /// What the journal alone has must reach the medium before its extent may be given up, and no slot is named for it,

@@ -19,6 +19,9 @@ pub(crate) struct Entry {
     pub(crate) step: Option<u64>,
 }
 
+/// An extent with at least so many bytes since its snapshot may be given up early: a restart reads all that is in use.
+const WORN: u64 = 16 << 20;
+
 /// How far the snapshot is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
@@ -87,6 +90,8 @@ pub(crate) struct Journal {
     least_room: u64,
     current: usize,
     at: u64,
+    /// Where its snapshot ended.
+    pub(crate) fresh: u64,
     pub(crate) generation: u64,
     highest: u64,
     pub(crate) number: u64,
@@ -111,6 +116,7 @@ impl Journal {
             least_room: (geometry.slot_bytes / 4).min(geometry.commit_bytes() as u64),
             current: end.extent,
             at: end.at,
+            fresh: 0,
             generation: end.generation,
             highest: end.highest,
             number: end.number,
@@ -130,6 +136,14 @@ impl Journal {
     /// Whether the extent in use has no room left but for orders and runways.
     pub(crate) fn is_full(&self) -> bool {
         self.extent_bytes - self.at < self.least_room
+    }
+
+    /// Whether so much of the extent is of no use any more that a snapshot, of `live` bytes, is worth its cost.
+    pub(crate) fn is_worn(&self, live: impl FnOnce() -> u64) -> bool {
+        self.at.saturating_sub(self.fresh) >= WORN && {
+            let live = live();
+            self.at >= live + live / 4 + WORN
+        }
     }
 
     /// Whether there is no room even for those.
@@ -160,6 +174,9 @@ impl Journal {
     /// Takes note that a commit of `bytes` has been given to the disk.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.at += bytes as u64;
+        if self.snapshot.is_some() {
+            self.fresh = self.at;
+        }
         self.number += 1;
     }
 }

@@ -209,7 +209,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     }
     let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
     let found = newest_snapshot(&mut window, &superblock)?;
-    let Some((mut ledger, named, journal)) = found else {
+    let Some(Replayed { mut ledger, named, end: journal, newest }) = found else {
         return Err(RecoverError::NoSnapshot { disk: name });
     };
     if ledger.geometry.lane_bytes < superblock.geometry.lane_bytes {
@@ -251,7 +251,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
         }
     }
     wanted.truncate(MAX_REBUILT);
-    let rebuilt = rebuild(&mut window, &superblock, &ledger, &journal, &wanted)?;
+    let rebuilt = rebuild(&mut window, &superblock, &ledger, &journal, &wanted, newest)?;
     for slot in &rebuilt {
         last_arrival = last_arrival.max(Some(slot.sealed.bounds.last));
         for (stream, _, counters) in &slot.counters {
@@ -266,11 +266,50 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     Ok(Recovered { superblock, ledger, runway, journal, rebuilt, suspects, last_arrival })
 }
 
-/// Replays the extent with the newest whole snapshot: what it says, what was named since, and where it ends.
+/// What the extent with the newest whole snapshot says.
+struct Replayed {
+    ledger: Ledger,
+    /// What was named since.
+    named: Named,
+    end: JournalEnd,
+    newest: Newest,
+}
+
+/// The slot that was open last, built anew while its extent is read: as a rule nothing else is wanted of the journal, and
+/// it need not be read twice.
+#[derive(Default)]
+struct Newest {
+    slot: Option<Rebuild>,
+    image: Option<Buffer>,
+}
+
+impl Newest {
+    fn note(&mut self, record: &Record<'_>, superblock: &Superblock, ledger: &Ledger) {
+        match (record, &mut self.slot, &mut self.image) {
+            (Record::OpenSlot(open), slot, image) => {
+                if slot.as_ref().is_some_and(|slot| slot.sequence() == open.sequence) {
+                    return;
+                }
+                // Without memory the second walk says so, if it comes to that.
+                let taken =
+                    image.take().or_else(|| Buffer::aligned(superblock.geometry.slot_bytes as usize).ok());
+                *slot = taken.and_then(|mut fresh| {
+                    let begun = begin_rebuild(&mut fresh, superblock, ledger, open);
+                    *image = Some(fresh);
+                    begun
+                });
+            }
+            (_, Some(slot), Some(image)) => drop(slot.apply(image, record)),
+            _ => {}
+        }
+    }
+}
+
+/// Replays the extent with the newest whole snapshot.
 fn newest_snapshot(
     window: &mut Blocking<'_>,
     superblock: &Superblock,
-) -> Result<Option<(Ledger, Named, JournalEnd)>, RecoverError> {
+) -> Result<Option<Replayed>, RecoverError> {
     let (key, ring) = (superblock.key.clone(), superblock.ring);
     let mut heads = Vec::new();
     for extent in 0..2 {
@@ -283,16 +322,18 @@ fn newest_snapshot(
     while let Some((generation, extent)) = heads.pop() {
         let mut ledger = Ledger::empty(superblock.geometry.clone());
         let mut named = Named::default();
+        let mut newest = Newest::default();
         let walked =
             walk::walk(window, &superblock.geometry, extent, &key, ring, u64::MAX, &mut |head, records| {
                 for record in records.flatten() {
+                    newest.note(&record, superblock, &ledger);
                     ledger.apply(&record);
                     named.note(&record, head.part, &mut ledger);
                 }
             })?;
         if let Some(walked) = walked.filter(|w| w.whole) {
             let end = JournalEnd { extent, at: walked.end, generation, highest, number: walked.last.number };
-            return Ok(Some((ledger, named, end)));
+            return Ok(Some(Replayed { ledger, named, end, newest }));
         }
     }
     Ok(None)
@@ -361,18 +402,24 @@ fn note_newest(
     }
 }
 
-/// Builds the wanted slots anew from what the journal has of them, in one walk over it.
+/// Builds the wanted slots anew from what the journal has of them: in one more walk over it, unless only the newest is.
 fn rebuild(
     window: &mut Blocking<'_>,
     superblock: &Superblock,
     ledger: &Ledger,
     journal: &JournalEnd,
     wanted: &[Sequence],
+    newest: Newest,
 ) -> Result<Vec<Rebuilt>, RecoverError> {
-    if wanted.is_empty() {
-        return Ok(Vec::new());
-    }
     let mut found: Vec<(Buffer, Rebuild)> = Vec::new();
+    found.extend(newest.image.zip(newest.slot).filter(|(_, slot)| wanted.contains(&slot.sequence())));
+    if wanted.iter().all(|sequence| found.iter().any(|(_, slot)| slot.sequence() == *sequence)) {
+        return Ok(found
+            .into_iter()
+            .filter_map(|(image, slot)| seal_rebuilt(slot, image, superblock))
+            .collect());
+    }
+    found.clear();
     let mut no_memory = None;
     walk::walk(
         window,

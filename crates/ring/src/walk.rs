@@ -5,8 +5,8 @@ use holdfast_base::{BLOCK, RingId};
 use holdfast_format::{CommitHead, Geometry, Key, Records, commit_len, read_commit};
 use holdfast_media::DiskError;
 
-/// Bytes that are read at once.
-pub(crate) const WINDOW: usize = 4 << 20;
+/// Bytes that are read at once: some commits, as one that is cut off at the end is read again.
+pub(crate) const WINDOW: usize = 8 << 20;
 
 /// Where a walk came to.
 #[derive(Clone, Copy, Debug)]

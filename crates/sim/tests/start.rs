@@ -130,6 +130,45 @@ fn a_restart_reads_journal_superblocks_and_the_last_runway_before_capture_begins
     assert!(reads.iter().map(|(_, len)| *len as u64).sum::<u64>() <= 4 * SLOTS * BLOCK as u64);
 }
 
+/// Records pieces of 1 MiB, slowly enough for the journal to have them all, until a slot is nearly full for the `slots`-th time.
+fn fill_slowly(run: &mut Run, slot_bytes: u64, slots: u64) {
+    let piece = vec![7; 1 << 20];
+    for number in 0..slots * (slot_bytes / MIB - 8) - 8 {
+        if run.recorder.open().is_some() && run.recorder.room() < 7 << 20 {
+            run.recorder.seal(SlotFlags::default());
+        }
+        if run.recorder.open().is_none() {
+            run.until("opening", |run| run.recorder.open_slot().is_some());
+        }
+        let (now, ordinal) = (run.clock.now(), Ordinal(number));
+        let row = Row { kind: Kind::Element, len: 1 << 20, ordinal, arrival: now, ..Row::default() };
+        run.recorder.push(&row, &piece);
+        for _ in 0..3 {
+            run.clock.set(now + 600 * MS);
+            run.recorder.poll();
+            run.clock.set(now + 1200 * MS);
+            run.recorder.poll();
+        }
+    }
+}
+
+#[test]
+fn with_the_largest_slots_a_restart_reads_little_more_than_what_the_open_slot_has() {
+    const SLOT: u64 = 256 * MIB;
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut run = Run::start(made(SLOT, 16), &clock, b"preamble");
+    fill_slowly(&mut run, SLOT, 2);
+    let mut disk = run.recorder.into_disk().copy();
+    let recovered = recover(&mut disk).unwrap();
+    assert_eq!(recovered.rebuilt.len(), 1);
+    let open = recovered.rebuilt[0].sealed.bytes as u64;
+    assert!(open > SLOT - 32 * MIB);
+    let first_slot = recovered.superblock.geometry.first_slot();
+    let of_head = disk.reads.iter().filter(|(at, _)| *at < first_slot);
+    let bytes: u64 = of_head.map(|(_, len)| *len as u64).sum();
+    assert!(bytes <= open + open / 4 + 32 * MIB, "{bytes} read for {open} of the open slot");
+}
+
 #[test]
 fn slots_that_are_written_while_a_snapshot_takes_several_commits_are_not_forgotten() {
     // A preamble that takes several commits stands between table and end of every snapshot.
