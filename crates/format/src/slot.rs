@@ -44,8 +44,13 @@ pub(crate) fn max_entries(slot_bytes: u64) -> usize {
     MAX_STREAMS.min((slot_bytes / 2048) as usize)
 }
 
+/// Most chunks of any slot: so that its directory, 64 bytes a chunk, is read at once by whoever reads a MiB at once.
+const MAX_CHUNKS: usize = 16 << 10;
+
+const _: () = assert!(MAX_CHUNKS * DirectoryEntry::BYTES <= 1 << 20);
+
 /// Most chunks of a slot. A chunk of many rows has more than 4 KiB unless they are nearly all alike; the directory
 /// is allocated for as many, and a slot that has them is sealed.
 pub(crate) fn max_chunks(slot_bytes: usize) -> usize {
-    (slot_bytes / 4096).max(256)
+    (slot_bytes / 4096).clamp(256, MAX_CHUNKS)
 }

@@ -53,9 +53,16 @@ enum Stage {
     Footer(PartHeader),
     Summary(PartHeader),
     Checks,
-    Directory,
-    Chunks { next: usize },
-    Payload { next: usize },
+    /// It may be larger than what is read at once: how much of it is there.
+    Directory {
+        next: usize,
+    },
+    Chunks {
+        next: usize,
+    },
+    Payload {
+        next: usize,
+    },
     Done,
 }
 
@@ -68,6 +75,9 @@ pub struct SlotCheck {
     stage: Stage,
     sound: Option<(PartHeader, Summary)>,
     checks: Vec<u8>,
+    /// Bytes of the directory that are read at once, and what has been read of it.
+    piece: usize,
+    partial: Vec<u8>,
     directory: Vec<DirectoryEntry>,
 }
 
@@ -92,6 +102,8 @@ impl SlotCheck {
             stage: if depth == Depth::Head { Stage::Head } else { Stage::Header },
             sound: None,
             checks: Vec::new(),
+            piece: CHECK_QUANTUM,
+            partial: Vec::new(),
             directory: Vec::new(),
         }
     }
@@ -125,7 +137,11 @@ impl SlotCheck {
             Stage::Footer(header) => header.footer_offset as usize..header.footer_offset as usize + BLOCK,
             Stage::Summary(header) => BLOCK..BLOCK + header.summary_bytes as usize,
             Stage::Checks => self.section(SectionKind::PayloadChecks),
-            Stage::Directory => self.section(SectionKind::ChunkDirectory),
+            Stage::Directory { next } => {
+                let directory = self.section(SectionKind::ChunkDirectory);
+                let start = directory.start + next;
+                start..(start + self.piece).min(directory.end)
+            }
             Stage::Chunks { next } => {
                 let base = self.section(SectionKind::Chunks).start;
                 let (_, run) = self.run(*next);
@@ -194,11 +210,17 @@ impl SlotCheck {
                 self.same_crc(SectionKind::PayloadChecks, bytes)?;
                 self.checks.clear();
                 self.checks.extend_from_slice(bytes);
-                Stage::Directory
+                Stage::Directory { next: 0 }
             }
-            Stage::Directory => {
+            Stage::Directory { next } => {
+                self.partial.extend_from_slice(bytes);
+                let next = next + bytes.len();
+                if next < self.section(SectionKind::ChunkDirectory).len() {
+                    self.stage = Stage::Directory { next };
+                    return Ok(());
+                }
                 let crc = self.crc(SectionKind::ChunkDirectory);
-                self.directory = decode_directory(bytes, crc)?;
+                self.directory = decode_directory(&std::mem::take(&mut self.partial), crc)?;
                 let chunks = self.section(SectionKind::Chunks).len();
                 if self.directory.iter().any(|entry| place(entry).end > chunks) {
                     let what = "a chunk";
@@ -273,4 +295,46 @@ pub fn check_slot(
         check.feed(bytes, &superblock.key, superblock.ring)?;
     }
     Ok(check)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::{Ordinal, Timestamp};
+    use holdfast_format::{Builder, Entry, Kind, Row, SlotFlags, SlotId};
+
+    /// Rings of earlier versions may have directories that are larger than what is read at once.
+    #[test]
+    fn a_directory_is_checked_in_as_many_pieces_as_it_takes() {
+        let (key, id) = (Key([3; 32]), SlotId { ring: RingId([7; 16]), ..SlotId::default() });
+        let mut image = vec![0; 64 << 10];
+        let mut builder = Builder::new(64 << 10, 1);
+        builder.open(&mut image, id, Timestamp(1), &[Entry::default()]).unwrap();
+        for number in 0..10_000 {
+            if builder.room() == 0 {
+                break;
+            }
+            let at = Timestamp(number);
+            builder.row(
+                &mut image,
+                &Row { kind: Kind::Element, ordinal: Ordinal(number as u64), arrival: at, ..Row::default() },
+            );
+        }
+        builder.seal(&mut image, &key, SlotNo(0), Timestamp(20_000), SlotFlags::default());
+        let run = |image: &[u8], piece: usize| {
+            let mut check = SlotCheck::new(SlotNo(0), 0, Depth::Full);
+            check.piece = piece;
+            let mut reads = 0;
+            while let Some((offset, len)) = check.next_read() {
+                check.feed(&image[offset as usize..offset as usize + len], &key, id.ring)?;
+                reads += 1;
+            }
+            Ok::<_, Damage>((reads, check.section(SectionKind::ChunkDirectory)))
+        };
+        let (at_once, directory) = run(&image, CHECK_QUANTUM).unwrap();
+        assert!(directory.len() > 1000, "{directory:?}");
+        assert_eq!(run(&image, 100).unwrap().0, at_once + directory.len().div_ceil(100) - 1);
+        image[directory.end - 1] ^= 1;
+        assert!(run(&image, 100).is_err());
+    }
 }
