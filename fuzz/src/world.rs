@@ -178,6 +178,7 @@ fn purge() -> PurgeRecord {
         end_ordinal: Ordinal(0),
         elements: 3,
         bytes: 99,
+        dropped: 3,
         reason: "the law".to_owned(),
         owner: "me".to_owned(),
     }

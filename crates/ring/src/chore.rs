@@ -74,7 +74,12 @@ pub enum Chore {
     /// Begin a new journal extent with a snapshot; answered with where the one given up is.
     SwitchJournal,
     /// Record what the purge has done, and let holds be given again.
-    End(Option<PurgeRecord>),
+    End {
+        /// The audit.
+        record: PurgeRecord,
+        /// Whether all was done: answered when that is durable, and at once otherwise (the device may not answer).
+        complete: bool,
+    },
 }
 
 /// A copy on the medium.
@@ -346,16 +351,11 @@ impl<D: Disk> Driver<D> {
                 self.chore = Some(Pending::Switch { given_up });
                 None
             }
-            Chore::End(record) => {
+            Chore::End { record, complete } => {
                 ring.end_job();
-                match record {
-                    Some(record) => {
-                        ring.await_audit(record);
-                        self.chore = Some(Pending::Recorded);
-                        None
-                    }
-                    None => Some(ChoreReply::Done),
-                }
+                ring.await_audit(record);
+                self.chore = complete.then_some(Pending::Recorded);
+                (!complete).then_some(ChoreReply::Done)
             }
         };
         self.chore_reply = reply;

@@ -9,8 +9,18 @@ use holdfast_format::{Geometry, HoldRecord, PurgeRecord, Record, SlotState, Stre
 /// Clock steps that are kept; older ones concern data that has long expired.
 const MAX_CLOCK_STEPS: usize = 64;
 
+/// Audits of purges that are kept, and the part of all control records that they may take: holds need room as well, and
+/// nobody can give them up to make some.
+pub(crate) const MAX_AUDITS: usize = 256;
+const AUDIT_SHARE: u64 = 4;
+
 /// Bytes that a record takes beside its body, and its padding.
 const RECORD_COST: u64 = 16;
+
+/// Bytes that an audit takes in a snapshot.
+fn audit_bytes(purge: &PurgeRecord) -> u64 {
+    96 + RECORD_COST + (purge.reason.len() + purge.owner.len()) as u64 + 4
+}
 
 /// The start of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +80,8 @@ pub(crate) struct Ledger {
     /// Clock steps that came before those, and were dropped: every one keeps its number while a snapshot is written.
     pub(crate) dropped_steps: u64,
     pub(crate) purges: Vec<PurgeRecord>,
+    /// Audits that came before those, and were dropped.
+    pub(crate) dropped_purges: u64,
     /// Whether the last run has not ended cleanly (or is under way).
     pub(crate) unclean: bool,
 }
@@ -91,6 +103,7 @@ impl Ledger {
             clock_steps: Vec::with_capacity(MAX_CLOCK_STEPS),
             dropped_steps: 0,
             purges: Vec::new(),
+            dropped_purges: 0,
             unclean: false,
         }
     }
@@ -131,7 +144,7 @@ impl Ledger {
         });
         let streams = self.streams.iter().map(|s| 112 + RECORD_COST + text(&s.name) + text(&s.framing));
         let preambles = self.preambles.iter().map(|p| p.bytes.len() as u64 + 4 * RECORD_COST);
-        let purges = self.purges.iter().map(|p| 96 + RECORD_COST + text(&p.reason) + text(&p.owner));
+        let purges = self.purges.iter().map(audit_bytes);
         holds.chain(streams).chain(preambles).chain(purges).sum::<u64>()
             + self.clock_steps.len() as u64 * (32 + RECORD_COST)
     }
@@ -147,12 +160,31 @@ impl Ledger {
         self.clock_steps.push(step);
     }
 
-    /// Keeps the audit of a purge; the last word on one that began at the same time counts.
+    /// Keeps the audit of a purge; the last word on one that began at the same time counts. It tells how many older ones
+    /// had to go.
     pub(crate) fn note_purge(&mut self, purge: PurgeRecord) {
+        let at = purge.at;
+        self.dropped_purges += self.keep_purge(purge);
+        let dropped = self.dropped_purges.min(u64::from(PurgeRecord::MOST_DROPPED)) as u32;
+        if let Some(purge) = self.purges.iter_mut().find(|p| p.at == at) {
+            purge.dropped = dropped;
+        }
+    }
+
+    /// Keeps an audit, and of all as many of the newest as may be kept; how many older ones went.
+    fn keep_purge(&mut self, purge: PurgeRecord) -> u64 {
         match self.purges.iter_mut().find(|p| p.at == purge.at) {
             Some(known) => *known = purge,
             None => self.purges.push(purge),
         }
+        let most = self.geometry.control_budget() / AUDIT_SHARE;
+        let mut bytes: u64 = self.purges.iter().map(audit_bytes).sum();
+        let mut gone = 0;
+        while self.purges.len() > MAX_AUDITS || (bytes > most && self.purges.len() > 1) {
+            bytes -= audit_bytes(&self.purges.remove(0));
+            gone += 1;
+        }
+        gone
     }
 
     /// Takes over a growth, as far as the format allows one: memory is taken for every slot.
@@ -242,7 +274,9 @@ impl Ledger {
                 self.next_stream = self.next_stream.max(*stream);
             }
             Record::Purged(purge) => {
-                self.note_purge(purge.clone());
+                self.keep_purge(purge.clone());
+                // What went here is in the count of the record that took its place.
+                self.dropped_purges = self.dropped_purges.max(purge.dropped.into());
             }
             Record::CleanEnd { .. } => self.unclean = false,
             Record::Runway { .. }
@@ -275,5 +309,54 @@ impl Ledger {
         if known.bytes.len() == offset as usize && known.bytes.len() + bytes.len() <= total as usize {
             known.bytes.extend_from_slice(bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ledger(slot: u64) -> Ledger {
+        Ledger::empty(Geometry::for_lane((1 << 20) + (20 + 4) * slot, slot, Vec::new()).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn audits_are_kept_from_the_newest_on_and_the_others_counted(
+            large in any::<bool>(),
+            reasons in proptest::collection::vec(0..40usize, 0..600),
+        ) {
+            let slot = if large { 16 << 20 } else { 64 << 10 };
+            let (mut live, mut replayed) = (ledger(slot), ledger(slot));
+            let mut all: Vec<Timestamp> = Vec::new();
+            for (number, length) in reasons.into_iter().enumerate() {
+                let at = Timestamp(number as i64);
+                all.push(at);
+                // As it begins, and as it ends.
+                for elements in [0, 9] {
+                    let reason = "r".repeat(length * length);
+                    live.note_purge(PurgeRecord { at, elements, reason, ..PurgeRecord::default() });
+                    replayed.apply(&Record::Purged(live.purges.last().unwrap().clone()));
+                }
+                let kept: Vec<Timestamp> = live.purges.iter().map(|p| p.at).collect();
+                prop_assert_eq!(&kept, &all[all.len() - kept.len()..]);
+                prop_assert_eq!(live.dropped_purges, (all.len() - kept.len()) as u64);
+                prop_assert_eq!((&replayed.purges, replayed.dropped_purges), (&live.purges, live.dropped_purges));
+                let bytes: u64 = live.purges.iter().map(audit_bytes).sum();
+                prop_assert!(kept.len() <= MAX_AUDITS && bytes <= live.geometry.control_budget() / AUDIT_SHARE);
+            }
+        }
+    }
+
+    #[test]
+    fn audits_never_keep_a_hold_from_being_given() {
+        let mut ledger = ledger(64 << 10);
+        for at in 0..1000 {
+            let (reason, owner) = ("r".repeat(1024), "o".repeat(1024));
+            ledger.note_purge(PurgeRecord { at: Timestamp(at), reason, owner, ..PurgeRecord::default() });
+        }
+        assert!(ledger.control_bytes() <= ledger.geometry.control_budget() / AUDIT_SHARE);
+        assert!(!ledger.purges.is_empty());
     }
 }

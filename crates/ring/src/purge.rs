@@ -85,11 +85,9 @@ pub fn purge(
     };
     job.done(Chore::Begin(record.clone()))?;
     let result = job.run(request, &mut record);
-    // Holds must be possible again whatever came of it.
-    let ended = match &result {
-        Ok(Outcome::Purged { .. }) => job.done(Chore::End(Some(record))),
-        _ => job.done(Chore::End(None)),
-    };
+    // Holds must be possible again whatever came of it, and what was destroyed until then is on record.
+    let complete = matches!(result, Ok(Outcome::Purged { .. }));
+    let ended = job.done(Chore::End { record, complete });
     let outcome = result?;
     ended?;
     Ok(outcome)
@@ -112,6 +110,7 @@ fn audit(request: &PurgeRequest, now: Timestamp) -> PurgeRecord {
         end_ordinal: range.ordinals.map(|o| o.1).unwrap_or_default(),
         elements: 0,
         bytes: 0,
+        dropped: 0,
         reason: request.reason.clone(),
         owner: request.owner.clone(),
     }

@@ -80,7 +80,7 @@ pub(crate) enum Walk {
         number: u64,
     },
     Purges {
-        at: usize,
+        number: u64,
     },
     /// All has been written; the open slot comes behind.
     Whole,
@@ -142,9 +142,14 @@ impl Ledger {
                 let mut at = number.saturating_sub(self.dropped_steps) as usize;
                 let done = each(&self.clock_steps, &mut at, |step| emit_clock_step(step, writer));
                 *number = self.dropped_steps + at as u64;
-                (done, Walk::Purges { at: 0 })
+                (done, Walk::Purges { number: 0 })
             }
-            Walk::Purges { at } => (each(&self.purges, at, |p| writer.push_purged(p)), Walk::Whole),
+            Walk::Purges { number } => {
+                let mut at = number.saturating_sub(self.dropped_purges) as usize;
+                let done = each(&self.purges, &mut at, |p| writer.push_purged(p));
+                *number = self.dropped_purges + at as u64;
+                (done, Walk::Whole)
+            }
             Walk::Whole => (true, Walk::Whole),
         };
         if done {

@@ -13,9 +13,10 @@ use holdfast_ring::{Order, Outcome, PurgeRequest};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
-/// Destroy a range: its bytes are overwritten, and who did it and why stays on record
+/// Destroy a range: its bytes are overwritten, and it is recorded who did it and why
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("{}\n\nWhat is destroyed cannot be brought back. At a terminal you are asked first.\n\n\
+#[command(after_help = format!("{}\n\nWhat is destroyed cannot be brought back. At a terminal you are asked first.\n\
+    The newest 256 purges stay on record, fewer where their reasons are long and the ring's slots small.\n\n\
     Example:\n  holdfast purge lab.hf --stream eth0 --from -10m --to -5m --reason \"request 17\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]

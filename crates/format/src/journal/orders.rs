@@ -167,6 +167,8 @@ pub struct PurgeRecord {
     pub elements: u64,
     /// Bytes destroyed.
     pub bytes: u64,
+    /// Audits of older purges that had been dropped by then, at most [`PurgeRecord::MOST_DROPPED`].
+    pub dropped: u32,
     /// Why.
     pub reason: String,
     /// Who.
@@ -174,9 +176,13 @@ pub struct PurgeRecord {
 }
 
 impl PurgeRecord {
+    /// As many dropped audits as a record can tell of.
+    pub const MOST_DROPPED: u32 = (1 << 24) - 1;
+
     pub(super) fn put(&self, put: &mut Put<'_>) {
         let which = u8::from(self.by_time) | u8::from(self.by_ordinal) << 1 | u8::from(self.by_event) << 2;
-        put.time(self.at).u32(self.stream.map_or(u32::MAX, |stream| stream.0)).u8(which).zeros(3);
+        put.time(self.at).u32(self.stream.map_or(u32::MAX, |stream| stream.0)).u8(which);
+        put.bytes(&self.dropped.min(Self::MOST_DROPPED).to_le_bytes()[..3]);
         put.time(self.from).time(self.to).u64(self.first_ordinal.0).u64(self.end_ordinal.0);
         put.u64(self.elements).u64(self.bytes).string(&self.reason).string(&self.owner);
     }
@@ -185,9 +191,10 @@ impl PurgeRecord {
         let at = get.time()?;
         let stream = Some(get.u32()?).filter(|id| *id != u32::MAX).map(StreamId);
         let which = get.u8()?;
-        get.take(3)?;
+        let [a, b, c] = get.array()?;
         Ok(Self {
             at,
+            dropped: u32::from_le_bytes([a, b, c, 0]),
             stream,
             by_time: which & 1 != 0,
             by_ordinal: which & 2 != 0,

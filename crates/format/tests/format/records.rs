@@ -80,6 +80,7 @@ fn purge() -> impl Strategy<Value = PurgeRecord> {
             end_ordinal: hold.end_ordinal,
             elements: counts.0,
             bytes: counts.1,
+            dropped: (counts.0 % (1 << 24)) as u32,
             reason: hold.reason,
             owner: hold.owner,
         }
