@@ -23,6 +23,9 @@ use std::time::Duration;
 /// How often a device that does not answer is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Slots that a runway record can list without more memory: that many may overtake one write that takes long.
+const LISTED: usize = 1024;
+
 /// A sealed slot that has a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flying {
@@ -132,9 +135,9 @@ impl Ring {
             retry_commit: false,
             unscanned,
             starting: Some(epoch),
-            slots_scratch: Vec::with_capacity(64),
-            order_scratch: Vec::with_capacity(2 * config.writes.max(1) + 8),
-            landed: Vec::with_capacity(config.writes.max(1) + 4),
+            slots_scratch: Vec::with_capacity(LISTED),
+            order_scratch: Vec::with_capacity(LISTED),
+            landed: Vec::with_capacity(LISTED),
             ticked: now,
             worst_write: Duration::ZERO,
             pending: Duration::ZERO,
