@@ -116,3 +116,17 @@ fn a_place_of_the_journal_that_takes_nothing_is_shown_and_tried_again_and_a_stop
     }
     assert!(shown > 4, "{shown} times the ring stood still");
 }
+
+#[test]
+fn a_snapshot_that_waits_for_a_slot_and_a_slot_that_waits_for_its_runway_both_get_done() {
+    // The outage begins while the journal has a part of a sealed slot: every place of the runway fails, so does the journal's,
+    // and what names new places cannot be durable before the slot is written.
+    let steps = [
+        Op::Write { stream: 2, count: 72, bytes: 0, every: 20 * MS, event: false },
+        Op::Stall(3_706 * MS),
+        Op::Seal,
+        Op::Write { stream: 1, count: 42, bytes: 829, every: Duration::ZERO, event: false },
+        Op::Outage(9_292 * MS),
+    ];
+    holdfast_sim::run(42, &steps).unwrap();
+}
