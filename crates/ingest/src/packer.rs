@@ -12,17 +12,12 @@
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, Sealed, SlotFlags, SlotId,
+    Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed, SlotFlags, SlotId,
 };
-use std::ops::DerefMut;
+use std::ops::{DerefMut, Range};
 
-/// Rows and bytes that are copied at once at most: what they copy stays in the cache until it is checked.
+/// Rows that are packed at once at most: they stay in the cache from one look at them to the next.
 const RUN_ROWS: usize = 256;
-const RUN_BYTES: usize = 32 << 10;
-
-/// Bytes of a slot that a row takes beside its data at most, and what a chunk takes that ends within a run.
-const RUN_ROW_COST: usize = 64;
-const RUN_SPARE: usize = 8 << 10;
 
 /// Where in a batch packing goes on: a row, and how many of its bytes are packed already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,9 +139,9 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         let (mut at, mut byte) = (from.row as usize, from.byte as usize);
         while let Some(row) = batch.rows().get(at) {
             if self.pending.is_none() && byte == 0 {
-                let run = self.run(batch, at);
+                let (run, adjoin) = self.run(batch, at);
                 if run > 1 {
-                    self.many(buffer, entry, batch, at..at + run);
+                    self.many(buffer, entry, batch, at..at + run, adjoin);
                     at += run;
                     continue;
                 }
@@ -169,35 +164,39 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         row.content == Content::Whole && row.len as usize <= self.limit && row.meta == 0
     }
 
-    /// How many small rows from `at` on lie one behind the other in the batch and fit the slot for certain: their bytes
-    /// can be copied at once, which is much faster than one by one.
+    /// How many small rows from `at` on can be packed at once, with the same outcome as one by one; and whether their
+    /// bytes lie one behind the other.
     #[inline]
-    fn run(&self, batch: &Batch, at: usize) -> usize {
-        let room = self.builder.room();
-        let mut bytes = 0;
-        let mut end = None;
-        let mut count = 0;
-        for row in batch.rows()[at..].iter().take(RUN_ROWS) {
-            let fits = bytes + row.len as usize + (count + 1) * RUN_ROW_COST + RUN_SPARE <= room;
-            let follows = end.is_none_or(|end| end == row.at);
-            if !(self.is_small(row) && fits && follows && bytes < RUN_BYTES) {
+    fn run(&self, batch: &Batch, at: usize) -> (usize, bool) {
+        let room = self.builder.run_room();
+        let rows = &batch.rows()[at..];
+        let rows = &rows[..rows.len().min(room.rows).min(RUN_ROWS)];
+        let (mut taken, mut count, mut adjoin) = (0, 0, true);
+        let mut end = rows.first().map_or(0, |row| row.at);
+        for row in rows {
+            taken += row.len as usize + RunRoom::ROW;
+            if !self.is_small(row) || taken > room.bytes {
                 break;
             }
-            bytes += row.len as usize;
-            end = Some(row.at + row.len);
+            adjoin &= row.at == end;
+            end = row.at + row.len;
             count += 1;
         }
-        count
+        (count, adjoin)
     }
 
     /// Packs a run.
-    fn many(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, run: std::ops::Range<usize>) {
+    fn many(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, run: Range<usize>, adjoin: bool) {
         let rows = &batch.rows()[run];
-        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
-        self.builder.write(buffer, &batch.filled()[first.at as usize..(last.at + last.len) as usize]);
-        for row in rows {
-            self.builder.row(buffer, &slot_row(entry, row, Kind::Element));
+        match (rows.first(), rows.last()) {
+            // Much faster than one by one.
+            (Some(first), Some(last)) if adjoin => {
+                let bytes = &batch.filled()[first.at as usize..(last.at + last.len) as usize];
+                self.builder.write(buffer, bytes);
+            }
+            _ => rows.iter().for_each(|row| self.builder.write(buffer, batch.bytes_of(row))),
         }
+        self.builder.elements(buffer, rows, |row| slot_row(entry, row, Kind::Element));
     }
 
     /// The usual case, in as few steps as it can be.
@@ -389,6 +388,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
     }
 }
 
+#[inline]
 fn slot_row(entry: u16, row: &BatchRow, kind: Kind) -> Row {
     Row {
         stream: entry,

@@ -1,5 +1,5 @@
-//! The builder: elements in, a sealed slot out. Here is what happens for every element; sealing is in `seal`, what
-//! the journal gets in `gains`. All memory is allocated by [`Builder::new`].
+//! The builder: elements in, a sealed slot out. Here is what happens for every element; many rows at once are in `run`,
+//! sealing is in `seal`, what the journal gets in `gains`. All memory is allocated by [`Builder::new`].
 
 use super::columns::{ChunkHead, ChunkStream, Plan, ROW_BYTES, worst};
 use super::directory::Bounds;
@@ -58,13 +58,35 @@ pub(super) struct EntryState {
     pub(super) entry: Entry,
     pub(super) stats: EntryStats,
     /// The ordinal that the next row is expected to have.
-    expected: u64,
+    pub(super) expected: u64,
     /// The chunk in which it had a row last.
     chunk: u32,
     /// What was expected before its first row in that chunk.
     pub(super) chunk_first: u64,
     /// Its rows in that chunk.
     pub(super) chunk_rows: u32,
+}
+
+impl EntryState {
+    /// Begins its part of a chunk with the row of that ordinal, unless it has rows there already; whether it did.
+    #[inline]
+    pub(super) fn enter(&mut self, chunk: usize, ordinal: u64) -> bool {
+        let chunk = chunk as u32;
+        if self.chunk == chunk {
+            return false;
+        }
+        self.chunk = chunk;
+        self.chunk_rows = 0;
+        self.chunk_first = ordinal;
+        self.expected = ordinal;
+        true
+    }
+
+    /// Whether it has rows in that chunk.
+    #[inline]
+    pub(super) fn is_in(&self, chunk: usize) -> bool {
+        self.chunk == chunk as u32
+    }
 }
 
 /// Fills one slot after the other. It never owns the slot's buffer, which moves to the medium and back; the buffer
@@ -81,7 +103,7 @@ pub struct Builder {
     pub(super) slot_bytes: usize,
     pub(super) chunk_rows: usize,
     max_entries: usize,
-    max_chunks: usize,
+    pub(super) max_chunks: usize,
     pub(super) id: SlotId,
     pub(super) opened: Timestamp,
     /// Where the payload begins.
@@ -106,9 +128,9 @@ pub struct Builder {
     pub(super) pending: Pending,
     /// Dictionary entries that have rows in the pending chunk.
     pub(super) streams: Vec<u16>,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     /// Repeated for rows without an event time, so that they do not widen the column.
-    last_event: i64,
+    pub(super) last_event: i64,
 }
 
 impl Builder {
@@ -197,6 +219,12 @@ impl Builder {
     /// Bytes of payload that can still be written so that one more row for them fits. 0: seal.
     #[inline]
     pub fn room(&self) -> usize {
+        self.room_with(self.pending.len, self.streams.len())
+    }
+
+    /// The room if there were so many pending rows of so many streams.
+    #[inline]
+    pub(super) fn room_with(&self, rows: usize, streams: usize) -> usize {
         if self.directory.len() >= self.max_chunks {
             return 0;
         }
@@ -204,7 +232,7 @@ impl Builder {
         let index = self.slot_bytes / CHECK_BLOCK * 4
             + DirectoryEntry::BYTES * (self.directory.len() + 1)
             + self.chunk_bytes
-            + worst(self.pending.len + 1, self.streams.len() + 1).next_multiple_of(8);
+            + worst(rows + 1, streams + 1).next_multiple_of(8);
         (self.slot_bytes - BLOCK).saturating_sub(blocks(index) + self.payload_at + self.payload)
     }
 
@@ -265,12 +293,7 @@ impl Builder {
         entry.stats.count(row, gap.as_ref());
         entry.entry.counters.count(row, gap.as_ref());
         let ordinal = if row.kind == Kind::Note { entry.expected } else { row.ordinal.0 };
-        let chunk = self.directory.len() as u32;
-        if entry.chunk != chunk {
-            entry.chunk = chunk;
-            entry.chunk_rows = 0;
-            entry.chunk_first = ordinal;
-            entry.expected = ordinal;
+        if entry.enter(self.directory.len(), ordinal) {
             self.streams.push(row.stream);
         }
         entry.chunk_rows += 1;
@@ -299,7 +322,7 @@ impl Builder {
     /// size makes room.
     #[inline]
     fn worth_closing(&self) -> bool {
-        self.pending.len >= FEW_ROWS && ROW_BYTES * self.pending.len > self.room()
+        worth_closing(self.pending.len, self.room())
     }
 
     /// Makes a chunk of the pending rows, in front of the chunks at the end of the buffer.
@@ -392,6 +415,12 @@ impl Builder {
     pub fn counters(&self, entry: u16) -> Counters {
         self.entries.get(usize::from(entry)).map(|state| state.entry.counters).unwrap_or_default()
     }
+}
+
+/// See [`Builder::worth_closing`].
+#[inline]
+pub(super) fn worth_closing(rows: usize, room: usize) -> bool {
+    rows >= FEW_ROWS && ROW_BYTES * rows > room
 }
 
 #[cfg(test)]

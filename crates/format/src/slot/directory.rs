@@ -119,4 +119,13 @@ impl Bounds {
         }
         self.streams |= 1 << (row.stream % 64);
     }
+
+    #[inline]
+    pub(super) fn count_run(&mut self, run: &super::stats::RunStats, stream: u16) {
+        self.first_arrival = self.first_arrival.min(run.first_arrival);
+        self.last_arrival = self.last_arrival.max(run.last_arrival);
+        self.first_event = self.first_event.min(run.first_event);
+        self.last_event = self.last_event.max(run.last_event);
+        self.streams |= 1 << (stream % 64);
+    }
 }

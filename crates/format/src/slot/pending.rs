@@ -1,7 +1,9 @@
 //! The rows that are not a chunk yet, as columns of fixed size, allocated once.
 
 use super::MAX_CHUNK_ROWS;
-use super::row::{Kind, Row};
+use super::row::{Flags, Kind, Row};
+use super::stats::RunStats;
+use std::ops::Range;
 
 /// Makes an index that needs no bounds check.
 const MASK: usize = MAX_CHUNK_ROWS - 1;
@@ -76,6 +78,52 @@ impl Pending {
         self.len += 1;
     }
 
+    /// Adds rows as [`Pending::push`] does, a column at a time. `next` is the ordinal that the first one is expected to
+    /// have, and the event time that is repeated; then what they are for the row after. Every row ends its element.
+    #[inline]
+    pub(super) fn extend<R>(
+        &mut self,
+        run: &[R],
+        row: impl Fn(&R) -> Row + Copy,
+        stats: &RunStats,
+        (mut expected, mut event): (u64, i64),
+    ) -> (u64, i64) {
+        let places = self.len..self.len + run.len();
+        put(&mut self.stream, &places, run, |one| row(one).stream);
+        put(&mut self.kind, &places, run, |one| row(one).kind as u8);
+        put(&mut self.flags, &places, run, |one| row(one).flags.0);
+        put(&mut self.bytes, &places, run, |one| row(one).len);
+        if stats.jumps || stats.ordinal != expected {
+            put(&mut self.excess, &places, run, |one| {
+                let ordinal = row(one).ordinal.0;
+                let excess = ordinal.wrapping_sub(expected);
+                expected = ordinal.wrapping_add(1);
+                excess
+            });
+        } else {
+            self.excess[places.clone()].fill(0);
+            expected = stats.next_ordinal;
+        }
+        put(&mut self.arrival, &places, run, |one| row(one).arrival.0 as u64);
+        put(&mut self.span, &places, run, |one| row(one).span);
+        if stats.events {
+            put(&mut self.event, &places, run, |one| {
+                let row = row(one);
+                event = if row.flags.has(Flags::EVENT) { row.event.0 } else { event };
+                event as u64
+            });
+        } else {
+            self.event[places.clone()].fill(event as u64);
+        }
+        put(&mut self.meta, &places, run, |one| row(one).meta);
+        put(&mut self.tag, &places, run, |one| row(one).tag);
+        put(&mut self.extra, &places, run, |one| row(one).extra);
+        put(&mut self.number, &places, run, |one| row(one).number);
+        put(&mut self.offset, &places, run, |one| row(one).offset);
+        self.len = places.end;
+        (expected, event)
+    }
+
     /// Bytes of payload that row `at` describes.
     pub(super) fn payload(&self, at: usize) -> u32 {
         self.bytes[at & MASK] + u32::from(self.meta[at & MASK])
@@ -84,6 +132,12 @@ impl Pending {
     /// Whether row `at` ends an element.
     pub(super) fn ends_element(&self, at: usize) -> bool {
         let kind = Kind::from_byte(self.kind[at & MASK]).unwrap_or_default();
-        super::row::ends_element(kind, super::row::Flags(self.flags[at & MASK]))
+        super::row::ends_element(kind, Flags(self.flags[at & MASK]))
     }
+}
+
+/// Fills places of a column from what `cell` says of each of a run.
+#[inline]
+fn put<T, R>(column: &mut Column<T>, places: &Range<usize>, run: &[R], mut cell: impl FnMut(&R) -> T) {
+    column[places.clone()].iter_mut().zip(run).for_each(|(place, one)| *place = cell(one));
 }

@@ -87,6 +87,14 @@ impl Counters {
         }
     }
 
+    /// Counts a run of whole elements.
+    #[inline]
+    pub(crate) fn count_run(&mut self, run: &RunStats) {
+        self.received = self.received.wrapping_add(run.rows);
+        self.received_bytes = self.received_bytes.wrapping_add(run.data_bytes);
+        self.next_ordinal = Ordinal(run.next_ordinal);
+    }
+
     #[cold]
     fn count_gap(&mut self, ordinal: Ordinal, gap: Option<&Gap>) {
         let skipped = gap.map_or(0, |gap| gap.ordinals);
@@ -128,6 +136,19 @@ impl EntryStats {
         gaps: 0,
     };
 
+    /// Takes a run of whole elements into account.
+    #[inline]
+    pub(crate) fn count_run(&mut self, run: &RunStats) {
+        self.rows += run.rows;
+        self.payload_bytes += run.payload_bytes;
+        self.first_arrival = self.first_arrival.min(run.first_arrival);
+        self.last_arrival = self.last_arrival.max(run.last_arrival);
+        self.first_event = self.first_event.min(run.first_event);
+        self.last_event = self.last_event.max(run.last_event);
+        self.first_ordinal = self.first_ordinal.min(run.first_ordinal);
+        self.last_ordinal = self.last_ordinal.max(run.last_ordinal);
+    }
+
     /// Takes a row into account.
     #[inline]
     pub(crate) fn count(&mut self, row: &Row, gap: Option<&Gap>) {
@@ -148,5 +169,85 @@ impl EntryStats {
             self.first_ordinal = self.first_ordinal.min(row.ordinal.0);
             self.last_ordinal = self.last_ordinal.max(last);
         }
+    }
+}
+
+/// What several rows of whole elements of one stream come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunStats {
+    pub(crate) rows: u64,
+    pub(crate) data_bytes: u64,
+    pub(crate) payload_bytes: u64,
+    /// Of the first of them.
+    pub(crate) ordinal: u64,
+    /// The least.
+    pub(crate) first_ordinal: u64,
+    /// The greatest.
+    pub(crate) last_ordinal: u64,
+    /// What comes after the last of them.
+    pub(crate) next_ordinal: u64,
+    pub(crate) first_arrival: i64,
+    pub(crate) last_arrival: i64,
+    /// Least event time; max: none.
+    pub(crate) first_event: i64,
+    pub(crate) last_event: i64,
+    /// Whether their ordinals do not just follow each other.
+    pub(crate) jumps: bool,
+    /// Whether any has an event time.
+    pub(crate) events: bool,
+}
+
+impl RunStats {
+    /// With their stream. `None` when a row is something else than a whole element, or of another stream than the first.
+    #[inline]
+    pub(crate) fn of<R>(run: &[R], row: impl Fn(&R) -> Row + Copy) -> Option<(u16, Self)> {
+        let (first, last) = (row(run.first()?), row(run.last()?));
+        let mut stats = Self {
+            rows: run.len() as u64,
+            data_bytes: 0,
+            payload_bytes: 0,
+            ordinal: first.ordinal.0,
+            first_ordinal: first.ordinal.0,
+            last_ordinal: last.ordinal.0,
+            next_ordinal: last.ordinal.0.wrapping_add(1),
+            first_arrival: i64::MAX,
+            last_arrival: i64::MIN,
+            first_event: i64::MAX,
+            last_event: i64::MIN,
+            jumps: false,
+            events: false,
+        };
+        // What is the same for most is only noticed here: the loop has few values to keep.
+        let (mut spans, mut flags, mut jumps, mut next) = (0, 0, 0, first.ordinal.0);
+        for row in run.iter().map(row) {
+            if row.kind != Kind::Element || row.stream != first.stream {
+                return None;
+            }
+            stats.data_bytes += u64::from(row.len);
+            stats.payload_bytes += row.payload() as u64;
+            jumps |= row.ordinal.0 ^ next;
+            next = row.ordinal.0.wrapping_add(1);
+            stats.first_arrival = stats.first_arrival.min(row.arrival.0);
+            stats.last_arrival = stats.last_arrival.max(row.arrival.0);
+            spans |= row.span;
+            flags |= row.flags.0;
+        }
+        stats.jumps = jumps != 0 || last.ordinal < first.ordinal;
+        if stats.jumps {
+            let ordinals = || run.iter().map(|one| row(one).ordinal.0);
+            stats.first_ordinal = ordinals().min().unwrap_or(u64::MAX);
+            stats.last_ordinal = ordinals().max().unwrap_or(0);
+        }
+        if spans != 0 {
+            stats.first_arrival = run.iter().map(|one| row(one).first_arrival().0).min().unwrap_or(i64::MAX);
+        }
+        stats.events = Flags(flags).has(Flags::EVENT);
+        if stats.events {
+            for row in run.iter().map(row).filter(|row| row.flags.has(Flags::EVENT)) {
+                stats.first_event = stats.first_event.min(row.event.0);
+                stats.last_event = stats.last_event.max(row.event.0);
+            }
+        }
+        Some((first.stream, stats))
     }
 }

@@ -7,5 +7,6 @@ mod hostile;
 mod lanes;
 mod rebuild;
 mod records;
+mod runs;
 mod slots;
 mod world;
