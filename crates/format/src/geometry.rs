@@ -146,6 +146,11 @@ impl Geometry {
         crate::slot::max_entries(self.slot_bytes)
     }
 
+    /// Most bytes of a slot's summary.
+    pub fn summary_bytes(&self) -> usize {
+        crate::slot::most_summary(self.slot_bytes)
+    }
+
     /// Checks what came from a superblock or a recovery string.
     pub(crate) fn check(&self) -> Result<(), FormatError> {
         let fitting = Self::for_lane(self.lane_bytes, self.slot_bytes, self.skipped.clone())?;

@@ -51,6 +51,11 @@ const MAX_CHUNKS: usize = 16 << 10;
 
 const _: () = assert!(MAX_CHUNKS * DirectoryEntry::BYTES <= 1 << 20);
 
+/// Most bytes of a summary in slots of `slot_bytes`.
+pub(crate) fn most_summary(slot_bytes: u64) -> usize {
+    summary::summary_bytes(max_entries(slot_bytes))
+}
+
 /// Most chunks of a slot. A chunk of many rows has more than 4 KiB unless they are nearly all alike; the directory
 /// is allocated for as many, and a slot that has them is sealed.
 pub(crate) fn max_chunks(slot_bytes: usize) -> usize {

@@ -12,7 +12,8 @@
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed, SlotFlags, SlotId,
+    Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed, SlotFlags,
+    SlotId,
 };
 use std::ops::{DerefMut, Range};
 

@@ -6,7 +6,7 @@ use crate::recover::bounds_of;
 use crate::table::Bounds;
 use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, SlotNo};
 use holdfast_format::{
-    Chunk, DirectoryEntry, FormatError, Key, PartHeader, SectionKind, Summary, Superblock,
+    Chunk, DirectoryEntry, FormatError, Geometry, Key, PartHeader, SectionKind, Summary, Superblock,
     check_payload_block, crc32c, decode_directory, footer_binds,
 };
 use holdfast_media::DiskError;
@@ -17,6 +17,11 @@ pub const CHECK_QUANTUM: usize = 1 << 20;
 
 /// What is read of a slot at first when only its head matters: room for the summary of a dozen streams.
 const HEAD_READ: usize = 8 << 10;
+
+/// Most bytes that looking at a slot's head reads at once.
+pub(crate) fn most_of_a_head(geometry: &Geometry) -> usize {
+    (geometry.summary_bytes().next_multiple_of(BLOCK)).max(HEAD_READ)
+}
 
 /// How much of a slot is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +111,11 @@ impl SlotCheck {
             partial: Vec::new(),
             directory: Vec::new(),
         }
+    }
+
+    /// How much is verified.
+    pub fn depth(&self) -> Depth {
+        self.depth
     }
 
     /// The slot.

@@ -131,7 +131,7 @@ impl<D: Disk> Driver<D> {
             disk,
             commit: Some(Buffer::aligned(superblock.geometry.commit_bytes())?),
             superblock_buffer: Some(Buffer::aligned(BLOCK)?),
-            scan: Scan::new(suspects)?,
+            scan: Scan::new(suspects, &superblock.geometry)?,
             superblock,
             free: buffers,
             buffers: count,
@@ -228,6 +228,11 @@ impl<D: Disk> Driver<D> {
     /// Whether nothing is on its way, neither in the ring nor at the disk.
     pub fn is_idle(&self) -> bool {
         self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty()
+    }
+
+    /// Whether neither a slot nor a commit is to be written.
+    pub(crate) fn writes_nothing(&self) -> bool {
+        self.moving.is_empty() && self.committing.is_none()
     }
 
     /// Sequences that are sealed and not on the medium yet, in no order.
@@ -382,10 +387,7 @@ impl<D: Disk> Driver<D> {
                 self.superblock_buffer = buffer;
                 self.superblock_written(fault, now);
             }
-            SCAN => {
-                self.scan.buffer = buffer;
-                self.scan_read(result, now);
-            }
+            SCAN => self.scan_read((tag & !KIND) as usize, buffer, result.clone(), now),
             CHORE => self.chore_io(buffer, result.clone()),
             MEASURE => self.measured(result, now),
             READ => self.read_ended(tag & !KIND, buffer, result),

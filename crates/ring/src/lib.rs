@@ -47,6 +47,7 @@ pub use once::{OnceError, order_once};
 pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refusal};
 pub use purge::{Port, PurgeError, purge};
 pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
+pub use scan::SCAN_READS;
 pub use state::Ring;
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 pub use streams::NewStream;

@@ -1,26 +1,36 @@
-//! The check behind capture: after a restart every slot of data is looked at, one piece at a time between capture's writes;
-//! those that may have been in flight in full, all others by header and summary.
+//! The check behind capture: after a restart every slot of data is looked at; first those that may have been in flight, one
+//! at a time and in full, then all others by header and summary. While capture writes, one piece is read at a time; while
+//! it has nothing to write, several.
 
 use crate::CHECK_QUANTUM;
-use crate::check::{Depth, SlotCheck};
+use crate::check::{Depth, SlotCheck, most_of_a_head};
 use crate::driver::{Driver, SCAN};
 use crate::event::Event;
 use crate::table::State;
 use holdfast_base::{BLOCK, Sequence, SlotNo, Timestamp};
+use holdfast_format::Geometry;
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, PoolError, Request};
 use std::time::Duration;
 
 /// How long the check behind capture waits when the device did not answer.
 const SCAN_PAUSE: Duration = Duration::from_secs(1);
 
+/// Reads at once while nothing is to be written: a drive can choose the order of so many, and a slot that is sealed then
+/// does not wait for more.
+pub const SCAN_READS: usize = 4;
+
+/// Slots at hand: one more, so that a read is under way for each while one is being verified.
+const LOOKS: usize = SCAN_READS + 1;
+
 /// How far the check is.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// The slot at hand, and the sequence it should have.
-    check: Option<SlotCheck>,
-    sequence: Sequence,
-    /// With the disk while `None`.
-    pub(crate) buffer: Option<Buffer>,
+    /// The first one's buffer takes a quantum, the others' any slot's head.
+    looks: [Look; LOOKS],
+    /// Reads with the disk.
+    in_flight: usize,
+    /// Reads that may still be asked for before capture has its turn again, however fast the disk is.
+    turn: usize,
     next: u32,
     /// Not before this time: the device did not answer.
     after: Timestamp,
@@ -28,43 +38,112 @@ pub(crate) struct Scan {
     suspects: Vec<SlotNo>,
 }
 
+/// One slot at a time, piece by piece.
+#[derive(Debug)]
+struct Look {
+    /// The slot at hand, and the sequence it should have.
+    check: Option<SlotCheck>,
+    sequence: Sequence,
+    /// With the disk, or being verified, while `None`.
+    buffer: Option<Buffer>,
+}
+
+impl Look {
+    fn new(bytes: usize) -> Result<Self, PoolError> {
+        Ok(Self { check: None, sequence: Sequence(0), buffer: Some(Buffer::aligned(bytes)?) })
+    }
+}
+
 impl Scan {
-    pub(crate) fn new(suspects: Vec<SlotNo>) -> Result<Self, PoolError> {
-        let buffer = Some(Buffer::aligned(CHECK_QUANTUM + 2 * BLOCK)?);
-        Ok(Self { check: None, sequence: Sequence(0), buffer, next: 0, after: Timestamp::MIN, suspects })
+    pub(crate) fn new(suspects: Vec<SlotNo>, geometry: &Geometry) -> Result<Self, PoolError> {
+        let head = || Look::new(most_of_a_head(geometry));
+        let looks = [Look::new(CHECK_QUANTUM + 2 * BLOCK)?, head()?, head()?, head()?, head()?];
+        Ok(Self { looks, in_flight: 0, turn: 0, next: 0, after: Timestamp::MIN, suspects })
+    }
+
+    /// Whether no slot is being looked at.
+    fn is_idle(&self) -> bool {
+        self.looks.iter().all(|look| look.check.is_none())
+    }
+
+    /// Whether one is at work that reads large pieces.
+    fn is_thorough(&self) -> bool {
+        self.looks.iter().filter_map(|look| look.check.as_ref()).any(|check| check.depth() == Depth::Full)
     }
 }
 
 impl<D: Disk> Driver<D> {
-    /// Reads on in the check behind capture, one piece at a time.
+    /// Reads on in the check behind capture, a piece of each slot at hand.
     pub(crate) fn look_on(&mut self, now: Timestamp) {
         let nothing = self.ring.unscanned == 0 && self.scan.suspects.is_empty();
-        if self.ring.is_starting() || now < self.scan.after || (nothing && self.scan.check.is_none()) {
+        if self.ring.is_starting() || now < self.scan.after || (nothing && self.scan.is_idle()) {
             return;
         }
-        let Some(buffer) = self.scan.buffer.take() else {
-            return;
+        self.scan.turn = LOOKS;
+        self.look_at_more(now);
+        if self.scan.is_idle() {
+            self.ring.step(Event::AllScanned, now, &mut self.actions);
+            self.act(now);
+        }
+    }
+
+    /// As many reads as there may be.
+    fn look_at_more(&mut self, now: Timestamp) {
+        let most = if now < self.scan.after {
+            0
+        } else if self.writes_nothing() {
+            SCAN_READS
+        } else {
+            1
         };
-        while self.scan.check.is_none() {
-            let Some((slot, depth)) = self.next_to_scan() else {
-                self.scan.buffer = Some(buffer);
-                self.ring.step(Event::AllScanned, now, &mut self.actions);
-                self.act(now);
-                return;
-            };
-            let here = self.ring.ledger.table.get(slot);
-            if here.state == State::Data && !(here.known && depth == Depth::Head) {
-                self.scan.sequence = here.sequence;
-                let offset = self.ring.ledger.geometry.slot_offset(slot);
-                self.scan.check = Some(SlotCheck::new(slot, offset, depth));
+        // What was begun goes first: it must not wait for a time without writes.
+        for begun in [true, false] {
+            for number in 0..LOOKS {
+                let may = self.scan.in_flight < most && self.scan.turn > 0;
+                if may && self.scan.looks[number].check.is_some() == begun {
+                    self.look(number);
+                }
             }
         }
-        let Some((offset, len)) = self.scan.check.as_ref().and_then(SlotCheck::next_read) else {
-            self.scan.buffer = Some(buffer);
+    }
+
+    /// Asks for the next piece of a slot, of another one if none is at hand.
+    fn look(&mut self, number: usize) {
+        if self.scan.looks[number].buffer.is_none() || !self.has_slot(number) {
+            return;
+        }
+        let look = &mut self.scan.looks[number];
+        let Some((offset, len)) = look.check.as_ref().and_then(SlotCheck::next_read) else {
+            return;
+        };
+        let Some(buffer) = look.buffer.take() else {
             return;
         };
         let len = len.min(buffer.len());
-        self.push_request(Request { tag: SCAN, op: Op::Read { offset, buffer, len } });
+        self.scan.in_flight += 1;
+        self.scan.turn -= 1;
+        self.push_request(Request { tag: SCAN | number as u64, op: Op::Read { offset, buffer, len } });
+    }
+
+    /// Whether a look has a slot at hand, which it is given if there is one for it.
+    fn has_slot(&mut self, number: usize) -> bool {
+        while self.scan.looks[number].check.is_none() {
+            // Suspects take the large buffer, and the disk's time for themselves.
+            if self.scan.is_thorough() || (number > 0 && !self.scan.suspects.is_empty()) {
+                return false;
+            }
+            let Some((slot, depth)) = self.next_to_scan() else {
+                return false;
+            };
+            let here = self.ring.ledger.table.get(slot);
+            if here.state == State::Data && !(here.known && depth == Depth::Head) {
+                let look = &mut self.scan.looks[number];
+                look.sequence = here.sequence;
+                let offset = self.ring.ledger.geometry.slot_offset(slot);
+                look.check = Some(SlotCheck::new(slot, offset, depth));
+            }
+        }
+        true
     }
 
     fn next_to_scan(&mut self) -> Option<(SlotNo, Depth)> {
@@ -78,33 +157,39 @@ impl<D: Disk> Driver<D> {
         Some((SlotNo(self.scan.next - 1), Depth::Head))
     }
 
-    pub(crate) fn scan_read(&mut self, result: Result<(), DiskError>, now: Timestamp) {
-        let Some(mut check) = self.scan.check.take() else {
-            return;
-        };
-        let Some((_, len)) = check.next_read() else {
-            return;
-        };
+    /// Takes what look `number` asked for.
+    pub(crate) fn scan_read(
+        &mut self,
+        number: usize,
+        buffer: Option<Buffer>,
+        result: Result<(), DiskError>,
+        now: Timestamp,
+    ) {
+        self.scan.in_flight -= 1;
         if result.as_ref().is_err_and(|error| !matches!(error.fault, Fault::Io | Fault::Misplaced)) {
             // That says nothing of the slot: again when the device may answer.
-            self.scan.check = Some(check);
             self.scan.after = now + SCAN_PAUSE;
+            self.scan.looks[number].buffer = buffer;
             return;
         }
-        let fed = match (&self.scan.buffer, result) {
-            (Some(buffer), Ok(())) => check
+        // The disk need not wait until this one is verified.
+        self.look_at_more(now);
+        let look = &mut self.scan.looks[number];
+        let read = look.check.as_ref().and_then(SlotCheck::next_read);
+        let fed = match (&mut look.check, read, &buffer, result) {
+            (Some(check), Some((_, len)), Some(buffer), Ok(())) => check
                 .feed(&buffer[..len.min(buffer.len())], &self.superblock.key, self.superblock.ring)
                 .is_ok(),
             _ => false,
         };
-        if fed && check.next_read().is_some() {
-            self.scan.check = Some(check);
-            return;
+        look.buffer = buffer;
+        let sequence = look.sequence;
+        let ended = look.check.take_if(|check| !fed || check.next_read().is_none());
+        if let Some(check) = ended {
+            let found = check.sound().filter(|(header, ..)| fed && header.sequence == sequence);
+            let bounds = found.map(|(.., bounds)| bounds);
+            let event = Event::Scanned { slot: check.slot(), sequence, bounds };
+            self.ring.step(event, now, &mut self.actions);
         }
-        let found = check.sound().filter(|_| fed);
-        let found = found.filter(|(header, ..)| header.sequence == self.scan.sequence);
-        let bounds = found.map(|(.., bounds)| bounds);
-        let event = Event::Scanned { slot: check.slot(), sequence: self.scan.sequence, bounds };
-        self.ring.step(event, now, &mut self.actions);
     }
 }

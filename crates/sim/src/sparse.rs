@@ -21,13 +21,16 @@ pub struct SparseDisk {
     info: DiskInfo,
     /// By number of the block.
     blocks: BTreeMap<u64, Vec<Stretch>>,
-    done: VecDeque<(u32, Completion)>,
+    /// How often they are asked for in vain, and whether they are reads.
+    done: VecDeque<(u32, bool, Completion)>,
     /// How many times a completion is asked for in vain.
     pub lag: u32,
     /// Reads so far: offset and length.
     pub reads: Vec<(u64, usize)>,
     /// Writes so far.
     pub writes: u64,
+    /// Most reads under way when one was asked for: without a write under way, and beside one.
+    pub reads_at_once: [usize; 2],
 }
 
 impl SparseDisk {
@@ -41,7 +44,15 @@ impl SparseDisk {
             depth: DEPTH,
             direct: true,
         };
-        Self { info, blocks: BTreeMap::new(), done: VecDeque::new(), lag: 0, reads: Vec::new(), writes: 0 }
+        Self {
+            info,
+            blocks: BTreeMap::new(),
+            done: VecDeque::new(),
+            lag: 0,
+            reads: Vec::new(),
+            writes: 0,
+            reads_at_once: [0; 2],
+        }
     }
 
     /// The same contents, as after a power cut.
@@ -92,6 +103,7 @@ impl Disk for SparseDisk {
         if self.done.len() >= DEPTH {
             return Err(request);
         }
+        let is_read = matches!(request.op, Op::Read { .. });
         let buffer = match request.op {
             Op::Write { offset, buffer, len, .. } => {
                 self.writes += 1;
@@ -100,20 +112,23 @@ impl Disk for SparseDisk {
             }
             Op::Read { offset, mut buffer, len } => {
                 self.reads.push((offset, len));
+                let reads = self.done.iter().filter(|(_, is_read, _)| *is_read).count();
+                let most = &mut self.reads_at_once[usize::from(reads < self.done.len())];
+                *most = (*most).max(reads + 1);
                 self.read(offset, &mut buffer[..len]);
                 Some(buffer)
             }
             Op::Flush | Op::Measure => None,
         };
-        self.done.push_back((self.lag, Completion { tag: request.tag, buffer, result: Ok(()) }));
+        self.done.push_back((self.lag, is_read, Completion { tag: request.tag, buffer, result: Ok(()) }));
         Ok(())
     }
 
     fn complete(&mut self, _wait: Duration) -> Option<Completion> {
-        if self.done.front().is_some_and(|(lag, _)| *lag == 0) {
-            return self.done.pop_front().map(|(_, done)| done);
+        if self.done.front().is_some_and(|(lag, ..)| *lag == 0) {
+            return self.done.pop_front().map(|(.., done)| done);
         }
-        self.done.iter_mut().for_each(|(lag, _)| *lag = lag.saturating_sub(1));
+        self.done.iter_mut().for_each(|(lag, ..)| *lag = lag.saturating_sub(1));
         None
     }
 }

@@ -1,10 +1,10 @@
 //! Many rows at once: whole elements of one stream, described by loops over one column at a time. What comes of it is
 //! exactly what [`Builder::row`], in `build`, makes of the same rows.
 
+use super::Row;
 use super::build::{Builder, worth_closing};
 use super::columns::ROW_BYTES;
 use super::stats::RunStats;
-use super::Row;
 use holdfast_base::BLOCK;
 
 /// How much a run may take so that nothing in it depends on the room that is left.
@@ -28,10 +28,7 @@ impl Builder {
     pub fn run_room(&self) -> RunRoom {
         // The first row of a stream takes a place in the chunk's table, and all of it is rounded to blocks.
         let reserved = ROW_BYTES * self.pending.len + 2 * BLOCK;
-        RunRoom {
-            rows: self.chunk_rows - self.pending.len,
-            bytes: self.room().saturating_sub(reserved),
-        }
+        RunRoom { rows: self.chunk_rows - self.pending.len, bytes: self.room().saturating_sub(reserved) }
     }
 
     /// Describes what was written as [`Builder::row`] would, called for each of `run`; fast where all are whole elements
@@ -42,7 +39,8 @@ impl Builder {
     /// As [`Builder::row`].
     #[inline]
     pub fn elements<R>(&mut self, buffer: &mut [u8], run: &[R], row: impl Fn(&R) -> Row + Copy) {
-        let Some((stream, stats)) = RunStats::of(run, row).filter(|(stream, stats)| self.takes(*stream, stats))
+        let Some((stream, stats)) =
+            RunStats::of(run, row).filter(|(stream, stats)| self.takes(*stream, stats))
         else {
             run.iter().for_each(|one| self.row(buffer, &row(one)));
             return;
