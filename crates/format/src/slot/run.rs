@@ -42,7 +42,9 @@ impl Builder {
         let Some((stream, stats)) =
             RunStats::of(run, row).filter(|(stream, stats)| self.takes(*stream, stats))
         else {
-            run.iter().for_each(|one| self.row(buffer, &row(one)));
+            for one in run {
+                self.row(buffer, &row(one));
+            }
             return;
         };
         let entry = &mut self.entries[usize::from(stream)];
