@@ -3,10 +3,13 @@
 use crate::failure::{Failure, Kind, Result, reason};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are gathered before a write: less than that costs system calls, more only memory.
-const GATHER: usize = 1 << 20;
+/// Bytes that are gathered before a write: less than that costs system calls, more is not in the cache any more when it is
+/// hashed and written. A power of two, and all but the last are passed on exactly so long: the hash is a tree, and slow
+/// where it must begin in the middle of a branch.
+const GATHER: usize = 256 << 10;
 
 /// An output.
 pub(crate) struct Output {
@@ -50,7 +53,12 @@ impl Output {
                 .at("-o")
                 .advice("name a file with -o FILE, pass it on through a pipe, or choose --format jsonl"));
         }
-        Ok(Self::new(To::Pipe(Box::new(stdout))))
+        // Not by way of the buffer for lines, which looks for their ends and cuts every write in two.
+        let file = stdout.as_fd().try_clone_to_owned().map(File::from);
+        let file = file.map_err(|error| {
+            Failure::failed(format_args!("cannot write to standard output: {}", reason(&error)))
+        })?;
+        Ok(Self::new(To::Pipe(Box::new(file))))
     }
 
     /// A file, under another name until it is whole; one that is there already is kept unless `force` is set.
@@ -131,16 +139,20 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() + bytes.len() > GATHER {
-            self.pass(None)?;
-        }
-        if bytes.len() >= GATHER {
-            self.pass(Some(bytes))?;
+        let taken = if self.buffer.is_empty() && bytes.len() >= GATHER {
+            let whole = bytes.len() - bytes.len() % GATHER;
+            self.pass(Some(&bytes[..whole]))?;
+            whole
         } else {
-            self.buffer.extend_from_slice(bytes);
-        }
-        self.bytes += bytes.len() as u64;
-        Ok(bytes.len())
+            let taken = bytes.len().min(GATHER - self.buffer.len());
+            self.buffer.extend_from_slice(&bytes[..taken]);
+            if self.buffer.len() == GATHER {
+                self.pass(None)?;
+            }
+            taken
+        };
+        self.bytes += taken as u64;
+        Ok(taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
