@@ -210,6 +210,55 @@ fn what_a_device_carries_is_recognised_and_wiped() {
     assert_eq!(signature(&short).unwrap(), Some(Foreign::Data));
 }
 
+/// A sparse file with something at one place.
+fn carries(path: &Path, bytes: u64, at: u64, mark: &[u8]) -> Option<Foreign> {
+    let file = std::fs::File::create(path).unwrap();
+    file.set_len(bytes).unwrap();
+    file.write_all_at(mark, at).unwrap();
+    signature(&Device::open(path, Access::Look).unwrap()).unwrap()
+}
+
+#[test]
+fn a_ring_without_superblocks_is_suspected_whatever_its_slots() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    for slot in (16..=28).map(|log2| 1_u64 << log2) {
+        for bytes in [MIB + 9 * slot, 70 * slot.max(MIB)] {
+            for (part, mark) in [(0, b"HFJRNL01"), (2, b"HFJRNL01"), (4, b"HFSLOT01"), (7, b"HFSLOT01")] {
+                let found = carries(&path, bytes, MIB + part * slot, mark);
+                assert_eq!(found, Some(Foreign::LostRing), "part {part}, slots of {slot}, device of {bytes}");
+            }
+        }
+        // Its beginning is gone altogether, and it has the slot size that rings of its size usually have.
+        let found = carries(&path, 100 * slot, MIB + 60 * slot, b"HFSLOT01");
+        assert_eq!(found, Some(Foreign::LostRing), "slots of {slot}");
+    }
+    assert_eq!(
+        carries(&path, 8 * MIB, 2 * MIB + 512, b"HFSLOT01"),
+        Some(Foreign::Data),
+        "not where a slot begins"
+    );
+}
+
+#[test]
+fn data_is_seen_wherever_it_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    for (bytes, at, len) in [
+        (64 * MIB, 2 * MIB, 1),
+        (64 * MIB, 10 * MIB + 77, 1),
+        (64 * MIB, 64 * MIB - 1, 1),
+        (10_240 * MIB, 15 * MIB, 1),
+        (10_240 * MIB, 10_240 * MIB - 1, 1),
+        // A small part of a large device.
+        (10_240 * MIB, 5000 * MIB, 41 << 20),
+    ] {
+        assert_eq!(carries(&path, bytes, at, &vec![7; len]), Some(Foreign::Data), "{len} bytes at {at}");
+    }
+    std::fs::File::create(&path).unwrap().set_len(10_240 * MIB).unwrap();
+    assert_eq!(signature(&Device::open(&path, Access::Look).unwrap()).unwrap(), None);
+}
+
 #[test]
 fn what_real_tools_make_is_recognised() {
     let folder = tempfile::tempdir().unwrap();

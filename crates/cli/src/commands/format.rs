@@ -172,12 +172,11 @@ fn in_place_of(args: &Args) -> Result<(Device, Geometry, bool)> {
     let path = args.path.as_path();
     // Opened as its owner first: a ring that is being recorded is refused whatever was said.
     let device = own(path)?;
-    let found = found(&device, path)?;
     let length =
         std::fs::metadata(path).map_err(|error| Failure::io("cannot look there", path, &error))?.len();
     if length > 0 && !args.force {
-        let what = found.map_or_else(|| format!("a file of {}", ByteSize(length)), |found| found.to_string());
-        return Err(refused(&what, path));
+        let file = || refused(&format!("a file of {}", ByteSize(length)), path);
+        return Err(found(&device, path)?.map_or_else(file, |found| occupied(found, path)));
     }
     let length_or_none = (length > 0).then_some(ByteSize(length));
     let size = args.size.or(length_or_none).ok_or_else(|| needs_size("this file is empty", path))?;
@@ -198,10 +197,11 @@ fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
     if device.info().medium != Medium::Device {
         return Err(Failure::failed("this changed while it was looked at").at_path(path).advice("try again"));
     }
-    if let Some(found) = found(&device, path)?
-        && !args.force
+    // Who destroys it anyway need not be able to read it.
+    if !args.force
+        && let Some(found) = found(&device, path)?
     {
-        return Err(refused(&found.to_string(), path));
+        return Err(occupied(found, path));
     }
     let bytes = whole_blocks(device.info().bytes);
     let geometry = divide(bytes, args.slot)?;
@@ -232,6 +232,18 @@ fn own(path: &Path) -> Result<Device> {
 fn found(device: &Device, path: &Path) -> Result<Option<Foreign>> {
     signature(device)
         .map_err(|error| Failure::failed(format_args!("cannot see what is there: {error}")).at_path(path))
+}
+
+/// It is not for us to take; a ring that was only damaged can be had back.
+fn occupied(found: Foreign, path: &Path) -> Failure {
+    let refused = refused(&found.to_string(), path);
+    if found == Foreign::LostRing {
+        return refused.advice(format_args!(
+            "`holdfast check --geometry find {}` brings the ring back; --force destroys it",
+            path.display()
+        ));
+    }
+    refused
 }
 
 fn refused(what: &str, path: &Path) -> Failure {

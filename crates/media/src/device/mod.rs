@@ -9,6 +9,7 @@ mod extend;
 mod lock;
 mod open;
 mod signature;
+mod spread;
 
 pub(crate) use bytes::{measure, read_at, sync, write_at};
 pub use create::{CreateError, Prefill, caution_for, create_file};

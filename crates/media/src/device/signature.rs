@@ -1,24 +1,32 @@
-//! What a device already carries: file systems, volumes, partition tables, another ring. Only told apart, never read
-//! further; decided upon elsewhere.
+//! What a device already carries: file systems, volumes, partition tables, another ring, any data. Only told apart,
+//! never read further; decided upon elsewhere. Where is looked for data without a mark is in `spread`.
 
 use super::Device;
+use super::spread::{PIECE, places};
 use crate::Buffer;
 use crate::disk::{DiskError, Fault};
+use holdfast_base::BLOCK;
 use std::fmt;
 use std::os::fd::AsFd;
 
 /// Bytes looked at, and wiped, at each end: the largest place at which anything known keeps its mark.
-const ENDS: u64 = 1 << 20;
+const ENDS: u64 = PIECE as u64;
 
 /// Where the superblock copies of a ring start.
 const COPIES: [usize; 4] = [0, 256 << 10, 512 << 10, 768 << 10];
 const RING: &[u8] = b"HFSUPER1";
+
+/// What journal commits and slots of a ring begin with, always at the start of a block.
+const PARTS: [&[u8]; 2] = [b"HFJRNL01", b"HFSLOT01"];
+const ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// What was found on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// A Holdfast ring.
     Ring,
+    /// Journal or slots of a Holdfast ring, without any of its superblocks.
+    LostRing,
     /// Something with a known mark.
     Known(&'static str),
     /// Bytes that are not zero, of no known kind.
@@ -29,6 +37,7 @@ impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ring => f.write_str("a Holdfast ring"),
+            Self::LostRing => f.write_str("what is left of a Holdfast ring, without its superblocks"),
             Self::Known(name) => f.write_str(name),
             Self::Data => f.write_str("data of an unknown kind"),
         }
@@ -63,7 +72,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (82, b"FAT32   ", "a FAT file system"),
 ];
 
-/// Looks for what `device` carries; `None` when its ends are all zero.
+/// Looks for what `device` carries; `None` when nothing but zeros was seen. A small device is read whole, a large one at
+/// its ends and at places spread over it: `None` does not prove that it is empty.
 pub fn signature(device: &Device) -> Result<Option<Foreign>, DiskError> {
     let info = device.info();
     let bytes = info.bytes;
@@ -83,8 +93,42 @@ pub fn signature(device: &Device) -> Result<Option<Foreign>, DiskError> {
     let tail = &tail[..head_len];
 
     let found = ring(head).or_else(|| known(head).or_else(|| at_the_end(tail)).map(Foreign::Known));
-    let empty = |part: &[u8]| part.iter().all(|byte| *byte == 0);
-    Ok(found.or_else(|| (!empty(head)).then_some(Foreign::Data)))
+    if found.is_some() {
+        return Ok(found);
+    }
+    let mut seen = Seen::default();
+    seen.look(head);
+    seen.look(tail);
+    let mut piece = room(device, 0)?;
+    for (at, len) in places(bytes) {
+        device.read(at, &mut piece, len)?;
+        seen.look(&piece[..len]);
+    }
+    Ok(seen.verdict())
+}
+
+/// What the places without a known mark showed.
+#[derive(Default)]
+struct Seen {
+    data: bool,
+    ring: bool,
+}
+
+impl Seen {
+    fn look(&mut self, bytes: &[u8]) {
+        for block in bytes.chunks(BLOCK).filter(|block| **block != ZEROS[..block.len()]) {
+            self.data = true;
+            self.ring |= PARTS.iter().any(|mark| block.starts_with(mark));
+        }
+    }
+
+    fn verdict(&self) -> Option<Foreign> {
+        match self {
+            Self { ring: true, .. } => Some(Foreign::LostRing),
+            Self { data: true, .. } => Some(Foreign::Data),
+            _ => None,
+        }
+    }
 }
 
 /// Overwrites both ends with zeros, so that nobody takes the device for what it carried before.
@@ -100,7 +144,7 @@ pub fn wipe(device: &Device) -> Result<(), DiskError> {
 }
 
 fn room(device: &Device, offset: u64) -> Result<Buffer, DiskError> {
-    Buffer::aligned(ENDS as usize).map_err(|_| device.info().error("read", offset, ENDS, Fault::Os(12)))
+    Buffer::aligned(PIECE).map_err(|_| device.info().error("read", offset, PIECE as u64, Fault::Os(12)))
 }
 
 fn ring(head: &[u8]) -> Option<Foreign> {

@@ -25,7 +25,7 @@ pub enum StartError {
     #[error("--size, --slot: {0}")]
     Geometry(FormatError),
     /// What is there is no ring.
-    #[error("{}: no ring ({carries}; {why}): `holdfast format` makes it one; if it was one, `holdfast check --geometry STRING` rebuilds its superblock", path.display())]
+    #[error("{}: no ring ({carries}; {why}): {advice}", path.display())]
     NotARing {
         /// The path.
         path: PathBuf,
@@ -33,6 +33,8 @@ pub enum StartError {
         carries: String,
         /// What is wrong with the superblock.
         why: FormatError,
+        /// What to do.
+        advice: String,
     },
     /// The ring cannot be made sense of.
     #[error(transparent)]

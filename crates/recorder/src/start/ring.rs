@@ -4,7 +4,7 @@ use super::StartError;
 use crate::args::Settings;
 use holdfast_base::{BLOCK, ByteSize, Clock as _, MAX_NAME, RingId, SystemClock};
 use holdfast_format::{Geometry, Key, Superblock};
-use holdfast_media::{Access, Buffer, Device, Disk as _, PlainDisk, Prefill, create_file};
+use holdfast_media::{Access, Buffer, Device, Disk as _, Foreign, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, create};
 use std::fs::File;
 use std::io::Read as _;
@@ -60,15 +60,32 @@ fn superblock(device: &Device, path: &Path) -> Result<Superblock, StartError> {
         copies.push(Superblock::decode(if read { &buffer[..BLOCK] } else { &[] }));
     }
     let newest = Superblock::newest(&copies).cloned();
-    newest.map_err(|why| StartError::NotARing { path: path.to_owned(), carries: carried(device), why })
+    newest.map_err(|why| {
+        let (carries, advice) = carried(device, path);
+        StartError::NotARing { path: path.to_owned(), carries, why, advice }
+    })
 }
 
-/// What else is on it.
-fn carried(device: &Device) -> String {
+/// What else is on it, and what to do about that.
+fn carried(device: &Device, path: &Path) -> (String, String) {
+    let path = path.display();
+    let lost = format!(
+        "`holdfast check --geometry find {path}` looks for its superblock, with the recovery string instead of \
+         `find` it is rebuilt from that"
+    );
     match holdfast_media::signature(device) {
-        Ok(Some(foreign)) => format!("it carries {foreign}"),
-        Ok(None) => "it is empty".to_owned(),
-        Err(error) => error.to_string(),
+        Ok(Some(foreign @ (Foreign::Ring | Foreign::LostRing))) => {
+            (format!("it carries {foreign}"), format!("do not format it: {lost}"))
+        }
+        Ok(Some(foreign)) => (
+            format!("it carries {foreign}"),
+            "choose another path; `holdfast format --force` would destroy what is there".to_owned(),
+        ),
+        Ok(None) => (
+            "nothing was found on it".to_owned(),
+            format!("`holdfast format {path}` makes it one; if it was one, {lost}"),
+        ),
+        Err(error) => (error.to_string(), format!("if it was one, {lost}")),
     }
 }
 
