@@ -5,8 +5,10 @@ use crate::config;
 use crate::failure::{Failure, Result};
 use crate::range::{RangeArgs, Wanted};
 use holdfast_base::{Clock, StreamId, SystemClock, Timestamp};
+use holdfast_format::FormatError;
 use holdfast_link::{LinkError, RingReader, Selection};
 use holdfast_ring::{Range, Refusal, StreamStatus};
+use rustix::fs::FileType;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,18 @@ pub(crate) struct RingArg {
 impl RingArg {
     /// Where it is.
     pub(crate) fn path(&self) -> Result<PathBuf> {
-        config::ring(&self.named).map(|place| place.path)
+        let path = config::ring(&self.named)?.path;
+        // What can never carry a ring is not even opened: a named pipe would wait for its other end.
+        let found = match rustix::fs::stat(&path).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            Ok(FileType::Directory) => "a directory",
+            Ok(FileType::CharacterDevice) => "a character device",
+            Ok(FileType::Fifo) => "a named pipe",
+            Ok(FileType::Socket) => "a socket",
+            _ => return Ok(path),
+        };
+        Err(Failure::failed(format_args!("this is {found}, not a ring"))
+            .at_path(&path)
+            .advice("a ring lives on a block device, a partition or a regular file"))
     }
 
     /// Opens it for reading.
@@ -40,14 +53,21 @@ pub(crate) fn open(path: &Path) -> Result<RingReader> {
 pub(crate) fn link(error: &LinkError) -> Failure {
     match error {
         LinkError::Open { path, cause } if cause.kind() == io::ErrorKind::NotFound => {
-            Failure::failed("there is no such ring").at_path(path).advice(
-                "give the path of a ring, or make one: `holdfast format PATH --size 10GiB`",
-            )
+            Failure::failed("there is no such ring")
+                .at_path(path)
+                .advice("give the path of a ring, or make one: `holdfast format PATH --size 10GiB`")
         }
         LinkError::Open { path, cause } => Failure::io("cannot open the ring", path, cause),
         LinkError::NotARing { path, cause } => {
-            Failure::failed(format_args!("this is not a ring: {cause}")).at_path(path).advice(
-                "give the path of one; if its superblock was lost, `holdfast check --geometry STRING PATH` rebuilds it",
+            let failure = match cause {
+                FormatError::OutOfBounds { .. } => {
+                    Failure::failed("this is not a ring: it is too short for one")
+                }
+                cause => Failure::failed(format_args!("this is not a ring: {cause}")),
+            };
+            failure.at_path(path).advice(
+                "give the path of one; if its superblock was lost, `holdfast check --geometry STRING PATH` rebuilds it \
+                 from the recovery string, and with `find` instead of that looks for it",
             )
         }
         other => Failure::failed(other),

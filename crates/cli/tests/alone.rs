@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{documented, ends, folder, holdfast, run, tool};
+use common::{documented, ends, folder, holdfast, record, recorder_program, run, tool};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_new_ring_is_empty_and_every_command_says_so() {
@@ -59,6 +59,12 @@ fn what_is_there_already_is_not_destroyed_unasked() {
     ends(dir, "format notes --size 16MiB --force", 0);
     let said = ends(dir, "format notes --size 16MiB", 1);
     assert!(said.err.contains("a Holdfast ring"), "{}", said.err);
+    recorder_program();
+    fs::write(dir.join("short"), "").unwrap();
+    let pipe = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, dir.join("pipe"), pipe, rustix::fs::Mode::RUSR, 0).unwrap();
+    // It would wait for the pipe's other end for ever.
+    assert!(ends(dir, "status pipe", 1).err.contains("a named pipe"));
     for (line, code, wanted) in [
         ("format new", 2, "--size"),
         ("format none/new --size 16MiB", 1, "none/new"),
@@ -66,6 +72,12 @@ fn what_is_there_already_is_not_destroyed_unasked() {
         ("format . --size 16MiB", 1, "directory"),
         ("format new --size 200TiB", 1, "new"),
         ("format new --size 1MiB", 2, "too small"),
+        ("format new --size 1KiB", 2, "a lane of 1 KiB is too small"),
+        ("record new --size 1KiB --source stdin --name a", 2, "a lane of 1 KiB is too small"),
+        ("status /dev/null", 1, "a character device"),
+        ("check --geometry find /dev/zero", 1, "a character device"),
+        ("status short", 1, "too short"),
+        ("record short --source stdin --name a", 1, "too short"),
         ("status notes2", 1, "no such ring"),
         ("status .", 1, "directory"),
         ("status /etc/hostname", 1, "not a ring"),
@@ -74,6 +86,7 @@ fn what_is_there_already_is_not_destroyed_unasked() {
         assert!(said.err.contains(wanted), "{line}: {}", said.err);
     }
     assert!(!dir.join("new").exists() && !dir.join("none").exists());
+    assert!(!ends(dir, "status short", 1).err.contains("reaches outside"));
 }
 
 #[test]
@@ -172,6 +185,89 @@ fn rings_have_names_in_the_configuration_file() {
     let text = String::from_utf8_lossy(&said.stderr).into_owned();
     assert_eq!(said.status.code(), Some(2));
     assert!(text.contains("`colour`") && text.contains("config.toml line 3"), "{text}");
+}
+
+#[test]
+fn format_takes_names_and_what_is_typed_goes_before_the_configuration_file() {
+    let folder = folder();
+    let dir = folder.path();
+    let text = "[rings.lab]\npath = \"PATH\"\nrecord = [\"--size\", \"16MiB\", \"--source\", \"stdin\", \"--name\", \"a\"]\n";
+    fs::write(dir.join("config.toml"), text.replace("PATH", &dir.join("place.hf").display().to_string()))
+        .unwrap();
+    recorder_program();
+    let said = |line: &str| {
+        let mut command = holdfast(dir);
+        command.env("HOLDFAST_CONFIG", "config.toml").args(line.split(' ')).output().unwrap()
+    };
+    let made = said("format lab --size 9MiB --slot 64KiB");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert!(!dir.join("lab").exists() && dir.join("place.hf").exists());
+    fs::remove_file(dir.join("place.hf")).unwrap();
+    let recorded = said("record lab --size 20MiB");
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    assert_eq!(fs::metadata(dir.join("place.hf")).unwrap().len(), 20 << 20);
+    // What has a slash or no entry is a path.
+    assert!(said("format ./lab --size 16MiB").status.success() && dir.join("lab").exists());
+}
+
+#[test]
+fn a_ring_too_small_for_any_hold_is_told_with_what_would_do() {
+    let folder = folder();
+    let dir = folder.path();
+    let told = |said: &str| said.contains("nothing can be held on this ring: it has 4 slots");
+    let made = ends(dir, "format r.hf --size 9MiB", 0);
+    assert!(told(&made.out), "{}", made.out);
+    assert!(made.out.contains("a size of 12 MiB would do, or slots of 512 KiB"), "{}", made.out);
+    assert!(told(&ends(dir, "format j.hf --size 9MiB --json", 0).json()["warnings"].to_string()));
+    for ring in ["r.hf", "new.hf --size 9MiB"] {
+        let said = record(dir, &format!("{ring} --source stdin --name a"), Stdio::null());
+        assert!(said.code == Some(0) && told(&said.err), "{}", said.err);
+    }
+    for enough in ["--size 12MiB", "--size 9MiB --slot 512KiB"] {
+        let made = ends(dir, &format!("format r.hf {enough} --force"), 0);
+        let said = record(dir, "r.hf --source stdin --name a", Stdio::null());
+        assert!(!made.out.contains("held on") && !said.err.contains("held on"), "{}{}", made.out, said.err);
+    }
+}
+
+#[test]
+fn a_preamble_that_is_too_large_is_not_the_holds_fault() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("head"), vec![b'x'; 300_000]).unwrap();
+    let said = record(dir, "r.hf --size 16MiB --source stdin --name a --preamble head", Stdio::null());
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("--preamble") && said.err.contains("larger slots"), "{}", said.err);
+    assert!(!said.err.contains("release a hold") && !dir.join("r.hf").exists(), "{}", said.err);
+}
+
+#[test]
+fn a_prefilled_ring_file_is_written_and_any_other_reserved() {
+    let folder = folder();
+    let dir = folder.path();
+    // Where a file system tells written space from reserved space, this is the first that is not written.
+    let written = |name: &str| {
+        let file = File::open(dir.join(name)).unwrap();
+        let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(0)).unwrap();
+        (hole, file.metadata().unwrap().blocks() * 512)
+    };
+    let reserved = ends(dir, "format plain.hf --size 16MiB --json", 0).json();
+    assert_eq!(reserved["prefilled"], false);
+    let filled = ends(dir, "format full.hf --size 16MiB --prefill --json", 0).json();
+    assert_eq!(filled["prefilled"], true);
+    assert_eq!(written("full.hf").0, 16 << 20, "every byte is written");
+    assert!(
+        written("full.hf").1 >= 16 << 20 && written("plain.hf").1 >= 16 << 20,
+        "space for all of it is there"
+    );
+    let kind = rustix::fs::statfs(dir).unwrap().f_type as u32;
+    if [0xef53, 0x5846_5342].contains(&kind) {
+        assert!(written("plain.hf").0 < 16 << 20, "it was not prefilled");
+    } else {
+        eprintln!("neither ext4 nor XFS: whether reserved space counts as written is not known");
+    }
+    ends(dir, "grow full.hf --size 32MiB", 0);
+    assert!(written("full.hf").1 >= 32 << 20, "what grew is reserved");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub enum CreateError {
 }
 
 /// Slots that no hold may take, of a ring with so many: a twentieth.
-fn default_reserve(slots: u32) -> u32 {
+pub(crate) fn default_reserve(slots: u32) -> u32 {
     slots.div_ceil(20)
 }
 

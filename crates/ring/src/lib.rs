@@ -26,6 +26,7 @@ mod purge;
 mod recover;
 mod runway;
 mod scan;
+mod small;
 mod snapshot;
 mod state;
 mod status;
@@ -48,6 +49,7 @@ pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refus
 pub use purge::{Port, PurgeError, purge};
 pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
 pub use scan::SCAN_READS;
+pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 pub use streams::NewStream;

@@ -8,6 +8,11 @@ use holdfast_base::{Sequence, SlotNo};
 /// Slots named at once, whatever the number of buffers: renewing costs a commit.
 const RUNWAY: u32 = 16;
 
+/// Length of a full runway on a ring of so many slots.
+pub(crate) fn runway_of(slots: u32, buffers: u32) -> u32 {
+    (2 * buffers).max(RUNWAY).min(slots / 4).max(2)
+}
+
 impl Ring {
     /// The next slot of the runway, for a copy: it stays in the runway's records until the copy counts.
     pub(crate) fn take_runway(&mut self) -> Option<SlotNo> {
@@ -36,8 +41,7 @@ impl Ring {
 
     /// Length of a full runway.
     pub(crate) fn runway_target(&self) -> u32 {
-        let slots = self.ledger.table.len();
-        (2 * self.config.buffers).max(RUNWAY).min(slots / 4).max(2)
+        runway_of(self.ledger.table.len(), self.config.buffers)
     }
 
     /// Names the next victims when half of the runway is used: from now on their data counts as expired.

@@ -1,5 +1,6 @@
 //! `holdfast format`: make a ring on a device or in a file.
 
+use crate::config;
 use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
 use crate::session;
@@ -8,7 +9,7 @@ use holdfast_format::{Geometry, Key, Name};
 use holdfast_media::{
     Access, Buffer, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
-use holdfast_ring::{NewRing, create};
+use holdfast_ring::{NewRing, create, holds_nothing};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::FileType;
 use serde::Serialize;
@@ -19,14 +20,17 @@ use std::path::{Path, PathBuf};
 /// Bytes that prefilling a device writes at once.
 const FILL: usize = 8 << 20;
 
+/// Slot buffers of a recorder on a small ring, unless it was given little or much memory.
+const BUFFERS: u32 = 4;
+
 /// Make a ring: on a device, or in a new file
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "A device or file that carries something is refused without --force. The recovery\n\
     string that is printed rebuilds a lost superblock (`holdfast check --geometry STRING PATH`): keep\n\
     it somewhere else.\n\n\
     Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB")]
 pub(crate) struct Args {
-    /// Block device, partition, or file to be made
+    /// Block device, partition, file to be made, or a name from the configuration file
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Size of the file (a device is used whole)
@@ -69,6 +73,7 @@ enum There {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let args = &Args { path: config::ring(&args.path)?.path, ..args.clone() };
     let path = args.path.as_path();
     let name = args.name.clone().unwrap_or_else(|| named_after(path));
     Name::new(&name).map_err(|error| Failure::usage(error).at("--name"))?;
@@ -77,7 +82,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         There::File => in_place_of(args)?,
         There::Nothing => in_new_file(args)?,
     };
-    let warnings = device.warnings().to_vec();
+    let mut warnings = device.warnings().to_vec();
+    warnings.extend(holds_nothing(&geometry, BUFFERS).map(|nothing| nothing.to_string()));
     let mut disk = RealDisk::new(device, &[], 1);
     let new = NewRing { ring: random_id()?, key: Key(random()?), name, geometry, prefilled: filled };
     let made = create(&mut disk, new, session::now())
@@ -141,7 +147,9 @@ fn there(path: &Path) -> Result<There> {
 /// The division of a lane; a slot size that does not fit is the caller's mistake.
 fn divide(bytes: u64, slot: Option<ByteSize>) -> Result<Geometry> {
     let slot = slot.map_or_else(|| Geometry::default_slot(bytes), |slot| slot.0);
-    Geometry::for_lane(bytes, slot, Vec::new()).map_err(Failure::usage)
+    let divided = |bytes| Geometry::for_lane(bytes, slot, Vec::new()).map_err(Failure::usage);
+    // Looked at as it was given, so that it is told so.
+    divided(bytes).and_then(|_| divided(whole_blocks(bytes)))
 }
 
 fn whole_blocks(bytes: u64) -> u64 {
@@ -151,8 +159,8 @@ fn whole_blocks(bytes: u64) -> u64 {
 fn in_new_file(args: &Args) -> Result<(Device, Geometry, bool)> {
     let path = args.path.as_path();
     let size = args.size.ok_or_else(|| needs_size("there is nothing at that path", path))?;
-    let bytes = whole_blocks(size.0);
-    let geometry = divide(bytes, args.slot)?;
+    let geometry = divide(size.0, args.slot)?;
+    let bytes = geometry.lane_bytes;
     let bar = progress(bytes, args.prefill);
     let mut told = |done| bar.set_position(done);
     let prefill = if args.prefill { Prefill::Yes(&mut told) } else { Prefill::No };
@@ -180,7 +188,7 @@ fn in_place_of(args: &Args) -> Result<(Device, Geometry, bool)> {
     }
     let length_or_none = (length > 0).then_some(ByteSize(length));
     let size = args.size.or(length_or_none).ok_or_else(|| needs_size("this file is empty", path))?;
-    divide(whole_blocks(size.0), args.slot)?;
+    divide(size.0, args.slot)?;
     std::fs::remove_file(path).map_err(|error| Failure::io("cannot replace the file", path, &error))?;
     drop(device);
     in_new_file(&Args { size: Some(size), path: path.to_owned(), name: args.name.clone(), ..*args })
@@ -203,8 +211,8 @@ fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
     {
         return Err(occupied(found, path));
     }
-    let bytes = whole_blocks(device.info().bytes);
-    let geometry = divide(bytes, args.slot)?;
+    let geometry = divide(device.info().bytes, args.slot)?;
+    let bytes = geometry.lane_bytes;
     let wrong = |error| Failure::failed(format_args!("cannot write to the device: {error}")).at_path(path);
     wipe(&device).map_err(wrong)?;
     if args.prefill {

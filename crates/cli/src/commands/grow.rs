@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             ByteSize(before.slot_bytes)
         ))
         .at_path(&path)
-        .advice("give a larger --size"));
+        .advice(more_room(&path, args.size)?));
     }
     // Done here and not by the recorder, because it may take long.
     extend_file(&path, bytes)
@@ -64,6 +64,16 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ByteSize(bytes),
         before.slots
     ))
+}
+
+/// What to do when there is no room for more slots.
+fn more_room(path: &Path, size: Option<ByteSize>) -> Result<&'static str> {
+    let file = File::open(path).map_err(|error| Failure::io("cannot measure the ring", path, &error))?;
+    Ok(match (is_file(&file, path)?, size) {
+        (true, _) => "give a larger --size",
+        (false, Some(_)) => "give a larger --size, or leave it out to take all of the device",
+        (false, None) => "make the device larger first: its partition or its volume",
+    })
 }
 
 /// The size that the lane is to have.

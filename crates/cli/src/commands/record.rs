@@ -15,6 +15,20 @@ const RECORDER: &str = "holdfast-recorder";
 /// Options of the recorder that take no value; all others take one.
 const BARE: [&str; 7] = ["--promisc", "--loop", "--realtime", "--json", "--quiet", "--help", "--version"];
 
+/// Options of the recorder that belong to the whole run and are said once; the others belong to a source.
+const RUN: [&str; 10] = [
+    "--size",
+    "--slot",
+    "--flush",
+    "--memory",
+    "--patience",
+    "--cpu",
+    "--realtime",
+    "--json",
+    "--quiet",
+    "--metrics",
+];
+
 /// Record streams into a ring (runs holdfast-recorder)
 #[derive(clap::Args, Debug)]
 #[command(
@@ -46,7 +60,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
         let place = config::ring(Path::new(&line.args[at]))?;
         line.args[at] = place.path.clone().into();
         let rest = line.args.split_off(at + 1);
-        line.args.extend(place.record.into_iter().map(OsString::from));
+        let typed: Vec<&OsString> = line.args[..at].iter().chain(&rest).collect();
+        let added = not_typed(&place.record, &typed);
+        line.args.extend(added.into_iter().map(OsString::from));
         line.args.extend(rest);
         ring = Some(place.path);
         // What the configuration file added may ask for metrics too.
@@ -105,6 +121,46 @@ fn split(rest: &[OsString]) -> Result<Line> {
     Ok(line)
 }
 
+/// An option and its value, of words that only have a meaning together.
+fn option(words: &[String]) -> (&str, usize) {
+    let word = words[0].as_str();
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let alone = !word.starts_with("--") || word.contains('=') || BARE.contains(&word);
+    (name, if alone { 1 } else { words.len().min(2) })
+}
+
+/// What the configuration file adds, without what was typed otherwise: options of the whole run, and in front of any
+/// --source that was typed also those of the file's last source, to which they belong.
+fn not_typed(added: &[String], typed: &[&OsString]) -> Vec<String> {
+    let typed: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (mut whole, mut last_source) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    let mut of_file = true;
+    while at < typed.len() {
+        let (name, words) = option(&typed[at..]);
+        of_file &= name != "--source";
+        if RUN.contains(&name) {
+            whole.push(name);
+        } else if of_file && name.starts_with("--") {
+            last_source.push(name);
+        }
+        at += words;
+    }
+    let last = added.iter().rposition(|word| word == "--source" || word.starts_with("--source="));
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < added.len() {
+        let (name, words) = option(&added[at..]);
+        let overridden =
+            whole.contains(&name) || last.is_some_and(|last| at > last) && last_source.contains(&name);
+        if !overridden {
+            kept.extend_from_slice(&added[at..at + words]);
+        }
+        at += words;
+    }
+    kept
+}
+
 /// Starts the process that serves metrics. The address is taken here, so that one in use is told before anything is
 /// recorded; the socket goes to the process as its standard input.
 fn serve_metrics(address: &str, ring: &Path) -> Result<()> {
@@ -159,5 +215,28 @@ mod tests {
             assert_eq!(line(text), Line { args: rest, ring, metrics: metrics.map(str::to_owned) }, "{text}");
         }
         assert!(split(&["r.hf".into(), "--metrics".into()]).is_err());
+    }
+
+    #[test]
+    fn what_is_typed_goes_before_what_the_configuration_file_adds() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let two =
+            "--size 1GiB --source a --name one --frame lines --source=b --name two --frame lines --loop";
+        for (added, typed, left) in [
+            (two, "r", two),
+            ("--size 1GiB --realtime --quiet", "--size=2GiB r --quiet", "--realtime"),
+            ("--size=1GiB --flush 1s", "r --size 2GiB", "--flush 1s"),
+            ("--metrics :9 --cpu 1,2", "r --metrics=:8 --cpu 3", ""),
+            // Options of a source belong to the last one before them.
+            (two, "r --frame fixed:4", &two.replace("--name two --frame lines", "--name two")),
+            (two, "r --name three --loop", &two.replace(" --name two", "").replace(" --loop", "")),
+            (two, "r --source c --name three --frame fixed:4", two),
+            // A value that looks like an option is one all the same.
+            ("--filter --size --slot 1MiB", "r --size 1GiB", "--filter --size --slot 1MiB"),
+        ] {
+            let typed: Vec<OsString> = words(typed).into_iter().map(OsString::from).collect();
+            let typed: Vec<&OsString> = typed.iter().collect();
+            assert_eq!(not_typed(&words(added), &typed), words(left), "{added} | {typed:?}");
+        }
     }
 }

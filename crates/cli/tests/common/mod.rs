@@ -133,3 +133,85 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     }
     found
 }
+
+/// The recorder is another package's program: built beside ours, unless the whole workspace was built.
+pub fn recorder_program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
+    if !path.is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
+        let target = path.parent().and_then(Path::parent).unwrap();
+        assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
+    }
+    path
+}
+
+/// Runs a recorder to its end with an input; words as in `run`.
+pub fn record(folder: &Path, line: &str, input: Stdio) -> Said {
+    recorder_program();
+    let words = line.split_whitespace().map(|word| word.replace('_', " "));
+    holdfast(folder).arg("record").args(words).stdin(input).output().unwrap().into()
+}
+
+/// The output of a tool when it went well.
+fn done(name: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(tool(name)?).args(args).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A loop device over a new file, detached at the end.
+pub struct Loop(pub String);
+
+impl Loop {
+    /// `None`, with the reason printed, where that is not possible.
+    pub fn new(file: &Path, bytes: u64) -> Option<Self> {
+        std::fs::File::create(file).unwrap().set_len(bytes).unwrap();
+        let made = done("losetup", &["-f", "--show", file.to_str().unwrap()]);
+        if made.is_none() {
+            eprintln!("no loop device can be made: this is not checked");
+        }
+        made.map(Self)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        done("losetup", &["-d", &self.0]);
+    }
+}
+
+/// A small file system of its own, unmounted at the end.
+pub struct Mount(TempDir);
+
+impl Mount {
+    /// Of memory; `None`, with the reason printed, where that is not possible.
+    pub fn new(kind: &str, options: &str) -> Option<Self> {
+        Self::of(&["-t", kind, "-o", options, "none"])
+    }
+
+    /// Of a file of so many bytes, in a folder that outlives it.
+    pub fn over(kind: &str, file: &Path, bytes: u64) -> Option<Self> {
+        std::fs::File::create(file).unwrap().set_len(bytes).unwrap();
+        done(&format!("mkfs.{kind}"), &["-q", "-F", "-m", "0", file.to_str().unwrap()])?;
+        Self::of(&["-t", kind, "-o", "loop", file.to_str().unwrap()])
+    }
+
+    fn of(args: &[&str]) -> Option<Self> {
+        let folder = folder();
+        let mounted = done("mount", &[args, &[folder.path().to_str().unwrap()]].concat());
+        if mounted.is_none() {
+            eprintln!("nothing can be mounted: this is not checked");
+        }
+        mounted.map(|_| Self(folder))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        done("umount", &["-l", self.0.path().to_str().unwrap()]);
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::CreateError;
 use super::bytes::{fill, length};
-use crate::disk::{DiskInfo, Medium};
+use crate::disk::{DiskError, DiskInfo, Fault, Medium};
 use holdfast_base::BLOCK;
 use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -55,7 +55,10 @@ fn reserve(file: &File, path: &Path, has: u64, bytes: u64) -> Result<(), CreateE
                 depth: 1,
                 direct: false,
             };
-            fill(file, &info, has, bytes, &mut |_| {})?;
+            match fill(file, &info, has, bytes, &mut |_| {}) {
+                Err(DiskError { fault: Fault::NoSpace, .. }) => return Err(failed(Errno::NOSPC)),
+                other => other?,
+            }
         }
         Err(cause) => return Err(failed(cause)),
     }

@@ -2,8 +2,11 @@
 
 use rustix::fs::{FlockOperation, Stat};
 use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// A process that holds what we want.
@@ -11,7 +14,7 @@ use std::time::Duration;
 pub struct Holder {
     /// Its process id.
     pub pid: u32,
-    /// Its name, as `ps` shows it.
+    /// The name of its program.
     pub name: String,
 }
 
@@ -67,9 +70,22 @@ pub(super) fn holder(stat: &Stat) -> Option<(Holder, Kind)> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
     let (pid, kind) = find(&locks, major, minor, stat.st_ino)?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    let name = name.map_or_else(|_| "a process".to_owned(), |name| name.trim_end().to_owned());
-    Some((Holder { pid, name }, kind))
+    Some((Holder { pid, name: program(pid).unwrap_or_else(|| "a process".to_owned()) }, kind))
+}
+
+/// The name of a process's program: from its file where we may see that, from its command line otherwise; what `ps`
+/// shows is cut after 15 bytes, and comes last.
+fn program(pid: u32) -> Option<String> {
+    let file = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    let exe = || std::fs::read_link(format!("/proc/{pid}/exe")).ok().and_then(|path| file(&path));
+    let first = || {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        file(Path::new(OsStr::from_bytes(line.split(|byte| *byte == 0).next()?)))
+    };
+    let comm = || Some(std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned());
+    let name = exe().or_else(first).or_else(comm)?;
+    // A program that was replaced while it runs.
+    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
 /// Finds a process in the text of `/proc/locks`, whose lines read

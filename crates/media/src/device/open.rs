@@ -70,7 +70,7 @@ pub enum OpenError {
         found: &'static str,
     },
     /// Another process owns it.
-    #[error("{}: in use by {}; stop that first, or look without owning", path.display(), known(holder.as_ref()))]
+    #[error("{}: in use by {}; end that first (what only reads, as `holdfast status` and `holdfast read` do, works beside it)", path.display(), known(holder.as_ref()))]
     InUse {
         /// The path.
         path: PathBuf,

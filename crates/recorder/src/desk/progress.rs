@@ -41,6 +41,11 @@ impl Progress {
     pub(super) fn show(&mut self, sheet: &Sheet, figures: &Figures, now: Instant) {
         let absent = |state: &DeviceState| matches!(state, DeviceState::Absent { .. });
         match (absent(&self.device), absent(&sheet.device)) {
+            (false, true) if sheet.last_error.ends_with(&Fault::NoSpace.to_string()) => self.error(&format!(
+                "{}: the file system is full ({}), and the ring's file has no space reserved: make room there; what \
+                 arrives is lost from when the buffers are full; it is tried again every second",
+                sheet.ring.lane, sheet.last_error
+            )),
             (false, true) => self.error(&format!(
                 "{}: the device does not answer ({}): what arrives is lost from when the buffers are full; it is tried again every second",
                 sheet.ring.lane, sheet.last_error

@@ -1,6 +1,7 @@
 //! Why a run cannot begin: what, where, what to do, and the exit code.
 
 use crate::plan::TooLittle;
+use holdfast_base::ByteSize;
 use holdfast_format::FormatError;
 use holdfast_ingest::SourceError;
 use holdfast_link::LinkError;
@@ -32,7 +33,7 @@ pub enum StartError {
         /// What is there instead.
         carries: String,
         /// What is wrong with the superblock.
-        why: FormatError,
+        why: String,
         /// What to do.
         advice: String,
     },
@@ -49,6 +50,20 @@ pub enum StartError {
         stream: String,
         /// Why not.
         refusal: Refusal,
+    },
+    /// A stream's preamble is too large for the journal.
+    #[error(
+        "stream {stream}: --preamble: {bytes} are too many: preambles, streams and holds of this ring have {budget} together, of which others take {others}; give a shorter preamble, or make the ring with larger slots"
+    )]
+    Preamble {
+        /// The stream's name.
+        stream: String,
+        /// Bytes of its preamble.
+        bytes: ByteSize,
+        /// Bytes that all control records may take.
+        budget: ByteSize,
+        /// What others take of that, and this one beside its bytes.
+        others: ByteSize,
     },
     /// The bound on memory is too small.
     #[error(transparent)]

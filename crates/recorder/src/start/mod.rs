@@ -12,11 +12,11 @@ use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, plan};
-use holdfast_base::{Clock, SystemClock, Timestamp};
+use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp};
 use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
 use holdfast_link::server::Listener;
 use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk};
-use holdfast_ring::{Config, Driver, NewStream, Recovered, Ring, recover};
+use holdfast_ring::{Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, recover};
 use ring::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -95,6 +95,9 @@ fn start_on(
     let available = memory::available();
     let needs = Needs { slot_bytes, slots, sources, source_bytes, bound: settings.memory, available };
     let plan = plan(&needs)?;
+    if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32) {
+        warnings.push(format!("{}: {nothing}", settings.ring.display()));
+    }
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;
     let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;
     warnings.extend(device.warnings().iter().cloned());
@@ -216,15 +219,23 @@ fn add_streams(
     now: Timestamp,
 ) -> Result<Vec<Stream>, StartError> {
     let mut streams = Vec::new();
-    let refused = |name: &str| {
-        let stream = name.to_owned();
-        move |refusal| StartError::Stream { stream, refusal }
+    let refused = |new: &NewStream<'_>| {
+        let (stream, own) = (new.name.to_owned(), new.preamble.map_or(0, <[u8]>::len) as u64);
+        move |refusal| match refusal {
+            Refusal::JournalFull { bytes, budget } if own > 0 => StartError::Preamble {
+                stream,
+                bytes: ByteSize(own),
+                budget: ByteSize(budget),
+                others: ByteSize(bytes.saturating_sub(own)),
+            },
+            refusal => StartError::Stream { stream, refusal },
+        }
     };
     for (source, opened) in settings.sources.iter().zip(opened) {
         let framing = opened.framing.to_string();
         let preamble = opened.preamble.as_deref();
         let new = NewStream { name: &source.name, kind: opened.kind, framing: &framing, preamble };
-        let entry = ring.add_stream(&new, now).map_err(refused(&source.name))?;
+        let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&source.name) });
     }
     let others =
@@ -232,7 +243,7 @@ fn add_streams(
     for other in others {
         let preamble = other.preamble.as_deref();
         let new = NewStream { name: &other.name, kind: other.kind, framing: &other.framing, preamble };
-        let entry = ring.add_stream(&new, now).map_err(refused(&other.name))?;
+        let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&other.name) });
     }
     Ok(streams)

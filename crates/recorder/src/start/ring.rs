@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::args::Settings;
 use holdfast_base::{BLOCK, ByteSize, Clock as _, MAX_NAME, RingId, SystemClock};
-use holdfast_format::{Geometry, Key, Superblock};
+use holdfast_format::{FormatError, Geometry, Key, Superblock};
 use holdfast_media::{Access, Buffer, Device, Disk as _, Foreign, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, create};
 use std::fs::File;
@@ -62,6 +62,10 @@ fn superblock(device: &Device, path: &Path) -> Result<Superblock, StartError> {
     let newest = Superblock::newest(&copies).cloned();
     newest.map_err(|why| {
         let (carries, advice) = carried(device, path);
+        let why = match why {
+            FormatError::OutOfBounds { .. } => "it is too short".to_owned(),
+            why => why.to_string(),
+        };
         StartError::NotARing { path: path.to_owned(), carries, why, advice }
     })
 }
@@ -90,8 +94,10 @@ fn carried(device: &Device, path: &Path) -> (String, String) {
 }
 
 fn make(path: &Path, size: ByteSize, slot: Option<ByteSize>) -> Result<Place, StartError> {
-    let size = whole_blocks(size);
     let slot_bytes = slot.map_or_else(|| Geometry::default_slot(size.0), |slot| slot.0);
+    // Looked at as it was given, so that it is told so.
+    Geometry::for_lane(size.0, slot_bytes, Vec::new()).map_err(StartError::Geometry)?;
+    let size = whole_blocks(size);
     let geometry = Geometry::for_lane(size.0, slot_bytes, Vec::new()).map_err(StartError::Geometry)?;
     let (ring, key) = chance().map_err(|cause| StartError::Chance { cause })?;
     let device = create_file(path, size.0, Prefill::No)?;

@@ -56,6 +56,7 @@ fn a_file_that_is_no_ring_is_left_alone() {
     let (code, error) = place.refused(&STDIN);
     assert_eq!(code, 1);
     assert!(error.contains("no ring (it carries data of an unknown kind"), "{error}");
+    assert!(error.contains("choose another path") && !error.contains("format` makes"), "{error}");
     assert!(std::fs::read(&place.ring).unwrap() == text, "it was changed");
 }
 
@@ -66,7 +67,7 @@ fn a_second_recorder_is_refused_with_name_and_pid_of_the_first() {
     let recorder = place.start(&STDIN);
     let (code, error) = place.refused(&STDIN);
     assert_eq!(code, 1);
-    assert!(error.contains(&format!("in use by holdfast-record (pid {})", recorder.child.id())), "{error}");
+    assert!(error.contains(&format!("in use by holdfast-recorder (pid {})", recorder.child.id())), "{error}");
     assert!(recorder.end().status.success());
 }
 

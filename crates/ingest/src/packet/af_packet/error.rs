@@ -17,7 +17,7 @@ pub enum CaptureError {
     /// The process may not.
     #[error(
         "no permission to take packets from `{interface}`: run as root, or give the program the right once with \
-         `setcap cap_net_raw,cap_net_admin+ep {program}`"
+         `setcap cap_net_raw+ep {program}`"
     )]
     NoPrivilege {
         /// The interface.

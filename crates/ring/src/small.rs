@@ -1,0 +1,91 @@
+//! Rings so small that capture needs all of their slots: nothing on them could ever be held. Told when one is made or
+//! recorded to, with what would do. Pure.
+
+use crate::create::default_reserve;
+use crate::runway::runway_of;
+use holdfast_base::{ByteSize, MIN_SLOT};
+use holdfast_format::Geometry;
+use std::fmt;
+
+/// Slots that are looked through for one more that could be held: above, other limits come first.
+const MOST: u32 = 1 << 12;
+
+/// Why nothing can be held on a ring, and what would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldsNothing {
+    /// Slots of the ring.
+    pub slots: u32,
+    /// Slots that capture needs.
+    pub needed: u32,
+    /// Bytes of a ring with these slots on which something could be held.
+    pub enough: ByteSize,
+    /// The largest slots with which this ring would have room for a hold.
+    pub smaller: Option<ByteSize>,
+}
+
+/// Slots that capture keeps from holds, of a ring with so many.
+fn needed(slots: u32, buffers: u32) -> u32 {
+    default_reserve(slots).max(runway_of(slots, buffers) + buffers)
+}
+
+/// Looks whether a recorder with so many slot buffers leaves any slot of a ring to holds.
+pub fn holds_nothing(geometry: &Geometry, buffers: u32) -> Option<HoldsNothing> {
+    let slots = geometry.slots;
+    let leaves_some = |slots: u32| slots > needed(slots, buffers);
+    if leaves_some(slots) {
+        return None;
+    }
+    let more = (slots..slots + MOST).find(|slots| leaves_some(*slots)).unwrap_or(MOST) - slots;
+    let smaller = std::iter::successors(Some(geometry.slot_bytes / 2), |size| Some(size / 2))
+        .take_while(|size| *size >= MIN_SLOT)
+        .filter_map(|size| Geometry::for_lane(geometry.lane_bytes, size, geometry.skipped.clone()).ok())
+        .find(|other| leaves_some(other.slots));
+    Some(HoldsNothing {
+        slots,
+        needed: needed(slots, buffers),
+        enough: ByteSize(geometry.lane_bytes + u64::from(more) * geometry.slot_bytes),
+        smaller: smaller.map(|other| ByteSize(other.slot_bytes)),
+    })
+}
+
+impl fmt::Display for HoldsNothing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { slots, needed, enough, smaller } = self;
+        write!(
+            f,
+            "nothing can be held on this ring: it has {slots} slots, and capture needs {needed}; a size of {enough} would do"
+        )?;
+        smaller.map_or(Ok(()), |smaller| write!(f, ", or slots of {smaller}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_would_do_does() {
+        for slot in [64 << 10, MIB, 8 * MIB] {
+            for slots in 4..12 {
+                for buffers in [3, 4, 9] {
+                    let geometry = Geometry::for_lane(MIB + (4 + slots) * slot, slot, Vec::new()).unwrap();
+                    let Some(told) = holds_nothing(&geometry, buffers) else {
+                        assert!(slots > 6, "{slots} slots, {buffers} buffers");
+                        continue;
+                    };
+                    assert!(told.needed >= told.slots);
+                    let grown = geometry.grown(told.enough.0).unwrap();
+                    assert_eq!(holds_nothing(&grown, buffers), None, "{told}");
+                    let less = geometry.grown(told.enough.0 - slot).unwrap();
+                    assert!(holds_nothing(&less, buffers).is_some(), "{told}: less would do");
+                    if let Some(smaller) = told.smaller {
+                        let other = Geometry::for_lane(geometry.lane_bytes, smaller.0, Vec::new()).unwrap();
+                        assert_eq!(holds_nothing(&other, buffers), None, "{told}");
+                    }
+                }
+            }
+        }
+    }
+}
