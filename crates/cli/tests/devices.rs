@@ -31,7 +31,9 @@ fn a_ring_that_lost_its_superblocks_is_not_formatted_but_brought_back() {
         let options = format!("{ring} --source file:lines --name a --frame lines");
         let said = record(dir, &options, Stdio::null());
         assert_eq!(said.code, Some(0), "{}", said.err);
-        COPIES.iter().for_each(|at| write(ring, *at, &[0; 4096]));
+        for at in COPIES {
+            write(ring, at, &[0; 4096]);
+        }
         let before = fs::read(dir.join("disk")).unwrap();
         let said = ends(dir, &format!("format {ring}"), 1);
         assert!(said.err.contains("left of a Holdfast ring"), "{}", said.err);

@@ -23,7 +23,9 @@ fn fill(dir: &Path) {
 }
 
 fn lines(count: usize) -> String {
-    (0..count).map(|number| format!("line {number:08} of a log that somebody keeps\n")).collect()
+    let lines: Vec<_> =
+        (0..count).map(|number| format!("line {number:08} of a log that somebody keeps\n")).collect();
+    lines.concat()
 }
 
 /// A ring of 16 MiB on a file system that is full, with its last 10 MiB not reserved, as after copying it with a tool that
@@ -41,16 +43,28 @@ fn sparse_ring(work: &Path, ring: &Path, first: &str) -> String {
     line
 }
 
+/// A recorder that ends with its test.
+struct Recording(Child);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts a recorder that finds no room for all of its input, and waits until it says so.
-fn starved(work: &Path, line: &str) -> (Child, BufReader<ChildStderr>) {
-    let mut child = holdfast(work).arg("record").args(line.split(' ')).stderr(Stdio::piped()).spawn().unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
+fn starved(work: &Path, line: &str) -> (Recording, BufReader<ChildStderr>) {
+    let mut command = holdfast(work);
+    command.arg("record").args(line.split(' ')).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut recording = Recording(command.spawn().unwrap());
+    let mut err = BufReader::new(recording.0.stderr.take().unwrap());
     let mut said = String::new();
-    while !said.contains("the file system is full") {
+    while !said.contains("error: ") {
         assert!(err.read_line(&mut said).unwrap() > 0, "it ended: {said}");
     }
-    assert!(said.contains("make room"), "{said}");
-    (child, err)
+    assert!(said.contains("the file system is full") && said.contains("make room"), "{said}");
+    (recording, err)
 }
 
 #[test]
@@ -61,11 +75,11 @@ fn a_full_file_system_under_a_sparse_ring_is_waited_for() {
     let (first, more) = (lines(10_000), lines(150_000));
     let line = sparse_ring(work, &ring, &first);
     fs::write(work.join("input"), &more).unwrap();
-    let (mut child, mut err) = starved(work, &line);
+    let (mut recording, mut err) = starved(work, &line);
     fs::remove_file(mount.path().join("filler")).unwrap();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    assert_eq!(recording.0.wait().unwrap().code(), Some(0), "{rest}");
     let all = ends(work, &format!("read {} --stream log", ring.display()), 0).out;
     assert!(all == first + &more, "a file waits: nothing is lost");
     ends(work, &format!("gaps {}", ring.display()), 3);
@@ -81,12 +95,12 @@ fn a_recorder_that_is_ended_on_a_full_file_system_harms_nothing() {
     let first = lines(10_000);
     let line = sparse_ring(work, &ring, &first);
     fs::write(work.join("input"), lines(150_000)).unwrap();
-    let (mut child, mut err) = starved(work, &line);
-    let pid = rustix::process::Pid::from_child(&child);
+    let (mut recording, mut err) = starved(work, &line);
+    let pid = rustix::process::Pid::from_child(&recording.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1), "{rest}");
+    assert_eq!(recording.0.wait().unwrap().code(), Some(1), "{rest}");
     assert!(rest.contains("what was last taken is lost"), "{rest}");
     let ring = ring.display();
     assert!(ends(work, &format!("read {ring} --stream log"), 0).out.starts_with(&first));

@@ -91,9 +91,7 @@ fn captures_come_back_with_times_lengths_interfaces_link_types_and_comments() {
 fn vdif_frames_come_back() {
     let folder = folder();
     let dir = folder.path();
-    for (name, source) in
-        [("vlbi/sample.vdif", "stdin"), ("vlbi/sample_drao_corrupted.vdif", "file:input")]
-    {
+    for (name, source) in [("vlbi/sample.vdif", "stdin"), ("vlbi/sample_drao_corrupted.vdif", "file:input")] {
         let file = input(dir, name, usize::MAX, made::vdif);
         onto_ring(dir, source, "--frame fixed:5032");
         assert!(back(dir, "") == file, "{name} through {source}");

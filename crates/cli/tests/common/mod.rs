@@ -134,18 +134,6 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The recorder is another package's program: built beside ours, unless the whole workspace was built.
-pub fn recorder_program() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
-    if !path.is_file() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
-        let target = path.parent().and_then(Path::parent).unwrap();
-        assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
-    }
-    path
-}
-
 /// Runs a recorder to its end with an input; words as in `run`.
 pub fn record(folder: &Path, line: &str, input: Stdio) -> Said {
     recorder_program();

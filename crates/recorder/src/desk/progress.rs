@@ -3,6 +3,7 @@
 use super::figures::{Figures, Watched, watched};
 use crate::capture::Sheet;
 use holdfast_base::{Rate, Timestamp};
+use holdfast_media::Fault;
 use holdfast_ring::DeviceState;
 use std::fmt::Write as _;
 use std::io::Write as _;
