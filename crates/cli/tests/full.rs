@@ -63,7 +63,7 @@ fn starved(work: &Path, line: &str) -> (Recording, BufReader<ChildStderr>) {
     while !said.contains("error: ") {
         assert!(err.read_line(&mut said).unwrap() > 0, "it ended: {said}");
     }
-    assert!(said.contains("the file system is full") && said.contains("make room"), "{said}");
+    assert!(said.contains("the file system under it is full") && said.contains("make room"), "{said}");
     (recording, err)
 }
 

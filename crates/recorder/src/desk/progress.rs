@@ -43,7 +43,7 @@ impl Progress {
         let absent = |state: &DeviceState| matches!(state, DeviceState::Absent { .. });
         match (absent(&self.device), absent(&sheet.device)) {
             (false, true) if sheet.last_error.ends_with(&Fault::NoSpace.to_string()) => self.error(&format!(
-                "{}: the file system is full ({}), and the ring's file has no space reserved: make room there; what \
+                "{}: the device does not answer, for the file system under it is full ({}): make room there; what \
                  arrives is lost from when the buffers are full; it is tried again every second",
                 sheet.ring.lane, sheet.last_error
             )),
