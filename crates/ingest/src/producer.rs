@@ -280,6 +280,12 @@ impl Producer {
         Ok(())
     }
 
+    /// Hands over the preamble that led the input, and waits until the ring has it, durably: no element is older than
+    /// it. What the ring says against it comes back. Once, and before any element.
+    pub fn lead(&mut self, preamble: Vec<u8>) -> Result<Result<(), String>, Closed> {
+        self.end.offer(preamble)
+    }
+
     // ---- elements one by one ----
 
     /// One whole element, with its metadata; it arrived at the last [`Producer::stamp`].

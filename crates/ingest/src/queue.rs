@@ -2,7 +2,8 @@
 //!
 //! A fixed set of items (batches) goes round: full ones to the capture thread, empty ones back. Nothing is
 //! allocated after the start. One lock is taken per batch of some hundred KiB, never per element, and held for a
-//! few instructions. What the items are is not known here.
+//! few instructions. What the items are is not known here. Ahead of all items a source may hand over one thing that the
+//! capture thread has to agree to.
 
 use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
@@ -88,6 +89,9 @@ pub struct Closed;
 struct State<T> {
     full: VecDeque<T>,
     empty: VecDeque<T>,
+    /// What goes ahead of all items, and what the capture thread says to it.
+    ahead: Option<Vec<u8>>,
+    word: Option<Result<(), String>>,
     source_gone: bool,
     capture_gone: bool,
 }
@@ -117,7 +121,8 @@ pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, Captu
     let parker = Parker::new();
     let full = VecDeque::with_capacity(items.len());
     let empty = VecDeque::from(items);
-    let state = Mutex::new(State { full, empty, source_gone: false, capture_gone: false });
+    let state =
+        Mutex::new(State { full, empty, ahead: None, word: None, source_gone: false, capture_gone: false });
     let shared = Arc::new(Shared { state, capture, source: parker.waker() });
     (SourceEnd { shared: Arc::clone(&shared), parker }, CaptureEnd { shared })
 }
@@ -155,6 +160,23 @@ impl<T> SourceEnd<T> {
         lock(&self.shared.state).full.is_empty()
     }
 
+    /// Hands over what goes ahead of all items, and waits for the capture thread's word on it.
+    pub(crate) fn offer(&mut self, ahead: Vec<u8>) -> Result<Result<(), String>, Closed> {
+        lock(&self.shared.state).ahead = Some(ahead);
+        self.shared.capture.wake();
+        loop {
+            let mut state = lock(&self.shared.state);
+            if let Some(word) = state.word.take() {
+                return Ok(word);
+            }
+            if state.capture_gone {
+                return Err(Closed);
+            }
+            drop(state);
+            self.parker.wait(None);
+        }
+    }
+
     /// Hands a full item over. It never waits: there is room for every item that exists.
     pub(crate) fn send(&mut self, item: T) -> Result<(), Closed> {
         let mut state = lock(&self.shared.state);
@@ -184,6 +206,17 @@ impl<T> CaptureEnd<T> {
     /// Gives an item back, emptied.
     pub(crate) fn give_back(&mut self, item: T) {
         lock(&self.shared.state).empty.push_back(item);
+        self.shared.source.wake();
+    }
+
+    /// What goes ahead of all items, once it has come.
+    pub(crate) fn take_offer(&mut self) -> Option<Vec<u8>> {
+        lock(&self.shared.state).ahead.take()
+    }
+
+    /// Says whether that can be: the source waits for it.
+    pub(crate) fn answer(&mut self, word: Result<(), String>) {
+        lock(&self.shared.state).word = Some(word);
         self.shared.source.wake();
     }
 

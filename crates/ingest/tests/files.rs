@@ -204,8 +204,9 @@ fn child_that_reads_standard_input() {
         ..SourceOptions::default()
     };
     let (opened, stop) = opened("stdin", &options);
-    let preamble = opened.preamble.clone().unwrap();
+    assert!(opened.leads && opened.preamble.is_none());
     let (collector, end) = Rig::start(opened, stop, 4).finish();
+    let preamble = collector.preamble.as_ref().unwrap();
     let cut = matches!(end, Err(SourceError::Cut { have: 1, want: Some(9), .. }));
     let sum: usize = collector.elements.iter().map(|element| element.data.len()).sum();
     println!("RESULT {preamble:?} {} {sum} {cut}", collector.elements.len());

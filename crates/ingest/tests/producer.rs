@@ -16,8 +16,14 @@ use std::sync::Arc;
 fn small(overload: Overload) -> (Producer, Inlet, ManualClock, Arc<Pressure>) {
     let clock = ManualClock::new(Timestamp(1_000));
     let pressure = Arc::new(Pressure::default());
-    let settings =
-        ProducerSettings { batches: 4, batch_bytes: ByteSize(0), batch_rows: 40, overload, next: Ordinal(0) };
+    let settings = ProducerSettings {
+        batches: 4,
+        batch_bytes: ByteSize(0),
+        batch_rows: 40,
+        overload,
+        next: Ordinal(0),
+        leads: false,
+    };
     let (producer, inlet) =
         channel(&settings, Arc::new(clock.clone()), Arc::clone(&pressure), Parker::new().waker());
     (producer, inlet, clock, pressure)

@@ -78,7 +78,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let stop = StopFlag::new().map_err(thread("the signals"))?;
     let begun = Instant::now();
     let bell = Bell::new().map_err(thread("the signals"))?;
-    // From here on a signal is heeded: a preamble may be waited for.
+    // From here on a signal is heeded: a preamble that is a pipe of its own may be waited for.
     signals::heed(stop.clone(), bell.clone()).map_err(thread("the signals"))?;
     let mut ready = start(settings, &stop)?;
     ready.warnings.extend(lock_memory());

@@ -90,6 +90,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
         last_error: String::with_capacity(512),
         feeds: Vec::with_capacity(4),
         counters: Vec::with_capacity(256),
+        preambles: Vec::with_capacity(256),
         superblock: (1, capture.driver().superblock().encode()),
         now: clock.now(),
         slots_sealed: 0,

@@ -88,6 +88,12 @@ impl Ring {
         status.durable_after = flush::durable_after(self.config.flush, self.worst_write.max(self.pending));
     }
 
+    /// The version of every stream's preamble that is in force, and its bytes.
+    pub fn stream_preambles(&self) -> impl Iterator<Item = (StreamId, u32, u32)> {
+        let bytes = |id, version| self.preamble(id, version).map_or(0, |bytes| bytes.len() as u32);
+        self.ledger.streams.iter().map(move |s| (s.id, s.preamble, bytes(s.id, s.preamble)))
+    }
+
     /// What every stream had come to with the last slot that was sealed.
     pub fn stream_counters(&self) -> impl Iterator<Item = (StreamId, Counters)> {
         self.ledger.streams.iter().map(|s| (s.id, s.counters))

@@ -129,6 +129,16 @@ impl Ring {
         version
     }
 
+    /// Whether what was last said of a stream is on the medium, its preamble included.
+    pub fn is_recorded(&self, stream: StreamId) -> bool {
+        let in_flight = self.journal.flight.iter().flat_map(|flight| &flight.entries);
+        let of_it = |item: &Item| match item {
+            Item::Stream(id) | Item::Preamble { stream: id, .. } => *id == stream,
+            _ => false,
+        };
+        !self.is_starting() && !self.journal.queue.iter().chain(in_flight).any(|entry| of_it(&entry.item))
+    }
+
     /// A preamble.
     pub fn preamble(&self, stream: StreamId, version: u32) -> Option<&[u8]> {
         self.ledger.preamble(stream, version).map(|p| p.bytes.as_slice())

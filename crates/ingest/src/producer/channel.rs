@@ -30,12 +30,14 @@ pub struct ProducerSettings {
     pub overload: Overload,
     /// The ordinal of the next element to arrive.
     pub next: Ordinal,
+    /// Whether a preamble comes with the input, ahead of its elements.
+    pub leads: bool,
 }
 
 impl ProducerSettings {
     /// 16 batches of the usual size, starting at `next`.
     pub fn new(overload: Overload, next: Ordinal) -> Self {
-        Self { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, overload, next }
+        Self { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, overload, next, leads: false }
     }
 }
 
@@ -44,6 +46,7 @@ impl ProducerSettings {
 pub struct Inlet {
     end: CaptureEnd<Batch>,
     counters: Arc<SourceCounters>,
+    leads: bool,
 }
 
 impl Inlet {
@@ -56,6 +59,21 @@ impl Inlet {
     pub fn give_back(&mut self, mut batch: Batch) {
         batch.clear();
         self.end.give_back(batch);
+    }
+
+    /// Whether a preamble may come ahead of the batches.
+    pub fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// The preamble that led the input, once it has come. The source waits for [`Inlet::answer_preamble`].
+    pub fn take_preamble(&mut self) -> Option<Vec<u8>> {
+        self.end.take_offer()
+    }
+
+    /// Says that the preamble is in force, or why it cannot be.
+    pub fn answer_preamble(&mut self, word: Result<(), String>) {
+        self.end.answer(word);
     }
 
     /// Batches that wait to be taken.
@@ -105,5 +123,5 @@ pub fn channel(
         losses: Losses::new(),
         abort_due: None,
     };
-    (producer, Inlet { end: capture, counters })
+    (producer, Inlet { end: capture, counters, leads: settings.leads })
 }

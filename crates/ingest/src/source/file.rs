@@ -2,15 +2,21 @@
 
 use super::error::{Fault, SourceError};
 use super::stop::{StopFlag, Woken, timespec, wait};
-use super::stream::end_of_stream;
+use super::stream::{end_of_stream, read_leading};
 use super::{Source, SourceEnd};
 use crate::framing::Cutter;
 use crate::producer::Producer;
+use holdfast_base::ByteSize;
 use rustix::event::epoll;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+
+/// What is said of an input that has less than its preamble.
+pub(super) fn ends_early(bytes: ByteSize) -> String {
+    format!("it ends before its preamble of {bytes} is complete")
+}
 
 /// How an input is waited for.
 #[derive(Debug)]
@@ -58,6 +64,8 @@ pub(super) struct FileSource {
     pub(super) file: File,
     pub(super) wait: Wait,
     pub(super) cutter: Cutter,
+    /// Bytes at its head that are a preamble, and still to come.
+    pub(super) leading: Option<ByteSize>,
     /// Bytes read before: the preamble.
     pub(super) before: u64,
     /// Whether a named pipe is left when its writer goes: another one would bring another preamble.
@@ -76,7 +84,28 @@ impl FileSource {
         SourceError::Read { name: self.name.clone(), at, error }.into()
     }
 
+    /// Waits for the preamble at the head of the input, and hands it over. False: stop.
+    fn lead(&mut self, bytes: ByteSize, out: &mut Producer, stop: &StopFlag) -> Result<bool, Fault> {
+        let unfit = |what| SourceError::Unfit { name: self.name.clone(), what };
+        let preamble = match read_leading(&mut self.file, bytes.0 as usize, true, stop) {
+            Ok(Some(preamble)) => preamble,
+            Ok(None) => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(unfit(ends_early(bytes)).into());
+            }
+            Err(error) => return Err(self.failed(error)),
+        };
+        self.before = bytes.0;
+        out.lead(preamble)?.map_err(unfit)?;
+        Ok(true)
+    }
+
     fn read_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        if let Some(bytes) = self.leading.take()
+            && !self.lead(bytes, out, stop)?
+        {
+            return Ok(SourceEnd::Stopped);
+        }
         loop {
             if stop.is_stopped() {
                 return self.stopped(out);

@@ -77,6 +77,7 @@ pub(super) fn open(
         source: Box::new(source),
         kind: StreamKind::Packets,
         preamble: Some(preamble.as_bytes().to_vec()),
+        leads: false,
         framing: Framing::Whole,
         overload,
         notes: Vec::new(),

@@ -1,6 +1,6 @@
 //! Opening: everything that needs a name, a file or a privilege, before memory is locked and privileges are dropped.
 
-use super::file::{Fifo, FileSource, Wait};
+use super::file::{Fifo, FileSource, Wait, ends_early};
 use super::stop::StopFlag;
 use super::tcp::TcpSource;
 use super::udp::{self, UdpSource};
@@ -10,7 +10,7 @@ use crate::producer::Overload;
 use holdfast_base::ByteSize;
 use holdfast_format::StreamKind;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -27,6 +27,8 @@ pub struct Opened {
     pub kind: StreamKind,
     /// What leads every export, if anything does.
     pub preamble: Option<Vec<u8>>,
+    /// Whether one comes with its input, ahead of the elements: a pipe need not have it yet.
+    pub leads: bool,
     /// How its elements are put back into a stream.
     pub framing: Framing,
     /// What happens when there is no room.
@@ -44,22 +46,28 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// Opens a source. A preamble at the head of a pipe is waited for, until `stop` is raised.
+/// Opens a source, without waiting for its input; only a `--preamble` that is itself a pipe is read to its end, until
+/// `stop` is raised.
 pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Result<Opened, SourceError> {
     spec.check(options)?;
     let overload = options.overload.unwrap_or_else(|| spec.default_overload());
     let framing = options.framing.unwrap_or_else(|| spec.default_framing());
     let preamble = match &options.preamble {
-        Some(PreambleFrom::File(path)) => Some(preamble_file(path)?),
+        Some(PreambleFrom::File(path)) => preamble_file(path, stop)?,
         _ => None,
     };
     let plain = |source: Box<dyn Source>, preamble, notes| Opened {
         source,
         kind: StreamKind::Bytes,
         preamble,
+        leads: false,
         framing,
         overload,
         notes,
+    };
+    let file_opened = |(source, leading): (FileSource, Option<Vec<u8>>)| {
+        let leads = source.leading.is_some();
+        Opened { leads, ..plain(Box::new(source), leading.or_else(|| preamble.clone()), Vec::new()) }
     };
     let name = spec.to_string();
     let failed = |what, error| problem(&name, what, error);
@@ -67,16 +75,12 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
         SourceSpec::Stdin => {
             let owned = io::stdin().as_fd().try_clone_to_owned();
             let file = File::from(owned.map_err(|error| failed("use standard input", error))?);
-            let source = file_source(&name, file, framing, options.preamble.as_ref(), stop, false)?;
-            Ok(plain(Box::new(source.0), source.1.or(preamble), Vec::new()))
+            file_source(&name, file, framing, options.preamble.as_ref(), stop, false).map(file_opened)
         }
         SourceSpec::File(path) => {
             // Without blocking: a named pipe that has no writer yet is opened, too.
-            let nonblocking = libc::O_NONBLOCK | libc::O_NOCTTY;
-            let file = File::options().read(true).custom_flags(nonblocking).open(path);
-            let file = file.map_err(|error| failed("open the file", error))?;
-            let source = file_source(&name, file, framing, options.preamble.as_ref(), stop, true)?;
-            Ok(plain(Box::new(source.0), source.1.or(preamble), Vec::new()))
+            let file = open_at_once(path).map_err(|error| failed("open the file", error))?;
+            file_source(&name, file, framing, options.preamble.as_ref(), stop, true).map(file_opened)
         }
         SourceSpec::Tcp(address) => {
             let source = resolve(address)
@@ -123,14 +127,21 @@ fn resolve(address: &str) -> io::Result<SocketAddr> {
     address.to_socket_addrs()?.next().ok_or_else(none)
 }
 
-fn preamble_file(path: &Path) -> Result<Vec<u8>, SourceError> {
+/// Opens for reading without waiting for anybody: not for the writer of a named pipe either.
+pub(super) fn open_at_once(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+/// Reads a preamble that has a file of its own. `None`: stop.
+fn preamble_file(path: &Path, stop: &StopFlag) -> Result<Option<Vec<u8>>, SourceError> {
     let name = format!("--preamble {}", path.display());
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_PREAMBLE.0 + 1).read_to_end(&mut bytes))
-        .map_err(|error| problem(&name, "read the preamble", error))?;
-    check_preamble(&name, bytes.len() as u64)?;
-    Ok(bytes)
+    let failed = |error| problem(&name, "read the preamble", error);
+    let file = open_at_once(path).map_err(failed)?;
+    let read = stream::read_whole(file, MAX_PREAMBLE.0 + 1, stop).map_err(failed)?;
+    if let Some(bytes) = &read {
+        check_preamble(&name, bytes.len() as u64)?;
+    }
+    Ok(read)
 }
 
 fn check_preamble(name: &str, bytes: u64) -> Result<(), SourceError> {
@@ -164,17 +175,25 @@ fn file_source(
     } else {
         Wait::Poll
     };
+    let mut wanted = match preamble {
+        Some(PreambleFrom::Leading(bytes)) => Some(*bytes),
+        _ => None,
+    };
+    let once = wanted.is_some();
     let mut leading = None;
-    if let Some(PreambleFrom::Leading(bytes)) = preamble {
+    if let Some(bytes) = wanted {
         check_preamble(name, bytes.0)?;
-        let read = stream::read_leading(&mut file, bytes.0 as usize, !matches!(wait, Wait::Never), stop);
-        leading = read.map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => unfit(&format!("it ends before its preamble of {bytes} is complete")),
-            _ => failed("read the preamble", error),
-        })?;
+        if matches!(wait, Wait::Never) {
+            // It is there already, or never will be.
+            let read = stream::read_leading(&mut file, bytes.0 as usize, false, stop);
+            leading = read.map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => unfit(&ends_early(bytes)),
+                _ => failed("read the preamble", error),
+            })?;
+            wanted = None;
+        }
     }
     let before = leading.as_ref().map_or(0, |leading| leading.len() as u64);
-    let once = leading.is_some();
-    let source = FileSource { name: name.to_owned(), file, wait, cutter: Cutter::new(framing), before, once };
-    Ok((source, leading))
+    let (name, cutter) = (name.to_owned(), Cutter::new(framing));
+    Ok((FileSource { name, file, wait, cutter, leading: wanted, before, once }, leading))
 }

@@ -4,7 +4,7 @@
 //! A looped file begins again with the same event times; arrival times go on.
 
 use super::error::{Fault, SourceError};
-use super::open::problem;
+use super::open::{open_at_once, problem};
 use super::stop::{StopFlag, timespec};
 use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed, packets};
 use crate::framing::Framing;
@@ -40,7 +40,7 @@ pub(super) fn open(
     overload: Overload,
 ) -> Result<Opened, SourceError> {
     let failed = |what, error| problem(name, what, error);
-    let mut file = File::open(path).map_err(|error| failed("open the file", error))?;
+    let mut file = open_at_once(path).map_err(|error| failed("open the file", error))?;
     if !file.metadata().map_err(|error| failed("look at the file", error))?.is_file() {
         let what = "only an ordinary file can be replayed: it is looked through first".to_owned();
         return Err(SourceError::Unfit { name: name.to_owned(), what });
@@ -70,6 +70,7 @@ pub(super) fn open(
         source: Box::new(source),
         kind: StreamKind::Packets,
         preamble: Some(preamble.as_bytes().to_vec()),
+        leads: false,
         framing: Framing::Whole,
         overload,
         notes,

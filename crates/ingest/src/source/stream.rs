@@ -43,6 +43,23 @@ pub(super) fn end_of_stream(out: &mut Producer, cutter: &Cutter) -> Result<Optio
     }
 }
 
+/// Reads a file or pipe to its end, or as far as `most` bytes. `None`: the flag was raised before.
+pub(super) fn read_whole(mut file: File, most: u64, stop: &StopFlag) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    loop {
+        if wait(&file, stop, None)? == Woken::Stopped {
+            return Ok(None);
+        }
+        let left = most - bytes.len() as u64;
+        match Read::by_ref(&mut file).take(left).read_to_end(&mut bytes) {
+            Ok(_) => return Ok(Some(bytes)),
+            // What was read before is kept in `bytes`.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// Reads exactly `bytes` bytes, unless the input ends or the flag is raised before.
 pub(super) fn read_leading(
     file: &mut File,
@@ -53,8 +70,11 @@ pub(super) fn read_leading(
     let mut leading = vec![0; bytes];
     let mut at = 0;
     while at < bytes {
-        if waits && wait(&*file, stop, None)? == Woken::Stopped {
-            return Ok(None);
+        match if waits { wait(&*file, stop, None)? } else { Woken::Ready } {
+            Woken::Ready => {}
+            Woken::Stopped => return Ok(None),
+            // A signal: there may still be nothing to read.
+            Woken::TimedOut => continue,
         }
         match file.read(&mut leading[at..]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),

@@ -36,6 +36,8 @@ pub struct Collector {
     pub aborts: u64,
     pub next: u64,
     open: Option<Element>,
+    /// What came ahead of the elements.
+    pub preamble: Option<Vec<u8>>,
     /// Batches that are held back.
     pub held: Vec<Batch>,
     last_arrival: i64,

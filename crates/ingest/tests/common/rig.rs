@@ -55,6 +55,10 @@ impl Rig {
     pub fn collect_until(&mut self, mut enough: impl FnMut(&Collector) -> bool) {
         loop {
             let Self { inlet, collector, .. } = self;
+            if let Some(preamble) = inlet.take_preamble() {
+                collector.preamble = Some(preamble);
+                inlet.answer_preamble(Ok(()));
+            }
             collector.let_go(inlet, usize::MAX);
             collector.drain(inlet, false);
             // Asked behind the last take: nothing can come any more.

@@ -124,6 +124,11 @@ pub enum WrongUse {
     /// Two sources with one name.
     #[error("two sources have the --name {0}: a stream has one source")]
     SameName(String),
+    /// Standard input for several sources.
+    #[error(
+        "--source stdin is given twice: there is one standard input, and its bytes can go to one source only"
+    )]
+    TwiceStdin,
     /// More than one ring.
     #[error("{0} is one argument too many: one recorder records into one ring")]
     TwoRings(String),

@@ -170,6 +170,9 @@ impl Parser {
             if sources.iter().any(|other| other.name == source.name) {
                 return Err(WrongUse::SameName(source.name));
             }
+            if source.spec == SourceSpec::Stdin && sources.iter().any(|other| other.spec == source.spec) {
+                return Err(WrongUse::TwiceStdin);
+            }
             sources.push(source);
         }
         let said = |switch| self.switches.contains(&switch);

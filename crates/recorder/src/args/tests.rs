@@ -55,6 +55,7 @@ fn wrong_command_lines_are_told_by_the_option() {
         ("r --name a --source stdin", "--name belongs to a source"),
         ("r --source stdin --name a --name b", "--name is given twice for one source"),
         ("r --source stdin --name a --source file:x --name a", "two sources have the --name a"),
+        ("r --source stdin --name a --source - --name b", "--source stdin is given twice"),
         ("r --source stdin --name a --flush", "--flush wants a value"),
         ("r --source stdin --name a --flush 1ns", "--flush 1ns: give a time"),
         ("r --source stdin --name a --flush 2h", "--flush 2h"),

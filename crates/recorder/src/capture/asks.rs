@@ -40,6 +40,8 @@ pub struct Sheet {
     pub feeds: Vec<(Counters, Counters, usize)>,
     /// By stream.
     pub counters: Vec<(StreamId, Counters)>,
+    /// By stream: the version of the preamble in force, and its bytes.
+    pub preambles: Vec<(StreamId, u32, u32)>,
     /// The superblock in force, and its generation.
     pub superblock: (u64, Vec<u8>),
     /// When this was.
@@ -200,6 +202,8 @@ impl<D: Disk> Capture<D> {
         }
         sheet.counters.clear();
         sheet.counters.extend(self.driver.ring().stream_counters().take(sheet.counters.capacity()));
+        sheet.preambles.clear();
+        sheet.preambles.extend(self.driver.ring().stream_preambles().take(sheet.preambles.capacity()));
         for (at, entry) in self.entries.iter().enumerate() {
             if let Some(known) = sheet.counters.iter_mut().find(|(stream, _)| *stream == entry.stream) {
                 known.1 = self.counters(at);

@@ -2,9 +2,10 @@
 
 use super::{Capture, Stream};
 use holdfast_base::Timestamp;
-use holdfast_format::{Counters, SlotFlags};
+use holdfast_format::{Counters, Entry, SlotFlags};
 use holdfast_ingest::{Batch, Inlet, Place, Progress};
 use holdfast_media::Disk;
+use holdfast_ring::{NewStream, Refusal};
 
 /// One source, as the capture thread sees it.
 pub(super) struct Feed {
@@ -13,11 +14,24 @@ pub(super) struct Feed {
     pub(super) batch: Option<(Batch, Place)>,
     /// The stream's counters when the run began.
     pub(super) began: Counters,
+    pub(super) lead: Lead,
+}
+
+/// Where a preamble is that comes with the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// None is awaited.
+    None,
+    /// It has not come.
+    Awaited,
+    /// It has, and its record is on its way to the medium.
+    Recording,
 }
 
 impl Feed {
     pub(super) fn new(inlet: Inlet, stream: &Stream) -> Self {
-        Self { inlet, batch: None, began: stream.entry.counters }
+        let lead = if inlet.leads() { Lead::Awaited } else { Lead::None };
+        Self { inlet, batch: None, began: stream.entry.counters, lead }
     }
 
     /// Whether nothing is there and nothing will come.
@@ -49,6 +63,49 @@ impl<D: Disk> Capture<D> {
                 return;
             }
         }
+    }
+
+    /// Takes preambles that have come, and lets a source go on once its own is durable: what is behind it must never be
+    /// found without it.
+    pub(super) fn take_preambles(&mut self, now: Timestamp) {
+        for at in 0..self.feeds.len() {
+            match self.feeds[at].lead {
+                Lead::None => {}
+                Lead::Awaited => {
+                    let Some(preamble) = self.feeds[at].inlet.take_preamble() else { continue };
+                    match self.put_in_force(at, &preamble, now) {
+                        Ok(()) => self.feeds[at].lead = Lead::Recording,
+                        Err(refusal) => {
+                            self.feeds[at].lead = Lead::None;
+                            self.feeds[at].inlet.answer_preamble(Err(refusal.to_string()));
+                        }
+                    }
+                }
+                Lead::Recording => {
+                    if self.driver.ring().is_recorded(self.entries[at].stream) {
+                        self.feeds[at].lead = Lead::None;
+                        self.feeds[at].inlet.answer_preamble(Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a preamble in force from the next slot on. This allocates, once a source: what the ring keeps.
+    fn put_in_force(&mut self, at: usize, preamble: &[u8], now: Timestamp) -> Result<(), Refusal> {
+        let Entry { stream, kind, preamble: version, .. } = self.entries[at];
+        if self.driver.ring().preamble(stream, version) == Some(preamble) {
+            return Ok(());
+        }
+        let Some(known) = self.driver.ring().stream_looks().find(|known| known.id == stream) else {
+            return Ok(());
+        };
+        let new = NewStream { name: &known.name, kind, framing: &known.framing, preamble: Some(preamble) };
+        let version = self.driver.ring_mut().add_stream(&new, now)?.preamble;
+        // A slot has one version of it.
+        self.seal(now, SlotFlags::SHORT);
+        self.entries[at].preamble = version;
+        Ok(())
     }
 
     fn feed_one(&mut self, at: usize, now: Timestamp) -> Fed {

@@ -1,7 +1,8 @@
 //! The capture core: batches from sources into slots, slots to the ring, one step at a time.
 //!
 //! One owner, one thread, no waiting: the recorder runs it over a lane in real time, tests and the simulator over a
-//! faulty disk in virtual time. It allocates nothing after [`Capture::start`], except for what an order leaves in the ring.
+//! faulty disk in virtual time. It allocates nothing after [`Capture::start`], except for what an order, or a preamble that
+//! comes with the input, leaves in the ring.
 //! What clients may ask of it is in `asks`; threads, clocks and sockets are not known here.
 
 mod asks;
@@ -114,6 +115,7 @@ impl<D: Disk> Capture<D> {
     pub fn step(&mut self, now: Timestamp, wait: Duration) -> Step {
         self.poll(now, wait);
         self.cut_old(now);
+        self.take_preambles(now);
         let fed = self.feed_round(now);
         match self.driver.ring().starved() {
             None => self.pressure.clear(),

@@ -92,6 +92,7 @@ impl Figures {
             last_error: String::with_capacity(ERROR_BYTES),
             feeds: Vec::with_capacity(facts.sources.len()),
             counters: Vec::with_capacity(MAX_STREAMS),
+            preambles: Vec::with_capacity(MAX_STREAMS),
             superblock: (facts.superblock.generation, facts.superblock.encode()),
             now: facts.since,
             slots_sealed: 0,
@@ -190,10 +191,14 @@ impl Figures {
 
     pub(super) fn streams(&self) -> Vec<StreamStatus> {
         let mut streams = self.facts.streams.clone();
+        let Some(sheet) = &self.sheet else { return streams };
         for stream in &mut streams {
-            let counters = self.sheet.as_ref().map(|sheet| &sheet.counters);
-            if let Some((_, now)) = counters.and_then(|all| all.iter().find(|(id, _)| *id == stream.id)) {
+            if let Some((_, now)) = sheet.counters.iter().find(|(id, _)| *id == stream.id) {
                 stream.counters = *now;
+            }
+            // One that comes with the input is not there at the start.
+            if let Some((_, version, bytes)) = sheet.preambles.iter().find(|(id, _, _)| *id == stream.id) {
+                (stream.preamble, stream.preamble_bytes) = (*version, *bytes);
             }
         }
         streams

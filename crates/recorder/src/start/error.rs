@@ -43,6 +43,16 @@ pub enum StartError {
     /// A source cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// Two sources over one pipe.
+    #[error(
+        "--source {first} and --source {second} read the same pipe, which gives each byte once: use it for one source"
+    )]
+    SharedPipe {
+        /// The first.
+        first: String,
+        /// The second.
+        second: String,
+    },
     /// A stream cannot be added.
     #[error("stream {stream}: {refusal}")]
     Stream {
@@ -94,7 +104,10 @@ impl StartError {
     /// The program's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Geometry(_) | Self::Memory(_) | Self::Source(SourceError::Option { .. }) => 2,
+            Self::Geometry(_)
+            | Self::Memory(_)
+            | Self::SharedPipe { .. }
+            | Self::Source(SourceError::Option { .. }) => 2,
             _ => 1,
         }
     }

@@ -4,6 +4,7 @@
 
 mod error;
 mod memory;
+mod pipes;
 mod ring;
 
 pub use error::StartError;
@@ -66,7 +67,7 @@ pub struct ReadySource {
     pub producer: Producer,
 }
 
-/// Starts a run. `stop` ends waiting for what comes first on a pipe.
+/// Starts a run. `stop` ends waiting for a `--preamble` that is a pipe of its own.
 pub fn start(settings: &Settings, stop: &StopFlag) -> Result<Ready, StartError> {
     let mut warnings = Vec::new();
     let place = ring::find_or_make(settings, &mut warnings)?;
@@ -144,6 +145,7 @@ fn start_on(
             batch_rows: plan.batch_rows,
             overload: opened.overload,
             next: stream.next(),
+            leads: opened.leads,
         };
         let (producer, inlet) =
             channel(&shape, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&pressure), parker.waker());
@@ -201,6 +203,7 @@ fn open_sources(
     stop: &StopFlag,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Opened>, StartError> {
+    pipes::refuse_shared(&settings.sources)?;
     let mut all = Vec::new();
     for source in &settings.sources {
         let opened = open(&source.spec, &source.options, stop)?;
@@ -233,7 +236,9 @@ fn add_streams(
     };
     for (source, opened) in settings.sources.iter().zip(opened) {
         let framing = opened.framing.to_string();
-        let preamble = opened.preamble.as_deref();
+        // Until another comes with the input, the last one stays in force.
+        let last = known.streams.iter().find(|k| opened.leads && k.name == source.name);
+        let preamble = opened.preamble.as_deref().or(last.and_then(|k| k.preamble.as_deref()));
         let new = NewStream { name: &source.name, kind: opened.kind, framing: &framing, preamble };
         let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&source.name) });

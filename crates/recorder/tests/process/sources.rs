@@ -1,7 +1,7 @@
 //! Promise 2 through the whole program, for every kind of source: what was sent is on the ring, or in a gap that says
 //! how much it was. Packets of an interface are in `packets`.
 
-use crate::common::{Place, Recorder, reader};
+use crate::common::{Ended, Place, Recorder, reader};
 use crate::link::{Link, run};
 use holdfast_format::Cause;
 use holdfast_link::{Item, Selection};
@@ -10,13 +10,14 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::process::Stdio;
 
 /// What is on a ring: elements in their order, and the sums of the gaps.
 #[derive(Debug, Default)]
 struct Account {
     elements: Vec<Vec<u8>>,
-    /// Event and arrival time of each.
-    times: Vec<(Option<i64>, i64)>,
+    /// Event and arrival time of each, and what it had beyond its bytes.
+    about: Vec<(Option<i64>, i64, u32)>,
     lost: u64,
     lost_bytes: u64,
     /// Elements of gaps by cause.
@@ -36,7 +37,7 @@ impl Account {
                     Item::Element(e) => {
                         ordinals.push((e.ordinal.0, 1));
                         all.elements.push(e.data.to_vec());
-                        all.times.push((e.event.map(|at| at.0), e.arrival.0));
+                        all.about.push((e.event.map(|at| at.0), e.arrival.0, e.extra));
                     }
                     Item::Gap { ordinal, gap, .. } => {
                         ordinals.push((ordinal.0, gap.ordinals));
@@ -85,11 +86,16 @@ fn told(summary: &str, key: &str) -> u64 {
     stream[at..].chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
 }
 
-/// Ends it; the summary says the same as the ring.
+/// Tells it to end; the summary says the same as the ring.
 fn settle(place: &Place, recorder: Recorder) -> Account {
     recorder.signal(Signal::INT);
     let ended = recorder.end();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+    checked(place, &ended)
+}
+
+/// What is on the ring of a run that has ended.
+fn checked(place: &Place, ended: &Ended) -> Account {
     let account = Account::of(&place.ring);
     for (key, value) in [
         ("elements", account.elements.len() as u64),
@@ -247,4 +253,269 @@ fn a_file_that_is_cut_is_recorded_as_far_as_it_is_whole_and_the_rest_is_counted(
 
 fn free_tcp_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn standard_input_is_recorded_to_its_last_byte_or_counted() {
+    let input: Vec<u8> = (0..3_000_500u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    // A length that does not fit is a loss; the last block and the last line are as long as they are.
+    for (frame, lost) in [("fixed:1000", 500), ("fixed:400000", 200_500), ("blocks:4096", 0), ("lines", 0)] {
+        let place = Place::in_memory();
+        let options = ["--size", "64MiB", "--source", "stdin", "--name", "s", "--frame", frame];
+        let ended = place.record(&with(&options), &input);
+        assert_eq!(ended.status.code(), Some(i32::from(lost > 0)), "{frame}: {}", ended.err);
+        let account = checked(&place, &ended);
+        assert_eq!(
+            (account.lost_to(Cause::Aborted), account.lost_bytes),
+            (u64::from(lost > 0), lost),
+            "{frame}"
+        );
+        let ends = if frame == "lines" { account.elements.len() as u64 - 1 } else { 0 };
+        assert_eq!(account.bytes() + account.lost_bytes + ends, input.len() as u64, "{frame}");
+        let between: &[u8] = if frame == "lines" { b"\n" } else { b"" };
+        assert!(input.starts_with(&account.elements.join(between)), "{frame}");
+    }
+}
+
+/// A capture file of packets whose sizes are `sizes`, a millisecond times `step` apart.
+fn capture_file(sizes: impl IntoIterator<Item = usize>, step: u64) -> (Vec<u8>, Vec<Vec<u8>>) {
+    let mut bytes = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1].map(u32::to_le_bytes).concat();
+    let mut packets = Vec::new();
+    for (n, size) in sizes.into_iter().enumerate() {
+        let at = n as u64 * step;
+        let head = [1_700_000_000 + (at / 1000) as u32, (at % 1000) as u32 * 1000, size as u32, size as u32];
+        bytes.extend(head.map(u32::to_le_bytes).concat());
+        packets.push((0..size).map(|byte| (byte * 3 + n) as u8).collect::<Vec<u8>>());
+        bytes.extend(&packets[n]);
+    }
+    (bytes, packets)
+}
+
+#[test]
+fn a_replayed_file_is_there_packet_by_packet_cut_at_the_snap_length_and_as_far_as_it_is_whole() {
+    let place = Place::in_memory();
+    let file = place.path("x.pcap");
+    let (bytes, packets) = capture_file((0..2000).map(|n| 14 + n * 37 % 60_000), 1);
+    std::fs::write(&file, &bytes).unwrap();
+    let source = format!("replay:{}", file.display());
+    let options = ["--size", "256MiB", "--source", &source, "--name", "s", "--speed", "max"];
+    let ended = place.record(&with(&options), &[]);
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+    let account = checked(&place, &ended);
+    assert!(account.elements == packets && account.lost == 0);
+    assert!(
+        account
+            .about
+            .iter()
+            .zip(0..)
+            .all(|(about, n)| { (about.0, about.2) == (Some(1_700_000_000_000_000_000 + n * 1_000_000), 0) })
+    );
+
+    let cut = Place::in_memory();
+    let ended = cut.record(&with(&[&options[..], &["--snaplen", "100"]].concat()), &[]);
+    let account = checked(&cut, &ended);
+    for ((kept, about), packet) in account.elements.iter().zip(&account.about).zip(&packets) {
+        assert_eq!(
+            (&kept[..], kept.len() + about.2 as usize),
+            (&packet[..packet.len().min(100)], packet.len())
+        );
+    }
+    assert_eq!(account.elements.len(), packets.len());
+
+    // Broken off inside the last packet.
+    std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    let broken = Place::in_memory();
+    let ended = broken.record(&with(&options), &[]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.err.contains(&format!("ends at byte {}", bytes.len() - 1)), "{}", ended.err);
+    assert!(ended.out.contains("\"elements\":1999,"), "{}", ended.out);
+}
+
+#[test]
+fn packets_are_replayed_at_their_own_distances_divided_by_the_speed() {
+    let place = Place::in_memory();
+    let file = place.path("x.pcap");
+    // A quarter of an hour.
+    std::fs::write(&file, capture_file([60; 31], 30_000).0).unwrap();
+    let source = format!("replay:{}", file.display());
+    let options = ["--size", "16MiB", "--source", &source, "--name", "s", "--speed", "3000"];
+    let ended = place.record(&with(&options), &[]);
+    let account = checked(&place, &ended);
+    assert_eq!(account.elements.len(), 31);
+    // Never early, by more than the slack of a millisecond, however slow the machine is.
+    let first = account.about[0];
+    for about in &account.about {
+        let due = (about.0.unwrap() - first.0.unwrap()) / 3000;
+        assert!(about.1 - first.1 >= due - 1_100_000, "{about:?} {first:?}");
+    }
+}
+
+#[test]
+fn a_looped_file_ends_on_a_signal_and_every_lap_is_the_file() {
+    let place = Place::in_memory();
+    let file = place.path("x.pcap");
+    let (bytes, packets) = capture_file((0..10).map(|n| 60 + n), 1);
+    std::fs::write(&file, bytes).unwrap();
+    let source = format!("replay:{}", file.display());
+    let recorder = place.start(&with(&["--size", "16MiB", "--source", &source, "--name", "s", "--loop"]));
+    recorder.await_packed(35);
+    let account = settle(&place, recorder);
+    assert!(account.elements.len() >= 35 && account.lost == 0);
+    let laps = packets.iter().enumerate().cycle();
+    for ((element, about), (n, packet)) in account.elements.iter().zip(&account.about).zip(laps) {
+        assert_eq!(element, packet);
+        assert_eq!(about.0, Some(1_700_000_000_000_000_000 + n as i64 * 1_000_000));
+    }
+}
+
+#[test]
+fn several_tcp_producers_at_once_lose_nothing() {
+    let place = Place::in_memory();
+    let port = free_tcp_port();
+    let source = format!("tcp:127.0.0.1:{port}");
+    let recorder = place.start(&with(&["--size", "64MiB", "--source", &source, "--name", "s"]));
+    let element =
+        |producer: usize, n: usize| vec![(producer * 31 + n) as u8; (producer + n * n * 7) % 30_000];
+    std::thread::scope(|scope| {
+        for producer in 0..6 {
+            scope.spawn(move || {
+                let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+                for element in (0..200).map(|n| element(producer, n)) {
+                    stream.write_all(&(element.len() as u32).to_le_bytes()).unwrap();
+                    stream.write_all(&element).unwrap();
+                }
+            });
+        }
+    });
+    await_all(&recorder, 1200);
+    let account = settle(&place, recorder);
+    let mut sent: Vec<_> = (0..6).flat_map(|producer| (0..200).map(move |n| element(producer, n))).collect();
+    let mut found = account.elements;
+    sent.sort_unstable();
+    found.sort_unstable();
+    assert!(found == sent && account.lost == 0);
+}
+
+fn make_pipe(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+#[test]
+fn a_preamble_that_has_not_come_keeps_nobody_waiting() {
+    let place = Place::in_memory();
+    let (pipe, port) = (place.path("pipe"), free_tcp_port());
+    make_pipe(&pipe);
+    let (tcp, pipe_source) = (format!("tcp:127.0.0.1:{port}"), format!("file:{}", pipe.display()));
+    let options = with(&[
+        "--size",
+        "16MiB",
+        "--source",
+        &tcp,
+        "--name",
+        "net",
+        "--frame",
+        "lines",
+        "--source",
+        "stdin",
+        "--name",
+        "late",
+        "--frame",
+        "fixed:4",
+        "--preamble",
+        "6",
+        "--source",
+        &pipe_source,
+        "--name",
+        "never",
+        "--preamble",
+        "100",
+    ]);
+    let mut recorder = place.start(&options);
+    let mut producer = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    producer.write_all(b"before\n").unwrap();
+    recorder.await_packed(1);
+    let late = |recorder: &Recorder| recorder.reader().streams().unwrap()[1].clone();
+    assert_eq!((late(&recorder).preamble, late(&recorder).counters.received), (0, 0));
+    // In two parts, with an element behind it.
+    let mut stdin = recorder.stdin().unwrap();
+    stdin.write_all(b"HEA").unwrap();
+    stdin.write_all(b"DERdata").unwrap();
+    recorder.await_packed(2);
+    producer.write_all(b"after\n").unwrap();
+    recorder.await_packed(3);
+    assert_eq!((late(&recorder).preamble, late(&recorder).preamble_bytes), (1, 6));
+    recorder.signal(Signal::INT);
+    let ended = recorder.end();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+    drop(stdin);
+    let mut found = place.contents().elements.into_iter().map(|(_, _, data)| data).collect::<Vec<_>>();
+    found.sort_unstable();
+    assert_eq!(found, [&b"after"[..], b"before", b"data"]);
+    let mut reader = reader(&place.ring);
+    let stream = reader.streams().unwrap()[1].clone();
+    assert_eq!(reader.preamble(stream.id, stream.preamble).unwrap().unwrap(), b"HEADER");
+
+    // The same one again is no new version; another one is.
+    for (input, version) in [(&b"HEADERmore"[..], 1), (b"HEADESmore", 2)] {
+        let options = with(&["--source", "stdin", "--name", "late", "--frame", "fixed:4", "--preamble", "6"]);
+        assert!(place.record(&options, input).status.success());
+        assert_eq!(crate::common::reader(&place.ring).streams().unwrap()[1].preamble, version);
+    }
+}
+
+#[test]
+fn an_input_that_ends_before_its_preamble_is_told_and_a_signal_ends_waiting_for_it() {
+    let place = Place::in_memory();
+    let options = with(&["--size", "16MiB", "--source", "stdin", "--name", "s", "--preamble", "6"]);
+    let ended = place.record(&options, b"HEAD");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.err.contains("stdin: it ends before its preamble of 6 B is complete"), "{}", ended.err);
+    let mut recorder = place.start(&options);
+    let stdin = recorder.stdin();
+    recorder.signal(Signal::INT);
+    let ended = recorder.end();
+    assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+    drop(stdin);
+    assert!(place.contents().elements.is_empty());
+}
+
+#[test]
+fn a_named_pipe_is_not_waited_for_where_a_file_is_wanted() {
+    let place = Place::in_memory();
+    let pipe = place.path("pipe");
+    make_pipe(&pipe);
+    let pipe = format!("replay:{}", pipe.display());
+    let (code, said) = place.refused(&with(&["--size", "16MiB", "--source", &pipe, "--name", "s"]));
+    assert_eq!(code, 1);
+    assert!(said.contains("only an ordinary file can be replayed"), "{said}");
+}
+
+#[test]
+fn one_pipe_for_two_sources_is_wrong_use_and_one_file_is_not() {
+    let place = Place::in_memory();
+    let (pipe, file) = (place.path("pipe"), place.path("file"));
+    make_pipe(&pipe);
+    std::fs::write(&file, b"text").unwrap();
+    let (pipe, file) = (format!("file:{}", pipe.display()), format!("file:{}", file.display()));
+    let twice = |first: &str, second: &str, input: Stdio| {
+        let options =
+            ["--size", "16MiB", "--source", first, "--name", "a", "--source", second, "--name", "b"];
+        let output = place.command(&with(&options)).stdin(input).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (silent, _kept) = rustix::pipe::pipe().unwrap();
+    for (first, second, input, said) in [
+        ("stdin", "stdin", Stdio::null(), "--source stdin is given twice"),
+        ("stdin", "-", Stdio::null(), "--source stdin is given twice"),
+        (&pipe, &pipe, Stdio::null(), "read the same pipe"),
+        ("stdin", "file:/dev/stdin", silent.into(), "read the same pipe"),
+    ] {
+        let (code, error) = twice(first, second, input);
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(said), "{error}");
+        assert!(!place.ring.exists());
+    }
+    assert_eq!(twice(&file, &file, Stdio::null()).0, 0);
+    assert_eq!(place.contents().payloads(), [b"text", b"text"]);
 }
