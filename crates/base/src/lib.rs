@@ -8,8 +8,10 @@ mod clock;
 mod ids;
 mod limits;
 mod units;
+mod words;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use ids::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId};
 pub use limits::*;
 pub use units::{ByteSize, Rate, Timestamp, UnitError};
+pub use words::{many, plural};

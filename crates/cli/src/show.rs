@@ -50,17 +50,7 @@ pub(crate) fn kind(kind: StreamKind) -> &'static str {
 
 /// The word for the cause of a gap.
 pub(crate) fn cause(cause: Cause) -> &'static str {
-    match cause {
-        Cause::NoSlot => "no_slot",
-        Cause::NoBuffer => "no_buffer",
-        Cause::Kernel => "kernel",
-        Cause::Crash => "crash",
-        Cause::DeviceAbsent => "device_absent",
-        Cause::SourceFailed => "source_failed",
-        Cause::Purged => "purged",
-        Cause::Aborted => "aborted",
-        Cause::Oversized => "oversized",
-    }
+    cause.name()
 }
 
 /// What a cause means, for people.

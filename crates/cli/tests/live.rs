@@ -297,7 +297,7 @@ fn the_recorder_speaks_json_at_its_end_and_when_it_cannot_begin() {
         let said = ends(dir, line, code);
         assert_eq!(said.json()["exit"], code, "{line}");
         let error = said.json()["error"].as_str().unwrap().to_owned();
-        assert!(said.err.ends_with(&format!(": {error}\n")), "{line}: {}", said.err);
+        assert!(said.err.ends_with(&format!("holdfast: {error}\n")), "{line}: {}", said.err);
     }
 }
 

@@ -44,7 +44,7 @@ fn raw_is_what_came_in() {
 
     let said = ends(dir, "read r.hf --stream log --ordinals 990..1010", 0);
     assert!(said.bytes == lines((990..1000).chain(1007..1010)));
-    assert!(said.err.contains("13 elements") && said.err.contains("1 gaps inside"), "{}", said.err);
+    assert!(said.err.contains("13 elements") && said.err.contains("1 gap inside"), "{}", said.err);
     assert!(said.err.contains(&blake3::hash(&said.bytes).to_hex().to_string()), "{}", said.err);
     // Line n arrived n + 1 steps after the start, ends included.
     let (from, to) = (START + 11 * STEP, START + 20 * STEP);
@@ -99,7 +99,7 @@ fn a_file_that_is_there_is_kept_and_one_of_nothing_is_not_made() {
         assert!(!dir.join("out").exists() && !dir.join("out.part").exists(), "{command}");
     }
     let said = ends(dir, "read r.hf --stream log --ordinals 1000..1007 -o out", 3);
-    assert!(said.err.contains("lost in 1 gaps"), "{}", said.err);
+    assert!(said.err.contains("lost in 1 gap;"), "{}", said.err);
     fs::write(dir.join("out"), "mine").unwrap();
     assert!(ends(dir, "read r.hf --stream log -o out", 1).err.contains("--force"));
     assert_eq!(fs::read(dir.join("out")).unwrap(), b"mine");

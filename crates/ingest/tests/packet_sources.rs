@@ -108,7 +108,7 @@ fn a_truncated_capture_gives_what_is_whole_and_says_at_which_byte_it_breaks() {
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..at as usize + 33]).unwrap();
     let (opened, stop) = opened(&format!("replay:{}", path.display()), &max());
-    assert!(opened.notes[0].contains("200 packets before it are whole"), "{:?}", opened.notes);
+    assert!(opened.notes[0].contains("whole packets before it: 200"), "{:?}", opened.notes);
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let error = end.unwrap_err();
     assert!(matches!(error, SourceError::Packets { .. }));

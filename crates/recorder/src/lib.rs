@@ -13,3 +13,4 @@ pub mod run;
 mod signals;
 pub mod start;
 pub mod summary;
+mod voice;

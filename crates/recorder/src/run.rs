@@ -6,7 +6,8 @@ use crate::desk::{Bell, Counter, Desk, Facts, Report, Setup, Watch, passage};
 use crate::signals;
 use crate::start::{Cores, Ready, StartError, lock_memory, start};
 use crate::summary::{StreamSummary, Summary, failure_json, gained};
-use holdfast_base::{Clock as _, Timestamp};
+use crate::voice::complain;
+use holdfast_base::{Clock as _, Timestamp, many};
 use holdfast_format::Cause;
 use holdfast_ingest::{Parker, StopFlag, spawn};
 use holdfast_media::Disk;
@@ -51,10 +52,6 @@ fn refuse(error: &str, exit: u8, json: bool) -> ExitCode {
 fn said(text: &str) -> ExitCode {
     let _ = std::io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
-}
-
-fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "error: {text}");
 }
 
 /// A panic of a source ends that source, which tells of it itself; any other ends the process with one line.
@@ -277,8 +274,10 @@ fn summarize<D: Disk>(
     let mut errors = report.failures;
     if let Ended::Stuck { slots, batches, error } = ended {
         let text = format!(
-            "{}: the ring takes nothing ({error}): what was last taken is lost as far as it is not in the journal ({slots} slots and {batches} batches in memory), and the run counts as cut off; look at the device, then record again",
-            settings.ring.display()
+            "{}: the ring takes nothing ({error}): what was last taken is lost as far as it is not in the journal ({} and {} in memory), and the run counts as cut off; look at the device, then record again",
+            settings.ring.display(),
+            many(*slots as u64, "slot"),
+            many(*batches as u64, "batch"),
         );
         complain(&text);
         errors.push(text);

@@ -1,6 +1,6 @@
 //! What was recorded, said at the end: as text for a person, or as JSON.
 
-use holdfast_base::{ByteSize, Rate};
+use holdfast_base::{ByteSize, Rate, many};
 use holdfast_format::{Cause, Counters};
 use holdfast_ring::DriverCounts;
 use std::fmt::Write as _;
@@ -66,21 +66,6 @@ pub fn cause_text(cause: Cause) -> &'static str {
     }
 }
 
-/// A cause as programs know it, the same as everywhere else in JSON.
-fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::NoSlot => "no_slot",
-        Cause::NoBuffer => "no_buffer",
-        Cause::Kernel => "kernel",
-        Cause::Crash => "crash",
-        Cause::DeviceAbsent => "device_absent",
-        Cause::SourceFailed => "source_failed",
-        Cause::Purged => "purged",
-        Cause::Aborted => "aborted",
-        Cause::Oversized => "oversized",
-    }
-}
-
 /// Why there was no run, for a program: one object in one line.
 pub fn failure_json(error: &str, exit: u8) -> String {
     format!("{{\"error\":{},\"exit\":{exit}}}\n", quoted(error))
@@ -96,17 +81,16 @@ impl Summary {
             let c = &stream.counters;
             let bytes = ByteSize(c.received_bytes);
             let rate = Rate::of(c.received_bytes, self.took);
-            let _ = write!(out, "  {}: {} elements, {bytes} ({rate})", stream.name, c.received);
+            let _ = write!(out, "  {}: {}, {bytes} ({rate})", stream.name, many(c.received, "element"));
             if c.gaps == 0 {
                 out.push_str(", nothing lost\n");
                 continue;
             }
-            let plural = if c.gaps == 1 { "" } else { "s" };
-            let _ = write!(out, ", {} gap{plural}: ", c.gaps);
+            let _ = write!(out, ", {}: ", many(c.gaps, "gap"));
             if c.lost == 0 && c.unknown_gaps > 0 {
                 out.push_str("an unknown number lost");
             } else {
-                let _ = write!(out, "{} elements lost", c.lost);
+                let _ = write!(out, "{} lost", many(c.lost, "element"));
             }
             let causes: Vec<String> = stream
                 .dropped
@@ -127,14 +111,14 @@ impl Summary {
         let worst = counts.worst.as_secs_f64() * 1e3;
         let _ = writeln!(
             out,
-            "  {} slots, {written} written at {}, and {journal} of journal; longest write {worst:.1} ms; {} of {} buffers free at least",
-            self.slots,
+            "  {}, {written} written at {}, and {journal} of journal; longest write {worst:.1} ms; {} of {} buffers free at least",
+            many(self.slots, "slot"),
             Rate::of(counts.write_bytes, self.took),
             self.buffers.1,
             self.buffers.0,
         );
         if counts.errors > 0 {
-            let _ = writeln!(out, "  the disk failed {} requests", counts.errors);
+            let _ = writeln!(out, "  the disk failed {}", many(counts.errors, "request"));
         }
         out
     }
@@ -174,7 +158,7 @@ impl Summary {
             );
             for (at, (cause, count)) in stream.dropped.iter().enumerate() {
                 let comma = if at > 0 { "," } else { "" };
-                let _ = write!(out, "{comma}{}:{count}", quoted(cause_name(*cause)));
+                let _ = write!(out, "{comma}{}:{count}", quoted(cause.name()));
             }
             out.push_str("}}");
         }
@@ -247,6 +231,20 @@ mod tests {
         summary.streams[0] = StreamSummary { counters, dropped: Vec::new(), ..summary.streams[0].clone() };
         let text = summary.text();
         assert!(text.contains(", 1 gap: an unknown number lost\n"), "{text}");
+    }
+
+    #[test]
+    fn one_is_told_as_one() {
+        let mut summary = summary();
+        summary.slots = 1;
+        let counters =
+            Counters { received: 1, received_bytes: 7, lost: 1, gaps: 1, ..summary.streams[0].counters };
+        summary.streams[0].counters = Counters { unknown_gaps: 0, ..counters };
+        summary.counts.errors = 1;
+        let text = summary.text();
+        for said in ["s: 1 element, 7 B", ", 1 gap: 1 element lost (", "  1 slot, ", "failed 1 request\n"] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::out::{Out, clean, grouped};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times;
-use holdfast_base::{ByteSize, Timestamp};
+use holdfast_base::{ByteSize, Timestamp, many, plural};
 use holdfast_link::Selection;
 use holdfast_ring::{Order, Outcome, PurgeRequest};
 use serde::Serialize;
@@ -75,9 +75,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return out.object(&Shown { elements, bytes, slots });
     }
     out.line(format_args!(
-        "purged: {} elements ({}) destroyed, {slots} slots overwritten",
+        "purged: {} {} ({}) destroyed, {} overwritten",
         grouped(elements),
-        ByteSize(bytes)
+        plural(elements, "element"),
+        ByteSize(bytes),
+        many(slots.into(), "slot")
     ))
 }
 

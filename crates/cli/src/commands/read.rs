@@ -7,7 +7,7 @@ use crate::out::{Out, grouped};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::{show, times};
-use holdfast_base::{ByteSize, Timestamp};
+use holdfast_base::{ByteSize, Timestamp, many, plural};
 use holdfast_link::{Item, Plan, ReadReport, RingReader};
 use holdfast_ring::StreamStatus;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -240,7 +240,8 @@ fn seen(path: &Path, report: &ReadReport, partial: &[String], damaged: &[String]
         return Some(failure.advice(left));
     }
     if report.gaps > 0 {
-        let lost = format!("what arrived then was lost in {} gaps; `holdfast gaps` lists them", report.gaps);
+        let lost =
+            format!("what arrived then was lost in {}; `holdfast gaps` lists them", many(report.gaps, "gap"));
         return Some(failure.advice(lost));
     }
     None
@@ -255,7 +256,12 @@ fn told(
     damaged: &[String],
 ) -> Result<()> {
     let mut err = Out::stderr(false);
-    err.line(format_args!("{} elements, {} of payload", grouped(report.elements), ByteSize(report.bytes)))?;
+    err.line(format_args!(
+        "{} {}, {} of payload",
+        grouped(report.elements),
+        plural(report.elements, "element"),
+        ByteSize(report.bytes)
+    ))?;
     if let Some(oldest) = plan.expired_before {
         err.line(format_args!("what was before {} had expired already", times::rfc3339(oldest)))?;
     }
@@ -264,12 +270,16 @@ fn told(
         err.line(format_args!("{}", show::expired_ordinals(first, *from, *end)))?;
     }
     if report.gaps > 0 {
-        err.line(format_args!("{} gaps inside the range; `holdfast gaps` lists them", grouped(report.gaps)))?;
+        err.line(format_args!(
+            "{} {} inside the range; `holdfast gaps` lists them",
+            grouped(report.gaps),
+            plural(report.gaps, "gap")
+        ))?;
     }
     if report.expired > 0 {
         err.line(format_args!(
-            "{} slots expired while they were being read: hold the range first to keep it",
-            report.expired
+            "{} expired while being read: hold the range first to keep it",
+            many(report.expired, "slot")
         ))?;
     }
     for (what, all, lines) in [

@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
         serve_metrics(address, &ring)?;
     }
     let program = recorder();
-    let error = Command::new(&program).args(&line.args).exec();
+    // Under the name that the user knows: that is how it complains.
+    let error = Command::new(&program).arg0("holdfast record").args(&line.args).exec();
     let failure =
         Failure::failed(format_args!("cannot run the recorder: {}", reason(&error))).at_path(&program);
     Err(failure.advice("install holdfast-recorder beside holdfast"))

@@ -30,6 +30,21 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The word for it, the same wherever programs read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoSlot => "no_slot",
+            Self::NoBuffer => "no_buffer",
+            Self::Kernel => "kernel",
+            Self::Crash => "crash",
+            Self::DeviceAbsent => "device_absent",
+            Self::SourceFailed => "source_failed",
+            Self::Purged => "purged",
+            Self::Aborted => "aborted",
+            Self::Oversized => "oversized",
+        }
+    }
+
     /// The cause with this number.
     pub fn from_byte(byte: u8) -> Option<Self> {
         use Cause::{

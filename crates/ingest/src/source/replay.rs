@@ -52,10 +52,13 @@ pub(super) fn open(
     let filter = filter.transpose().map_err(|error| SourceError::Filter { name: name.to_owned(), error })?;
     let mut notes = Vec::new();
     if report.left_out > 0 {
-        notes.push(format!("{name}: {} blocks or options of its sections were left out", report.left_out));
+        notes.push(format!(
+            "{name}: left out, of the blocks and options of its sections: {}",
+            report.left_out
+        ));
     }
     if let Some(broke) = &report.broke {
-        notes.push(format!("{name}: {broke}; {} packets before it are whole", report.packets));
+        notes.push(format!("{name}: {broke}; whole packets before it: {}", report.packets));
     }
     let source = ReplaySource {
         name: name.to_owned(),

@@ -2,7 +2,8 @@
 
 use super::figures::{Figures, Watched, watched};
 use crate::capture::Sheet;
-use holdfast_base::{Rate, Timestamp};
+use crate::voice::complain;
+use holdfast_base::{Rate, Timestamp, many};
 use holdfast_media::Fault;
 use holdfast_ring::DeviceState;
 use std::fmt::Write as _;
@@ -78,7 +79,7 @@ impl Progress {
             let _ = write!(line, "  held {}/{}", sheet.ring.slots.held, sheet.ring.slots.total);
         }
         if seen.gaps > 0 {
-            let _ = write!(line, "  GAPS {} ({} elements lost)", seen.gaps, seen.lost);
+            let _ = write!(line, "  GAPS {} ({} lost)", seen.gaps, many(seen.lost, "element"));
         }
         let pad = self.length.saturating_sub(line.chars().count());
         self.length = line.chars().count();
@@ -104,7 +105,7 @@ impl Progress {
     /// Says that something went wrong.
     pub(super) fn error(&mut self, text: &str) {
         self.clear();
-        let _ = writeln!(std::io::stderr(), "error: {text}");
+        complain(text);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, plan};
-use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp};
+use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp, many};
 use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
 use holdfast_link::server::Listener;
 use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk};
@@ -260,17 +260,20 @@ fn greeting(recovered: &Recovered, made: Option<&PathBuf>, took: Duration) -> St
     let geometry = &superblock.geometry;
     let size = holdfast_base::ByteSize(geometry.lane_bytes);
     let slot = holdfast_base::ByteSize(geometry.slot_bytes);
-    let what = format!("ring {} ({size}, {} slots of {slot})", superblock.name, geometry.slots);
+    let what =
+        format!("ring {} ({size}, {} of {slot})", superblock.name, many(geometry.slots.into(), "slot"));
     if made.is_some() {
         return format!("{what}: made");
     }
-    let data = recovered.data().count();
+    let data = recovered.data().count() as u64;
+    let are = if data == 1 { "is" } else { "are" };
+    let data = many(data, "slot");
     let took = took.as_millis();
     if recovered.after_crash() {
         let rebuilt = recovered.rebuilt.len();
         return format!(
-            "{what}: the last run was cut off; {data} slots of data are there, {rebuilt} more rebuilt from the journal; recovered in {took} ms"
+            "{what}: the last run was cut off; {data} of data {are} there, {rebuilt} more rebuilt from the journal; recovered in {took} ms"
         );
     }
-    format!("{what}: {data} slots of data are there; opened in {took} ms")
+    format!("{what}: {data} of data {are} there; opened in {took} ms")
 }

@@ -37,7 +37,7 @@ fn a_second_recording_goes_on_where_the_first_ended() {
     place.record(&options, b"one\ntwo\n");
     let ended = place.record(&options, b"three\n");
     assert!(ended.status.success());
-    assert!(ended.err.contains("1 slots of data are there"), "{}", ended.err);
+    assert!(ended.err.contains("1 slot of data is there"), "{}", ended.err);
     let contents = place.contents();
     assert_eq!(contents.payloads(), [&b"one"[..], b"two", b"three"]);
     assert_eq!(contents.elements[2].1, 2, "its ordinal");
@@ -76,7 +76,11 @@ fn several_sources_fill_one_ring_and_one_that_fails_does_not_stop_the_other() {
     ]);
     let ended = place.record(&options, b"a line\nanother\n");
     assert_eq!(ended.status.code(), Some(1), "{}", ended.err);
-    assert!(ended.err.contains("error: file:") && ended.err.contains("cut: 1 of 9 bytes"), "{}", ended.err);
+    assert!(
+        ended.err.contains("holdfast-recorder: file:") && ended.err.contains("cut: 1 of 9 bytes"),
+        "{}",
+        ended.err
+    );
     let contents = place.contents();
     let mut payloads = contents.payloads();
     payloads.sort_unstable();

@@ -26,7 +26,7 @@ fn wrong_flags_are_wrong_use() {
     ] {
         let (code, error) = place.refused(options);
         assert_eq!(code, 2, "{options:?}: {error}");
-        assert!(error.starts_with("error: ") && error.contains(said), "{options:?}: {error}");
+        assert!(error.starts_with("holdfast-recorder: ") && error.contains(said), "{options:?}: {error}");
         assert!(!place.ring.exists(), "{options:?} left a ring behind");
     }
 }
@@ -145,16 +145,6 @@ fn a_full_file_system_is_told_and_nothing_is_left_on_it() {
 fn a_second_signal_ends_it_at_once() {
     let place = Place::new();
     made(&place);
-    // A named pipe whose preamble never comes: it waits at the start, and one signal is enough there.
-    let pipe = place.path("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &pipe,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
     let mut recorder = place.start(&STDIN);
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"x\n").unwrap();
