@@ -60,7 +60,7 @@ fn starved(work: &Path, line: &str) -> (Recording, BufReader<ChildStderr>) {
     let mut recording = Recording(command.spawn().unwrap());
     let mut err = BufReader::new(recording.0.stderr.take().unwrap());
     let mut said = String::new();
-    while !said.contains("error: ") {
+    while !said.contains("holdfast: ") {
         assert!(err.read_line(&mut said).unwrap() > 0, "it ended: {said}");
     }
     assert!(said.contains("the file system under it is full") && said.contains("make room"), "{said}");
