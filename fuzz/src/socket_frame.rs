@@ -2,7 +2,7 @@
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_link::wire::{
-    BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneStatus, MAX_FRAME, MAX_REQUEST, OpenSequence,
+    BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST, OpenSequence,
     RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_ring::{
@@ -112,6 +112,7 @@ fn replies() -> Vec<Reply> {
         quantum: 1 << 20,
         area: 8 << 20,
         superblock: vec![1; 64],
+        file: LaneFile { device: 7, inode: 8 },
         lane: "/dev/x".to_owned(),
     };
     let slot = SlotStatus {

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::session::{link, refused};
 use holdfast_base::SystemClock;
 use holdfast_link::client::Connection;
-use holdfast_link::{LinkError, path};
+use holdfast_link::path;
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_ring::{Order, Outcome, order_once};
 use std::path::Path;
@@ -19,20 +19,10 @@ const DEPTH: usize = 8;
 /// A device that does not answer so long will not.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The recorder of the ring at `lane`; `None` when none answers.
+/// The recorder of the ring at `lane`; `None` when none runs.
 pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
-    let (superblock, owner) = path::superblock(lane).map_err(|error| link(&error))?;
-    let mut denied = None;
-    for socket in path::candidates(superblock.ring, owner) {
-        match Connection::connect(&socket) {
-            Ok(connection) => return Ok(Some(connection)),
-            Err(LinkError::NoRecorder { .. }) => {}
-            // Another user's socket may be a stale one; it counts only if no other answers.
-            Err(error @ LinkError::Denied { .. }) => denied = Some(error),
-            Err(error) => return Err(link(&error)),
-        }
-    }
-    denied.map_or(Ok(None), |error| Err(link(&error)))
+    let place = path::find(lane).map_err(|error| link(&error))?;
+    holdfast_link::recorder(&place).map_err(|error| link(&error))
 }
 
 /// Gives an order and waits until it is durable.

@@ -153,6 +153,59 @@ fn every_command_answers_while_it_is_recorded() {
 }
 
 #[test]
+fn a_copy_of_a_ring_is_another_ring() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(300);
+    recording.await_lines(dir, 300);
+    assert_eq!(recording.end().0, Some(0));
+    fs::copy(dir.join("r.hf"), dir.join("copy.hf")).unwrap();
+    let mut recording = Recording::start(dir, "");
+    recording.lines(300);
+    recording.await_lines(dir, 300);
+    assert_eq!(ends(dir, "status copy.hf --json", 0).json()["recorder"], Value::Null);
+    ends(dir, "hold copy.hf --last 5m --stream log --reason x", 0);
+    ends(dir, "holds r.hf", 3);
+    ends(dir, "purge copy.hf --stream log --ordinals 0..50 --held --reason law", 0);
+    ends(dir, "read copy.hf --stream log --ordinals 0..50", 3);
+    ends(dir, "check copy.hf", 0);
+    let kept = ends(dir, "read r.hf --stream log --ordinals 0..50", 0).out;
+    assert!(kept.lines().enumerate().all(|(at, text)| text == line(at as u64)), "{kept}");
+    // A link to it is the same ring.
+    fs::hard_link(dir.join("r.hf"), dir.join("linked.hf")).unwrap();
+    let linked = ends(dir, "status linked.hf --json", 0).json();
+    assert_eq!(linked["recorder"]["pid"], recording.child.id());
+    assert_eq!(recording.end().0, Some(0));
+}
+
+#[test]
+fn a_recorder_whose_socket_is_elsewhere_is_named() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(300);
+    recording.await_lines(dir, 300);
+    let asked = |line: &str| {
+        let mut command = holdfast(dir);
+        command.env("HOLDFAST_RUN", dir.join("elsewhere")).args(line.split_whitespace());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let lines =
+        ["status r.hf", "read r.hf", "slots r.hf", "streams r.hf", "gaps r.hf", "check r.hf", "holds r.hf"];
+    let orders = ["hold r.hf --reason x", "purge r.hf --stream log --reason x", "metrics r.hf"];
+    let all: Vec<(&str, Child)> = lines.into_iter().chain(orders).map(|line| (line, asked(line))).collect();
+    for (line, child) in all {
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        let wanted = format!("pid {}) runs, but its socket is not to be found", recording.child.id());
+        assert!(err.contains(&wanted) && err.contains("HOLDFAST_RUN"), "{line}: {err}");
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{line}");
+    }
+    assert_eq!(recording.end().0, Some(0));
+}
+
+#[test]
 fn metrics_are_served_beside_the_recorder_and_end_with_it() {
     let folder = folder();
     let dir = folder.path();

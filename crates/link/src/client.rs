@@ -2,7 +2,7 @@
 
 use crate::LinkError;
 use crate::shared::TicketArea;
-use crate::wire::{HEAD_BYTES, Head, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
+use crate::wire::{HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
 use holdfast_ring::{HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,6 +76,7 @@ impl Connection {
                 quantum: 0,
                 area: 0,
                 superblock: Vec::new(),
+                file: LaneFile::default(),
                 lane: String::new(),
             },
             area: None,
@@ -83,6 +84,18 @@ impl Connection {
         };
         connection.hello()?;
         Ok(connection)
+    }
+
+    /// Connects to the recorder that listens at `path`, if it has this ring on this file or device: a copy of a ring has
+    /// its UUID, too, and what is said of one is not true of the other.
+    pub fn connect_to(path: &Path, ring: RingId, file: LaneFile) -> Result<Self, LinkError> {
+        let connection = Self::connect(path)?;
+        let Welcome { ring: theirs, file: there, ref lane, .. } = connection.welcome;
+        match theirs == ring {
+            true if there == file => Ok(connection),
+            true => Err(LinkError::OtherCopy { path: path.to_owned(), lane: lane.clone() }),
+            false => Err(LinkError::NoRecorder { path: path.to_owned() }),
+        }
     }
 
     fn hello(&mut self) -> Result<(), LinkError> {

@@ -36,8 +36,8 @@ pub enum LinkError {
         /// What is wrong, and what to do.
         text: String,
     },
-    /// Another recorder answers on the ring's socket.
-    #[error("{}: a recorder answers here already{}: stop it first", path.display(), .pid.map_or(String::new(), |pid| format!(" (process {pid})")))]
+    /// Another recorder answers on the ring's socket: of another copy, for nobody owns a ring twice.
+    #[error("{}: a recorder of another copy of this ring answers here already{}: stop it first, or give this one another HOLDFAST_RUN", path.display(), .pid.map_or(String::new(), |pid| format!(" (process {pid})")))]
     InUse {
         /// The socket.
         path: PathBuf,
@@ -49,6 +49,22 @@ pub enum LinkError {
     NoRecorder {
         /// The socket.
         path: PathBuf,
+    },
+    /// A recorder answers, but it records to another file with the same ring on it.
+    #[error("{}: a recorder runs on another copy of this ring, {lane}", path.display())]
+    OtherCopy {
+        /// The socket.
+        path: PathBuf,
+        /// What it records to.
+        lane: String,
+    },
+    /// A recorder has the ring, and no socket of it is to be found.
+    #[error("{}: a recorder ({}) runs, but its socket is not to be found: give HOLDFAST_RUN as it was given to that, or try again if it has just been started", path.display(), named(.holder.as_ref()))]
+    Hidden {
+        /// The ring's path.
+        path: PathBuf,
+        /// Its process, where the system tells.
+        holder: Option<holdfast_media::Holder>,
     },
     /// The socket belongs to another user.
     #[error("{}: the recorder on this ring belongs to another user: run the command as that user or as root", path.display())]
@@ -130,4 +146,9 @@ pub enum LinkError {
         /// The ring's path.
         path: PathBuf,
     },
+}
+
+fn named(holder: Option<&holdfast_media::Holder>) -> String {
+    let known = holder.map(|holder| format!("{}, pid {}", holder.name, holder.pid));
+    known.unwrap_or_else(|| "in a process that is not visible from here".to_owned())
 }

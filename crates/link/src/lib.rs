@@ -7,6 +7,7 @@
 
 pub mod client;
 mod error;
+mod find;
 pub mod path;
 mod reader;
 pub mod server;
@@ -14,5 +15,6 @@ mod shared;
 pub mod wire;
 
 pub use error::LinkError;
+pub use find::{answering, recorder};
 pub use reader::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, RingReader, Selection};
 pub use shared::TicketArea;

@@ -1,10 +1,13 @@
 //! Where the socket of a ring is. Every ring has one name, from its UUID; who runs the recorder settles the directory.
 
 use crate::LinkError;
+use crate::wire::LaneFile;
 use holdfast_base::{BLOCK, RingId};
 use holdfast_format::Superblock;
+use rustix::fs::FileType;
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -87,11 +90,34 @@ pub fn candidates(ring: RingId, owner: u32) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads the superblock of the ring at `path`, and who owns that file or device.
-pub fn superblock(path: &Path) -> Result<(Superblock, u32), LinkError> {
+/// A ring, as it was found at its path.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The path.
+    pub path: PathBuf,
+    /// The newest superblock.
+    pub superblock: Superblock,
+    /// Which file or device it is.
+    pub file: LaneFile,
+    /// The user to whom that belongs.
+    pub owner: u32,
+}
+
+/// Which file or device is open here.
+pub fn lane_file(open: impl AsFd) -> io::Result<LaneFile> {
+    let stat = rustix::fs::fstat(open)?;
+    Ok(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice | FileType::CharacterDevice => LaneFile { device: stat.st_rdev, inode: 0 },
+        _ => LaneFile { device: stat.st_dev, inode: stat.st_ino },
+    })
+}
+
+/// Reads the superblock of the ring at `path`, and which file or device that is.
+pub fn find(path: &Path) -> Result<Place, LinkError> {
     let open = |cause: io::Error| LinkError::Open { path: path.to_owned(), cause };
     let file = File::open(path).map_err(open)?;
     let owner = file.metadata().map_err(open)?.uid();
+    let lane = lane_file(&file).map_err(open)?;
     let mut copies = Vec::new();
     let mut failed = None;
     for offset in Superblock::OFFSETS {
@@ -104,7 +130,7 @@ pub fn superblock(path: &Path) -> Result<(Superblock, u32), LinkError> {
         }
     }
     match (Superblock::newest(&copies), failed) {
-        (Ok(newest), _) => Ok((newest.clone(), owner)),
+        (Ok(newest), _) => Ok(Place { path: path.to_owned(), superblock: newest.clone(), file: lane, owner }),
         (Err(_), Some(cause)) => Err(open(cause)),
         (Err(cause), None) => Err(LinkError::NotARing { path: path.to_owned(), cause }),
     }
@@ -140,10 +166,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("short");
         std::fs::write(&path, b"hello").unwrap();
-        assert!(matches!(superblock(&path), Err(LinkError::NotARing { .. })));
+        assert!(matches!(find(&path), Err(LinkError::NotARing { .. })));
         std::fs::write(&path, vec![0; 1 << 20]).unwrap();
-        let said = superblock(&path).unwrap_err().to_string();
+        let said = find(&path).unwrap_err().to_string();
         assert!(said.contains("short") && said.contains("magic"), "{said}");
-        assert!(matches!(superblock(&directory.path().join("none")), Err(LinkError::Open { .. })));
+        assert!(matches!(find(&directory.path().join("none")), Err(LinkError::Open { .. })));
     }
 }

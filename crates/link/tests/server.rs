@@ -6,7 +6,7 @@ use holdfast_link::LinkError;
 use holdfast_link::client::Connection;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{
-    HEAD_BYTES, Head, MAX_FRAME, MAX_PENDING, PIECE, Reply, Request, VERSION, Welcome,
+    HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Reply, Request, VERSION, Welcome,
 };
 use holdfast_media::{BufferPool, Lock};
 use std::io::{Read, Write};
@@ -27,6 +27,7 @@ fn welcome(version: u16) -> Welcome {
         quantum: 65536,
         area: 65536,
         superblock: vec![1; 4096],
+        file: LaneFile { device: 1, inode: 2 },
         lane: "/dev/lane".to_owned(),
     }
 }

@@ -6,6 +6,7 @@ mod common;
 
 use common::recorder::{FakeRecorder, Mood};
 use common::{Given, Maker, bytes};
+use holdfast_link::client::Connection;
 use holdfast_link::{LinkError, RingReader, Selection, path};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,6 +19,11 @@ fn made() -> Maker {
         maker.element((number % 2) as usize, number as i64, None, b"", &bytes(number, len), 1);
     }
     maker
+}
+
+fn mood(lane: &Path) -> Mood {
+    let file = path::find(lane).unwrap().file;
+    Mood { file, ..Mood::default() }
 }
 
 fn write(maker: &Maker, path: &Path) {
@@ -39,7 +45,7 @@ fn read_while_slots_are_overwritten(lane: &Path, maker: &Maker, at: u64) -> (Vec
     let mut recorder = None;
     reader
         .read(&plan, &mut |item| {
-            recorder.get_or_insert_with(|| FakeRecorder::start_at(made(), Mood::default(), socket.clone()));
+            recorder.get_or_insert_with(|| FakeRecorder::start_at(made(), mood(lane), socket.clone()));
             given.extend(Given::of(&item));
             ControlFlow::Continue(())
         })
@@ -59,7 +65,7 @@ fn read_while_a_recorder_starts(lane: &Path, start: usize) -> (Vec<Given>, bool)
         .read(&plan, &mut |item| {
             given.extend(Given::of(&item));
             if given.len() == start && recorder.is_none() {
-                recorder = Some(FakeRecorder::start_at(made(), Mood::default(), socket.clone()));
+                recorder = Some(FakeRecorder::start_at(made(), mood(lane), socket.clone()));
             }
             ControlFlow::Continue(())
         })
@@ -97,10 +103,21 @@ fn a_read_goes_on_through_a_recorder_that_starts() {
     write(&maker, &lane);
     // From the start through one that runs, and without once it has gone.
     let socket = path::socket_in(&path::run_directory(), maker.superblock.ring);
-    let recorder = FakeRecorder::start_at(made(), Mood::default(), socket);
+    let recorder = FakeRecorder::start_at(made(), mood(&lane), socket);
     let mut reader = RingReader::open(&lane).unwrap();
     assert!(reader.is_live());
     assert_eq!(common::read(&mut reader, &Selection::ALL).unwrap().0, wanted);
+    // A copy is another ring: nothing of it is asked from the original's recorder, nor is that waited for.
+    let copy = directory.path().join("copy");
+    std::fs::copy(&lane, &copy).unwrap();
+    let mut of_copy = RingReader::open(&copy).unwrap();
+    assert!(!of_copy.is_live());
+    assert_eq!(common::read(&mut of_copy, &Selection::ALL).unwrap().0, wanted);
+    assert!(!of_copy.is_live());
+    let refused =
+        Connection::connect_to(recorder.socket(), maker.superblock.ring, path::find(&copy).unwrap().file);
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("a recorder runs on another copy of this ring, memory"), "{said}");
     drop(recorder);
     assert!(matches!(reader.status(), Err(LinkError::Gone { .. })));
     assert!(!RingReader::open(&lane).unwrap().is_live());

@@ -4,9 +4,9 @@
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS, LaneStatus, Latency,
-    MAX_FRAME, MAX_REQUEST, OpenSequence, RecorderStatus, Reply, Request, SourceState, SourceStatus, Status,
-    Welcome, WireError,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS, LaneFile,
+    LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, OpenSequence, RecorderStatus, Reply, Request, SourceState,
+    SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -303,6 +303,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
             quantum,
             area,
             superblock: vec![byte; 4096],
+            file: LaneFile { device: area.rotate_left(7), inode: u64::from(quantum) },
             lane,
         },
     )

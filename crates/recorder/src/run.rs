@@ -86,7 +86,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         }
         let _ = writeln!(err, "{}; recording {}", ready.greeting, names(settings));
     }
-    let Ready { mut capture, sources, listener, area, clock, mut parker, cores, warnings, .. } = ready;
+    let Ready { mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, .. } = ready;
 
     let (mut counter, way) = passage(parker.waker(), bell.clone());
     let over = Arc::new(AtomicBool::new(false));
@@ -105,6 +105,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         since: clock.now(),
         started: Instant::now(),
         ring: capture.driver().ring().status(&lane),
+        file,
         superblock: capture.driver().superblock().clone(),
         streams: capture.driver().ring().stream_looks().collect(),
         sources: facts,

@@ -164,7 +164,8 @@ impl Check<'_> {
 
     /// The four copies, which the reader is content to have one of.
     fn superblocks(&mut self, path: &Path) -> Result<()> {
-        let Ok((newest, _)) = holdfast_link::path::superblock(path) else { return Ok(()) };
+        let Ok(place) = holdfast_link::path::find(path) else { return Ok(()) };
+        let newest = place.superblock;
         let Ok(file) = File::open(path) else { return Ok(()) };
         for (number, offset) in Superblock::OFFSETS.into_iter().enumerate() {
             let mut block = vec![0; BLOCK];

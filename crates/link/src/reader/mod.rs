@@ -27,7 +27,8 @@ pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection}
 
 use crate::LinkError;
 use crate::client::Connection;
-use crate::path;
+use crate::find;
+use crate::path::{self, Place};
 use crate::wire::Status;
 use access::Access;
 use assemble::Assembler;
@@ -45,7 +46,7 @@ use session::{Interrupt, Session, State, flow};
 use slot::Brief;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Slots whose bounds are remembered between plans.
 const MOST_BRIEFS: usize = 4096;
@@ -53,8 +54,8 @@ const MOST_BRIEFS: usize = 4096;
 /// Reads a ring: through its recorder where one runs, otherwise straight from its lane, read-only.
 #[derive(Debug)]
 pub struct RingReader {
-    /// The ring's path, and who owns it; unknown for a disk that was given.
-    path: Option<(PathBuf, u32)>,
+    /// Where the ring was found; unknown for a disk that was given.
+    place: Option<Place>,
     superblock: Superblock,
     pump: Pump,
     briefs: HashMap<Sequence, Brief>,
@@ -63,12 +64,12 @@ pub struct RingReader {
 impl RingReader {
     /// Opens the ring whose lane is at `path`: through its recorder when one answers on the ring's socket.
     pub fn open(path: &Path) -> Result<Self, LinkError> {
-        let (superblock, owner) = path::superblock(path)?;
-        let access = match taken::recorder(&superblock, owner)? {
+        let place = path::find(path)?;
+        let access = match find::recorder(&place)? {
             Some(connection) => Access::Live(Box::new(Live::new(connection)?)),
             None => Access::Direct(Box::new(Direct::open(path)?)),
         };
-        Ok(Self::new(access, Some((path.to_owned(), owner))))
+        Ok(Self::new(access, Some(place)))
     }
 
     /// Reads through the recorder that listens at `socket`.
@@ -82,12 +83,12 @@ impl RingReader {
         Ok(Self::new(Access::Direct(Box::new(Direct::over(disk)?)), None))
     }
 
-    fn new(access: Access, path: Option<(PathBuf, u32)>) -> Self {
+    fn new(access: Access, place: Option<Place>) -> Self {
         let superblock = match &access {
             Access::Live(live) => live.superblock().clone(),
             Access::Direct(direct) => direct.superblock().clone(),
         };
-        Self { path, superblock, pump: Pump::new(access), briefs: HashMap::new() }
+        Self { place, superblock, pump: Pump::new(access), briefs: HashMap::new() }
     }
 
     /// Whether a recorder answers.
@@ -236,7 +237,7 @@ impl RingReader {
             preambles: HashMap::new(),
             damage: false,
             confirmed: None,
-            suspicious: !self.is_live() && self.path.is_some(),
+            suspicious: !self.is_live() && self.place.is_some(),
             done: 0,
         };
         let candidates = self.candidates()?;

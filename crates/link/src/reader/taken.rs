@@ -6,10 +6,7 @@ use super::fetch::{self, Miss};
 use super::item::PlannedSlot;
 use super::live::Live;
 use super::slot::Wrong;
-use crate::LinkError;
-use crate::client::Connection;
-use crate::path;
-use holdfast_format::Superblock;
+use crate::{LinkError, find, path};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,24 +14,16 @@ use std::time::Duration;
 /// How often and how far apart a recorder that must be there is looked for: a restart takes at most 5 s.
 const PATIENCE: (u32, Duration) = (100, Duration::from_millis(100));
 
-/// The recorder of a ring, if one answers.
-pub(crate) fn recorder(superblock: &Superblock, owner: u32) -> Result<Option<Connection>, LinkError> {
-    for socket in path::candidates(superblock.ring, owner) {
-        match Connection::connect(&socket) {
-            Ok(connection) if connection.welcome().ring == superblock.ring => return Ok(Some(connection)),
-            // Nobody, or a directory that tells us nothing.
-            Ok(_) | Err(LinkError::NoRecorder { .. } | LinkError::Denied { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
-}
-
 impl RingReader {
     /// Says whether somebody listens where the ring's recorder would.
     pub(crate) fn watch(&self) -> Box<dyn Fn() -> bool> {
-        let sockets: Vec<PathBuf> = match &self.path {
-            Some((_, owner)) if !self.is_live() => path::candidates(self.superblock.ring, *owner),
+        let sockets: Vec<PathBuf> = match &self.place {
+            Some(place) if !self.is_live() => {
+                // A recorder of another copy is not waited for.
+                let others = find::look(place).map(|looked| looked.copies).unwrap_or_default();
+                let all = path::candidates(place.superblock.ring, place.owner).into_iter();
+                all.filter(|socket| !others.contains(socket)).collect()
+            }
             _ => Vec::new(),
         };
         Box::new(move || sockets.iter().any(|socket| socket.exists() && UnixStream::connect(socket).is_ok()))
@@ -60,7 +49,7 @@ impl RingReader {
                     }
                     std::thread::sleep(PATIENCE.1);
                 }
-                let path = self.path.as_ref().map(|(path, _)| path.clone()).unwrap_or_default();
+                let path = self.place.as_ref().map(|place| place.path.clone()).unwrap_or_default();
                 Err(LinkError::Taken { path })
             }
             Err(Miss::Failed(error)) => Err(error),
@@ -70,8 +59,8 @@ impl RingReader {
 
     /// Changes over to the ring's recorder, if one answers.
     fn go_live(&mut self) -> Result<bool, LinkError> {
-        let Some((_, owner)) = &self.path else { return Ok(false) };
-        let Some(connection) = recorder(&self.superblock, *owner)? else { return Ok(false) };
+        let Some(place) = &self.place else { return Ok(false) };
+        let Some(connection) = find::answering(place)? else { return Ok(false) };
         self.pump = super::pump::Pump::new(Access::Live(Box::new(Live::new(connection)?)));
         self.briefs.clear();
         Ok(true)

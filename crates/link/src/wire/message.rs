@@ -168,8 +168,19 @@ pub struct Welcome {
     pub area: u64,
     /// The newest superblock, 4 KiB: geometry and key.
     pub superblock: Vec<u8>,
+    /// Which file or device the lane is: a copy of a ring has its UUID, too.
+    pub file: LaneFile,
     /// Path of the lane, as the recorder was given it.
     pub lane: String,
+}
+
+/// Which file or device a path leads to, as the kernel numbers them: two paths to the same are equal, a copy is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneFile {
+    /// Of a file, the device of its file system; of a device, the device itself.
+    pub device: u64,
+    /// Of a file, its inode; of a device 0.
+    pub inode: u64,
 }
 
 /// A slot that is not on the medium yet.

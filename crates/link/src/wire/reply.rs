@@ -2,7 +2,7 @@
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::frame::{Head, frame, kind};
-use crate::wire::message::{MAX_FRAME, OpenSequence, Reply, Welcome};
+use crate::wire::message::{LaneFile, MAX_FRAME, OpenSequence, Reply, Welcome};
 use crate::wire::order::{get_outcome, put_outcome};
 use crate::wire::ring::{HOLD_LEAST, SLOT_LEAST, get_hold, get_slot, put_hold, put_slot};
 use crate::wire::status_bytes::{STREAM_LEAST, get_status, get_stream, put_status, put_stream};
@@ -124,7 +124,7 @@ fn put_welcome(put: &mut Put, welcome: &Welcome) {
     put.u64(welcome.area);
     let mut block = welcome.superblock.clone();
     block.resize(BLOCK, 0);
-    put.bytes(&block).text(&welcome.lane);
+    put.bytes(&block).u64(welcome.file.device).u64(welcome.file.inode).text(&welcome.lane);
 }
 
 fn get_welcome(get: &mut Get<'_>) -> Result<Welcome, WireError> {
@@ -134,5 +134,6 @@ fn get_welcome(get: &mut Get<'_>) -> Result<Welcome, WireError> {
     get.u32("reserved")?;
     let area = get.u64("bytes of the area")?;
     let superblock = get.take(BLOCK, "superblock")?.to_vec();
-    Ok(Welcome { version, pid, ring, quantum, area, superblock, lane: get.text("lane")? })
+    let file = LaneFile { device: get.u64("device of the lane")?, inode: get.u64("inode of the lane")? };
+    Ok(Welcome { version, pid, ring, quantum, area, superblock, file, lane: get.text("lane")? })
 }

@@ -4,7 +4,7 @@ use super::Maker;
 use holdfast_base::{BLOCK, ByteSize, Epoch, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cursor, SlotState};
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
-use holdfast_link::wire::{OpenSequence, RecorderStatus, Reply, Request, Status, Welcome};
+use holdfast_link::wire::{LaneFile, OpenSequence, RecorderStatus, Reply, Request, Status, Welcome};
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,6 +25,8 @@ pub struct Mood {
     pub hasty: usize,
     /// Say this version.
     pub version: Option<u16>,
+    /// Say that this is the lane.
+    pub file: LaneFile,
 }
 
 pub struct FakeRecorder {
@@ -182,6 +184,7 @@ impl Serving {
             quantum: QUANTUM as u32,
             area: (TICKETS * QUANTUM) as u64,
             superblock: self.maker.superblock.encode(),
+            file: self.mood.file,
             lane: "memory".to_owned(),
         }
     }

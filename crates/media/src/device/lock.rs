@@ -1,6 +1,6 @@
 //! One owner at a time: the lock on a ring's file or device, and who holds it when it is refused.
 
-use rustix::fs::{FlockOperation, Stat};
+use rustix::fs::{FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fmt;
@@ -54,6 +54,21 @@ pub(super) fn claim(file: &File) -> Result<Result<(), Option<Holder>>, Errno> {
         }
     }
     Ok(Err(holder(&stat).map(|(holder, _)| holder)))
+}
+
+/// Whether somebody owns the file or device at `path`, and who, where the system tells: a look, which an owner that comes
+/// just now survives.
+pub fn owner(path: &Path) -> std::io::Result<Option<Option<Holder>>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(None),
+        Err(Errno::WOULDBLOCK) => {
+            let stat = rustix::fs::fstat(&file)?;
+            Ok(Some(holder(&stat).map(|(holder, _)| holder)))
+        }
+        Err(cause) => Err(cause.into()),
+    }
 }
 
 /// How a lock is held.
@@ -122,6 +137,17 @@ mod tests {
 4: FLOCK  ADVISORY  READ 703 00:1b:1234 0 EOF
 5: FLOCK  ADVISORY  WRITE 704 00:2c:77 0 EOF
 garbage";
+
+    #[test]
+    fn a_look_tells_whether_there_is_an_owner_and_does_not_keep_one_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(owner(file.path()).unwrap(), None);
+        assert!(matches!(claim(file.as_file()), Ok(Ok(()))));
+        assert!(owner(file.path()).unwrap().is_some());
+        let known = owner(file.path()).unwrap().flatten();
+        assert!(known.is_none_or(|holder| holder.pid == std::process::id()));
+        assert!(owner(&file.path().join("none")).is_err());
+    }
 
     #[test]
     fn the_holder_is_found_by_device_and_inode() {

@@ -14,7 +14,7 @@ mod spread;
 pub(crate) use bytes::{measure, read_at, sync, write_at};
 pub use create::{CreateError, Prefill, caution_for, create_file};
 pub use extend::extend_file;
-pub use lock::Holder;
+pub use lock::{Holder, owner};
 pub use open::{Access, Device, OpenError};
 pub(crate) use open::{Claim, Parts};
 pub use signature::{Foreign, signature, wipe};

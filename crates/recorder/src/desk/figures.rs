@@ -7,8 +7,8 @@ use holdfast_base::{MAX_STREAMS, StreamId, Timestamp};
 use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
 use holdfast_link::wire::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LaneStatus, Latency, RecorderStatus, SourceStatus,
-    Status, VERSION, Welcome,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency, RecorderStatus,
+    SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_media::BufferPool;
 use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus};
@@ -32,6 +32,8 @@ pub struct Facts {
     pub started: Instant,
     /// The ring as it was then.
     pub ring: RingStatus,
+    /// Which file or device its lane is.
+    pub file: LaneFile,
     /// The superblock as it was then.
     pub superblock: Superblock,
     /// All streams of the ring.
@@ -185,6 +187,7 @@ impl Figures {
             quantum: area.stride() as u32,
             area: (area.count() * area.stride()) as u64,
             superblock: self.facts.superblock.encode(),
+            file: self.facts.file,
             lane: self.facts.ring.lane.clone(),
         }
     }

@@ -16,6 +16,14 @@ pub enum StartError {
     /// The ring's path cannot be opened or owned.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// Nor looked at.
+    #[error("{}: cannot look at the ring's file: {cause}", path.display())]
+    Look {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// The ring's file cannot be made.
     #[error(transparent)]
     File(#[from] FileError),

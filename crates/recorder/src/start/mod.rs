@@ -15,7 +15,9 @@ use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, plan};
 use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp, many};
 use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
+use holdfast_link::path;
 use holdfast_link::server::Listener;
+use holdfast_link::wire::LaneFile;
 use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk};
 use holdfast_ring::{Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, recover};
 use ring::Place;
@@ -39,6 +41,8 @@ pub struct Ready {
     pub sources: Vec<ReadySource>,
     /// The socket.
     pub listener: Listener,
+    /// Which file or device the ring is.
+    pub file: LaneFile,
     /// The area of tickets.
     pub area: BufferPool,
     /// Arrival time.
@@ -89,6 +93,8 @@ fn start_on(
     mut warnings: Vec<String>,
 ) -> Result<Ready, StartError> {
     let Place { device, superblock, made } = place;
+    let file =
+        path::lane_file(&device).map_err(|cause| StartError::Look { path: settings.ring.clone(), cause })?;
     let slot_bytes = superblock.geometry.slot_bytes;
     let cores = Cores::choose(&settings.cpus, &mut warnings);
     let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
@@ -161,7 +167,20 @@ fn start_on(
     let slots = superblock.geometry.slots;
     let capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock);
     let listener = Listener::bind(superblock.ring)?;
-    Ok(Ready { capture, sources, listener, area, clock, parker, cores, warnings, greeting, plan, slots })
+    Ok(Ready {
+        capture,
+        sources,
+        listener,
+        file,
+        area,
+        clock,
+        parker,
+        cores,
+        warnings,
+        greeting,
+        plan,
+        slots,
+    })
 }
 
 /// What was on the ring, as far as it matters after the recovered state has gone into the driver.

@@ -2,7 +2,7 @@
 
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_link::client::Connection;
-use holdfast_link::path::{socket_in, superblock};
+use holdfast_link::path::{find, socket_in};
 use holdfast_link::{Item, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
@@ -78,7 +78,7 @@ impl Place {
             let _ = stderr.read_to_string(&mut rest);
             rest
         });
-        let socket = socket_in(&self.run(), superblock(&self.ring).unwrap().0.ring);
+        let socket = socket_in(&self.run(), find(&self.ring).unwrap().superblock.ring);
         Recorder { child, feeder: Some(feeder), said, rest, socket }
     }
 
