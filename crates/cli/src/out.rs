@@ -137,6 +137,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of something, in the right form: `1 gap`, `1 000 gaps`. The word is one that takes an s.
+pub(crate) fn counted(number: u64, word: &str) -> String {
+    format!("{} {word}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +157,10 @@ mod tests {
             "stream       elements  note\n\
              eth0        1 234 567  a\n\
              \\u{1b}[2Jü          7\n"
+        );
+        assert_eq!(
+            [counted(0, "gap"), counted(1, "gap"), counted(1000, "gap")],
+            ["0 gaps", "1 gap", "1 000 gaps"]
         );
         assert_eq!([grouped(0), grouped(999), grouped(1000)], ["0", "999", "1 000"]);
     }

@@ -15,7 +15,7 @@ pub(crate) struct RangeArgs {
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     pub(crate) to: Option<When>,
     /// The last so much, up to now: 30s, 5m, 1h30m
-    #[arg(long, value_name = "SPAN", value_parser = times::span, conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = times::back, conflicts_with_all = ["from", "to"])]
     pub(crate) last: Option<Duration>,
     /// Elements A up to, not including, B; either may be left out
     #[arg(long, value_name = "A..B", value_parser = ordinals)]
@@ -119,6 +119,7 @@ mod tests {
             ("--from=-5m --to -1m", Wanted { from: NOW - 5 * minute, to: NOW - minute, ..all }),
             ("--to now --event", Wanted { to: NOW, by_event: true, ..all }),
             ("--last 1m", Wanted { from: NOW - minute, to: NOW, ..all }),
+            ("--last -1m", Wanted { from: NOW - minute, to: NOW, ..all }),
             ("--ordinals 5..7", Wanted { ordinals: Some((Ordinal(5), Ordinal(7))), ..all }),
             ("--ordinals 1_000..", Wanted { ordinals: Some((Ordinal(1000), Ordinal(u64::MAX))), ..all }),
             ("--ordinals ..7", Wanted { ordinals: Some((Ordinal(0), Ordinal(7))), ..all }),
@@ -135,7 +136,7 @@ mod tests {
             ("--ordinals 7..7", "A..B with A below B"),
             ("--ordinals 7", "A..B with A below B"),
             ("--ordinals -1..7", "unexpected argument"),
-            ("--last -5m", "unexpected argument"),
+            ("--last --5m", "is not a length of time"),
             ("--from 5m", "is not a time"),
         ] {
             let text = wanted(line).unwrap_err();

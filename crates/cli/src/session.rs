@@ -78,7 +78,7 @@ pub(crate) fn link(error: &LinkError) -> Failure {
 pub(crate) fn refused(refusal: &Refusal) -> Failure {
     match refusal {
         Refusal::Nothing { oldest } => {
-            let left = oldest.map_or("the ring is empty".to_owned(), |oldest| {
+            let left = oldest.map_or("no data is left on the ring".to_owned(), |oldest| {
                 format!("the oldest data that is left is of {}", crate::times::rfc3339(oldest))
             });
             Failure::nothing("nothing in that range is on the ring").advice(left)
@@ -118,8 +118,17 @@ pub(crate) fn stream_name(all: &[StreamStatus], id: StreamId) -> String {
     all.iter().find(|stream| stream.id == id).map_or_else(|| id.to_string(), |stream| stream.name.clone())
 }
 
-/// A selection of what was asked for.
-pub(crate) fn selection(streams: Vec<StreamId>, range: &RangeArgs) -> Result<Selection> {
+/// A selection of what was asked for. Ordinals are of one stream: if the ring has no other, it need not be named.
+pub(crate) fn selection(all: &[StreamStatus], names: &[String], range: &RangeArgs) -> Result<Selection> {
+    let streams = match all {
+        [only] if names.is_empty() && range.ordinals.is_some() => vec![only.id],
+        _ => streams_named(all, names)?,
+    };
+    selection_of(streams, range)
+}
+
+/// The same for streams that are chosen already.
+pub(crate) fn selection_of(streams: Vec<StreamId>, range: &RangeArgs) -> Result<Selection> {
     let wanted = range.resolve(now(), streams.len())?;
     Ok(Selection { streams, range: ring_range(&wanted) })
 }

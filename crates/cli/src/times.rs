@@ -120,6 +120,11 @@ pub(crate) fn span(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(total))
 }
 
+/// Reads how far back: a length of time, which may be written as a time before now (`-5m`).
+pub(crate) fn back(text: &str) -> Result<Duration, UnitError> {
+    span(text.trim().strip_prefix('-').unwrap_or(text))
+}
+
 /// A decimal number of units in nanoseconds.
 fn part(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -8,6 +8,9 @@ mod filled;
 
 use common::{documented, ends, folder};
 use filled::{Filler, START, STEP, line};
+use holdfast_base::{ManualClock, Timestamp};
+use holdfast_media::{Access, Device, RealDisk};
+use holdfast_ring::{HoldRequest, Order, Outcome, Range, order_once};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -161,4 +164,53 @@ fn a_ring_grows_with_what_it_holds() {
     fill(dir, 16_000);
     ends(dir, "read r.hf --stream log --ordinals 100..200", 0);
     ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn purges_leave_what_was_really_lost_counted_once() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(50).lose(5).lines(50);
+    filler.close();
+    let counted = |dir: &Path| {
+        let stream = ends(dir, "streams r.hf --json", 0).lines().remove(0);
+        let gaps = ends(dir, "gaps r.hf --json", 0).lines();
+        let lost = gaps.iter().filter(|gap| gap["cause"] != "purged");
+        let lost: u64 = lost.map(|gap| gap["elements"].as_u64().unwrap()).sum();
+        assert_eq!(ends(dir, "status r.hf --json", 0).json()["lost_elements"], lost);
+        (stream["lost"].clone(), lost, stream["gaps"].clone(), gaps.len())
+    };
+    assert_eq!(counted(dir), (Value::from(5), 5, Value::from(1), 1));
+    for purge in 1..=4 {
+        let (first, end) = (purge * 8, purge * 8 + 4);
+        ends(dir, &format!("purge r.hf --stream log --ordinals {first}..{end} --reason law"), 0);
+        assert_eq!(counted(dir), (Value::from(5), 5, Value::from(1), 1 + purge));
+    }
+    ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn a_hold_whose_time_has_come_is_shown_no_longer() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let disk = RealDisk::new(Device::open(&dir.join("r.hf"), Access::Own).unwrap(), &[], 8);
+    let hold = HoldRequest {
+        streams: Vec::new(),
+        range: Range::ALL,
+        sequences: None,
+        reason: "for a moment".to_owned(),
+        owner: "me".to_owned(),
+        until: Timestamp(2),
+    };
+    // A day that is long over.
+    let clock = ManualClock::new(Timestamp(1));
+    let held = order_once(disk, Order::Hold(hold), &clock, &mut || true).unwrap();
+    assert!(matches!(held, Outcome::Held { .. }), "{held:?}");
+    ends(dir, "holds r.hf", 3);
+    let status = ends(dir, "status r.hf --json", 0).json();
+    assert_eq!((&status["holds"], &status["slots"]["held"]), (&Value::from(0), &Value::from(0)));
+    assert!(ends(dir, "slots r.hf --json", 0).lines().iter().all(|slot| slot["state"] != "held"));
 }

@@ -3,95 +3,18 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
+#[path = "common/recording.rs"]
+mod recording;
 
-use common::{documented, ends, folder, holdfast, recorder_program, run, tool};
+use common::{documented, ends, folder, recorder_program, run, tool};
+use recording::{PATIENCE, Recording, line};
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// No wait takes longer than this, unless something is wrong.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// A recorder of one stream of lines, fed through a named pipe; ends with the test.
-struct Recording {
-    child: Child,
-    input: Option<File>,
-    next: u64,
-}
-
-impl Recording {
-    fn start(dir: &Path, more: &str) -> Self {
-        recorder_program();
-        let pipe = dir.join("pipe");
-        let _ = fs::remove_file(&pipe);
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-            0,
-        )
-        .unwrap();
-        let line = format!("record r.hf --source file:pipe --name log --frame lines --flush 100ms {more}");
-        let child = holdfast(dir)
-            .args(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = OpenOptions::new().write(true).open(&pipe).unwrap();
-        Self { child, input: Some(input), next: 0 }
-    }
-
-    fn lines(&mut self, count: u64) {
-        let text: Vec<String> = (self.next..self.next + count).map(line).collect();
-        let text = text.join("\n") + "\n";
-        self.next += count;
-        self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Waits until so many lines have arrived.
-    fn await_lines(&mut self, dir: &Path, count: u64) -> Value {
-        let started = Instant::now();
-        loop {
-            let said = run(dir, "status r.hf --json");
-            if said.code == Some(0) {
-                let status = said.json();
-                if status["recorder"]["sources"][0]["packed_elements"].as_u64() >= Some(count) {
-                    return status;
-                }
-            }
-            assert_eq!(self.child.try_wait().unwrap(), None, "the recorder ended");
-            assert!(started.elapsed() < PATIENCE, "{count} lines did not arrive: {}{}", said.out, said.err);
-        }
-    }
-
-    /// Ends it with a signal and gives what it said.
-    fn end(mut self) -> (Option<i32>, String, String) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        let (mut out, mut err) = (String::new(), String::new());
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        let code = self.child.wait().unwrap().code();
-        (code, out, err)
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn line(ordinal: u64) -> String {
-    format!("line {ordinal} {}", "x".repeat((ordinal % 977) as usize))
-}
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 #[test]
 fn every_command_answers_while_it_is_recorded() {
@@ -176,32 +99,6 @@ fn a_copy_of_a_ring_is_another_ring() {
     fs::hard_link(dir.join("r.hf"), dir.join("linked.hf")).unwrap();
     let linked = ends(dir, "status linked.hf --json", 0).json();
     assert_eq!(linked["recorder"]["pid"], recording.child.id());
-    assert_eq!(recording.end().0, Some(0));
-}
-
-#[test]
-fn a_recorder_whose_socket_is_elsewhere_is_named() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
-    recording.lines(300);
-    recording.await_lines(dir, 300);
-    let asked = |line: &str| {
-        let mut command = holdfast(dir);
-        command.env("HOLDFAST_RUN", dir.join("elsewhere")).args(line.split_whitespace());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let lines =
-        ["status r.hf", "read r.hf", "slots r.hf", "streams r.hf", "gaps r.hf", "check r.hf", "holds r.hf"];
-    let orders = ["hold r.hf --reason x", "purge r.hf --stream log --reason x", "metrics r.hf"];
-    let all: Vec<(&str, Child)> = lines.into_iter().chain(orders).map(|line| (line, asked(line))).collect();
-    for (line, child) in all {
-        let output = child.wait_with_output().unwrap();
-        let err = String::from_utf8_lossy(&output.stderr);
-        let wanted = format!("pid {}) runs, but its socket is not to be found", recording.child.id());
-        assert!(err.contains(&wanted) && err.contains("HOLDFAST_RUN"), "{line}: {err}");
-        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{line}");
-    }
     assert_eq!(recording.end().0, Some(0));
 }
 

@@ -22,8 +22,8 @@ mod uring;
 
 pub use buffer::{Buffer, BufferPool, Lock, PoolError, Region};
 pub use device::{
-    Access, CreateError, Device, Foreign, Holder, OpenError, Prefill, caution_for, create_file, extend_file, owner,
-    signature, wipe,
+    Access, CreateError, Device, Foreign, Holder, OpenError, Prefill, caution_for, create_file, extend_file,
+    owner, signature, wipe,
 };
 pub use disk::{Completion, Disk, DiskError, DiskInfo, Fault, Medium, Op, Request};
 pub use faulty::{FaultPlan, FaultyDisk, Stall, Survival};

@@ -191,7 +191,7 @@ impl Patience {
             };
             return (waited >= self.limit).then(|| error.to_owned());
         }
-        let silence = (self.limit * SILENCE).max(counts.worst * 2);
+        let silence = (self.limit * SILENCE).max(counts.writing.worst * 2);
         (waited >= silence).then(|| format!("the device has not answered for {:.1} s", waited.as_secs_f64()))
     }
 }

@@ -108,7 +108,7 @@ impl Summary {
         let counts = &self.counts;
         let written = ByteSize(counts.write_bytes);
         let journal = ByteSize(counts.journal_bytes);
-        let worst = counts.worst.as_secs_f64() * 1e3;
+        let worst = counts.writing.worst.as_secs_f64() * 1e3;
         let _ = writeln!(
             out,
             "  {}, {written} written at {}, and {journal} of journal; longest write {worst:.1} ms; {} of {} buffers free at least",
@@ -134,7 +134,7 @@ impl Summary {
             self.slots,
             c.write_bytes,
             c.journal_bytes,
-            c.worst.as_secs_f64() * 1e3,
+            c.writing.worst.as_secs_f64() * 1e3,
             c.errors,
             self.buffers.0,
             self.buffers.1

@@ -137,19 +137,27 @@ pub(crate) fn measure(
         return Ok(Cut::default());
     };
     let mut cut = Cut { counts: vec![Counters::default(); summary.entries.len()], ..Cut::default() };
-    chunks(job, slot, header, summary, &mut |_, chunk| {
+    let mut payload = None;
+    chunks(job, slot, header, summary, &mut |job, chunk| {
         for piece in pieces(chunk, &summary.entries, request) {
-            let (row, gap) = match &piece {
+            let (row, gap) = match piece {
+                Piece::Keep(row, at) if row.kind == Kind::Gap => {
+                    if payload.is_none() {
+                        payload = Some(Payload::of(job, slot, header, summary)?);
+                    }
+                    let gap = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
+                    (row, gap.transpose()?.flatten())
+                }
                 Piece::Keep(row, _) => (row, None),
-                Piece::Gap(row, gap) => (row, Some(gap)),
+                Piece::Gap(row, gap) => {
+                    cut.rows += 1;
+                    cut.elements += gap.elements.unwrap_or(0);
+                    cut.bytes += gap.bytes.unwrap_or(0);
+                    (row, Some(gap))
+                }
             };
-            if let Some(gap) = gap {
-                cut.rows += 1;
-                cut.elements += gap.elements.unwrap_or(0);
-                cut.bytes += gap.bytes.unwrap_or(0);
-            }
             if let Some(counts) = cut.counts.get_mut(usize::from(row.stream)) {
-                counts.count(row, gap);
+                counts.count(&row, gap.as_ref());
             }
         }
         Ok(())
@@ -165,7 +173,31 @@ struct Payload<'h> {
     bytes: Vec<u8>,
 }
 
-impl Payload<'_> {
+impl<'h> Payload<'h> {
+    /// The payload of a slot, with the checks that it is held against.
+    fn of(
+        job: &mut Job<'_, '_>,
+        slot: SlotNo,
+        header: &'h PartHeader,
+        summary: &Summary,
+    ) -> Result<Self, PurgeError> {
+        let damaged = |why: &str| PurgeError::Damaged { slot, why: why.to_owned() };
+        let section = summary.section(SectionKind::PayloadChecks).ok_or_else(|| damaged("no checks"))?;
+        let checks = job.read_slot(header, section.range().start, section.range().len())?.to_vec();
+        if crc32c(&checks) != section.crc {
+            return Err(damaged("the payload checks are damaged"));
+        }
+        Ok(Self { header, checks, at: 0, bytes: Vec::new() })
+    }
+
+    /// What a gap that is there already says; `None` where that cannot be understood.
+    fn gap(&mut self, job: &mut Job<'_, '_>, row: &Row, at: usize) -> Result<Option<Gap>, PurgeError> {
+        let mut data = Vec::with_capacity(Gap::BYTES);
+        let start = at + usize::from(row.meta);
+        self.take(job, start, row.len as usize, &mut |bytes| data.extend_from_slice(bytes))?;
+        Ok(Gap::decode(&data).ok())
+    }
+
     /// The `len` bytes at `at` of the payload, appended to `out`.
     fn take(
         &mut self,
@@ -287,16 +319,11 @@ pub(crate) fn copy(
 ) -> Result<Vec<PlacedCopy>, PurgeError> {
     let damaged = |why: &str| PurgeError::Damaged { slot, why: why.to_owned() };
     let (header, summary, _) = check.sound().ok_or_else(|| damaged("its header is not sound"))?;
-    let section = summary.section(SectionKind::PayloadChecks).ok_or_else(|| damaged("no checks"))?;
-    let checks = job.read_slot(header, section.range().start, section.range().len())?.to_vec();
-    if crc32c(&checks) != section.crc {
-        return Err(damaged("the payload checks are damaged"));
-    }
+    let mut payload = Payload::of(job, slot, header, summary)?;
     let entries: Vec<Entry> =
         summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts)).collect();
     let builder = Builder::new(job.superblock.geometry.slot_bytes, entries.len().max(1));
     let mut filling = Copies { header, entries, builder, open: None, placed: Vec::new() };
-    let mut payload = Payload { header, checks, at: 0, bytes: Vec::new() };
     let copied = chunks(job, slot, header, summary, &mut |job, chunk| {
         for piece in pieces(chunk, &summary.entries, request) {
             match piece {

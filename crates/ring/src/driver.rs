@@ -42,6 +42,16 @@ struct Moving {
     extra: bool,
 }
 
+/// A read for somebody else that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    id: u64,
+    slot: SlotNo,
+    sequence: Sequence,
+    bytes: usize,
+    since: Timestamp,
+}
+
 /// A read for somebody else, carried out between writes.
 #[derive(Debug)]
 pub struct ReadDone {
@@ -70,12 +80,30 @@ pub struct DriverCounts {
     pub answers: u64,
     /// Errors that the disk told.
     pub errors: u64,
-    /// Slot writes by how long they took: bucket `n` has those below 2ⁿ µs.
-    pub latency: [u64; 32],
+    /// How long slot writes took.
+    pub writing: Took,
+    /// How long reads for others took.
+    pub reading: Took,
+}
+
+/// How long requests of a kind took, cumulative since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Requests by that: bucket `n` has those below 2ⁿ µs.
+    pub buckets: [u64; 32],
     /// The longest.
     pub worst: Duration,
     /// All of them together.
     pub total: Duration,
+}
+
+impl Took {
+    fn add(&mut self, took: Duration) {
+        self.worst = self.worst.max(took);
+        self.total = self.total.saturating_add(took);
+        let micros = took.as_micros().min(u128::from(u32::MAX / 2)) as u64;
+        self.buckets[(64 - micros.leading_zeros() as usize).min(31)] += 1;
+    }
 }
 
 /// A ring on a disk.
@@ -95,7 +123,7 @@ pub struct Driver<D: Disk> {
     superblocks: Option<(Vec<u8>, usize)>,
     superblock_buffer: Option<Buffer>,
     pub(crate) scan: Scan,
-    reads: Vec<(u64, SlotNo, Sequence)>,
+    reads: Vec<Read>,
     reads_done: VecDeque<ReadDone>,
     /// Requests that the disk had no room for.
     queue: VecDeque<Request>,
@@ -329,12 +357,13 @@ impl<D: Disk> Driver<D> {
         offset: u64,
         len: usize,
         buffer: Buffer,
+        now: Timestamp,
     ) -> Result<(), Buffer> {
         let Some(slot) = self.ring.ledger.table.find(sequence) else {
             return Err(buffer);
         };
         let offset = self.ring.ledger.geometry.slot_offset(slot) + offset;
-        self.reads.push((id, slot, sequence));
+        self.reads.push(Read { id, slot, sequence, bytes: len, since: now });
         self.queue.push_back(Request { tag: READ | id, op: Op::Read { offset, buffer, len } });
         self.pump();
         Ok(())
@@ -390,7 +419,7 @@ impl<D: Disk> Driver<D> {
             SCAN => self.scan_read((tag & !KIND) as usize, buffer, result.clone(), now),
             CHORE => self.chore_io(buffer, result.clone()),
             MEASURE => self.measured(result, now),
-            READ => self.read_ended(tag & !KIND, buffer, result),
+            READ => self.read_ended(tag & !KIND, buffer, result, now),
             _ => {}
         }
         self.act(now);
@@ -412,10 +441,7 @@ impl<D: Disk> Driver<D> {
             let took = now.since(moving.since);
             self.counts.writes += 1;
             self.counts.write_bytes += moving.bytes as u64;
-            self.counts.worst = self.counts.worst.max(took);
-            self.counts.total = self.counts.total.saturating_add(took);
-            let micros = took.as_micros().min(u128::from(u32::MAX / 2)) as u64;
-            self.counts.latency[(64 - micros.leading_zeros() as usize).min(31)] += 1;
+            self.counts.writing.add(took);
             self.ring.note_write_time(took);
             if let (Some(buffer), false) = (moving.buffer, moving.extra) {
                 self.free.push(buffer);
@@ -424,11 +450,15 @@ impl<D: Disk> Driver<D> {
         self.ring.step(Event::Wrote { sequence, result }, now, &mut self.actions);
     }
 
-    fn read_ended(&mut self, id: u64, buffer: Option<Buffer>, result: Result<(), DiskError>) {
-        let Some(at) = self.reads.iter().position(|(read, ..)| *read == id) else {
+    fn read_ended(&mut self, id: u64, buffer: Option<Buffer>, result: Result<(), DiskError>, now: Timestamp) {
+        let Some(at) = self.reads.iter().position(|read| read.id == id) else {
             return;
         };
-        let (_, slot, sequence) = self.reads.remove(at);
+        let Read { slot, sequence, bytes, since, .. } = self.reads.remove(at);
+        self.counts.reading.add(now.since(since));
+        if result.is_ok() {
+            self.counts.read_bytes += bytes as u64;
+        }
         let here = self.ring.ledger.table.get(slot);
         let still = here.state == State::Data && here.sequence == sequence;
         if let Some(buffer) = buffer {

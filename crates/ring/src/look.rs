@@ -1,6 +1,7 @@
 //! What a ring shows of itself, the same whether a recorder runs or not.
 
 use crate::ledger::Ledger;
+use crate::orders::keeps;
 use crate::recover::Recovered;
 use crate::state::Ring;
 use crate::table::State;
@@ -10,11 +11,8 @@ use holdfast_format::{Counters, Cursor, HoldRecord};
 use std::time::Duration;
 
 impl Ledger {
-    fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
-        self.holds.iter().map(|hold| self.hold_look(hold))
-    }
-
-    fn hold_look(&self, hold: &HoldRecord) -> HoldStatus {
+    /// A hold, and how many slots it keeps: those on the medium, and of `unwritten` those that it names.
+    fn hold_look(&self, hold: &HoldRecord, unwritten: impl Iterator<Item = Sequence>) -> HoldStatus {
         HoldStatus {
             id: hold.id,
             created: hold.created,
@@ -27,7 +25,8 @@ impl Ledger {
                 .sequences
                 .iter()
                 .map(|(first, last)| self.table.in_range(*first, *last).count())
-                .sum::<usize>() as u32,
+                .sum::<usize>() as u32
+                + unwritten.filter(|sequence| keeps(hold, *sequence)).count() as u32,
             sequences: hold.sequences.clone(),
         }
     }
@@ -112,7 +111,16 @@ impl Ring {
     /// At most `count` holds with numbers above `after`, in rising order: each costs a look at every slot that it keeps.
     pub fn hold_looks_after(&self, after: HoldId, count: usize) -> impl Iterator<Item = HoldStatus> {
         let first = self.ledger.holds.iter().position(|h| h.id > after).unwrap_or(self.ledger.holds.len());
-        self.ledger.holds[first..].iter().take(count).map(|hold| self.ledger.hold_look(hold))
+        self.ledger.holds[first..]
+            .iter()
+            .take(count)
+            .map(|hold| self.ledger.hold_look(hold, self.unwritten()))
+    }
+
+    /// Sequences that are not on the medium yet.
+    fn unwritten(&self) -> impl Iterator<Item = Sequence> {
+        let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.sequence);
+        moving.chain(self.open.map(|o| o.sequence))
     }
 
     /// Streams.
@@ -122,7 +130,7 @@ impl Ring {
 
     /// Holds.
     pub fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
-        self.ledger.hold_looks()
+        self.ledger.holds.iter().map(|hold| self.ledger.hold_look(hold, self.unwritten()))
     }
 
     /// At most `count` slots from `from` on.
@@ -175,7 +183,16 @@ impl Recovered {
 
     /// Holds.
     pub fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
-        self.ledger.hold_looks()
+        let unwritten = || self.rebuilt.iter().map(|slot| slot.sealed.sequence);
+        self.ledger.holds.iter().map(move |hold| self.ledger.hold_look(hold, unwritten()))
+    }
+
+    /// Lets holds end whose time has come, as a recorder would: for who only looks.
+    pub fn end_holds(&mut self, now: Timestamp) {
+        while let Some(at) = self.ledger.holds.iter().position(|hold| hold.until <= now) {
+            let hold = self.ledger.holds.remove(at);
+            self.ledger.table.count_hold(&hold.sequences, false);
+        }
     }
 
     /// All slots.

@@ -165,7 +165,8 @@ impl Ring {
         self.ledger.next_hold = HoldId(hold.0 + 1);
         self.count_new_hold(wait.iter().copied().chain(open.map(|o| o.sequence)));
         // What came before the oldest data is gone, if the ring has ever given a slot away.
-        let lost_some = self.ledger.next.0 > u64::from(self.ledger.table.len());
+        let never_given = |slot: crate::table::Slot| slot.state == State::Free && !slot.purged;
+        let lost_some = !self.ledger.table.iter().any(|(_, slot)| never_given(slot));
         let timed = request.range.from != Timestamp::MIN && !request.range.by_event;
         let expired_before = oldest.filter(|o| lost_some && timed && request.range.from < *o);
         self.waiting.push(Waiting {

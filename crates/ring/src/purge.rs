@@ -56,6 +56,8 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) port: &'a mut Port<'p>,
     pub(crate) window: Option<Buffer>,
     zeros: Option<Buffer>,
+    /// Earliest arrival of what was found.
+    oldest: Option<Timestamp>,
 }
 
 /// A slot that has some of the range.
@@ -82,6 +84,7 @@ pub fn purge(
         port,
         window: Some(Buffer::aligned(STEP + 2 * BLOCK)?),
         zeros: Some(Buffer::aligned(STEP)?),
+        oldest: None,
     };
     job.done(Chore::Begin(record.clone()))?;
     let result = job.run(request, &mut record);
@@ -202,7 +205,7 @@ impl Job<'_, '_> {
         // Last: what expired meanwhile is among it.
         slots += self.overwrite_remains(request)?;
         if slots == 0 {
-            return Ok(Outcome::Refused(Refusal::Nothing { oldest: None }));
+            return Ok(Outcome::Refused(Refusal::Nothing { oldest: self.oldest }));
         }
         // The journal may have had some of it while its slot was open: both extents, one after the other.
         for _ in 0..2 {
@@ -228,6 +231,9 @@ impl Job<'_, '_> {
                 Ok(check) => check,
                 Err(why) => return Err(PurgeError::Damaged { slot: no, why: why.to_string() }),
             };
+            let first =
+                check.sound().map(|(.., bounds)| bounds).filter(|b| b.first <= b.last).map(|b| b.first);
+            self.oldest = self.oldest.into_iter().chain(first).min();
             let touches =
                 check.sound().is_some_and(|(.., bounds)| bounds.touches(&request.streams, &request.range));
             let cut = if touches { distil::measure(self, no, &check, request)? } else { Cut::default() };

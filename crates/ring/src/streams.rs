@@ -20,6 +20,11 @@ pub struct NewStream<'a> {
     pub preamble: Option<&'a [u8]>,
 }
 
+/// Whether a stream has something that was cut by another rule.
+fn is_framed_otherwise(stream: &StreamRecord, framing: &str) -> bool {
+    stream.framing != framing && stream.counters != Counters::default()
+}
+
 impl Ledger {
     pub(crate) fn stream_looks(&self) -> impl Iterator<Item = StreamStatus> {
         self.streams.iter().map(|s| StreamStatus {
@@ -52,6 +57,13 @@ impl Ring {
                 return Err(Refusal::Wrong(format!(
                     "stream `{}` of this ring has elements of another kind: give the source another --name",
                     new.name
+                )));
+            }
+            // What is recorded is put back by the framing that it was cut with.
+            Some(at) if is_framed_otherwise(&self.ledger.streams[at], new.framing) => {
+                return Err(Refusal::Wrong(format!(
+                    "stream `{}` of this ring is framed as `{}`, and what is recorded reads back by that and not by `{}`: choose another name (--name), or the same framing",
+                    new.name, self.ledger.streams[at].framing, new.framing
                 )));
             }
             Some(at) => at,

@@ -330,7 +330,8 @@ fn an_unreadable_slot_is_an_error_until_it_is_written_again() {
     };
     world.disk().unwrap().plan_mut().unreadable = vec![place.clone()];
     let buffer = Buffer::aligned(64 << 10).unwrap();
-    world.recorder().unwrap().driver.read(1, sequence, 0, 64 << 10, buffer).unwrap();
+    let now = world.now();
+    world.recorder().unwrap().driver.read(1, sequence, 0, 64 << 10, buffer, now).unwrap();
     world.pass(MS).unwrap();
     let done = world.recorder().unwrap().driver.read_done().unwrap();
     let error = done.result.unwrap().unwrap_err();

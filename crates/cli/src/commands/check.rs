@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Kind, Result};
 use crate::orders;
-use crate::out::{Out, clean, grouped};
+use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Superblock};
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let Check { out, tally, elements } = check;
     if out.is_json() {
-        let Tally { slots, bytes, damaged, expired } = tally;
+        let Tally { slots, bytes, damaged, expired, .. } = tally;
         out.object(&Shown { slots, bytes, elements, damaged, expired, holds })?;
     } else if !tally.is_void() {
         out.line(format_args!("{}", tally.text()))?;
@@ -91,6 +91,8 @@ struct Tally {
     damaged: u64,
     /// Slots that were overwritten before they could be read: nothing is known of them.
     expired: u64,
+    /// Slots of those read that only the journal has.
+    journal: u64,
 }
 
 impl Tally {
@@ -115,22 +117,29 @@ impl Tally {
     }
 
     fn text(&self) -> String {
-        let expired = match self.expired {
-            0 => String::new(),
-            1 => "1 slot expired before it could be read".to_owned(),
-            many => format!("{} slots expired before they could be read", grouped(many)),
-        };
         if self.is_void() {
-            return format!("nothing was verified, {expired}");
+            let they = if self.expired == 1 { "it" } else { "they" };
+            let slots = counted(self.expired, "slot");
+            return format!("nothing was verified, {slots} expired before {they} could be read");
         }
         let found = match self.damaged {
             0 => "sound".to_owned(),
-            1 => "1 damaged place".to_owned(),
-            many => format!("{} damaged places", grouped(many)),
+            damaged => counted(damaged, "damaged place"),
         };
-        let slots = if self.slots == 1 { "slot" } else { "slots" };
-        let comma = if expired.is_empty() { "" } else { "; " };
-        format!("{} {slots}, {}: {found}{comma}{expired}", grouped(self.slots), ByteSize(self.bytes))
+        let bytes = ByteSize(self.bytes);
+        let journal = match self.journal {
+            0 => String::new(),
+            all if all == self.slots => " (in the journal only)".to_owned(),
+            open => format!(" ({} of them in the journal only)", grouped(open)),
+        };
+        if self.expired > 0 {
+            let (slots, all) = (grouped(self.slots), counted(self.slots + self.expired, "slot"));
+            let others = if self.expired == 1 { "the other one" } else { "the others" };
+            return format!(
+                "{slots} of {all} checked{journal}, {bytes}: {found}; {others} expired meanwhile"
+            );
+        }
+        format!("{}{journal}, {bytes}: {found}", counted(self.slots, "slot"))
     }
 }
 
@@ -247,6 +256,30 @@ impl Check<'_> {
             bar.inc(superblock.geometry.slot_bytes);
         }
         bar.finish_and_clear();
+        self.journaled(reader)
+    }
+}
+
+impl Check<'_> {
+    /// Open slots of a run that was cut off: the journal has them, and the next run will write them.
+    fn journaled(&mut self, reader: &mut RingReader) -> Result<()> {
+        let mut plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
+        plan.slots.retain(|slot| slot.slot.is_none());
+        if plan.slots.is_empty() {
+            return Ok(());
+        }
+        let mut said = Ok(());
+        let report = reader.read(&plan, &mut |item| {
+            if let Item::Damaged { sequence, place, .. } = item {
+                said = self.damage(None, None, &format!("journal: sequence {sequence}: {place}"));
+            }
+            if said.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        said?;
+        let report = report.map_err(|error| link(&error))?;
+        self.tally.journal = plan.slots.len() as u64;
+        self.tally.slots += self.tally.journal;
+        self.tally.bytes += report.bytes;
         Ok(())
     }
 }
@@ -403,6 +436,7 @@ mod tests {
             bytes: slots.iter().map(|slot| slot.bytes).sum(),
             slots,
             expired_before: None,
+            begins: None,
             expired_ordinals: Vec::new(),
             to_end: true,
         }
@@ -422,14 +456,14 @@ mod tests {
         let plan = plan(5..=9);
         assert_eq!(tally(&plan, &[]).text(), "5 slots, 50 MiB: sound");
         let some = tally(&plan, &[(5, 6), (8, 8)]);
-        assert_eq!(some.text(), "2 slots, 20 MiB: sound; 3 slots expired before they could be read");
+        assert_eq!(some.text(), "2 of 5 slots checked, 20 MiB: sound; the others expired meanwhile");
         assert!(!some.is_void());
         let none = tally(&plan, &[(5, 9)]);
         assert_eq!(none.text(), "nothing was verified, 5 slots expired before they could be read");
         assert!(none.is_void() && none.bytes == 0);
         assert_eq!(
             Tally { damaged: 1, ..none }.text().split("; ").next(),
-            Some("0 slots, 0 B: 1 damaged place")
+            Some("0 of 5 slots checked, 0 B: 1 damaged place")
         );
         // A ring on which nothing was recorded is sound.
         assert!(!Tally::default().is_void());

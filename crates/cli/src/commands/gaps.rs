@@ -1,7 +1,7 @@
 //! `holdfast gaps`: every loss that the ring still knows of, with its cause.
 
 use crate::failure::{Failure, Kind, Result};
-use crate::out::{Out, Side, Table, grouped};
+use crate::out::{Out, Side, Table, counted, grouped};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link, stream_name};
 use crate::show::{self, GapShown};
@@ -10,7 +10,7 @@ use holdfast_base::ByteSize;
 use holdfast_link::Item;
 use std::ops::ControlFlow;
 
-/// List what was lost: stream, ordinals, times, elements, bytes, cause
+/// List what was lost or purged: stream, ordinals, times, elements, bytes, cause
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\nExits with 3 when nothing was lost.\n\n\
     Examples:\n  holdfast gaps lab.hf\n  holdfast gaps lab.hf --stream eth0 --last 10m", times::HELP))]
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
     let streams = reader.streams().map_err(|error| link(&error))?;
-    let selection = session::selection(session::streams_named(&streams, &args.streams)?, &args.range)?;
+    let selection = session::selection(&streams, &args.streams, &args.range)?;
     let mut table = Table::new(&[
         ("stream", Side::Left),
         ("ordinals", Side::Left),
@@ -78,8 +78,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     if let Some(first) = damaged.first() {
         return Err(Failure::failed(format_args!(
-            "{} damaged places could not be looked at, the first is {first}",
-            damaged.len()
+            "{} could not be looked at, the first is {first}",
+            counted(damaged.len() as u64, "damaged place")
         ))
         .at_path(&path)
         .advice("`holdfast check` lists all"));

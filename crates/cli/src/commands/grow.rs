@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::orders;
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::session::RingArg;
 use holdfast_base::{BLOCK, ByteSize};
 use holdfast_media::extend_file;
@@ -42,9 +42,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let after = before.grown(bytes).map_err(|error| Failure::usage(error).at_path(&path))?;
     if after.slots == before.slots {
         return Err(Failure::usage(format_args!(
-            "{} has room for {} slots of {}, as many as the ring has now",
+            "{} has room for {} of {}, as many as the ring has now",
             ByteSize(bytes),
-            after.slots,
+            counted(after.slots.into(), "slot"),
             ByteSize(before.slot_bytes)
         ))
         .at_path(&path)
@@ -59,9 +59,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return out.object(&Shown { lane_bytes: bytes, slots, slots_before: before.slots });
     }
     out.line(format_args!(
-        "{}: {} now, {slots} slots (before: {})",
+        "{}: {} now, {} (before: {})",
         path.display(),
         ByteSize(bytes),
+        counted(slots.into(), "slot"),
         before.slots
     ))
 }

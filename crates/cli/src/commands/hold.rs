@@ -1,7 +1,7 @@
 //! `holdfast hold`: keep a range from expiring.
 
 use crate::failure::{Failure, Result};
-use crate::out::Out;
+use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times::{self, When};
@@ -60,13 +60,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let (path, mut reader) = args.ring.open()?;
     let streams = reader.streams().map_err(|error| link(&error))?;
-    let selection = session::selection(session::streams_named(&streams, &args.streams)?, &args.range)?;
+    let selection = session::selection(&streams, &args.streams, &args.range)?;
     // Arrival times of slots are known to the ring itself, in one step with expiry. Ordinals and event times have to
     // be looked up in the slots first.
-    let mut expired = Expired::default();
+    let expired = Expired::look(&mut reader, &selection)?;
     let mut sequences = None;
     if selection.range.ordinals.is_some() || (selection.range.by_event && selection.range.is_timed()) {
-        expired = Expired::look(&mut reader, &selection)?;
         let found = reader.sequences(&selection).map_err(|error| link(&error))?;
         if found.is_empty() {
             return Err(Failure::nothing("nothing in that range is on the ring")
@@ -88,6 +87,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let Outcome::Held { id, slots, bytes, expired_before } = outcome else {
         return Err(orders::unexpected(&outcome));
     };
+    // The ring knows best how much had expired when the hold came, but not whether anything had.
+    let expired_before = expired_before.filter(|_| expired.arrival.is_some());
     if out.is_json() {
         let head = expired.ordinals.iter().find(|(from, _)| *from == expired.first);
         let expired_before_ordinal = head.map(|(_, end)| end.0);
@@ -109,6 +110,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     } else if let Some(oldest) = expired.arrival {
         out.line(format_args!("what arrived before {} had expired already", times::rfc3339(oldest)))?;
     }
+    if let Some(first) = expired.begins {
+        out.line(format_args!("the ring begins at {}", times::rfc3339(first)))?;
+    }
     for (from, end) in &expired.ordinals {
         out.line(format_args!("{}", show::expired_ordinals(expired.first, *from, *end)))?;
     }
@@ -126,6 +130,8 @@ struct Expired {
     /// Where the range of ordinals begins, and what of it is gone.
     first: Ordinal,
     ordinals: Vec<(Ordinal, Ordinal)>,
+    /// Nothing was: the first that was recorded came later than the range begins.
+    begins: Option<Timestamp>,
 }
 
 impl Expired {
@@ -141,12 +147,12 @@ impl Expired {
             let arrived = Selection { range: arrived, ..selection.clone() };
             arrival = reader.plan(&arrived).map_err(|error| link(&error))?.expired_before;
         }
-        Ok(Self { arrival, first, ordinals })
+        Ok(Self { arrival, first, ordinals, begins: plan.begins })
     }
 }
 
 fn in_slots(slots: u32, bytes: ByteSize) -> String {
-    format!("{slots} {} ({bytes})", if slots == 1 { "slot" } else { "slots" })
+    format!("{} ({bytes})", counted(slots.into(), "slot"))
 }
 
 /// Who gives the order: who asked for root's rights, or else who runs this.

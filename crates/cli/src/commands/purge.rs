@@ -3,7 +3,7 @@
 use crate::commands::hold::who;
 use crate::failure::{Failure, Result};
 use crate::orders;
-use crate::out::{Out, clean, grouped};
+use crate::out::{Out, clean, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let (path, mut reader) = args.ring.open()?;
     let streams = reader.streams().map_err(|error| link(&error))?;
-    let selection = session::selection(session::streams_named(&streams, &args.streams)?, &args.range)?;
+    let selection = session::selection(&streams, &args.streams, &args.range)?;
     drop(reader);
     if !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {
         confirm(args, &selection)?;
@@ -75,11 +75,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return out.object(&Shown { elements, bytes, slots });
     }
     out.line(format_args!(
-        "purged: {} {} ({}) destroyed, {} overwritten",
-        grouped(elements),
-        plural(elements, "element"),
+        "purged: {} ({}) destroyed, {} overwritten",
+        counted(elements, "element"),
         ByteSize(bytes),
-        many(slots.into(), "slot")
+        counted(slots.into(), "slot")
     ))
 }
 

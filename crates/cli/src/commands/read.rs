@@ -3,7 +3,7 @@
 use crate::export::output::{Output, Written};
 use crate::export::{Export, Format};
 use crate::failure::{Failure, Kind, Result, reason};
-use crate::out::{Out, grouped};
+use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::{show, times};
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if chosen.is_empty() {
         return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(&path));
     }
-    let selection = session::selection(ids, &args.range)?;
+    let selection = session::selection_of(ids, &args.range)?;
     let format = args.format.unwrap_or_else(|| Format::fitting(&chosen));
     if chosen.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
         let names: Vec<&str> = chosen.iter().map(|stream| stream.name.as_str()).collect();
@@ -225,23 +225,26 @@ fn nothing(
 /// What the read itself came across instead of elements.
 fn seen(path: &Path, report: &ReadReport, partial: &[String], damaged: &[String]) -> Option<Failure> {
     if let Some(first) = damaged.first() {
-        let what = format!("{} places in that range are damaged, the first is {first}", report.damaged);
+        let are = if report.damaged == 1 { "is" } else { "are" };
+        let places = counted(report.damaged, "place");
+        let what = format!("{places} in that range {are} damaged, the first is {first}");
         return Some(Failure::failed(what).at_path(path).advice("`holdfast check` lists all"));
     }
     if report.expired > 0 {
-        let many = if report.expired == 1 { "slot" } else { "slots" };
-        let what =
-            format!("all there was of that range expired while it was being read, {} {many}", report.expired);
+        let what = format!(
+            "all there was of that range expired while it was being read, {}",
+            counted(report.expired, "slot")
+        );
         return Some(Failure::nothing(what).at_path(path).advice("hold the range first, then read it"));
     }
     let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
     if let Some(first) = partial.first() {
-        let left = format!("of {} elements a part is left, the first is {first}", report.partial);
+        let left = format!("of {} a part is left, the first is {first}", counted(report.partial, "element"));
         return Some(failure.advice(left));
     }
     if report.gaps > 0 {
         let lost =
-            format!("what arrived then was lost in {}; `holdfast gaps` lists them", many(report.gaps, "gap"));
+            format!("what arrived then is gone, in {}: see `holdfast gaps`", counted(report.gaps, "gap"));
         return Some(failure.advice(lost));
     }
     None
@@ -256,12 +259,11 @@ fn told(
     damaged: &[String],
 ) -> Result<()> {
     let mut err = Out::stderr(false);
-    err.line(format_args!(
-        "{} {}, {} of payload",
-        grouped(report.elements),
-        plural(report.elements, "element"),
-        ByteSize(report.bytes)
-    ))?;
+    let elements = counted(report.elements, "element");
+    err.line(format_args!("{elements}, {} of payload", ByteSize(report.bytes)))?;
+    if let Some(first) = plan.begins {
+        err.line(format_args!("the ring begins at {}", times::rfc3339(first)))?;
+    }
     if let Some(oldest) = plan.expired_before {
         err.line(format_args!("what was before {} had expired already", times::rfc3339(oldest)))?;
     }
@@ -270,24 +272,19 @@ fn told(
         err.line(format_args!("{}", show::expired_ordinals(first, *from, *end)))?;
     }
     if report.gaps > 0 {
-        err.line(format_args!(
-            "{} {} inside the range; `holdfast gaps` lists them",
-            grouped(report.gaps),
-            plural(report.gaps, "gap")
-        ))?;
+        err.line(format_args!("{} inside the range: see `holdfast gaps`", counted(report.gaps, "gap")))?;
     }
     if report.expired > 0 {
         err.line(format_args!(
-            "{} expired while being read: hold the range first to keep it",
-            many(report.expired, "slot")
+            "{} expired during the read: hold the range first to keep it",
+            counted(report.expired, "slot")
         ))?;
     }
-    for (what, all, lines) in [
-        ("partial elements, left out", report.partial, partial),
-        ("damaged places, left out", report.damaged, damaged),
-    ] {
+    for (what, all, lines) in
+        [("partial element", report.partial, partial), ("damaged place", report.damaged, damaged)]
+    {
         if all > 0 {
-            err.line(format_args!("{} {what}:", grouped(all)))?;
+            err.line(format_args!("{}, left out:", counted(all, what)))?;
             for line in lines {
                 err.line(format_args!("  {line}"))?;
             }
@@ -296,7 +293,7 @@ fn told(
             }
         }
     }
-    err.line(format_args!("wrote {} bytes, BLAKE3 {}", grouped(written.bytes), written.blake3))?;
+    err.line(format_args!("wrote {}, BLAKE3 {}", counted(written.bytes, "byte"), written.blake3))?;
     err.flush()
 }
 

@@ -2,7 +2,7 @@
 //! `watch`'s.
 
 use crate::failure::Result;
-use crate::out::{Out, clean, grouped};
+use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{show, times, watch};
@@ -357,9 +357,9 @@ pub(crate) fn lost(status: &Status) -> String {
     for source in &recorder.sources {
         for dropped in source.dropped.iter().filter(|dropped| dropped.elements > 0) {
             texts.push(format!(
-                "{} {} elements ({})",
+                "{} {} ({})",
                 clean(&source.name),
-                grouped(dropped.elements),
+                counted(dropped.elements, "element"),
                 show::cause_in_words(dropped.cause)
             ));
         }
@@ -382,7 +382,7 @@ fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
         } else {
             String::new()
         };
-        format!("{} elements in {} gaps{more}; see `holdfast gaps`", grouped(lost), grouped(gaps))
+        format!("{} in {}{more}; see `holdfast gaps`", counted(lost, "element"), counted(gaps, "gap"))
     })
 }
 

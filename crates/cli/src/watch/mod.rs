@@ -7,7 +7,6 @@ mod view;
 
 use crate::commands::status::Shown;
 use crate::failure::{Failure, Kind, Result, reason};
-use crate::orders;
 use crate::out::Out;
 use crate::session::link;
 use holdfast_link::wire::Status;

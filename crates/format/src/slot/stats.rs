@@ -1,6 +1,6 @@
 //! What is counted of a stream: over the ring's life, and in one slot.
 
-use super::gap::Gap;
+use super::gap::{Cause, Gap};
 use super::row::{Flags, Kind, Row};
 use crate::FormatError;
 use crate::bytes::{Get, Put};
@@ -39,7 +39,7 @@ pub struct Counters {
     pub lost_bytes: u64,
     /// The ordinal that the next element gets.
     pub next_ordinal: Ordinal,
-    /// Gaps.
+    /// Gaps, without those that a purge left.
     pub gaps: u64,
     /// Gaps of which the number of elements is unknown.
     pub unknown_gaps: u64,
@@ -98,12 +98,16 @@ impl Counters {
     #[cold]
     fn count_gap(&mut self, ordinal: Ordinal, gap: Option<&Gap>) {
         let skipped = gap.map_or(0, |gap| gap.ordinals);
+        self.next_ordinal = Ordinal(ordinal.0.wrapping_add(skipped));
+        if gap.is_some_and(|gap| gap.cause == Cause::Purged) {
+            // It was received, and is counted as that for ever: what was destroyed later was not lost.
+            return;
+        }
         let elements = gap.and_then(|gap| gap.elements);
         self.gaps = self.gaps.wrapping_add(1);
         self.unknown_gaps = self.unknown_gaps.wrapping_add(elements.is_none().into());
         self.lost = self.lost.saturating_add(elements.unwrap_or(0));
         self.lost_bytes = self.lost_bytes.saturating_add(gap.and_then(|gap| gap.bytes).unwrap_or(0));
-        self.next_ordinal = Ordinal(ordinal.0.wrapping_add(skipped));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::access::{Got, Want};
 use super::open::copy;
 use crate::LinkError;
-use holdfast_base::{BLOCK, Sequence, SlotNo};
+use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
 use holdfast_format::{Geometry, Superblock};
 use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lock, Op, RealDisk, Request};
 use holdfast_ring::{Recovered, recover};
@@ -66,6 +66,12 @@ impl Direct {
     }
 
     pub(crate) fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// What holds and slots are by now: without a recorder nobody else ends the holds whose time has come.
+    pub(crate) fn current(&mut self) -> &Recovered {
+        self.recovered.end_holds(SystemClock::new().now());
         &self.recovered
     }
 

@@ -97,11 +97,12 @@ impl RingReader {
         let none =
             self.streams()?.iter().all(|stream| !selection.wants(stream.id) || stream.counters.gaps == 0);
         let mut out = Output::new(sink);
-        // After a crash the count may be older than the newest slot: only a running recorder knows that there are none.
+        let mut plan = self.plan(selection)?;
+        // After a crash the count may be older than the newest slot: only a running recorder knows that there are none
+        // but those that a purge left. They are in the copies, which are younger than they are old.
         if none && self.is_live() {
-            return Ok(out.report);
+            plan.slots.retain(|slot| slot.sequence.0 != slot.age.0);
         }
-        let plan = self.plan(selection)?;
         let filter = Filter::new(&selection.range);
         let mut done = 0;
         let result = self.heads(&plan.slots, &mut |reader, slot, head| {

@@ -174,8 +174,10 @@ pub struct Plan {
     pub slots: Vec<PlannedSlot>,
     /// Bytes of them at most: the end of the progress.
     pub bytes: u64,
-    /// If the range begins before the oldest data that is left: the arrival of that oldest data.
+    /// If some of what arrived in the range has expired: the arrival of the oldest data that is left.
     pub expired_before: Option<Timestamp>,
+    /// If the range begins before anything was recorded: the arrival of the first that was.
+    pub begins: Option<Timestamp>,
     /// Ordinals of the range that have expired, by stream: the first of them and the one behind the last. Those before the
     /// oldest data, and those between held slots.
     pub expired_ordinals: Vec<(StreamId, Ordinal, Ordinal)>,

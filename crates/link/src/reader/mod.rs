@@ -121,7 +121,10 @@ impl RingReader {
     pub fn status(&mut self) -> Result<Status, LinkError> {
         let mut ring = match &mut self.pump.access {
             Access::Live(live) => return live.connection().status(),
-            Access::Direct(direct) => direct.recovered().status(direct.name()),
+            Access::Direct(direct) => {
+                let name = direct.name().to_owned();
+                direct.current().status(&name)
+            }
         };
         let candidates = self.candidates()?;
         if let Some(oldest) = candidates.first() {
@@ -147,7 +150,7 @@ impl RingReader {
     pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
         match &mut self.pump.access {
             Access::Live(live) => live.connection().slots(),
-            Access::Direct(direct) => Ok(direct.recovered().slot_looks().collect()),
+            Access::Direct(direct) => Ok(direct.current().slot_looks().collect()),
         }
     }
 
@@ -155,7 +158,7 @@ impl RingReader {
     pub fn holds(&mut self) -> Result<Vec<HoldStatus>, LinkError> {
         match &mut self.pump.access {
             Access::Live(live) => live.connection().holds(),
-            Access::Direct(direct) => Ok(direct.recovered().hold_looks().collect()),
+            Access::Direct(direct) => Ok(direct.current().hold_looks().collect()),
         }
     }
 

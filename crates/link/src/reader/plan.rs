@@ -25,15 +25,25 @@ impl RingReader {
         let candidates = self.candidates()?;
         let range = self.range(&candidates, selection)?;
         let to_end = range.end == candidates.len();
-        let wrapped = candidates.first().filter(|oldest| oldest.age.0 > 1);
-        let expired_before =
-            wrapped.map(|oldest| self.expired_before(oldest, selection)).transpose()?.flatten();
+        let (mut expired_before, mut begins) = (None, None);
+        if let Some(first) = self.begins_before(&candidates, selection)? {
+            let expired = self.has_expired(&candidates, selection)?;
+            *(if expired { &mut expired_before } else { &mut begins }) = Some(first);
+        }
         let expired_ordinals = self.expired_ordinals(&candidates, selection)?;
         let mut slots: Vec<PlannedSlot> = candidates[range.clone()].to_vec();
         // Copies keep the age of their youngest original and may hold older elements.
         slots.extend(candidates[range.end..].iter().filter(|slot| slot.sequence.0 != slot.age.0));
         let bytes = slots.iter().map(|slot| slot.bytes).sum();
-        Ok(Plan { selection: selection.clone(), slots, bytes, expired_before, expired_ordinals, to_end })
+        Ok(Plan {
+            selection: selection.clone(),
+            slots,
+            bytes,
+            expired_before,
+            begins,
+            expired_ordinals,
+            to_end,
+        })
     }
 
     /// The stretch of the candidates that a selection can be in.
@@ -110,17 +120,43 @@ impl RingReader {
         Ok(self.brief(slot)?.and_then(|brief| brief.of_stream(stream)))
     }
 
-    fn expired_before(
+    /// The arrival of the oldest data that is left, if the range begins before that.
+    fn begins_before(
         &mut self,
-        oldest: &PlannedSlot,
+        candidates: &[PlannedSlot],
         selection: &Selection,
     ) -> Result<Option<Timestamp>, LinkError> {
         let range = &selection.range;
-        if !range.is_timed() || range.by_event {
+        if range.from == Timestamp::MIN || range.by_event {
             return Ok(None);
         }
+        let Some(oldest) = candidates.first() else { return Ok(None) };
         let first = self.times(oldest)?.map(|(first, _)| first);
         Ok(first.filter(|first| range.from < *first))
+    }
+
+    /// Whether anything of the wanted streams has expired.
+    fn has_expired(&mut self, candidates: &[PlannedSlot], selection: &Selection) -> Result<bool, LinkError> {
+        let streams = self.streams()?;
+        for stream in streams.iter().filter(|stream| selection.wants(stream.id)) {
+            let reached = stream.counters.next_ordinal;
+            if self.least(candidates, stream.id)?.unwrap_or(reached) > Ordinal(0) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The least ordinal of a stream that the ring still knows of: ordinals count from 0, and what was lost or purged
+    /// stands there as a gap, so that what is below has expired.
+    fn least(&mut self, candidates: &[PlannedSlot], stream: StreamId) -> Result<Option<Ordinal>, LinkError> {
+        // The oldest slot usually has every stream; one that is rare is looked for further on, but not for ever.
+        for slot in candidates.iter().take(FAR) {
+            if let Some((least, _)) = self.ordinals(slot, stream)? {
+                return Ok(Some(least));
+            }
+        }
+        Ok(None)
     }
 
     fn expired_ordinals(

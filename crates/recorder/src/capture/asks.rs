@@ -139,7 +139,7 @@ impl<D: Disk> Capture<D> {
                 self.driver.chore(chore, now);
                 None
             }
-            Ask::Read(sequence, offset, len, buffer) => self.read(id, sequence, offset, len, buffer),
+            Ask::Read(sequence, offset, len, buffer) => self.read(id, (sequence, offset, len), buffer, now),
             Ask::OpenSlots(mut out) => {
                 let room = out.capacity();
                 let sealed = self.driver.on_the_way().map(|sequence| OpenSequence { sequence, sealed: true });
@@ -221,11 +221,17 @@ impl<D: Disk> Capture<D> {
         Answer::Holds(more, holds)
     }
 
-    fn read(&mut self, id: u64, sequence: Sequence, offset: u32, len: u32, buffer: Buffer) -> Option<Answer> {
+    fn read(
+        &mut self,
+        id: u64,
+        (sequence, offset, len): (Sequence, u32, u32),
+        buffer: Buffer,
+        now: Timestamp,
+    ) -> Option<Answer> {
         let len = (len as usize).min(buffer.len()) / BLOCK * BLOCK;
         // The length comes back with the number: nothing has to be remembered.
         let number = id & READ_ID | ((len / BLOCK) as u64) << READ_ID_BITS;
-        let buffer = match self.driver.read(number, sequence, u64::from(offset), len, buffer) {
+        let buffer = match self.driver.read(number, sequence, u64::from(offset), len, buffer, now) {
             Ok(()) => return None,
             Err(buffer) => buffer,
         };

@@ -11,7 +11,7 @@ use holdfast_link::wire::{
     SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_media::BufferPool;
-use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus};
+use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus, Took};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -283,6 +283,10 @@ pub(super) fn watched(sheet: &Sheet) -> Watched {
     all
 }
 
+fn latency(took: &Took) -> Latency {
+    Latency { buckets: took.buckets, worst: took.worst, total: took.total }
+}
+
 fn lane(path: &str, counts: &DriverCounts) -> LaneStatus {
     LaneStatus {
         path: path.to_owned(),
@@ -292,7 +296,7 @@ fn lane(path: &str, counts: &DriverCounts) -> LaneStatus {
         read_bytes: counts.read_bytes,
         reads: counts.reads,
         errors: counts.errors,
-        write_latency: Latency { buckets: counts.latency, worst: counts.worst, total: counts.total },
-        read_latency: Latency::default(),
+        write_latency: latency(&counts.writing),
+        read_latency: latency(&counts.reading),
     }
 }

@@ -323,7 +323,8 @@ impl World {
         let len = self.setup.slot_bytes as usize;
         let buffer = Buffer::aligned(len).map_err(|e| e.to_string())?;
         let id = self.next_order();
-        let asked = self.recorder()?.driver.read(id, Sequence(sequence), 0, len, buffer);
+        let now = self.now();
+        let asked = self.recorder()?.driver.read(id, Sequence(sequence), 0, len, buffer, now);
         if asked.is_err() {
             return Err(format!("sequence {sequence} is shown and cannot be read"));
         }
