@@ -125,8 +125,8 @@ fn what_only_the_journal_has_is_counted_and_checked() {
     assert_eq!(ends(dir, "holds r.hf --json", 0).json()["slots"], 1);
     recording.child.kill().unwrap();
     recording.child.wait().unwrap();
-    let hold = ends(dir, "holds r.hf --json", 0).json();
-    assert_eq!((&hold["slots"], &hold["bytes"]), (&Value::from(1), &Value::from(256 << 10)));
+    let after = ends(dir, "holds r.hf --json", 0).json();
+    assert_eq!((&after["slots"], &after["bytes"]), (&Value::from(1), &Value::from(256 << 10)));
     let said = ends(dir, "check r.hf", 0).out;
     assert!(said.starts_with("1 slot (in the journal only), ") && said.contains(": sound"), "{said}");
     assert_eq!(ends(dir, "check r.hf --json", 0).json()["slots"], 1);
@@ -208,9 +208,9 @@ fn reads_through_a_recorder_are_counted() {
     assert!(lane["worst_read_seconds"].as_f64() > Some(0.0), "{lane}");
     let page = ends(dir, "metrics r.hf", 0).out;
     let figure = |name: &str| {
-        let line =
-            page.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {page}"));
-        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+        let found = page.lines().find(|sample| sample.starts_with(name));
+        let found = found.unwrap_or_else(|| panic!("{name}: {page}"));
+        found.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
     };
     assert!(figure("holdfast_lane_read_bytes_total{") >= read as f64);
     assert!(figure("holdfast_lane_read_seconds_count{") >= lane["reads"].as_f64().unwrap());
