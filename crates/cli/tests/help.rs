@@ -44,7 +44,7 @@ fn every_command_is_listed_and_wrong_use_is_told_with_code_2() {
         "status r --what",
         "hold r",
         "release r x",
-        "read r --last -5m",
+        "read r --last --5m",
         "gaps r --from yesterday",
     ] {
         let said = ends(folder.path(), line, 2);
