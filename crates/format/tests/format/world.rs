@@ -280,10 +280,12 @@ pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
             let bytes = before.wrapping_add(item.row.len.into());
             counters.received_bytes = counters.received_bytes.wrapping_add(bytes);
         }
-        counters.lost += gaps.iter().filter_map(|gap| gap.elements).sum::<u64>();
-        counters.lost_bytes += gaps.iter().filter_map(|gap| gap.bytes).sum::<u64>();
-        counters.gaps += gaps.len() as u64;
-        counters.unknown_gaps += gaps.iter().filter(|gap| gap.elements.is_none()).count() as u64;
+        // What was purged was received, and stays counted as that.
+        let lost: Vec<&Gap> = gaps.iter().filter(|gap| gap.cause != Cause::Purged).collect();
+        counters.lost += lost.iter().filter_map(|gap| gap.elements).sum::<u64>();
+        counters.lost_bytes += lost.iter().filter_map(|gap| gap.bytes).sum::<u64>();
+        counters.gaps += lost.len() as u64;
+        counters.unknown_gaps += lost.iter().filter(|gap| gap.elements.is_none()).count() as u64;
         let after = |item: &&Item| match gap(item) {
             Some(gap) => Some(item.row.ordinal.0.wrapping_add(gap.ordinals)),
             None => item.row.ends_element().then(|| item.row.ordinal.0.wrapping_add(1)),
