@@ -207,8 +207,8 @@ fn a_hold_whose_time_has_come_is_shown_no_longer() {
     };
     // A day that is long over.
     let clock = ManualClock::new(Timestamp(1));
-    let held = order_once(disk, Order::Hold(hold), &clock, &mut || true).unwrap();
-    assert!(matches!(held, Outcome::Held { .. }), "{held:?}");
+    let outcome = order_once(disk, Order::Hold(hold), &clock, &mut || true).unwrap();
+    assert!(matches!(outcome, Outcome::Held { .. }), "{outcome:?}");
     ends(dir, "holds r.hf", 3);
     let status = ends(dir, "status r.hf --json", 0).json();
     assert_eq!((&status["holds"], &status["slots"]["held"]), (&Value::from(0), &Value::from(0)));
