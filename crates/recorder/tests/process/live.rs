@@ -65,7 +65,7 @@ fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
     let outcome = hold(&mut connection, Timestamp(0), now);
     let Outcome::Held { id, slots, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(slots, 1);
-    assert_eq!(connection.holds().unwrap().iter().map(|h| (h.id, h.slots)).collect::<Vec<_>>(), [(id, 0)]);
+    assert_eq!(connection.holds().unwrap().iter().map(|h| (h.id, h.slots)).collect::<Vec<_>>(), [(id, 1)]);
     // Three laps.
     let filler = vec![b'x'; 1000];
     for _ in 0..50_000 {
