@@ -281,11 +281,11 @@ pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
             counters.received_bytes = counters.received_bytes.wrapping_add(bytes);
         }
         // What was purged was received, and stays counted as that.
-        let lost: Vec<&Gap> = gaps.iter().filter(|gap| gap.cause != Cause::Purged).collect();
-        counters.lost += lost.iter().filter_map(|gap| gap.elements).sum::<u64>();
-        counters.lost_bytes += lost.iter().filter_map(|gap| gap.bytes).sum::<u64>();
-        counters.gaps += lost.len() as u64;
-        counters.unknown_gaps += lost.iter().filter(|gap| gap.elements.is_none()).count() as u64;
+        let losses: Vec<&Gap> = gaps.iter().filter(|gap| gap.cause != Cause::Purged).collect();
+        counters.lost += losses.iter().filter_map(|gap| gap.elements).sum::<u64>();
+        counters.lost_bytes += losses.iter().filter_map(|gap| gap.bytes).sum::<u64>();
+        counters.gaps += losses.len() as u64;
+        counters.unknown_gaps += losses.iter().filter(|gap| gap.elements.is_none()).count() as u64;
         let after = |item: &&Item| match gap(item) {
             Some(gap) => Some(item.row.ordinal.0.wrapping_add(gap.ordinals)),
             None => item.row.ends_element().then(|| item.row.ordinal.0.wrapping_add(1)),
