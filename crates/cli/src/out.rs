@@ -1,6 +1,7 @@
 //! What commands say: to people in aligned columns, to programs as JSON, one object a line.
 
 use crate::failure::{Failure, Kind, Result, reason};
+use holdfast_base::plural;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -137,9 +138,9 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// So many of something, in the right form: `1 gap`, `1 000 gaps`. The word is one that takes an s.
+/// So many of something, in the right form, with thin groups: `1 gap`, `1 000 gaps`.
 pub(crate) fn counted(number: u64, word: &str) -> String {
-    format!("{} {word}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!("{} {}", grouped(number), plural(number, word))
 }
 
 #[cfg(test)]

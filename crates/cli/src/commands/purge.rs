@@ -7,7 +7,7 @@ use crate::out::{Out, clean, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times;
-use holdfast_base::{ByteSize, Timestamp, many, plural};
+use holdfast_base::{ByteSize, Timestamp};
 use holdfast_link::Selection;
 use holdfast_ring::{Order, Outcome, PurgeRequest};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::{show, times};
-use holdfast_base::{ByteSize, Timestamp, many, plural};
+use holdfast_base::{ByteSize, Timestamp};
 use holdfast_link::{Item, Plan, ReadReport, RingReader};
 use holdfast_ring::StreamStatus;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
