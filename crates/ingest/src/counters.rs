@@ -1,7 +1,8 @@
 //! What a source shows of itself while it runs: plain counters that any thread may read without a lock.
 
 use crate::Cause;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use holdfast_base::Timestamp;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 /// Places for causes: the format numbers them from 1, and has 9.
 const CAUSES: usize = 16;
@@ -35,9 +36,30 @@ pub struct SourceCounters {
     pub refused: AtomicU64,
     /// Batches sent.
     pub batches: AtomicU64,
+    /// See [`SourceCounters::handed_over_until`]; 0: nothing is under way.
+    keeps_from: AtomicI64,
 }
 
 impl SourceCounters {
+    /// Everything that arrived before this has been handed over to the capture thread, `Timestamp::MAX` while the source
+    /// has nothing. What arrives after this was called is later than any time that was known before.
+    pub fn handed_over_until(&self) -> Timestamp {
+        match self.keeps_from.load(Ordering::SeqCst) {
+            0 => Timestamp::MAX,
+            from => Timestamp(from),
+        }
+    }
+
+    /// The source may have something that arrived then or later. Said before the clock is read for it.
+    pub(crate) fn keep_from(&self, from: Timestamp) {
+        self.keeps_from.store(if from.0 == 0 { 1 } else { from.0 }, Ordering::SeqCst);
+    }
+
+    /// The source has handed over all there was.
+    pub(crate) fn keep_nothing(&self) {
+        self.keeps_from.store(0, Ordering::SeqCst);
+    }
+
     /// Elements not recorded because of `cause`.
     pub fn dropped(&self, cause: Cause) -> u64 {
         self.dropped[place(cause)].load(Ordering::Relaxed)

@@ -118,6 +118,8 @@ pub struct Producer {
     since: Timestamp,
     /// When the last bytes arrived.
     now: Timestamp,
+    /// Whether it is known outside that something may not have been handed over.
+    keeps: bool,
     next: Ordinal,
     open: Option<Open>,
     losses: Losses,
@@ -149,6 +151,10 @@ impl Producer {
 
     /// Takes a new arrival time: what is delivered from here on arrived now.
     pub fn stamp(&mut self) -> Timestamp {
+        if !self.keeps {
+            self.keeps = true;
+            self.counters.keep_from(self.now);
+        }
         self.now = self.clock.now().max(self.now);
         self.now
     }
@@ -407,14 +413,17 @@ impl Producer {
         let waits = self.batch.as_ref().is_some_and(|batch| {
             !batch.is_empty() || self.open.is_some_and(|open| open.here > 0) || !self.losses.is_empty()
         });
-        if !waits {
-            return Ok(None);
+        if waits && !self.end.all_taken() {
+            return Ok(Some(FLUSH_AGE));
         }
-        if self.end.all_taken() {
+        if waits {
             self.flush()?;
-            return Ok(None);
         }
-        Ok(Some(FLUSH_AGE))
+        if self.keeps {
+            self.keeps = false;
+            self.counters.keep_nothing();
+        }
+        Ok(None)
     }
 
     /// Sends all that is left, waiting for room for the last gaps, whatever the policy. Call once, at the end;

@@ -225,6 +225,11 @@ impl<T> CaptureEnd<T> {
         lock(&self.shared.state).full.len()
     }
 
+    /// True once the source is gone: all it will ever send is here.
+    pub(crate) fn is_gone(&self) -> bool {
+        lock(&self.shared.state).source_gone
+    }
+
     /// True once the source is gone and everything it sent was taken.
     pub(crate) fn is_finished(&self) -> bool {
         let state = lock(&self.shared.state);

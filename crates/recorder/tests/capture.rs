@@ -98,6 +98,28 @@ impl Rig {
         }
     }
 
+    fn ask_for_a_hold(&mut self) {
+        let hold = HoldRequest {
+            streams: Vec::new(),
+            range: Range::ALL,
+            sequences: None,
+            reason: "test".into(),
+            owner: "me".into(),
+            until: Timestamp::MAX,
+        };
+        assert!(self.capture.ask(1, Ask::Order(Order::Hold(hold)), self.clock.now()).is_none());
+    }
+
+    fn answer(&mut self) -> Answer {
+        for _ in 0..100_000 {
+            if let Some((_, answer)) = self.capture.answer() {
+                return answer;
+            }
+            self.step();
+        }
+        panic!("no answer: {:?}", self.capture.driver().ring().starved());
+    }
+
     /// Ends the source and the run. What still waits for room is taken while we go.
     fn end(mut self) -> (Image, BTreeMap<u64, Vec<u8>>) {
         let mut producer = self.producer.take().unwrap();
@@ -307,22 +329,39 @@ fn a_hold_has_what_sources_handed_over_before_it() {
         rig.send();
         rig.producer.as_mut().unwrap().flush().unwrap();
     }
-    let hold = HoldRequest {
-        streams: Vec::new(),
-        range: Range::ALL,
-        sequences: None,
-        reason: "test".into(),
-        owner: "me".into(),
-        until: Timestamp::MAX,
-    };
-    assert!(rig.capture.ask(1, Ask::Order(Order::Hold(hold)), clock.now()).is_none());
-    let outcome = loop {
-        if let Some((_, answer)) = rig.capture.answer() {
-            break answer;
-        }
-        rig.step();
-    };
+    rig.ask_for_a_hold();
+    let outcome = rig.answer();
     assert!(matches!(outcome, Answer::Outcome(Outcome::Held { .. })), "{outcome:?}");
     let found = read(rig.capture.into_disk().durable());
     assert_eq!(found.elements, rig.sent);
+}
+
+/// Promise 4: a hold waits for what arrived before it and is still with its source; but not for ever.
+#[test]
+fn a_hold_waits_for_what_arrived_before_it() {
+    for hands_over in [true, false] {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let mut rig = Rig::start(made(60), FaultPlan::default(), 3, &clock, Overload::Block);
+        rig.feed(50);
+        // Just arrived: its batch is not handed over.
+        let producer = rig.producer.as_mut().unwrap();
+        producer.stamp();
+        let ordinal = producer.next_ordinal().0;
+        producer.element(&[], b"just now", Attributes::default()).unwrap();
+        rig.ask_for_a_hold();
+        for _ in 0..100 {
+            rig.step();
+            assert!(rig.capture.answer().is_none());
+        }
+        if hands_over {
+            rig.sent.insert(ordinal, b"just now".to_vec());
+            rig.producer.as_mut().unwrap().idle().unwrap();
+        }
+        let asked = clock.now();
+        let outcome = rig.answer();
+        assert!(matches!(outcome, Answer::Outcome(Outcome::Held { .. })), "{outcome:?}");
+        assert_eq!(clock.now().since(asked) > 100 * MS, !hands_over);
+        let found = read(rig.capture.into_disk().durable());
+        assert_eq!(found.elements, rig.sent);
+    }
 }

@@ -5,7 +5,7 @@ use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch};
 use crate::counters::{Pressure, SourceCounters};
 use crate::loss::Losses;
 use crate::queue::{CaptureEnd, Waker, exchange};
-use holdfast_base::{ByteSize, Clock, Ordinal};
+use holdfast_base::{ByteSize, Clock, Ordinal, Timestamp};
 use std::sync::Arc;
 
 /// What a source does when there is no empty batch.
@@ -76,6 +76,11 @@ impl Inlet {
         self.end.answer(word);
     }
 
+    /// Whether all that arrived until then has been handed over.
+    pub fn has_all_until(&self, until: Timestamp) -> bool {
+        self.counters.handed_over_until() > until || self.end.is_gone()
+    }
+
     /// Batches that wait to be taken.
     pub fn waiting(&self) -> usize {
         self.end.waiting()
@@ -118,6 +123,7 @@ pub fn channel(
         gaps: 0,
         since: now,
         now,
+        keeps: false,
         next: settings.next,
         open: None,
         losses: Losses::new(),

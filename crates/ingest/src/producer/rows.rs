@@ -94,7 +94,12 @@ impl Producer {
 
     pub(super) fn send(&mut self, batch: Batch) -> Result<(), Closed> {
         add(&self.counters.batches, 1);
-        self.end.send(batch)
+        self.end.send(batch)?;
+        // What comes next of the same read has the same time.
+        if self.keeps {
+            self.counters.keep_from(self.now);
+        }
+        Ok(())
     }
 
     pub(super) fn begin(

@@ -12,6 +12,10 @@ use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_ring::{
     Chore, ChoreReply, DeviceState, DriverCounts, HoldStatus, Order, OrderId, Outcome, RingStatus, SlotStatus,
 };
+use std::time::Duration;
+
+/// How long an order waits for sources that have something and do not hand it over.
+const HANDING_OVER: Duration = Duration::from_secs(1);
 
 /// Looks at slots that one step may take for a list of holds.
 const HOLD_LOOKS: usize = 200_000;
@@ -107,7 +111,45 @@ pub enum NotRead {
     Failed(DiskError),
 }
 
+/// An order that waits for what arrived before it.
+#[derive(Debug)]
+pub(super) struct WaitingOrder {
+    id: u64,
+    order: Order,
+    /// What arrived until then belongs to it.
+    until: Timestamp,
+    /// It waits no longer than that.
+    deadline: Timestamp,
+}
+
+impl WaitingOrder {
+    fn new(id: u64, order: Order, now: Timestamp) -> Self {
+        let until = match &order {
+            Order::Hold(hold) if hold.range.by_event => now,
+            Order::Hold(hold) => hold.range.to.min(now),
+            _ => Timestamp::MIN,
+        };
+        Self { id, order, until, deadline: now + HANDING_OVER }
+    }
+}
+
 impl<D: Disk> Capture<D> {
+    /// Gives the orders whose time has come, in their order: sources have handed over what arrived before.
+    pub(super) fn give_orders(&mut self, now: Timestamp) {
+        while let Some(first) = self.orders.front() {
+            let here = self.feeds.iter().all(|feed| feed.inlet.has_all_until(first.until));
+            if !here && now < first.deadline {
+                return;
+            }
+            let Some(WaitingOrder { id, order, .. }) = self.orders.pop_front() else { return };
+            // It is meant for what has not been packed yet, too, and for what has no row.
+            self.feed_waiting(now);
+            self.packer.cut();
+            let brief = self.brief();
+            self.driver.order(OrderId(id), order, brief, now);
+        }
+    }
+
     /// Takes an ask; most are answered at once. The answers of orders, chores and reads come by [`Capture::answer`].
     pub fn ask(&mut self, id: u64, ask: Ask, now: Timestamp) -> Option<Answer> {
         match ask {
@@ -128,11 +170,8 @@ impl<D: Disk> Capture<D> {
                 Some(Answer::Preamble(found.map(|bytes| bytes.len() as u32), out))
             }
             Ask::Order(order) => {
-                // The order is meant for what sources have handed over by now, too, and for what has no row yet.
-                self.feed_waiting(now);
-                self.packer.cut();
-                let brief = self.brief();
-                self.driver.order(OrderId(id), order, brief, now);
+                self.orders.push_back(WaitingOrder::new(id, order, now));
+                self.give_orders(now);
                 None
             }
             Ask::Chore(chore) => {

@@ -10,6 +10,7 @@ mod end;
 mod feed;
 mod opening;
 
+use asks::WaitingOrder;
 pub use asks::{Answer, Ask, NotRead, Sheet};
 pub use end::Phase;
 pub use opening::{CRASH_STEP, Stream};
@@ -21,6 +22,7 @@ use holdfast_ingest::{Inlet, Packer, Pressure};
 use holdfast_media::{Buffer, Disk};
 use holdfast_ring::{Bounds, Driver, OpenBrief, SealedSlot};
 use opening::Opening;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,8 @@ pub struct Capture<D: Disk> {
     pressure: Arc<Pressure>,
     opening: Opening,
     phase: Phase,
+    /// Orders that wait for what arrived before them.
+    orders: VecDeque<WaitingOrder>,
     flush: Duration,
     /// When bytes without a row were last given one.
     cut: Timestamp,
@@ -88,6 +92,7 @@ impl<D: Disk> Capture<D> {
             pressure,
             opening,
             phase: Phase::Recording,
+            orders: VecDeque::with_capacity(16),
             flush,
             cut: now,
             offset: wall.0.saturating_sub(now.0),
@@ -117,6 +122,7 @@ impl<D: Disk> Capture<D> {
         self.cut_old(now);
         self.take_preambles(now);
         let fed = self.feed_round(now);
+        self.give_orders(now);
         match self.driver.ring().starved() {
             None => self.pressure.clear(),
             Some(holdfast_format::Cause::DeviceAbsent) => self.pressure.device_absent(),
