@@ -25,7 +25,12 @@ pub(crate) fn heed(stop: StopFlag, bell: Bell) -> io::Result<()> {
     }
     Builder::new().name("holdfast-signal".to_owned()).stack_size(64 << 10).spawn(move || {
         let mut byte = [0];
+        let mut first = true;
         while read.read(&mut byte).is_ok_and(|count| count > 0) {
+            // Two signals at the same instant may both have found the flag down.
+            if !std::mem::take(&mut first) {
+                low_level::exit(AT_ONCE);
+            }
             stop.stop();
             bell.ring();
         }
