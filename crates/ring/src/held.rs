@@ -96,10 +96,15 @@ impl Ring {
             return 0;
         };
         let hold = self.releasing.remove(at);
-        let before = self.ledger.table.counts().held;
+        let before = self.held_slots();
         self.ledger.table.count_hold(&hold.sequences, false);
         self.coming.end(&hold);
-        before - self.ledger.table.counts().held
+        before - self.held_slots()
+    }
+
+    /// Slots that holds keep, those included that are not on the medium yet.
+    fn held_slots(&self) -> u32 {
+        self.ledger.table.counts().held + self.coming.len() as u32
     }
 
     /// How many holds keep a sequence, from the holds themselves.

@@ -365,6 +365,21 @@ fn sequences_that_nothing_was_written_under_do_not_stop_capture() {
 }
 
 #[test]
+fn a_release_gives_back_as_many_slots_as_the_hold_took() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut recorder = Recorder::start(made(), &clock);
+    for _ in 0..300 {
+        recorder.element();
+    }
+    let outcome = recorder.order(hold_last(&clock, Duration::from_hours(1)));
+    let Outcome::Held { id, slots, .. } = outcome else { panic!("{outcome:?}") };
+    let written = recorder.driver.ring().status("lane").slots.held;
+    assert_eq!(written + 1, slots, "the open one is among them");
+    let outcome = recorder.order(Order::Release(id));
+    assert!(matches!(outcome, Outcome::Released { slots: freed } if freed == slots), "{outcome:?}");
+}
+
+#[test]
 fn holds_never_take_what_capture_needs() {
     let clock = ManualClock::new(Timestamp(1_000_000_000));
     let mut recorder = Recorder::start(made(), &clock);

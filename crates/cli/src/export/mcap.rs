@@ -34,9 +34,9 @@ pub(crate) struct Mcap {
 
 impl Mcap {
     pub(super) fn new(streams: &[StreamStatus], output: Output) -> Result<Self> {
-        let options = WriteOptions::new()
+        let library = concat!("holdfast ", env!("CARGO_PKG_VERSION"));
+        let options = WriteOptions::library(WriteOptions::new(), library)
             .compression(None)
-            .library(concat!("holdfast ", env!("CARGO_PKG_VERSION")))
             .chunk_size(Some(CHUNK))
             .disable_seeking(true);
         let mut writer = options.create(NoSeek::new(output)).map_err(wrong)?;

@@ -183,18 +183,25 @@ fn told_to_end_while_the_device_is_away_it_gives_up_and_says_what_is_lost() {
     cut_off(&place, feed.next);
 }
 
-#[test]
-fn told_to_end_while_the_device_is_silent_it_gives_up_too() {
+/// A recorder whose device says nothing any more, with the elements fed so far.
+fn silenced(patience: &'static str) -> Option<(Place, Freezing, Recorder, Feed)> {
     let mut place = made();
-    let Some(device) = Freezing::with(place.folder.path(), &place.ring) else { return };
+    let device = Freezing::with(place.folder.path(), &place.ring)?;
     place.ring = device.path();
-    let mut recorder = place.start(&options(&["--patience", "50ms"]));
+    let mut recorder = place.start(&options(&["--patience", patience]));
     let mut feed = Feed::of(&mut recorder);
+    // Packed means that its first words are on the medium: before that nothing would be.
     feed.some(500);
     recorder.await_packed(500);
     device.freeze();
     feed.some(500);
     recorder.await_packed(1000);
+    Some((place, device, recorder, feed))
+}
+
+#[test]
+fn told_to_end_while_the_device_is_silent_it_gives_up_too() {
+    let Some((place, device, recorder, feed)) = silenced("50ms") else { return };
     recorder.signal(Signal::INT);
     let ended = recorder.end();
     assert_eq!(ended.status.code(), Some(1), "{}", ended.err);
@@ -205,17 +212,7 @@ fn told_to_end_while_the_device_is_silent_it_gives_up_too() {
 
 #[test]
 fn a_second_signal_ends_it_at_once_while_the_device_is_silent() {
-    let mut place = made();
-    let Some(device) = Freezing::with(place.folder.path(), &place.ring) else { return };
-    place.ring = device.path();
-    let mut recorder = place.start(&options(&["--patience", "1h"]));
-    let mut feed = Feed::of(&mut recorder);
-    // Packed means that its first words are on the medium: before that nothing would be.
-    feed.some(500);
-    recorder.await_packed(500);
-    device.freeze();
-    feed.some(500);
-    recorder.await_packed(1000);
+    let Some((place, device, recorder, feed)) = silenced("1h") else { return };
     // Two kinds, for two of one kind may arrive as one.
     recorder.signal(Signal::INT);
     recorder.signal(Signal::TERM);
