@@ -1,6 +1,7 @@
 //! Disks: the trait through which all bytes reach a medium, its kinds, and the buffers they move.
 //!
-//! Here belongs what touches a device: `io_uring`, plain files, memory, faults, locks, foreign signatures.
+//! Here belongs what touches a device: `io_uring`, plain files, memory, faults, emulated drives, locks, foreign
+//! signatures.
 //! What the bytes mean does not: that is the `format` crate's.
 #![deny(unsafe_code)]
 
@@ -8,6 +9,7 @@ mod arena;
 mod buffer;
 mod device;
 mod disk;
+pub mod drive;
 mod fault;
 mod faulty;
 mod file;
@@ -26,6 +28,7 @@ pub use device::{
     owner, signature, wipe,
 };
 pub use disk::{Completion, Disk, DiskError, DiskInfo, Fault, Medium, Op, Request};
+pub use drive::{Drive, DriveModel, EmulatedDisk};
 pub use faulty::{FaultPlan, FaultyDisk, Stall, Survival};
 pub use file::FileDisk;
 pub use image::Image;
