@@ -180,9 +180,10 @@ impl Arm {
         let streaming = self.last == Last::Read
             && (self.end..=limit).contains(&offset)
             && self.ready(offset) <= asked.saturating_add(self.revolution as Nanos);
+        // The buffer was full, so the head stopped; now that there is room it goes on from there.
+        let resumed = streaming && limit < self.bytes && self.ready(limit) < arrived;
         if streaming {
-            // The buffer was full, so the head stopped; now that there is room it goes on from there.
-            if limit < self.bytes && self.ready(limit) < arrived {
+            if resumed {
                 let wait = self.wait(self.read.before(limit), arrived as f64);
                 self.passed = arrived + wait.round() as Nanos;
                 self.head = limit;
@@ -191,7 +192,8 @@ impl Arm {
             self.passed = self.go(Way::Read, offset, asked).round() as Nanos;
             self.head = offset;
         }
-        let media = self.ready(end);
+        // What the head has left behind is in the drive's memory, even where it stopped and is to go on.
+        let media = if end > self.head || (end == self.head && !resumed) { self.ready(end) } else { arrived };
         if end > self.head {
             (self.head, self.passed) = (end, media);
         }
