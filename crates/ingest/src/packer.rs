@@ -172,6 +172,9 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         let room = self.builder.run_room();
         let rows = &batch.rows()[at..];
         let rows = &rows[..rows.len().min(room.rows).min(RUN_ROWS)];
+        if self.all_small(rows, room) {
+            return (rows.len(), true);
+        }
         let (mut taken, mut count, mut adjoin) = (0, 0, true);
         let mut end = rows.first().map_or(0, |row| row.at);
         for row in rows {
@@ -186,18 +189,39 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         (count, adjoin)
     }
 
+    /// The usual case, in as few steps as it can be: all rows are small, adjoin, and fit.
+    #[inline]
+    fn all_small(&self, rows: &[BatchRow], room: RunRoom) -> bool {
+        let start = rows.first().map_or(0, |row| row.at);
+        let mut end = start;
+        for row in rows {
+            if row.content != Content::Whole || row.meta != 0 || row.at != end {
+                return false;
+            }
+            end = row.at + row.len;
+        }
+        let bytes = (end - start) as usize;
+        // All together are no more than one may be.
+        bytes <= self.limit && bytes + RunRoom::ROW * rows.len() <= room.bytes
+    }
+
     /// Packs a run.
     fn many(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, run: Range<usize>, adjoin: bool) {
         let rows = &batch.rows()[run];
+        let described = |row: &BatchRow| slot_row(entry, row, Kind::Element);
         match (rows.first(), rows.last()) {
             // Much faster than one by one.
             (Some(first), Some(last)) if adjoin => {
                 let bytes = &batch.filled()[first.at as usize..(last.at + last.len) as usize];
-                self.builder.write(buffer, bytes);
+                self.builder.write_elements(buffer, bytes, rows, described);
             }
-            _ => rows.iter().for_each(|row| self.builder.write(buffer, batch.bytes_of(row))),
+            _ => {
+                for row in rows {
+                    self.builder.write(buffer, batch.bytes_of(row));
+                }
+                self.builder.elements(buffer, rows, described);
+            }
         }
-        self.builder.elements(buffer, rows, |row| slot_row(entry, row, Kind::Element));
     }
 
     /// The usual case, in as few steps as it can be.

@@ -1,7 +1,7 @@
 //! Rows into the bytes of a chunk: each column as a base and what exceeds it, in as few bytes as that takes.
 //! The loops are over one column at a time so that the compiler can use vector instructions.
 
-use super::pending::Pending;
+use super::pending::{Cells, Pending};
 use crate::bytes::Put;
 use crate::crc32c;
 use std::ops::Range;
@@ -64,9 +64,15 @@ macro_rules! cells {
 cells!(u8, u16, u32, u64);
 
 /// Width and base of a column.
-fn measure<T: Cell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output = T>>(cells: &[T]) -> (u8, u64) {
+fn measure<T: Cell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output = T>>(
+    cells: &Cells<'_, T>,
+) -> (u8, u64) {
+    let cells = match cells {
+        Cells::Same(value) => return (0, value.wide()),
+        Cells::Each(cells) => *cells,
+    };
     let Some(&one) = cells.first() else { return (0, 0) };
-    // Most columns are constant, and that is quickly seen.
+    // Many columns are of one value again in the end, and that is quickly seen.
     let differing = cells.iter().fold(T::default(), |bits, cell| bits | (*cell ^ one));
     if differing.wide() == 0 {
         return (0, one.wide());
@@ -81,7 +87,8 @@ fn measure<T: Cell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output = T>>
     (width, least.wide())
 }
 
-fn narrow<T: Cell>(put: &mut Put<'_>, cells: &[T], (width, base): (u8, u64)) {
+fn narrow<T: Cell>(put: &mut Put<'_>, cells: &Cells<'_, T>, (width, base): (u8, u64)) {
+    let Cells::Each(cells) = *cells else { return };
     let width = usize::from(width);
     let Some(space) = put.space(width * cells.len()) else { return };
     match width {
@@ -110,7 +117,7 @@ macro_rules! each_column {
     (@ $rows:ident, $range:ident, $number:ident, $cells:ident, $body:expr, $($index:literal $column:ident),*) => {$(
         {
             let $number: usize = $index;
-            let $cells = $rows.$column.get($range.clone()).unwrap_or_default();
+            let $cells = &$rows.$column.of($range);
             $body;
         }
     )*};

@@ -127,7 +127,7 @@ impl Builder {
             part.expected[entry] = self.entries[entry].chunk_first;
         }
         for at in 0..rows.end {
-            let entry = usize::from(self.pending.stream[at]) % MAX_STREAMS;
+            let entry = usize::from(self.pending.stream.at(at)) % MAX_STREAMS;
             if at < rows.start {
                 part.payload_offset += self.pending.payload(at);
             } else {
@@ -137,7 +137,7 @@ impl Builder {
                 }
                 part.rows[entry] += 1;
             }
-            let ordinal = part.expected[entry].wrapping_add(self.pending.excess[at]);
+            let ordinal = part.expected[entry].wrapping_add(self.pending.excess.at(at));
             part.expected[entry] = ordinal.wrapping_add(u64::from(self.pending.ends_element(at)));
         }
         part

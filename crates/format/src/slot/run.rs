@@ -39,13 +39,53 @@ impl Builder {
     /// As [`Builder::row`].
     #[inline]
     pub fn elements<R>(&mut self, buffer: &mut [u8], run: &[R], row: impl Fn(&R) -> Row + Copy) {
-        let Some((stream, stats)) =
-            RunStats::of(run, row).filter(|(stream, stats)| self.takes(*stream, stats))
-        else {
+        if !self.describe(run, row, 0) {
             for one in run {
                 self.row(buffer, &row(one));
             }
-            return;
+        }
+        self.close_full(buffer);
+    }
+
+    /// Writes the payload of a run, `bytes`, and then does as [`Builder::elements`]; faster, because the rows are looked
+    /// at while they are in the cache.
+    ///
+    /// # Panics
+    ///
+    /// As [`Builder::row`].
+    #[inline]
+    pub fn write_elements<R>(
+        &mut self,
+        buffer: &mut [u8],
+        bytes: &[u8],
+        run: &[R],
+        row: impl Fn(&R) -> Row + Copy,
+    ) {
+        let described = self.describe(run, row, bytes.len());
+        self.write(buffer, bytes);
+        if !described {
+            for one in run {
+                self.row(buffer, &row(one));
+            }
+        }
+        self.close_full(buffer);
+    }
+
+    #[inline]
+    fn close_full(&mut self, buffer: &mut [u8]) {
+        if self.pending.len == self.chunk_rows {
+            self.close_chunk(buffer);
+        }
+    }
+
+    /// Makes pending rows of a run, of whose payload `coming` bytes are yet to be written. False, and nothing done, when
+    /// they must be made one by one.
+    #[inline]
+    fn describe<R>(&mut self, run: &[R], row: impl Fn(&R) -> Row + Copy, coming: usize) -> bool {
+        let Some((stream, stats)) =
+            RunStats::of(run, row).filter(|(stream, stats)| self.takes(*stream, stats, coming))
+        else {
+            return false;
         };
         let entry = &mut self.entries[usize::from(stream)];
         entry.stats.count_run(&stats);
@@ -59,18 +99,16 @@ impl Builder {
         self.bounds.count_run(&stats, stream);
         self.covered += stats.payload_bytes as usize;
         self.rows += run.len() as u32;
-        if self.pending.len == self.chunk_rows {
-            self.close_chunk(buffer);
-        }
+        true
     }
 
     /// Whether the rows of a run fit the pending chunk, and none closes it before it is full.
-    fn takes(&self, stream: u16, run: &RunStats) -> bool {
+    fn takes(&self, stream: u16, run: &RunStats, coming: usize) -> bool {
         let rows = self.pending.len + run.rows as usize;
         let new = !self.entries[usize::from(stream)].is_in(self.directory.len());
-        let room = self.room_with(rows, self.streams.len() + usize::from(new));
+        let room = self.room_with(rows, self.streams.len() + usize::from(new)).saturating_sub(coming);
         rows <= self.chunk_rows
             && !worth_closing(rows, room)
-            && (self.payload - self.covered) as u64 >= run.payload_bytes
+            && (self.payload + coming - self.covered) as u64 >= run.payload_bytes
     }
 }

@@ -199,6 +199,18 @@ pub(crate) struct RunStats {
     pub(crate) jumps: bool,
     /// Whether any has an event time.
     pub(crate) events: bool,
+    pub(crate) same: Same,
+}
+
+/// What the rows of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Same {
+    /// Bytes of data.
+    pub(crate) length: bool,
+    /// The time of arrival.
+    pub(crate) arrival: bool,
+    /// All but the ordinal, the two above, and the event time.
+    pub(crate) rest: bool,
 }
 
 impl RunStats {
@@ -214,15 +226,64 @@ impl RunStats {
             first_ordinal: first.ordinal.0,
             last_ordinal: last.ordinal.0,
             next_ordinal: last.ordinal.0.wrapping_add(1),
-            first_arrival: i64::MAX,
-            last_arrival: i64::MIN,
+            first_arrival: first.arrival.0,
+            last_arrival: last.arrival.0,
             first_event: i64::MAX,
             last_event: i64::MIN,
             jumps: false,
             events: false,
+            same: Same { length: true, arrival: first.arrival == last.arrival, rest: true },
         };
+        if stats.regular(run, row, &first) {
+            Some((first.stream, stats))
+        } else {
+            stats.any(run, row, &first)
+        }
+    }
+
+    /// The usual case, in as few steps as it can be: rows that differ in length only, one ordinal after the other, in
+    /// order of arrival. Whether it is that; if not, what was counted is of no use.
+    #[inline]
+    fn regular<R>(&mut self, run: &[R], row: impl Fn(&R) -> Row + Copy, first: &Row) -> bool {
+        if first.flags.has(Flags::EVENT) || first.span != 0 {
+            return false;
+        }
+        let (mut next, mut arrival, mut data, mut lengths) = (first.ordinal.0, first.arrival, 0, 0);
+        for row in run.iter().map(row) {
+            let goes_on = row.kind == Kind::Element
+                && row.stream == first.stream
+                && row.ordinal.0 == next
+                && row.arrival >= arrival
+                && row.meta == first.meta
+                && row.tag == first.tag
+                && row.extra == first.extra
+                && row.flags == first.flags
+                && row.span == first.span
+                && row.number == first.number
+                && row.offset == first.offset;
+            if !goes_on {
+                return false;
+            }
+            next = next.wrapping_add(1);
+            arrival = row.arrival;
+            data += u64::from(row.len);
+            lengths |= row.len ^ first.len;
+        }
+        self.same.length = lengths == 0;
+        self.data_bytes = data;
+        self.payload_bytes = data + u64::from(first.meta) * self.rows;
+        // Over the end of all ordinals.
+        self.last_ordinal >= self.first_ordinal
+    }
+
+    #[inline(never)]
+    fn any<R>(mut self, run: &[R], row: impl Fn(&R) -> Row + Copy, first: &Row) -> Option<(u16, Self)> {
+        let stats = &mut self;
+        (stats.data_bytes, stats.payload_bytes) = (0, 0);
+        (stats.first_arrival, stats.last_arrival) = (i64::MAX, i64::MIN);
         // What is the same for most is only noticed here: the loop has few values to keep.
         let (mut spans, mut flags, mut jumps, mut next) = (0, 0, 0, first.ordinal.0);
+        let (mut lengths, mut differing) = (0, 0);
         for row in run.iter().map(row) {
             if row.kind != Kind::Element || row.stream != first.stream {
                 return None;
@@ -235,8 +296,16 @@ impl RunStats {
             stats.last_arrival = stats.last_arrival.max(row.arrival.0);
             spans |= row.span;
             flags |= row.flags.0;
+            lengths |= row.len ^ first.len;
+            differing |= row.span ^ first.span | row.offset ^ first.offset;
+            differing |= u64::from(row.extra ^ first.extra | row.number ^ first.number);
+            differing |= u64::from(row.meta ^ first.meta | row.tag ^ first.tag);
+            differing |= u64::from(row.flags.0 ^ first.flags.0);
         }
-        stats.jumps = jumps != 0 || last.ordinal < first.ordinal;
+        stats.same.length = lengths == 0;
+        stats.same.arrival = stats.first_arrival == stats.last_arrival;
+        stats.same.rest = differing == 0;
+        stats.jumps = jumps != 0 || stats.last_ordinal < stats.first_ordinal;
         if stats.jumps {
             let ordinals = || run.iter().map(|one| row(one).ordinal.0);
             stats.first_ordinal = ordinals().min().unwrap_or(u64::MAX);
@@ -252,6 +321,6 @@ impl RunStats {
                 stats.last_event = stats.last_event.max(row.event.0);
             }
         }
-        Some((first.stream, stats))
+        Some((first.stream, self))
     }
 }
