@@ -32,3 +32,7 @@ pub const MAX_META: usize = 65_535;
 
 /// Bytes of a hold's reason and of its owner.
 pub const MAX_REASON: usize = 1024;
+
+/// Runs of slots that follow each other which one hold may keep: its record, 16 bytes a run, goes into one commit of the
+/// journal, which has at most 1 MiB, together with as many streams as there can be, its reason and its owner.
+pub const MAX_HOLD_RUNS: usize = 65_000;

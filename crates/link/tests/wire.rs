@@ -157,6 +157,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         text().prop_map(Refusal::Wrong),
         Just(Refusal::NoDevice),
         prop::sample::select(vec!["purge", "order"]).prop_map(Refusal::Busy),
+        (any::<u64>(), any::<u64>()).prop_map(|(runs, most)| Refusal::Scattered { runs, most }),
     ]
 }
 

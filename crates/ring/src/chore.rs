@@ -6,11 +6,12 @@
 use crate::driver::{CHORE, Driver};
 use crate::held::extend;
 use crate::journal::Entry;
+use crate::ledger::RUN_BYTES;
 use crate::orders::keeps;
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
-use holdfast_base::{Age, HoldId, Sequence, SlotNo, Timestamp};
+use holdfast_base::{Age, HoldId, MAX_HOLD_RUNS, Sequence, SlotNo, Timestamp};
 use holdfast_format::PurgeRecord;
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
 use std::time::Duration;
@@ -133,6 +134,8 @@ pub enum ChoreReply {
     Extent(u64, u64),
     /// It cannot be done now; after a pause, perhaps. A buffer that came with the step comes back.
     Later(Option<Buffer>),
+    /// The record of this hold has no room for the copies; nothing was done.
+    NoRoomIn(HoldId),
     /// The disk said no; the step's buffer comes back.
     Failed(DiskError, Option<Buffer>),
 }
@@ -201,6 +204,19 @@ impl Ring {
         if slot.state == State::Pinned {
             *slot = Slot::FREE;
         }
+    }
+
+    /// A hold that kept the original and whose record, or all records together, would be too large with the copies in it.
+    pub(crate) fn too_many_runs(&self, original: Sequence, copies: &[PlacedCopy]) -> Option<HoldId> {
+        let (mut last, mut added) = (None, 0);
+        for hold in self.ledger.holds.iter().filter(|h| keeps(h, original)) {
+            if hold.sequences.len() + copies.len() > MAX_HOLD_RUNS {
+                return Some(hold.id);
+            }
+            (last, added) = (Some(hold.id), added + RUN_BYTES * copies.len() as u64);
+        }
+        let fits = self.ledger.control_bytes() + added <= self.ledger.geometry.control_budget();
+        last.filter(|_| !fits)
     }
 
     /// Puts the copies in the original's place, in the table and in every hold that kept the original.
@@ -335,6 +351,9 @@ impl<D: Disk> Driver<D> {
                     None
                 }
             },
+            Chore::Replace { sequence, copies, .. } if ring.too_many_runs(sequence, &copies).is_some() => {
+                ring.too_many_runs(sequence, &copies).map(ChoreReply::NoRoomIn)
+            }
             Chore::Replace { original, sequence, copies } => {
                 ring.replace(original, sequence, &copies);
                 ring.await_item(if copies.is_empty() {

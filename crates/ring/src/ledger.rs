@@ -17,6 +17,9 @@ const AUDIT_SHARE: u64 = 4;
 /// Bytes that a record takes beside its body, and its padding.
 const RECORD_COST: u64 = 16;
 
+/// Bytes that a run of slots takes in the record of a hold.
+pub(crate) const RUN_BYTES: u64 = 16;
+
 /// Bytes that an audit takes in a snapshot.
 fn audit_bytes(purge: &PurgeRecord) -> u64 {
     96 + RECORD_COST + (purge.reason.len() + purge.owner.len()) as u64 + 4
@@ -138,7 +141,7 @@ impl Ledger {
         let holds = self.holds.iter().map(|h| {
             96 + RECORD_COST
                 + 4 * h.streams.len() as u64
-                + 16 * h.sequences.len() as u64
+                + RUN_BYTES * h.sequences.len() as u64
                 + text(&h.reason)
                 + text(&h.owner)
         });

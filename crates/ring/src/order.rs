@@ -140,6 +140,17 @@ pub enum Refusal {
         /// At most.
         budget: u64,
     },
+    /// The hold's record would not fit into a commit.
+    #[error(
+        "it would keep {runs} separate runs of slots, and one hold can have {most}: hold it in several parts, each a \
+         shorter range of time"
+    )]
+    Scattered {
+        /// Runs of slots that follow each other.
+        runs: u64,
+        /// At most.
+        most: u64,
+    },
     /// No such hold.
     #[error("there is no hold {0}: `holdfast holds` lists those there are")]
     NoSuchHold(HoldId),

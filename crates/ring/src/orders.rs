@@ -7,7 +7,7 @@ use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
 use crate::table::State;
 use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
-use holdfast_base::{ByteSize, HoldId, MAX_REASON, Sequence, Timestamp};
+use holdfast_base::{ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, Sequence, Timestamp};
 use holdfast_format::{Cursor, Geometry, HoldRecord};
 use holdfast_media::Fault;
 
@@ -23,8 +23,8 @@ pub(crate) struct Waiting {
     open: Option<(Sequence, Cursor)>,
 }
 
-/// Puts sequences into runs of first and last.
-fn runs(mut sequences: Vec<Sequence>) -> Vec<(Sequence, Sequence)> {
+/// Puts sequences into runs of first and last, as many as one hold may have.
+fn runs(mut sequences: Vec<Sequence>) -> Result<Vec<(Sequence, Sequence)>, Refusal> {
     sequences.sort_unstable();
     let mut out: Vec<(Sequence, Sequence)> = Vec::new();
     for sequence in sequences {
@@ -33,7 +33,10 @@ fn runs(mut sequences: Vec<Sequence>) -> Vec<(Sequence, Sequence)> {
             _ => out.push((sequence, sequence)),
         }
     }
-    out
+    if out.len() > MAX_HOLD_RUNS {
+        return Err(Refusal::Scattered { runs: out.len() as u64, most: MAX_HOLD_RUNS as u64 });
+    }
+    Ok(out)
 }
 
 /// Whether a hold keeps `sequence`.
@@ -151,7 +154,7 @@ impl Ring {
             by_ordinal: request.range.ordinals.is_some(),
             by_event: request.range.by_event,
             streams: request.streams,
-            sequences: runs(sequences),
+            sequences: runs(sequences)?,
             reason: request.reason,
             owner: request.owner,
         };
@@ -310,5 +313,91 @@ impl Ring {
             _ => !moving(sequence),
         });
         waiting.recorded && open_durable && !waiting.sequences.iter().any(|s| moving(*s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chore::PlacedCopy;
+    use crate::snapshot::Runway;
+    use crate::table::{Bounds, Slot, Table};
+    use crate::{Config, NewRing, Range, create, recover};
+    use holdfast_base::{Age, MAX_STREAMS, RingId, SlotNo, StreamId};
+    use holdfast_format::{CommitWriter, Key, MAX_COMMIT};
+    use holdfast_media::{Disk as _, MemoryDisk};
+    use std::time::Duration;
+
+    const SLOT: u64 = 8 << 20;
+    const NOW: Timestamp = Timestamp(10);
+
+    /// A ring of slots of 8 MiB, every second of which, `held` of them, has something of stream 1, the others of stream 2.
+    fn alternating(held: usize) -> Ring {
+        let mut disk = MemoryDisk::new((1 << 20) + 24 * SLOT);
+        let geometry = Geometry::for_lane(disk.info().bytes, SLOT, Vec::new()).unwrap();
+        let new = NewRing {
+            ring: RingId([1; 16]),
+            key: Key([2; 32]),
+            name: "r".into(),
+            geometry,
+            prefilled: false,
+        };
+        create(&mut disk, new, NOW).unwrap();
+        let mut recovered = recover(&mut disk).unwrap();
+        let slots = 2 * held as u32 + 1000;
+        let geometry = Geometry::for_lane((1 << 20) + u64::from(slots + 4) * SLOT, SLOT, Vec::new()).unwrap();
+        (recovered.superblock.geometry, recovered.ledger.geometry) = (geometry.clone(), geometry);
+        recovered.ledger.table = Table::new(slots);
+        for number in 0..2 * held as u32 {
+            let sequence = Sequence(u64::from(number) + 1);
+            let mut bounds = Bounds::NONE;
+            bounds.add(StreamId(1 + number % 2), NOW, NOW, None);
+            *recovered.ledger.table.get_mut(SlotNo(number)) =
+                Slot { sequence, age: Age(sequence.0), bounds, state: State::Data, ..Slot::FREE };
+        }
+        let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 1 };
+        Ring::start(recovered, config, NOW, NOW)
+    }
+
+    /// The largest order for all of stream 1.
+    fn order(ring: &mut Ring) -> Vec<Action> {
+        let request = HoldRequest {
+            streams: vec![StreamId(1); MAX_STREAMS],
+            range: Range::ALL,
+            sequences: None,
+            reason: "r".repeat(MAX_REASON),
+            owner: "o".repeat(MAX_REASON),
+            until: Timestamp::MAX,
+        };
+        let mut out = Vec::new();
+        ring.order(OrderId(1), Order::Hold(request), None, NOW, &mut out);
+        out
+    }
+
+    /// Promises 4 and 8.
+    #[test]
+    fn a_hold_of_as_many_runs_as_there_may_be_fits_into_a_commit_and_takes_no_more() {
+        let mut ring = alternating(MAX_HOLD_RUNS);
+        assert_eq!(order(&mut ring), Vec::new(), "it is answered when it is durable");
+        let hold = ring.ledger.holds[0].id;
+        let mut bytes = vec![0; MAX_COMMIT];
+        let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2) };
+        assert!(ring.ledger.emit(&mut Item::Hold(hold), &runway, &mut CommitWriter::new(&mut bytes)));
+        let copy =
+            PlacedCopy { slot: SlotNo(0), sequence: Sequence(1 << 20), age: Age(1), bounds: Bounds::NONE };
+        assert_eq!(ring.too_many_runs(Sequence(1), &[copy]), Some(hold), "of its slots none may be copied");
+        assert_eq!(ring.too_many_runs(Sequence(2), &[copy]), None, "others may");
+        assert_eq!(ring.too_many_runs(Sequence(1), &[]), None, "or go as a whole");
+    }
+
+    /// Promise 8.
+    #[test]
+    fn a_hold_of_more_runs_is_refused_and_nothing_is_held() {
+        let mut ring = alternating(MAX_HOLD_RUNS + 1);
+        let (runs, most) = (MAX_HOLD_RUNS as u64 + 1, MAX_HOLD_RUNS as u64);
+        let refused = Outcome::Refused(Refusal::Scattered { runs, most });
+        assert_eq!(order(&mut ring), [Action::Reply(OrderId(1), refused)]);
+        assert!(ring.ledger.holds.is_empty() && ring.waiting.is_empty());
+        assert_eq!(ring.ledger.table.counts().held, 0);
     }
 }

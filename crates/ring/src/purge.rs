@@ -45,6 +45,12 @@ pub enum PurgeError {
         "no slot or buffer came free for what is to be kept: release a hold, or purge while less is recorded"
     )]
     NoRoom,
+    /// What is kept of held data is held on, and that hold can keep no more runs of slots.
+    #[error(
+        "hold {0} keeps so many separate runs of slots that the copies of what is to stay do not fit into its record: \
+         the purge is not complete; release that hold, hold the same in several parts, and give the purge again"
+    )]
+    NoRoomIn(HoldId),
     /// The recorder ended.
     #[error("the recorder ended: the purge is not complete; give it again")]
     Closed,
@@ -123,6 +129,7 @@ impl Job<'_, '_> {
     fn ask(&mut self, chore: Chore) -> Result<ChoreReply, PurgeError> {
         match (self.port)(chore).ok_or(PurgeError::Closed)? {
             ChoreReply::Failed(error, _) => Err(PurgeError::Disk(error)),
+            ChoreReply::NoRoomIn(hold) => Err(PurgeError::NoRoomIn(hold)),
             reply => Ok(reply),
         }
     }

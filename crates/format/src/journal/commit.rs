@@ -3,7 +3,7 @@
 use super::Record;
 use crate::bytes::{Get, Put, blocks};
 use crate::{FormatError, Key, Superblock, crc32c};
-use holdfast_base::{BLOCK, Epoch, RingId};
+use holdfast_base::{BLOCK, Epoch, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, RingId};
 
 const MAGIC: &[u8; 8] = b"HFJRNL01";
 const WHAT: &str = "commit";
@@ -14,6 +14,12 @@ const RECORD_HEAD: usize = 8;
 
 /// Most bytes of a commit, padding included; less for slots that are smaller than it.
 pub const MAX_COMMIT: usize = 1 << 20;
+
+// The largest hold fits into a commit of its own: its fixed fields, its streams, its runs, its reason and its owner.
+const _: () = assert!(
+    HEAD_BYTES + RECORD_HEAD + 68 + 4 * MAX_STREAMS + 16 * MAX_HOLD_RUNS + 2 * (2 + MAX_REASON) + 7
+        <= MAX_COMMIT
+);
 
 /// What a commit says of itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

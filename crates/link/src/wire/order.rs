@@ -164,6 +164,9 @@ fn put_refusal(put: &mut Put, refusal: &Refusal) {
         Refusal::Busy(what) => {
             put.u8(9).text(what);
         }
+        Refusal::Scattered { runs, most } => {
+            put.u8(10).u64(*runs).u64(*most);
+        }
     }
 }
 
@@ -178,6 +181,7 @@ fn get_refusal(get: &mut Get<'_>) -> Result<Refusal, WireError> {
         7 => Refusal::Wrong(get.text("text")?),
         8 => Refusal::NoDevice,
         9 => Refusal::Busy(busy(&get.text("what is busy")?)),
+        10 => Refusal::Scattered { runs: get.u64("runs")?, most: get.u64("most")? },
         other => return Err(get.unknown("kind of refusal", u64::from(other))),
     })
 }
