@@ -293,7 +293,7 @@ impl Ring {
         {
             self.journal.open = cursor;
             // What came while the commit was under way is that old already.
-            open.gaining_since = Some(flight.filled);
+            open.filling.journaled(flight.filled);
         }
         if flight.ends {
             self.journal.snapshot = None;

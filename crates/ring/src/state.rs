@@ -5,7 +5,7 @@
 
 use crate::chore::Chores;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
-use crate::flush::{self, Filling};
+use crate::flush::{Filled, Filling};
 use crate::held::Coming;
 use crate::journal::Journal;
 use crate::ledger::{ClockStep, EpochStart, Ledger};
@@ -99,12 +99,9 @@ pub(crate) struct Growing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub(crate) sequence: Sequence,
-    /// Since when there are gains that the journal has not.
-    pub(crate) gaining_since: Option<Timestamp>,
+    pub(crate) filling: Filling,
     /// Whether the journal has a part of it.
     pub(crate) journaled: bool,
-    /// When gains were last looked at, and how much payload there was.
-    pub(crate) looked: (Timestamp, u32),
 }
 
 impl Ring {
@@ -194,7 +191,7 @@ impl Ring {
         if let Some(snapshot) = &mut self.journal.snapshot {
             snapshot.open = Cursor::default();
         }
-        self.open = Some(Open { sequence, gaining_since: None, journaled: false, looked: (now, 0) });
+        self.open = Some(Open { sequence, filling: Filling::opened(now), journaled: false });
         Some(sequence)
     }
 
@@ -280,22 +277,9 @@ impl Ring {
         if let (Some(brief), Some(known)) = (open, self.open.as_mut())
             && known.sequence == brief.sequence
         {
-            let gained = u64::from(brief.end.payload - self.journal.open.payload.min(brief.end.payload));
-            if brief.end == self.journal.open {
-                known.gaining_since = None;
-            } else {
-                let since = *known.gaining_since.get_or_insert(now);
-                let filling = Filling {
-                    room: brief.room,
-                    gained: gained.max(1),
-                    oldest: now.since(since),
-                    lately: (now.since(known.looked.0), u64::from(brief.end.payload - known.looked.1)),
-                };
-                self.flush_wanted |= flush::due(&filling, self.config.flush);
-            }
-            if now.since(known.looked.0) >= self.config.flush / 2 {
-                known.looked = (now, brief.end.payload);
-            }
+            let journaled = brief.end == self.journal.open;
+            let filled = Filled { payload: brief.end.payload, room: brief.room, journaled };
+            self.flush_wanted |= known.filling.due(filled, self.config.flush, now);
         }
         // Whatever failed is tried again, also when something else has been written since.
         if now >= self.retry_at {
