@@ -19,7 +19,7 @@ pub(crate) struct Cut {
     pub(crate) rows: u64,
     /// Elements that end with the rows that go.
     pub(crate) elements: u64,
-    /// Bytes of payload that go.
+    /// Bytes of data that go, also those of elements that are not counted.
     pub(crate) bytes: u64,
     /// What the rows of the copy will count, per dictionary entry.
     counts: Vec<Counters>,
@@ -47,7 +47,16 @@ fn goes(row: &Row, entries: &[EntrySummary], request: &PurgeRequest) -> bool {
 /// Runs of rows of one chunk: kept ones as they are, those that go gathered into one gap a stream.
 enum Piece {
     Keep(Row, u32),
-    Gap(Row, Gap),
+    /// And the bytes of data that go.
+    Gap(Row, Gap, u64),
+}
+
+/// Elements and bytes that go with a row, as the stream's counters had them: an element in fragments counts with its last
+/// one, whole, and one that was given up never, because the gap behind its abort counts all of it.
+fn counted(row: &Row) -> (u64, u64) {
+    let mut counters = Counters::default();
+    counters.count(row, None);
+    (counters.received, counters.received_bytes)
 }
 
 fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Vec<Piece> {
@@ -63,19 +72,22 @@ fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Ve
             out.push(Piece::Keep(row, at));
             continue;
         }
-        let ends = u64::from(row.ends_element());
-        if let Some(Piece::Gap(_, gap)) = open.get(stream).copied().flatten().and_then(|at| out.get_mut(at)) {
-            gap.ordinals += ends;
-            gap.elements = gap.elements.map(|e| e + ends);
-            gap.bytes = gap.bytes.map(|b| b + u64::from(row.len));
+        let (elements, bytes) = counted(&row);
+        if let Some(Piece::Gap(_, gap, gone)) =
+            open.get(stream).copied().flatten().and_then(|at| out.get_mut(at))
+        {
+            gap.ordinals += elements;
+            gap.elements = gap.elements.map(|e| e + elements);
+            gap.bytes = gap.bytes.map(|b| b + bytes);
+            *gone += u64::from(row.len);
             gap.first = gap.first.min(row.first_arrival());
             gap.last = gap.last.max(row.arrival);
             continue;
         }
         let gap = Gap {
-            ordinals: ends,
-            elements: Some(ends),
-            bytes: Some(u64::from(row.len)),
+            ordinals: elements,
+            elements: Some(elements),
+            bytes: Some(bytes),
             first: row.first_arrival(),
             last: row.arrival,
             cause: Cause::Purged,
@@ -92,7 +104,7 @@ fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Ve
         if let Some(slot) = open.get_mut(stream) {
             *slot = Some(out.len());
         }
-        out.push(Piece::Gap(head, gap));
+        out.push(Piece::Gap(head, gap, row.len.into()));
     }
     out
 }
@@ -149,10 +161,10 @@ pub(crate) fn measure(
                     (row, gap.transpose()?.flatten())
                 }
                 Piece::Keep(row, _) => (row, None),
-                Piece::Gap(row, gap) => {
+                Piece::Gap(row, gap, gone) => {
                     cut.rows += 1;
                     cut.elements += gap.elements.unwrap_or(0);
-                    cut.bytes += gap.bytes.unwrap_or(0);
+                    cut.bytes += gone;
                     (row, Some(gap))
                 }
             };
@@ -329,7 +341,7 @@ pub(crate) fn copy(
             match piece {
                 Piece::Keep(row, at) => filling
                     .row(job, &row, |job, write| payload.take(job, at as usize, row.payload(), write))?,
-                Piece::Gap(row, gap) => filling.row(job, &row, |_, write| {
+                Piece::Gap(row, gap, _) => filling.row(job, &row, |_, write| {
                     write(&gap.encode());
                     Ok(())
                 })?,

@@ -97,7 +97,7 @@ pub enum Outcome {
     Purged {
         /// Elements destroyed.
         elements: u64,
-        /// Their bytes of payload.
+        /// Bytes of data destroyed, also those of elements that were given up or are not complete.
         bytes: u64,
         /// Slots that were overwritten.
         slots: u32,

@@ -6,8 +6,8 @@ use holdfast_base::{
     Clock, HoldId, LaneNo, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Builder, Chunk, Counters, Cursor, Entry, Geometry, Key, Kind, Row, SectionKind, SlotFlags, SlotId,
-    StreamKind, Superblock, check_image, decode_directory,
+    Builder, Cause, Chunk, Counters, Cursor, Entry, Flags, Gap, Geometry, Key, Kind, Row, SectionKind,
+    SlotFlags, SlotId, StreamKind, Superblock, check_image, decode_directory,
 };
 use holdfast_media::{Buffer, Disk as _, Image, MemoryDisk};
 use holdfast_ring::{
@@ -97,8 +97,15 @@ impl Recorder {
 
     /// Records one element of 1000 bytes that repeat its ordinal.
     fn element(&mut self) {
+        let payload = self.next.to_le_bytes().repeat(125);
+        self.row(Row { kind: Kind::Element, ordinal: Ordinal(self.next), ..Row::default() }, &payload);
+        self.next += 1;
+    }
+
+    /// Records a row of such data.
+    fn row(&mut self, row: Row, data: &[u8]) {
         self.clock.set(self.clock.now() + Duration::from_millis(1));
-        if self.open.is_some() && self.builder.room() < 1000 {
+        if self.open.is_some() && self.builder.room() < data.len().max(1) {
             self.seal(SlotFlags::default());
         }
         if self.open.is_none() {
@@ -127,17 +134,8 @@ impl Recorder {
             self.open = Some(buffer);
         }
         let buffer = self.open.as_mut().unwrap();
-        let payload = self.next.to_le_bytes().repeat(125);
-        self.builder.write(buffer, &payload);
-        let row = Row {
-            kind: Kind::Element,
-            len: 1000,
-            ordinal: Ordinal(self.next),
-            arrival: self.clock.now(),
-            ..Row::default()
-        };
-        self.builder.row(buffer, &row);
-        self.next += 1;
+        self.builder.write(buffer, data);
+        self.builder.row(buffer, &Row { len: data.len() as u32, arrival: self.clock.now(), ..row });
         self.poll();
     }
 
@@ -394,6 +392,17 @@ fn holds_never_take_what_capture_needs() {
 
 /// Ordinals of the elements that are on the disk, read row by row, gaps left out.
 fn payloads(disk: &MemoryDisk) -> Vec<u64> {
+    let elements = rows(disk).into_iter().filter(|(row, _)| row.kind == Kind::Element);
+    elements
+        .map(|(row, data)| {
+            assert_eq!(data, row.ordinal.0.to_le_bytes().repeat(125));
+            row.ordinal.0
+        })
+        .collect()
+}
+
+/// The rows that are on the disk, with their data, slot by slot in order of age.
+fn rows(disk: &MemoryDisk) -> Vec<(Row, Vec<u8>)> {
     let mut copy = MemoryDisk::from_image(disk.snapshot());
     let recovered = recover(&mut copy).unwrap();
     let image = disk.snapshot();
@@ -408,11 +417,9 @@ fn payloads(disk: &MemoryDisk) -> Vec<u64> {
         let base = summary.section(SectionKind::Chunks).unwrap().range().start;
         for entry in decode_directory(&bytes[directory.range()], directory.crc).unwrap() {
             let chunk = &bytes[base + entry.offset as usize..][..entry.bytes as usize];
-            for (row, at) in Chunk::decode(chunk).unwrap().rows().filter(|(row, _)| row.kind == Kind::Element)
-            {
+            for (row, at) in Chunk::decode(chunk).unwrap().rows() {
                 let at = header.payload_offset as usize + at as usize;
-                assert_eq!(&bytes[at..at + row.len as usize], row.ordinal.0.to_le_bytes().repeat(125));
-                found.push(row.ordinal.0);
+                found.push((row, bytes[at..at + row.len as usize].to_vec()));
             }
         }
     }
@@ -470,6 +477,55 @@ fn a_purge_leaves_no_trace_and_takes_nothing_else() {
     assert_eq!(recorder.next, 700);
     recorder.element();
     assert_eq!(payloads(&recorder.stop()).last(), Some(&700));
+}
+
+/// Promise 2: of elements in fragments, too, those that were given up and those that were received, every byte that came
+/// is in an element that is there or in one gap, whatever is purged.
+#[test]
+fn a_purge_of_fragments_counts_no_byte_that_another_gap_counts() {
+    for (first, end) in [(1, 2), (2, 3), (1, 3), (0, 4)] {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let mut recorder = Recorder::start(made(), &clock);
+        let fragment = |ordinal, number, offset, flags| {
+            let ordinal = Ordinal(ordinal);
+            Row { kind: Kind::Fragment, ordinal, number, offset, flags, ..Row::default() }
+        };
+        recorder.element();
+        // Given up after 800 bytes, and 100 that were never packed.
+        recorder.row(fragment(1, 0, 0, Flags::default()), &[1; 500]);
+        recorder.row(fragment(1, 1, 500, Flags::default()), &[1; 300]);
+        recorder.row(Row { kind: Kind::Abort, ordinal: Ordinal(1), ..Row::default() }, &[]);
+        let (first_time, last) = (clock.now(), clock.now());
+        let (elements, bytes, cause) = (Some(1), Some(900), Cause::Aborted);
+        let lost = Gap { ordinals: 1, elements, bytes, first: first_time, last, cause, note: 0 };
+        recorder.row(Row { kind: Kind::Gap, ordinal: Ordinal(1), ..Row::default() }, &lost.encode());
+        recorder.row(fragment(2, 0, 0, Flags::default()), &[2; 400]);
+        recorder.row(fragment(2, 1, 400, Flags::LAST), &[2; 600]);
+        recorder.next = 3;
+        recorder.element();
+        let mut disk = recorder.stop();
+        let outcome = order_once(&mut disk, purge(first, end, false), &clock, &mut || true).unwrap();
+        let Outcome::Purged { bytes, .. } = outcome else { panic!("{outcome:?}") };
+        let destroyed: u64 = [1000, 800, 1000, 1000][first as usize..end as usize].iter().sum();
+        assert_eq!(bytes, destroyed, "{first}..{end}");
+        let (mut kept, mut gone) = (Counters::default(), (0, 0));
+        for (row, data) in rows(&disk) {
+            if row.kind == Kind::Gap {
+                let gap = Gap::decode(&data).unwrap();
+                gone = (gone.0 + gap.elements.unwrap(), gone.1 + gap.bytes.unwrap());
+            } else {
+                kept.count(&row, None);
+            }
+        }
+        let stream = recover(&mut disk).unwrap().streams()[0].counters;
+        assert_eq!((stream.received, stream.received_bytes, stream.lost_bytes), (3, 3000, 900));
+        assert_eq!(kept.received + gone.0, stream.received + stream.lost, "{first}..{end}: elements");
+        assert_eq!(
+            kept.received_bytes + gone.1,
+            stream.received_bytes + stream.lost_bytes,
+            "{first}..{end}: bytes"
+        );
+    }
 }
 
 #[test]
