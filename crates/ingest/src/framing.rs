@@ -31,7 +31,7 @@ pub const UNTERMINATED: u16 = 1;
 pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(64);
 
 /// An element up to this size is kept in one piece if a batch can take it.
-const KEEP_TOGETHER: u64 = 64 << 10;
+pub(crate) const KEEP_TOGETHER: usize = 64 << 10;
 
 const WANTED: &str =
     "fixed:N, blocks:N, lines, len32 or len32be (N from 1 to 1GiB, such as fixed:5032 or blocks:64KiB)";
@@ -259,7 +259,7 @@ impl Cutter {
             Framing::Fixed(_) | Framing::Blocks(_) | Framing::Len32 | Framing::Len32Be => self.lacks,
             Framing::Lines | Framing::Whole => 0,
         };
-        if next <= KEEP_TOGETHER { next as usize } else { 0 }
+        if next <= KEEP_TOGETHER as u64 { next as usize } else { 0 }
     }
 
     /// Of `room` bytes and `rows` rows, how many bytes to read so that both end together and, if it can be, with

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Collector;
+use common::{Collector, Element};
 use holdfast_base::{ByteSize, ManualClock, Ordinal, Timestamp};
 use holdfast_ingest::{
     Attributes, Carry, Cause, Cutter, Framing, Inlet, Overload, Parker, Pressure, Producer, ProducerSettings,
@@ -259,6 +259,52 @@ fn an_element_that_is_given_up_leaves_its_pieces_an_abort_and_a_gap() {
     collector.drain(&mut inlet, false);
     assert_eq!((collector.elements.len(), collector.aborted_bytes, collector.lost_bytes()), (1, 300, 317));
     assert_eq!((collector.aborts, collector.lost(Cause::Aborted as u8), collector.next), (1, 1, 2));
+}
+
+#[test]
+fn when_no_batch_is_left_small_elements_are_recorded_whole_or_counted_and_none_in_part() {
+    for (framing, size) in [
+        (Framing::Fixed(1000), 1000),
+        (Framing::Len32, 700),
+        (Framing::Lines, 333),
+        (Framing::Fixed(30_000), 30_000),
+    ] {
+        // As a pipe gives them: ends of reads are not ends of elements.
+        for read in [1, 700, 1500, 4097, 65_536] {
+            let (mut producer, mut inlet, _, _) = small(Overload::DropNewest);
+            let mut stream = Vec::new();
+            for n in 0..2_000_000 / size {
+                framing.restore(&mut stream, &vec![b'a' + (n % 26) as u8; size], 0);
+            }
+            let (mut cutter, mut collector) = (Cutter::new(framing), Collector::default());
+            let mut rest = &stream[..];
+            while !rest.is_empty() {
+                let space = producer.space(&cutter).unwrap();
+                // Single bytes only where it may matter.
+                let n =
+                    space.len().min(rest.len()).min(if space.len() > 9_000 { read.max(1500) } else { read });
+                space[..n].copy_from_slice(&rest[..n]);
+                rest = &rest[n..];
+                producer.feed(n, &mut cutter).unwrap();
+                collector.drain(&mut inlet, true);
+            }
+            assert_eq!(collector.held.len(), 4, "all batches are out");
+            collector.let_go(&mut inlet, usize::MAX);
+            producer.finish().unwrap();
+            collector.drain(&mut inlet, false);
+            let at = format!("{framing:?}, reads of {read}");
+            assert_eq!((collector.aborts, collector.aborted_bytes), (0, 0), "{at}");
+            assert!(collector.all_lost() > 0, "{at}");
+            let whole = collector.elements.len() as u64;
+            assert_eq!(whole + collector.all_lost(), (2_000_000 / size) as u64, "{at}");
+            for Element { ordinal, data, .. } in &collector.elements {
+                assert!(
+                    data.len() == size && data.iter().all(|b| u64::from(*b - b'a') == ordinal % 26),
+                    "{at}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

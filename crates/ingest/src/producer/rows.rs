@@ -5,6 +5,7 @@ use super::{Attributes, Fate, GAP_AREA, Open, Overload, Producer, SPARE_ROWS};
 use crate::Cause;
 use crate::batch::{Batch, BatchRow, Content};
 use crate::counters::add;
+use crate::framing::KEEP_TOGETHER;
 use crate::loss::{GAP_BYTES, Loss};
 use crate::queue::Closed;
 use holdfast_base::{MAX_ELEMENT, Ordinal, Timestamp};
@@ -73,23 +74,42 @@ impl Producer {
         }
     }
 
-    /// Sends the current batch and gets another; bytes that nobody claimed yet move along.
+    /// Sends the current batch and gets another; bytes that nobody claimed yet move along, and so does the beginning of
+    /// an element that is small: torn in two it would have to be aborted where no other batch is to be had.
     pub(super) fn roll(&mut self) -> Result<(), Closed> {
-        self.cut_piece();
-        let Some(batch) = self.batch.take() else { return self.acquire() };
+        let carried = self.carried();
+        if carried == 0 {
+            self.cut_piece();
+        }
+        let Some(mut batch) = self.batch.take() else { return self.acquire() };
         self.spill.clear();
-        let rest = &batch.filled()[self.claimed..];
+        let from = self.claimed - carried;
+        let rest = &batch.filled()[from..];
         let moved = rest.len();
         self.spill.free()[..moved].copy_from_slice(rest);
         self.spill.fill(moved);
+        batch.truncate(from);
         self.claimed = 0;
         self.send(batch)?;
         self.acquire()?;
+        self.claimed += carried;
         if let Some(batch) = &mut self.batch {
             batch.free()[..moved].copy_from_slice(self.spill.filled());
             batch.fill(moved);
+            if let Some(open) = &mut self.open {
+                open.here = carried;
+            }
         }
         Ok(())
+    }
+
+    /// Bytes of the open element that go along to the next batch.
+    fn carried(&self) -> usize {
+        let most = KEEP_TOGETHER.min(self.spill.capacity() / 4);
+        match &self.open {
+            Some(open) if open.fate == Fate::Kept && !open.pieces && open.here <= most => open.here,
+            _ => 0,
+        }
     }
 
     pub(super) fn send(&mut self, batch: Batch) -> Result<(), Closed> {
