@@ -84,11 +84,15 @@ impl Ring {
     /// stood there was the oldest.
     fn unblock(&mut self) {
         if self.runway.is_empty() && self.flying.is_empty() && !self.unplaced.is_empty() {
-            self.runway.extend(self.naming.drain(..));
+            // What comes behind them can wait until their places are named.
+            let last = self.unplaced.iter().rposition(|sealed| self.journaled.contains(&sealed.sequence));
+            let wanted = last.map_or(1, |at| at + 1).min(self.naming.len());
+            self.runway.extend(self.naming.drain(..wanted));
             if self.runway.is_empty() {
                 self.runway.extend(self.suspects.take());
-                self.list_again();
             }
+            // Else the snapshot's table would tell of what stood there before.
+            self.list_again();
             if let Some(snapshot) = &mut self.journal.snapshot {
                 snapshot.named = snapshot.named.map(|(until, _)| (until, 0));
             }

@@ -210,6 +210,39 @@ impl World {
         Ok(())
     }
 
+    /// The device fails from here on until [`World::device_returns`]: it answers every write with an error, or is
+    /// `gone` for everything.
+    pub fn device_fails(&mut self, gone: bool) -> Result<(), String> {
+        self.note_trouble(Duration::ZERO);
+        if gone {
+            self.power = Power::Away;
+            self.disk()?.die();
+        } else {
+            self.disk()?.plan_mut().unwritable.push(0..u64::MAX);
+        }
+        Ok(())
+    }
+
+    /// Ends what [`World::device_fails`] began.
+    pub fn device_returns(&mut self) -> Result<(), String> {
+        self.note_trouble(Duration::ZERO);
+        self.disk()?.plan_mut().unwritable.clear();
+        self.disk()?.come_back();
+        self.power = Power::On;
+        Ok(())
+    }
+
+    /// Records one element if there is room for it now: nothing is waited for, as for a source that drops.
+    pub fn offer(&mut self, stream: u8, bytes: u32) -> Result<bool, String> {
+        let recorder = self.recorder()?;
+        if recorder.open().is_none() || recorder.room() < bytes as usize {
+            self.seal(SlotFlags::default())?;
+            let Some(sequence) = self.recorder()?.open_slot() else { return Ok(false) };
+            self.model.open(sequence.0)?;
+        }
+        self.element(stream, bytes, false)
+    }
+
     /// When the disk was made: what its stalls are counted from.
     pub fn disk_start(&self) -> Timestamp {
         self.disk_start
