@@ -136,14 +136,14 @@ impl Ring {
     /// The slots of a runway record, in its order; how many of them sequences are reserved for.
     fn list_runway(&mut self, slots: &mut Vec<SlotNo>) -> usize {
         slots.clear();
-        // What failed goes first: where a sequence is found twice, the later place of the list counts.
-        slots.extend(self.suspects.slots());
-        let aside = slots.len();
-        slots.extend(&self.chores.copying);
         self.list_flying(slots);
         slots.extend(&self.runway);
         slots.extend(&self.naming);
-        slots.len() - aside
+        slots.extend(&self.chores.copying);
+        let usable = slots.len();
+        // What failed goes last: no sequence is given to it, and places in front of it tell theirs.
+        slots.extend(self.suspects.slots());
+        usable
     }
 
     /// Fills the planned commit. `gains` appends what the open slot has from a cursor on, as far as there is room,

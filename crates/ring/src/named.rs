@@ -11,6 +11,12 @@ use crate::table::{Slot, State};
 use holdfast_base::{Age, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Record, SlotFlags};
 
+/// Slots that may have been written without being named, at most: as many as wait for a place at once.
+const UNNAMED: usize = 64;
+
+/// They are taken in the order in which they expire: after so many that were not there are no more.
+const UNNAMED_IN_A_ROW: usize = 8;
+
 /// What the journal says of the slots that were named since its snapshot.
 #[derive(Default)]
 pub(crate) struct Named {
@@ -109,6 +115,52 @@ impl Named {
         }
         written.sort_unstable_by_key(|(_, header)| header.sequence);
         written
+    }
+
+    /// While a snapshot waits, what the journal alone had may go to places that are not named (see `Ring::unblock`): the
+    /// next victims. What stood in one that was written then was the oldest, and has expired. Those that come back still
+    /// hold what they should, and a write to them may have been cut off.
+    pub(crate) fn settle_unnamed(
+        &self,
+        headers: &mut Headers<'_, '_>,
+        ledger: &mut Ledger,
+        written: &mut Vec<(SlotNo, PartHeader)>,
+    ) -> Vec<SlotNo> {
+        let mut held = ledger.table.clone();
+        for hold in &ledger.holds {
+            held.count_hold(&hold.sequences, true);
+        }
+        let mut victims = Vec::new();
+        held.victims(UNNAMED + self.last.len(), &mut victims);
+        victims.retain(|no| !self.last.contains(no));
+        let (mut torn, mut as_they_were) = (Vec::new(), 0);
+        for no in victims {
+            let before = ledger.table.get(no);
+            let header = headers.read(&ledger.geometry, no).ok().flatten();
+            let newer = header.filter(|h| h.sequence >= self.naming && !h.flags.has(SlotFlags::DISTILLED));
+            let Some(header) = newer.filter(|h| before.state == State::Free || h.sequence > before.sequence)
+            else {
+                torn.extend((before.state == State::Data).then_some(no));
+                as_they_were += 1;
+                if as_they_were == UNNAMED_IN_A_ROW {
+                    break;
+                }
+                continue;
+            };
+            as_they_were = 0;
+            *ledger.table.get_mut(no) = Slot::FREE;
+            if headers.is_whole(no, header.sequence) {
+                // It was tried last.
+                if let Some(other) = ledger.table.find(header.sequence) {
+                    *ledger.table.get_mut(other) = Slot::FREE;
+                }
+                put(ledger, no, header.sequence, header.age, &self.freed);
+                written.push((no, header));
+            }
+        }
+        written.retain(|(no, _)| ledger.table.get(*no).state == State::Data);
+        written.sort_unstable_by_key(|(_, header)| header.sequence);
+        torn
     }
 
     /// A slot of the last list that cannot be read now: if a hold keeps what it must have got, it stays.

@@ -219,10 +219,16 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     }
 
     let mut headers = Headers { window: &mut window, superblock: &superblock };
-    let written = named.settle(&mut headers, &mut ledger);
+    let mut written = named.settle(&mut headers, &mut ledger);
     ledger.next = ledger.next.max(Sequence(named.naming.0 + named.last.len() as u64 + 1));
+    let cut_in_snapshot = journal.highest > journal.generation;
+    let torn = if cut_in_snapshot {
+        named.settle_unnamed(&mut headers, &mut ledger, &mut written)
+    } else {
+        Vec::new()
+    };
 
-    let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).collect();
+    let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).chain(torn).collect();
     let mut last_arrival = None;
     note_newest(&mut headers, &mut ledger, &written, &mut last_arrival);
     let runway = named

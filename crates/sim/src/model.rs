@@ -159,6 +159,9 @@ pub struct Model {
     pub may_be: BTreeSet<u64>,
     /// Preambles in force.
     pub preambles: Arc<Preambles>,
+    /// Whether the device fails in ways in which a snapshot waits for a slot, which then takes a place that is not
+    /// named: what stood there had expired, and may be torn.
+    pub takes_unnamed: bool,
     /// The highest ordinal pushed, by stream.
     pub ordinals: BTreeMap<u32, u64>,
 }

@@ -30,7 +30,7 @@ fn setup(seed: u64, chance: &mut Seed) -> Setup {
     };
     let config = Config {
         buffers: 2 + chance.below(5) as u32,
-        flush: [20, 200, 1_000][chance.below(3) as usize] * MS,
+        flush: Duration::from_secs(1),
         writes: 1 + chance.below(3) as usize,
     };
     Setup { seed, slots: 8 + chance.below(24) as u32, config, plan, ..Setup::plain() }
@@ -64,6 +64,7 @@ struct Tally {
 fn live(seed: u64, tally: &mut Tally) -> Result<(), String> {
     let chance = &mut Seed::new(seed ^ 0x0a7a);
     let mut world = World::new(setup(seed, chance))?;
+    world.model.takes_unnamed = true;
     let (mut out, mut outages, mut size) = (false, 0, 3_000);
     for moment in 0..MOMENTS {
         if chance.below(if out { 12 } else { 30 }) == 0 {

@@ -213,7 +213,8 @@ impl World {
     /// The device fails from here on until [`World::device_returns`]: it answers every write with an error, or is
     /// `gone` for everything.
     pub fn device_fails(&mut self, gone: bool) -> Result<(), String> {
-        self.note_trouble(Duration::ZERO);
+        // Until it is known to be over.
+        self.note_trouble(Duration::from_hours(1));
         if gone {
             self.power = Power::Away;
             self.disk()?.die();
