@@ -133,3 +133,67 @@ fn a_wake_up_before_the_wait_is_not_lost_and_many_may_call() {
         }
     });
 }
+
+/// The capture thread as it is: takes what goes ahead, answers it a while later, and behind that takes the items.
+fn offers(word: Result<(), String>) {
+    let mut parker = Parker::new();
+    let (mut end, mut inlet) = exchange(vec![0u8; 1], parker.waker());
+    let (wanted, accepted) = (word.clone(), word.is_ok());
+    let source = thread::spawn(move || {
+        // What comes of an item that is given back meanwhile must not be taken for the word, nor hide it.
+        let item = end.wait_empty().unwrap();
+        assert_eq!(end.offer(b"ahead".to_vec()), Ok(wanted.clone()));
+        if wanted.is_ok() {
+            end.send(item + 7).unwrap();
+            assert_eq!(end.wait_empty(), Ok(7));
+        }
+    });
+    let (mut ahead, mut word, mut seen) = (None, Some(word), Vec::new());
+    loop {
+        if let Some(offer) = inlet.take_offer() {
+            assert!(ahead.replace(offer).is_none(), "once");
+            // Recording it takes some rounds.
+            thread::yield_now();
+        } else if ahead.is_some()
+            && let Some(word) = word.take()
+        {
+            inlet.answer(word);
+        }
+        while let Some(item) = inlet.take() {
+            assert!(word.is_none(), "no item goes ahead of the word");
+            seen.push(item);
+            inlet.give_back(item);
+        }
+        if inlet.is_finished() {
+            break;
+        }
+        if ahead.is_none() || word.is_none() {
+            parker.wait(None);
+        }
+    }
+    assert_eq!(ahead.as_deref(), Some(&b"ahead"[..]));
+    assert_eq!(seen, if accepted { vec![7] } else { vec![] });
+    source.join().unwrap();
+}
+
+#[test]
+fn what_goes_ahead_is_answered_before_anything_follows_it() {
+    check(|| offers(Ok(())));
+    check(|| offers(Err("it does not fit".to_owned())));
+}
+
+#[test]
+fn a_source_that_waits_for_the_word_learns_that_the_capture_thread_is_gone() {
+    for taken in [false, true] {
+        check(move || {
+            let parker = Parker::new();
+            let (mut end, mut inlet) = exchange(vec![(); 1], parker.waker());
+            let source = thread::spawn(move || end.offer(b"ahead".to_vec()));
+            if taken {
+                drop(inlet.take_offer());
+            }
+            drop(inlet);
+            assert!(source.join().unwrap().is_err());
+        });
+    }
+}
