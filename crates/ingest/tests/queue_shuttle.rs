@@ -2,6 +2,7 @@
 //! is lost silently, and promise 1: nobody sleeps through what it waits for).
 //!
 //! `queue.rs` is compiled here a second time, against shuttle's primitives. A lost wake-up shows as a deadlock.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(unreachable_pub, dead_code, missing_docs)]
 #[path = "../src/queue.rs"]
