@@ -35,7 +35,7 @@ pub use image::Image;
 pub use lane::Lane;
 pub use memory::MemoryDisk;
 pub use plain::PlainDisk;
-pub use priority::LaneOptions;
+pub use priority::{LaneOptions, run_first};
 pub use real::RealDisk;
 pub use seed::Seed;
 pub use uring::{MAX_DEPTH, UringDisk};

@@ -41,7 +41,13 @@ fn pin(cpu: usize) -> std::io::Result<()> {
 }
 
 fn go_first() -> std::io::Result<()> {
-    let wanted = libc::sched_param { sched_priority: PRIORITY };
+    run_first(PRIORITY)
+}
+
+/// Lets the calling thread go before all ordinary ones (`SCHED_FIFO`) at a priority from 1 to 99; threads that it starts
+/// are ordinary again.
+pub fn run_first(priority: i32) -> std::io::Result<()> {
+    let wanted = libc::sched_param { sched_priority: priority };
     // SAFETY: the call reads one plain structure; 0 means the calling thread.
     match unsafe {
         libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const wanted)

@@ -264,6 +264,15 @@ fn stalls_take_what_they_say_and_no_more() {
     let served = drive.serve(read(0, 4096), at(2.1));
     assert!(served.done > at(2.5) && served.done < at(2.53));
     assert_eq!(served.began, at(2.1));
+    // Or all of a sudden.
+    let mut drive = Drive::new(DriveModel::paper(), 6);
+    let due = drive.serve(read(0, MIB), at(1.0)).done;
+    drive.stall(at(1.001), length);
+    assert_eq!(drive.free(), due + length);
+    drive.stall(at(9.0), length);
+    let done = drive.serve(read(GIB, MIB), at(9.1)).done;
+    assert!(done > at(9.5) && done < at(9.55), "{done:?}");
+    assert!(drive.serve(read(2 * GIB, MIB), at(20.0)).done < at(20.05));
 }
 
 #[test]

@@ -46,6 +46,14 @@ impl Outages {
         self.next = self.stalls.iter().map(|stall| window(stall, now)).min().unwrap_or(NEVER);
     }
 
+    /// One more, which begins at `from`; nothing earlier is asked for any more.
+    pub(super) fn add(&mut self, from: Nanos, length: Duration) {
+        self.stalls.retain(|stall| window(stall, from) != NEVER);
+        let first = Duration::from_nanos(from.max(0) as u64);
+        self.stalls.push(Stall { first, length, every: None });
+        self.seek(from);
+    }
+
     /// `now`, or the end of the stall that it lies in. Never asked for an earlier time than before.
     pub(super) fn clear(&mut self, mut now: Nanos) -> Nanos {
         while now >= self.next.0 {

@@ -167,6 +167,15 @@ impl Drive {
         Served { began: self.time(began).max(arrived), done: self.time(done + late).max(arrived), fault }
     }
 
+    /// From `from` on the drive does nothing for `length`, unasked: what is under way is done so much later.
+    pub fn stall(&mut self, from: Timestamp, length: Duration) {
+        let now = from.0.saturating_sub(self.start.0).max(0);
+        if self.free() > from {
+            self.postpone(Nanos::try_from(length.as_nanos()).unwrap_or(Nanos::MAX / 4));
+        }
+        self.outages.add(now, length);
+    }
+
     /// What has nothing to do but wait for its turn.
     fn wait(&mut self, arrived: Timestamp, now: Nanos) -> Served {
         let (free, overhead) = match &self.works {

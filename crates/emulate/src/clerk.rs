@@ -1,0 +1,178 @@
+//! The thread that answers: it sleeps until an answer is due, and sends it. Where the bytes are, and how reads and
+//! writes get at them.
+
+use crate::desk::{Answer, Desk};
+use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
+use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp};
+use holdfast_media::drive::{Access, Kind};
+use holdfast_media::{Buffer, BufferPool, Fault, Lock, PoolError, run_first};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Above the recorder's I/O threads: a drive is hardware, and those wait for it.
+const PRIORITY: i32 = 45;
+
+/// How a request is answered.
+#[derive(Debug)]
+pub(crate) enum Token {
+    Read(ReplyData),
+    Write(ReplyWrite),
+    Flush(ReplyEmpty),
+}
+
+/// The desk, the bytes, and the clock that both threads look at.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    desk: Mutex<Desk<Token>>,
+    bell: Condvar,
+    bytes: RwLock<Buffer>,
+    length: u64,
+    clock: SystemClock,
+    start: Timestamp,
+    realtime: bool,
+}
+
+/// A panic elsewhere leaves numbers that are still of use.
+fn whatever<T>(lock: Result<T, PoisonError<T>>) -> T {
+    lock.unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Counter {
+    /// With as many bytes as the desk's drive; `warn` is told what was wanted and could not be had.
+    pub(crate) fn new(
+        desk: Desk<Token>,
+        bytes: ByteSize,
+        realtime: bool,
+        warn: impl Fn(&str),
+    ) -> Result<Self, PoolError> {
+        // Locked pages are never late.
+        let lock = if realtime { Lock::Wanted } else { Lock::No };
+        let mut pool = BufferPool::new(1, usize::try_from(bytes.0).unwrap_or(usize::MAX), lock)?;
+        if let Some(warning) = pool.warning() {
+            warn(warning);
+        }
+        let none = PoolError::Size { count: 1, bytes: 0 };
+        let buffer = pool.take().ok_or(none)?;
+        let clock = SystemClock::new();
+        let start = clock.now();
+        Ok(Self {
+            desk: Mutex::new(desk),
+            bell: Condvar::new(),
+            bytes: RwLock::new(buffer),
+            length: bytes.0,
+            clock,
+            start,
+            realtime,
+        })
+    }
+
+    /// Time since the drive was switched on.
+    fn now(&self) -> Timestamp {
+        Timestamp(self.clock.now().0 - self.start.0)
+    }
+
+    /// Bytes of the drive.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk<Token>> {
+        whatever(self.desk.lock())
+    }
+
+    /// Does something at the desk; the clerk looks up when there is an answer earlier than it knew.
+    pub(crate) fn at_desk<R>(&self, what: impl FnOnce(&mut Desk<Token>, Timestamp) -> R) -> R {
+        let mut desk = self.desk();
+        let before = desk.next();
+        let result = what(&mut desk, self.now());
+        let earlier = match (before, desk.next()) {
+            (Some(before), Some(next)) => next < before,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        if earlier {
+            self.bell.notify_one();
+        }
+        result
+    }
+
+    /// The part of a range that lies on the drive.
+    fn inside(&self, offset: u64, len: u64) -> Range<usize> {
+        let end = offset.saturating_add(len).min(self.length) as usize;
+        end.min(offset as usize)..end
+    }
+
+    /// A read arrived.
+    pub(crate) fn read(&self, offset: u64, len: u64, reply: ReplyData) {
+        let len = self.inside(offset, len).len() as u64;
+        let access = Access { kind: Kind::Read, offset, len };
+        self.at_desk(|desk, now| desk.arrive(now, access, Token::Read(reply)));
+    }
+
+    /// A write arrived. What is beyond the end finds no space.
+    pub(crate) fn write(&self, offset: u64, data: &[u8], reply: ReplyWrite) {
+        let range = self.inside(offset, data.len() as u64);
+        if range.is_empty() && !data.is_empty() {
+            return reply.error(Errno::ENOSPC);
+        }
+        let access = Access { kind: Kind::Write, offset, len: range.len() as u64 };
+        let carried_out = self.at_desk(|desk, now| desk.arrive(now, access, Token::Write(reply)));
+        if carried_out {
+            let count = range.len();
+            whatever(self.bytes.write())[range].copy_from_slice(&data[..count]);
+        }
+    }
+
+    /// A flush arrived.
+    pub(crate) fn flush(&self, reply: ReplyEmpty) {
+        let access = Access { kind: Kind::Flush, offset: 0, len: 0 };
+        self.at_desk(|desk, now| desk.arrive(now, access, Token::Flush(reply)));
+    }
+
+    /// Lets the calling thread run before all others, if that was asked for.
+    pub(crate) fn hurry(&self) -> std::io::Result<()> {
+        if !self.realtime {
+            return Ok(());
+        }
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        run_first(PRIORITY)
+    }
+
+    /// The clerk's work, for ever.
+    pub(crate) fn serve(&self) -> ! {
+        let mut desk = self.desk();
+        loop {
+            let now = self.now();
+            if let Some(answer) = desk.take(now) {
+                drop(desk);
+                let due = answer.due;
+                self.send(answer);
+                desk = self.desk();
+                desk.answered(self.now(), due);
+                continue;
+            }
+            desk = match desk.next() {
+                Some(due) => whatever(self.bell.wait_timeout(desk, due.since(now))).0,
+                None => whatever(self.bell.wait(desk)),
+            };
+        }
+    }
+
+    fn send(&self, answer: Answer<Token>) {
+        let Access { offset, len, .. } = answer.access;
+        let errno = match answer.fault {
+            None => None,
+            Some(Fault::Gone) => Some(Errno::ENODEV),
+            Some(_) => Some(Errno::EIO),
+        };
+        match (answer.token, errno) {
+            (Token::Read(reply), None) => reply.data(&whatever(self.bytes.read())[self.inside(offset, len)]),
+            (Token::Write(reply), None) => reply.written(len as u32),
+            (Token::Flush(reply), None) => reply.ok(),
+            (Token::Read(reply), Some(errno)) => reply.error(errno),
+            (Token::Write(reply), Some(errno)) => reply.error(errno),
+            (Token::Flush(reply), Some(errno)) => reply.error(errno),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Which request is answered when, and how: a state machine over the model. Requests come in with the time, answers
+//! go out when they are due. It neither sleeps nor knows bytes, and has no clock.
+//!
+//! The account is kept in modelled time. A machine wakes up a little late for every answer, and whoever waited for it
+//! asks again so much later. If that counted as their pause, every late answer would cost the drive a revolution. So a
+//! request that comes after an answer arrives, for the model, as long after the modelled end of that as it really came
+//! after the answer; and what comes while an overdue answer has not gone out yet was in the queue in time.
+
+use crate::command::Command;
+use crate::lateness::Lateness;
+use holdfast_base::Timestamp;
+use holdfast_media::Fault;
+use holdfast_media::drive::{Access, Drive, Kind};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How requests are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Timed,
+    Fast,
+    Eio,
+    /// Since when.
+    Hang(Timestamp),
+    Gone,
+}
+
+/// A request that waits for its time; `token` is how it is answered.
+#[derive(Debug)]
+struct Waiting<T> {
+    access: Access,
+    token: T,
+    fault: Option<Fault>,
+    /// Whether the model says when; others go out as soon as they can.
+    timed: bool,
+}
+
+/// A request whose time has come.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer<T> {
+    /// What was asked.
+    pub(crate) access: Access,
+    /// How it is answered.
+    pub(crate) token: T,
+    /// What went wrong.
+    pub(crate) fault: Option<Fault>,
+    /// When the model wanted it out, if it did.
+    pub(crate) due: Option<Timestamp>,
+}
+
+/// What passed since the last reset.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    written_bytes: u64,
+    flushes: u64,
+    faults: u64,
+}
+
+/// The requests of a drive. How many there are at once is bounded by the kernel.
+#[derive(Debug)]
+pub(crate) struct Desk<T> {
+    drive: Drive,
+    mode: Mode,
+    /// By the time at which they are due, and in the order of arrival.
+    waiting: BTreeMap<(Timestamp, u64), Waiting<T>>,
+    /// What came while the drive hung.
+    held: Vec<(Access, T)>,
+    arrivals: u64,
+    /// When, for the model, the last request arrived.
+    arrived: Timestamp,
+    /// How late the last answer was.
+    late: Duration,
+    lateness: Lateness,
+    counts: Counts,
+}
+
+impl<T> Desk<T> {
+    /// Without requests; answers that are later than `limit` count as late.
+    pub(crate) fn new(drive: Drive, limit: Duration) -> Self {
+        Self {
+            drive,
+            mode: Mode::Timed,
+            waiting: BTreeMap::new(),
+            held: Vec::new(),
+            arrivals: 0,
+            arrived: Timestamp::MIN,
+            late: Duration::ZERO,
+            lateness: Lateness::new(limit),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A request arrived. Whether it is to be carried out at all: what fails for being told to changes no bytes.
+    pub(crate) fn arrive(&mut self, now: Timestamp, access: Access, token: T) -> bool {
+        match access.kind {
+            Kind::Read => {
+                self.counts.reads += 1;
+                self.counts.read_bytes += access.len;
+            }
+            Kind::Write => {
+                self.counts.writes += 1;
+                self.counts.written_bytes += access.len;
+            }
+            Kind::Flush => self.counts.flushes += 1,
+        }
+        self.admit(now, access, token)
+    }
+
+    fn admit(&mut self, now: Timestamp, access: Access, token: T) -> bool {
+        let (due, fault, timed) = match self.mode {
+            Mode::Timed => {
+                self.arrived = self.modelled(now);
+                let served = self.drive.serve(access, self.arrived);
+                (served.done, served.fault, true)
+            }
+            Mode::Fast => (now, None, false),
+            Mode::Eio => (now, Some(Fault::Io), false),
+            Mode::Gone => (now, Some(Fault::Gone), false),
+            Mode::Hang(_) => {
+                self.held.push((access, token));
+                return true;
+            }
+        };
+        self.arrivals += 1;
+        self.waiting.insert((due, self.arrivals), Waiting { access, token, fault, timed });
+        fault.is_none()
+    }
+
+    /// When, for the model, a request arrives that comes now.
+    fn modelled(&self, now: Timestamp) -> Timestamp {
+        let overdue = self.waiting.first_key_value().map(|((due, _), _)| now.since(*due));
+        (now - self.late.max(overdue.unwrap_or_default())).max(self.arrived)
+    }
+
+    /// When the next answer is due; `None` when nothing waits, or nothing is to be answered.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        let first = self.waiting.first_key_value().map(|((due, _), _)| *due);
+        first.filter(|_| !matches!(self.mode, Mode::Hang(_)))
+    }
+
+    /// The next answer, if its time has come.
+    pub(crate) fn take(&mut self, now: Timestamp) -> Option<Answer<T>> {
+        self.next().filter(|due| *due <= now)?;
+        let ((due, _), waiting) = self.waiting.pop_first()?;
+        let Waiting { access, token, fault, timed } = waiting;
+        self.counts.faults += u64::from(fault.is_some());
+        Some(Answer { access, token, fault, due: timed.then_some(due) })
+    }
+
+    /// An answer that was due then has gone out.
+    pub(crate) fn answered(&mut self, now: Timestamp, due: Option<Timestamp>) {
+        if let Some(due) = due {
+            self.late = now.since(due);
+            self.lateness.add(self.late);
+        }
+    }
+
+    /// Carries out an order.
+    pub(crate) fn command(&mut self, now: Timestamp, command: Command) {
+        let mode = match command {
+            Command::Ok => Mode::Timed,
+            Command::Fast => Mode::Fast,
+            Command::Eio => Mode::Eio,
+            Command::Vanish => Mode::Gone,
+            Command::Hang => match self.mode {
+                Mode::Hang(since) => Mode::Hang(since),
+                _ => Mode::Hang(now),
+            },
+            Command::Stall(length) => return self.pause(now, length),
+            Command::Reset => {
+                self.lateness.reset();
+                self.counts = Counts::default();
+                return;
+            }
+        };
+        if let Mode::Hang(since) = self.mode
+            && !matches!(mode, Mode::Hang(_))
+        {
+            self.pause(since, now.since(since));
+        }
+        self.mode = mode;
+        if mode == Mode::Gone {
+            for ((_, number), waiting) in std::mem::take(&mut self.waiting) {
+                let gone = Waiting { fault: Some(Fault::Gone), timed: false, ..waiting };
+                self.waiting.insert((now, number), gone);
+            }
+        }
+        if !matches!(mode, Mode::Hang(_)) {
+            for (access, token) in std::mem::take(&mut self.held) {
+                self.admit(now, access, token);
+            }
+        }
+    }
+
+    /// All that is under way at `from` is done so much later.
+    fn pause(&mut self, from: Timestamp, length: Duration) {
+        self.drive.stall(from, length);
+        for ((due, number), waiting) in std::mem::take(&mut self.waiting) {
+            let due = if waiting.timed { due.max(from) + length } else { due };
+            self.waiting.insert((due, number), waiting);
+        }
+    }
+
+    /// Whether the machine was too slow for the model.
+    pub(crate) fn too_slow(&self) -> bool {
+        self.lateness.too_slow()
+    }
+
+    /// Counters and lateness, a line each.
+    pub(crate) fn report(&self) -> String {
+        let mode = match self.mode {
+            Mode::Timed => "ok",
+            Mode::Fast => "fast",
+            Mode::Eio => "eio",
+            Mode::Hang(_) => "hang",
+            Mode::Gone => "vanish",
+        };
+        let Counts { reads, read_bytes, writes, written_bytes, flushes, faults } = self.counts;
+        format!(
+            "model {}\nbytes {}\nmode {mode}\nreads {reads}\nread_bytes {read_bytes}\nwrites {writes}\n\
+             written_bytes {written_bytes}\nflushes {flushes}\nfaults {faults}\nunder_way {}\n{}",
+            self.drive.model().name,
+            self.drive.model().bytes,
+            self.waiting.len() + self.held.len(),
+            self.lateness.lines(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_media::DriveModel;
+
+    const MIB: u64 = 1 << 20;
+
+    fn desk() -> Desk<u32> {
+        Desk::new(Drive::new(DriveModel::paper(), 1), Duration::from_millis(1))
+    }
+
+    fn write(n: u64) -> Access {
+        Access { kind: Kind::Write, offset: n * MIB, len: MIB }
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp(millis * 1_000_000)
+    }
+
+    /// Answers what is first, so much later than it was due; when that was.
+    fn answer(desk: &mut Desk<u32>, late: Duration) -> Timestamp {
+        let now = desk.next().unwrap() + late;
+        let answer = desk.take(now).unwrap();
+        desk.answered(now, answer.due);
+        now
+    }
+
+    #[test]
+    fn a_late_answer_does_not_cost_a_revolution() {
+        // A host that keeps two writes in the queue, asked for as soon as one is answered.
+        let run = |late: Duration| {
+            let mut desk = desk();
+            desk.arrive(at(0), write(0), 0);
+            desk.arrive(at(0), write(1), 0);
+            for n in 2..200 {
+                let now = answer(&mut desk, late);
+                desk.arrive(now, write(n), 0);
+            }
+            desk.drive.free()
+        };
+        // Later than a write takes: without the account in modelled time the queue would be empty each time.
+        for late in [Duration::from_micros(40), ms(3), ms(14), ms(40)] {
+            assert_eq!(run(late), run(Duration::ZERO), "{late:?}");
+        }
+        let stream = Drive::new(DriveModel::paper(), 1).stream_time(Kind::Write, 0, 200 * MIB);
+        assert!(run(ms(14)).since(at(0)) < stream + ms(15));
+    }
+
+    #[test]
+    fn a_real_pause_does() {
+        let mut desk = desk();
+        desk.arrive(at(0), write(0), 0);
+        let due = desk.next().unwrap();
+        // Answered 5 ms late; the host takes one more millisecond to ask again.
+        let now = answer(&mut desk, ms(5)) + ms(1);
+        desk.arrive(now, write(1), 0);
+        let mut twin = Drive::new(DriveModel::paper(), 1);
+        twin.serve(write(0), at(0));
+        let wanted = twin.serve(write(1), due + ms(1)).done;
+        assert_eq!(desk.next(), Some(wanted));
+        assert!(wanted.since(due) > ms(11 + 14));
+    }
+
+    #[test]
+    fn a_drive_hangs_stalls_fails_and_vanishes_as_told() {
+        let mut desk = desk();
+        assert!(desk.arrive(at(0), write(0), 0));
+        let due = desk.next().unwrap();
+        desk.command(at(1), Command::Stall(ms(3000)));
+        assert_eq!(desk.next(), Some(due + ms(3000)));
+        desk.command(at(2), Command::Hang);
+        assert!(desk.arrive(at(10), write(1), 1), "it may yet be carried out");
+        desk.command(at(20), Command::Hang);
+        assert_eq!((desk.next(), desk.take(at(1 << 40))), (None, None));
+        assert!(desk.report().contains("mode hang\n") && desk.report().contains("under_way 2\n"));
+        desk.command(at(10_002), Command::Ok);
+        assert_eq!(desk.next(), Some(due + ms(3000 + 10_000)));
+        answer(&mut desk, Duration::ZERO);
+        // That one came while the drive hung; its predecessor was at work then.
+        let next = desk.next().unwrap();
+        assert!(next.since(due) < ms(13_000 + 30), "{next:?}");
+
+        desk.command(next, Command::Eio);
+        assert!(!desk.arrive(next, write(2), 2));
+        let order: Vec<_> = std::iter::from_fn(|| desk.take(next)).map(|a| (a.token, a.fault)).collect();
+        assert_eq!(order, [(1, None), (2, Some(Fault::Io))]);
+
+        desk.command(next, Command::Ok);
+        desk.arrive(next, write(3), 3);
+        desk.command(next, Command::Vanish);
+        assert!(!desk.arrive(next, write(4), 4));
+        let order: Vec<_> = std::iter::from_fn(|| desk.take(next)).map(|a| (a.token, a.fault)).collect();
+        assert_eq!(order, [(3, Some(Fault::Gone)), (4, Some(Fault::Gone))]);
+        assert!(desk.report().contains("faults 3\n"));
+
+        desk.command(next, Command::Fast);
+        assert!(desk.arrive(next, write(5), 5));
+        let answer = desk.take(next).unwrap();
+        assert_eq!((answer.due, answer.fault), (None, None));
+        desk.answered(next + ms(500), answer.due);
+        assert!(desk.report().contains("late 0\n"), "nothing is late that has no time");
+        desk.command(next, Command::Reset);
+        assert!(desk.report().contains("writes 0\nwritten_bytes 0\n"));
+    }
+}
