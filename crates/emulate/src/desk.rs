@@ -169,7 +169,7 @@ impl<T> Desk<T> {
                 Mode::Hang(since) => Mode::Hang(since),
                 _ => Mode::Hang(now),
             },
-            Command::Stall(length) => return self.pause(now, length),
+            Command::Stall(length) => return self.pause(self.modelled(now), length),
             Command::Reset => {
                 self.lateness.reset();
                 self.counts = Counts::default();

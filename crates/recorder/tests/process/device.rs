@@ -91,6 +91,13 @@ impl Lockable {
     }
 }
 
+impl Drop for Lockable {
+    fn drop(&mut self) {
+        // Whoever gets this loop device next would find it read-only.
+        tool("blockdev", &["--setrw", &self.0.0]);
+    }
+}
+
 /// A device that stops answering writes when told to, without an error: a loop device over a file on a file system
 /// that can be frozen.
 #[derive(Debug)]
