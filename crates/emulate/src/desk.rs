@@ -283,18 +283,27 @@ mod tests {
     }
 
     #[test]
-    fn a_real_pause_does() {
+    fn what_comes_before_an_overdue_answer_was_in_the_queue() {
         let mut desk = desk();
         desk.arrive(at(0), write(0), 0);
         let due = desk.next().unwrap();
-        // Answered 5 ms late; the host takes one more millisecond to ask again.
-        let now = answer(&mut desk, ms(5)) + ms(1);
+        desk.arrive(due + ms(5), write(1), 0);
+        let stream = desk.drive.stream_time(Kind::Write, MIB, MIB);
+        answer(&mut desk, ms(6));
+        assert!(desk.next().unwrap().since(due).abs_diff(stream) < Duration::from_nanos(3));
+    }
+
+    #[test]
+    fn a_real_pause_loses_a_revolution_and_only_one() {
+        let mut desk = desk();
+        desk.arrive(at(0), write(0), 0);
+        let due = desk.next().unwrap();
+        // Answered more than a revolution late; the host takes one more millisecond to ask again.
+        let now = answer(&mut desk, ms(14)) + ms(1);
         desk.arrive(now, write(1), 0);
-        let mut twin = Drive::new(DriveModel::paper(), 1);
-        twin.serve(write(0), at(0));
-        let wanted = twin.serve(write(1), due + ms(1)).done;
-        assert_eq!(desk.next(), Some(wanted));
-        assert!(wanted.since(due) > ms(11 + 14));
+        let stream = desk.drive.stream_time(Kind::Write, MIB, MIB);
+        let lost = desk.next().unwrap().since(due).saturating_sub(stream);
+        assert!(lost.abs_diff(Duration::from_nanos(11_111_111)) < Duration::from_micros(1), "{lost:?}");
     }
 
     #[test]
