@@ -45,11 +45,19 @@ impl Access {
         }
     }
 
+    /// Reads that may be under way.
+    pub(crate) fn at_once(&self) -> usize {
+        match self {
+            Self::Live(_) => super::live::DEPTH,
+            Self::Direct(_) => super::direct::AT_ONCE,
+        }
+    }
+
     /// Reads that may be under way or waiting to be used.
     pub(crate) fn depth(&self) -> usize {
         match self {
             Self::Live(_) => super::live::DEPTH,
-            Self::Direct(_) => super::direct::DEPTH,
+            Self::Direct(_) => super::direct::BUFFERS,
         }
     }
 

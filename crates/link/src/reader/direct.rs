@@ -14,8 +14,12 @@ use std::time::Duration;
 /// Bytes of one read: one huge page, with which direct reads are about twice as fast as with small ones.
 pub(crate) const QUANTUM: usize = 2 << 20;
 
-/// Reads at once: what it takes to keep a fast device busy while one piece is looked through.
-pub(crate) const DEPTH: usize = 12;
+/// Reads at once: what it takes to keep a fast device busy.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// Buffers: some devices, virtual ones above all, answer everything that was asked for at once, and would then have
+/// nothing to do until the first piece has been looked through.
+pub(crate) const BUFFERS: usize = AT_ONCE + 6;
 
 /// Small reads that may come on top, for the heads of the next slots.
 const SMALL: usize = 24;
@@ -42,14 +46,14 @@ impl Direct {
     /// Opens the lane at `path` for reading, beside whoever owns it.
     pub(crate) fn open(path: &Path) -> Result<Self, LinkError> {
         let device = Device::open(path, Access::Look)?;
-        let pool = BufferPool::new(DEPTH, QUANTUM, Lock::No)?;
-        let disk = RealDisk::new(device, &[pool.region()], DEPTH + SMALL);
+        let pool = BufferPool::new(BUFFERS, QUANTUM, Lock::No)?;
+        let disk = RealDisk::new(device, &[pool.region()], BUFFERS + SMALL);
         Self::with_pool(Box::new(disk), pool)
     }
 
     /// Reads a disk that is open already.
     pub(crate) fn over(disk: Box<dyn Disk>) -> Result<Self, LinkError> {
-        Self::with_pool(disk, BufferPool::new(DEPTH, QUANTUM, Lock::No)?)
+        Self::with_pool(disk, BufferPool::new(BUFFERS, QUANTUM, Lock::No)?)
     }
 
     fn with_pool(mut disk: Box<dyn Disk>, pool: BufferPool) -> Result<Self, LinkError> {

@@ -160,7 +160,10 @@ impl<'a> Feeder<'a> {
             }
         }
         let ahead = if self.whole { depth } else { AHEAD };
-        while self.next < self.planned.len() && self.jobs.len() < ahead && (!self.whole || used < depth) {
+        while self.next < self.planned.len() && self.jobs.len() < ahead {
+            if self.whole && (used >= depth || (!self.jobs.is_empty() && self.pump.is_busy())) {
+                break;
+            }
             let planned = self.planned[self.next];
             if planned.slot.is_none()
                 && let Access::Live(live) = &mut self.pump.access
@@ -376,9 +379,9 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// Asks for the reads of a slot; whether all have been asked for.
+/// Asks for the reads of a slot; whether all have been asked for. At least one is always under way or waiting to be used.
 fn send(work: &mut Work, pump: &mut Pump, used: &mut usize, depth: usize) -> Result<bool, LinkError> {
-    while *used < depth {
+    while *used < depth && (work.sent.is_empty() || !pump.is_busy()) {
         let Some(unit) = work.units.pop_front() else { return Ok(true) };
         let tag = pump.submit(unit.want)?;
         work.sent.push_back((tag, unit));

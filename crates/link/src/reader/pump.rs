@@ -31,6 +31,11 @@ impl Pump {
         Ok(tag)
     }
 
+    /// Whether as many reads are under way as are of use.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.under_way >= self.access.at_once()
+    }
+
     /// Takes what has come, without waiting.
     pub(crate) fn poll(&mut self) -> Result<(), LinkError> {
         while self.under_way > 0 && self.one(false)? {}
