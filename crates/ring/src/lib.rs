@@ -28,6 +28,7 @@ mod runway;
 mod scan;
 mod small;
 mod snapshot;
+mod span;
 mod state;
 mod status;
 mod streams;

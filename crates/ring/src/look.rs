@@ -4,7 +4,6 @@ use crate::ledger::Ledger;
 use crate::orders::keeps;
 use crate::recover::Recovered;
 use crate::state::Ring;
-use crate::table::State;
 use crate::{HoldStatus, Range, RingStatus, SlotCounts, SlotStatus, StreamStatus, flush};
 use holdfast_base::{ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, Cursor, HoldRecord};
@@ -33,9 +32,7 @@ impl Ledger {
 
     /// Earliest and latest arrival of what is on the medium, as far as known.
     fn span(&self) -> (Option<Timestamp>, Option<Timestamp>) {
-        let known = || self.table.iter().map(|(_, s)| s).filter(|s| s.state == State::Data && s.known);
-        let real = || known().filter(|s| s.bounds.first <= s.bounds.last);
-        (real().map(|s| s.bounds.first).min(), real().map(|s| s.bounds.last).max())
+        self.table.span().unzip()
     }
 }
 

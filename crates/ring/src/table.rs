@@ -1,6 +1,7 @@
 //! The slot table: what is in every slot, where a sequence is, and which slot goes next. Pure bookkeeping.
 
 use crate::packed::{Index, Row};
+use crate::span::{Span, Spans};
 use crate::{Range, SlotCounts, SlotLook, SlotStatus};
 use holdfast_base::{Age, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{SlotState, TableEntry};
@@ -108,6 +109,16 @@ impl Slot {
         purged: false,
         known: true,
     };
+
+    /// When its data arrived, as far as that is known.
+    fn span(&self) -> Span {
+        let Bounds { first, last, .. } = self.bounds;
+        if self.state == State::Data && self.known && first <= last {
+            Span { first, last }
+        } else {
+            Span::NONE
+        }
+    }
 }
 
 /// Counts a slot in or out.
@@ -127,13 +138,14 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
     }
 }
 
-/// All slots of a lane. What is asked often (where a sequence is, how many slots there are of each kind) is kept up to date
-/// with every change.
+/// All slots of a lane. What is asked often (where a sequence is, how many slots there are of each kind, when their data
+/// arrived) is kept up to date with every change.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     rows: Vec<Row>,
     index: Index,
     counts: SlotCounts,
+    spans: Spans,
 }
 
 /// A slot that is being changed: what becomes of it counts when this is dropped.
@@ -166,7 +178,9 @@ impl Drop for SlotMut<'_> {
 impl Table {
     pub(crate) fn new(slots: u32) -> Self {
         let counts = SlotCounts { total: slots, free: slots, ..SlotCounts::default() };
-        Self { rows: vec![Row::pack(&Slot::FREE); slots as usize], index: Index::new(slots), counts }
+        let mut spans = Spans::default();
+        spans.grow(slots as usize);
+        Self { rows: vec![Row::pack(&Slot::FREE); slots as usize], index: Index::new(slots), counts, spans }
     }
 
     pub(crate) fn grow(&mut self, slots: u32) {
@@ -177,6 +191,7 @@ impl Table {
         self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
         self.counts.total += more;
         self.counts.free += more;
+        self.spans.grow(slots as usize);
         self.index = Index::new(slots);
         for no in (0..slots).map(SlotNo) {
             let slot = self.get(no);
@@ -213,6 +228,14 @@ impl Table {
         tally(&mut self.counts, &before, |n| *n -= 1);
         tally(&mut self.counts, slot, |n| *n += 1);
         self.rows[no.0 as usize] = Row::pack(slot);
+        let rows = &self.rows;
+        let span = |at: usize| rows.get(at).map(|row| row.unpack().span());
+        self.spans.change(no.0 as usize, before.span(), slot.span(), span);
+    }
+
+    /// Earliest and latest arrival of the data, as far as known.
+    pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        self.spans.all().ends()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotNo, Slot)> {

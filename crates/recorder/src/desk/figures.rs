@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the disk's last error that are kept.
 const ERROR_BYTES: usize = 512;
 
-/// Figures are asked for at most this often, and more seldom on a ring of many slots, for the capture thread looks at
-/// every slot for them.
+/// Figures are asked for at most this often, however many clients want them.
 const LEAST_AGE: Duration = Duration::from_millis(10);
 
 /// What a run knows of itself from the start.
@@ -110,17 +109,13 @@ impl Figures {
 
     /// Whether the last figures are as good as new ones.
     pub(super) fn are_fresh(&self, now: Instant) -> bool {
-        self.sheet.is_some() && self.taken.is_some_and(|taken| now.duration_since(taken) < self.least_age())
-    }
-
-    fn least_age(&self) -> Duration {
-        LEAST_AGE.max(Duration::from_micros(self.facts.superblock.geometry.slots.into()))
+        self.sheet.is_some() && self.taken.is_some_and(|taken| now.duration_since(taken) < LEAST_AGE)
     }
 
     /// When they are to be asked for, if somebody wants them and nobody asks yet.
     pub(super) fn due_in(&self, now: Instant) -> Option<Duration> {
         let age = self.taken.map_or(Duration::MAX, |taken| now.duration_since(taken));
-        (self.wanted && !self.asked).then(|| self.least_age().saturating_sub(age))
+        (self.wanted && !self.asked).then(|| LEAST_AGE.saturating_sub(age))
     }
 
     /// Asks for them, if somebody wants them and the last are old enough.
