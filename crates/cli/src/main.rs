@@ -9,6 +9,7 @@ mod export;
 mod failure;
 mod orders;
 mod out;
+mod progress;
 mod prometheus;
 mod range;
 #[cfg(test)]
@@ -71,9 +72,13 @@ fn not_understood(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        tell(&Failure::usage("no command was given").advice("`holdfast --help` lists them"), json);
+        return ExitCode::from(2);
+    }
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-    let json = std::env::args_os().any(|arg| arg == "--json");
     tell(&Failure::usage(text), json);
     ExitCode::from(2)
 }

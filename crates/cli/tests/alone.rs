@@ -266,8 +266,12 @@ fn a_prefilled_ring_file_is_written_and_any_other_reserved() {
     } else {
         eprintln!("neither ext4 nor XFS: whether reserved space counts as written is not known");
     }
-    ends(dir, "grow full.hf --size 32MiB", 0);
-    assert!(written("full.hf").1 >= 32 << 20, "what grew is reserved");
+    for (name, prefilled) in [("full.hf", true), ("plain.hf", false)] {
+        let grown = ends(dir, &format!("grow {name} --size 32MiB --json"), 0).json();
+        assert_eq!(grown["prefilled"], prefilled, "{name}");
+        assert!(written(name).1 >= 32 << 20, "what grew is reserved");
+        assert!(!prefilled || written(name).0 == 32 << 20, "every byte of what grew is written");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_lane_over_a_file_writes_reads_and_grows() {
         assert_eq!(fault(&mut lane, Request { tag: 1, op: Op::Flush }), None);
         assert_eq!(bytes_at(&mut lane, 3 * MIB, BLOCK), vec![(round * 4 + 3) as u8; BLOCK]);
     }
-    extend_file(&folder.path().join("ring"), 6 * MIB).unwrap();
+    extend_file(&folder.path().join("ring"), 6 * MIB, Prefill::No).unwrap();
     assert_eq!(lane.info().bytes, 4 * MIB, "nobody has looked");
     assert_eq!(fault(&mut lane, Request { tag: 1, op: Op::Measure }), None);
     assert_eq!(lane.info().bytes, 6 * MIB);

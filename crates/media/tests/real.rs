@@ -142,7 +142,7 @@ fn a_loop_device_under_io_uring() {
     assert_eq!(disk.warnings(), &[] as &[String]);
     exercise(&mut disk, &mut pool);
     // It does not become longer because somebody wishes so.
-    extend_file(&device.0, 9 * MIB).unwrap();
+    extend_file(&device.0, 9 * MIB, Prefill::No).unwrap();
     assert_eq!((fault(&mut disk, measure()), disk.info().bytes), (None, 8 * MIB));
     // The backing file shrinks: reads fail, and say so.
     let backing = std::fs::OpenOptions::new().write(true).open(folder.path().join("ring")).unwrap();
@@ -203,7 +203,7 @@ fn a_full_file_system_is_told_from_a_damaged_medium() {
     };
     check(&mut uring(Device::open(&path, Access::Own).unwrap(), &pool()));
     check(&mut RealDisk::new(Device::open(&path, Access::Own).unwrap(), &[], 4));
-    let full = extend_file(&path, 64 * MIB);
+    let full = extend_file(&path, 64 * MIB, Prefill::No);
     assert!(matches!(full, Err(CreateError::NoSpace { .. })), "{full:?}");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 4 * MIB, "what was not to be had is given back");
 }
@@ -215,12 +215,37 @@ fn a_file_grows_and_keeps_what_it_holds() {
     run(&mut disk, write(1, 0, BLOCK, 7, true));
     let path = folder.path().join("ring");
     for wanted in [4 * MIB, 2 * MIB] {
-        extend_file(&path, wanted).unwrap();
+        extend_file(&path, wanted, Prefill::No).unwrap();
         assert_eq!((fault(&mut disk, measure()), disk.info().bytes), (None, 4 * MIB), "never shrinks");
     }
     assert_eq!(fault(&mut disk, write(2, 3 * MIB, BLOCK, 8, true)), None);
     assert_eq!(bytes_at(&mut disk, 0, BLOCK)[0], 7);
     assert_eq!(std::fs::metadata(path).unwrap().len(), 4 * MIB);
+}
+
+#[test]
+fn what_is_added_is_written_in_advance_and_the_file_is_never_longer_than_that_has_come() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(new_file(folder.path(), MIB));
+    let path = folder.path().join("ring");
+    let mut told = Vec::new();
+    let mut progress = |done| {
+        told.push(done);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), MIB + done);
+        // Whoever came now would write over what the ring has taken into use.
+        let other = std::process::Command::new("python3")
+            .args([
+                "-c",
+                "import fcntl,sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            ])
+            .arg(&path)
+            .stderr(std::process::Stdio::null())
+            .status();
+        assert!(!other.is_ok_and(|status| status.success()), "it is not locked");
+    };
+    extend_file(&path, 20 * MIB, Prefill::Yes(&mut progress)).unwrap();
+    assert_eq!(told, [8 * MIB, 16 * MIB, 19 * MIB]);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 20 * MIB);
 }
 
 #[test]

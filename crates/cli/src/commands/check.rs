@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Kind, Result};
 use crate::orders;
 use crate::out::{Out, clean, counted, grouped};
+use crate::progress;
 use crate::session::{RingArg, link};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Superblock};
@@ -12,7 +13,7 @@ use holdfast_ring::{
     Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, check_slot, find_superblock, recover,
     write_superblocks,
 };
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -196,7 +197,7 @@ impl Check<'_> {
     /// While a recorder owns the ring, it decides when there is time to read: all elements are read and verified.
     fn through_recorder(&mut self, reader: &mut RingReader) -> Result<()> {
         let plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
-        let bar = progress(plan.bytes);
+        let bar = progress::bar(plan.bytes, true);
         let mut said = Ok(());
         self.tally.planned(&plan);
         let report = reader.read(&plan, &mut |item| {
@@ -233,7 +234,7 @@ impl Check<'_> {
         let device = Device::open(path, Access::Look).map_err(Failure::failed)?;
         let mut disk = PlainDisk::new(device, 1);
         let mut window = Blocking::new(&mut disk, CHECK_QUANTUM + 2 * BLOCK).map_err(Failure::failed)?;
-        let bar = progress(data.len() as u64 * superblock.geometry.slot_bytes);
+        let bar = progress::bar(data.len() as u64 * superblock.geometry.slot_bytes, true);
         for slot in data {
             let wrong = match check_slot(&mut window, &superblock, slot.slot, Depth::Full) {
                 Ok(check) => check.sound().and_then(|(header, _, _)| {
@@ -282,15 +283,6 @@ impl Check<'_> {
         self.tally.bytes += report.bytes;
         Ok(())
     }
-}
-
-fn progress(bytes: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template(
-        "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
-    );
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 #[derive(Serialize)]

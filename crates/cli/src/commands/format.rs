@@ -3,6 +3,7 @@
 use crate::config;
 use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
+use crate::progress;
 use crate::session;
 use holdfast_base::{BLOCK, ByteSize, RingId};
 use holdfast_format::{Geometry, Key, Name};
@@ -10,7 +11,6 @@ use holdfast_media::{
     Access, Buffer, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
 use holdfast_ring::{NewRing, create, holds_nothing};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::fs::File;
@@ -161,7 +161,7 @@ fn in_new_file(args: &Args) -> Result<(Device, Geometry, bool)> {
     let size = args.size.ok_or_else(|| needs_size("there is nothing at that path", path))?;
     let geometry = divide(size.0, args.slot)?;
     let bytes = geometry.lane_bytes;
-    let bar = progress(bytes, args.prefill);
+    let bar = progress::bar(bytes, args.prefill);
     let mut told = |done| bar.set_position(done);
     let prefill = if args.prefill { Prefill::Yes(&mut told) } else { Prefill::No };
     let device = create_file(path, bytes, prefill)
@@ -216,7 +216,7 @@ fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
     let wrong = |error| Failure::failed(format_args!("cannot write to the device: {error}")).at_path(path);
     wipe(&device).map_err(wrong)?;
     if args.prefill {
-        let bar = progress(bytes, true);
+        let bar = progress::bar(bytes, true);
         let mut zeros = Buffer::aligned(FILL).map_err(Failure::failed)?;
         zeros.fill(0);
         let mut at = 0;
@@ -258,16 +258,6 @@ fn refused(what: &str, path: &Path) -> Failure {
     Failure::failed(format_args!("there is {what} already"))
         .at_path(path)
         .advice("choose another path, or say --force to destroy it")
-}
-
-fn progress(bytes: u64, shown: bool) -> ProgressBar {
-    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(bytes), target);
-    let style = ProgressStyle::with_template(
-        "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
-    );
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 fn random<const N: usize>() -> Result<[u8; N]> {

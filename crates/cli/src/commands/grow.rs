@@ -3,9 +3,10 @@
 use crate::failure::{Failure, Result};
 use crate::orders;
 use crate::out::{Out, counted};
+use crate::progress;
 use crate::session::RingArg;
 use holdfast_base::{BLOCK, ByteSize};
-use holdfast_media::extend_file;
+use holdfast_media::{Prefill, extend_file};
 use holdfast_ring::{Order, Outcome};
 use rustix::fs::FileType;
 use serde::Serialize;
@@ -15,8 +16,11 @@ use std::path::Path;
 
 /// Give a ring more room: its file is extended, a device that has grown is measured anew
 #[derive(clap::Args, Debug)]
-#[command(after_help = "What the ring holds stays; the recorder may be running.\n\n\
-    Examples:\n  holdfast grow lab.hf --size 20GiB\n  holdfast grow /dev/vg0/ring")]
+#[command(
+    after_help = "What the ring holds stays; the recorder may be running. What is added to the file of a ring\n\
+    that was made with --prefill is written once as well, which may take long.\n\n\
+    Examples:\n  holdfast grow lab.hf --size 20GiB\n  holdfast grow /dev/vg0/ring"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -30,12 +34,14 @@ struct Shown {
     lane_bytes: u64,
     slots: u32,
     slots_before: u32,
+    prefilled: bool,
 }
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, reader) = args.ring.open()?;
     let before = reader.superblock().geometry.clone();
+    let prefilled = reader.superblock().prefilled && is_file_at(&path)?;
     drop(reader);
     let bytes = wanted(&path, args.size)?;
     // Refused before the file is touched, so that it does not grow for nothing.
@@ -51,12 +57,16 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .advice(more_room(&path, args.size)?));
     }
     // Done here and not by the recorder, because it may take long.
-    extend_file(&path, bytes)
+    let bar = progress::bar(bytes.saturating_sub(before.lane_bytes), prefilled);
+    let mut told = |done| bar.set_position(done);
+    let prefill = if prefilled { Prefill::Yes(&mut told) } else { Prefill::No };
+    extend_file(&path, bytes, prefill)
         .map_err(|error| Failure::failed(format_args!("cannot extend the ring: {error}")))?;
+    bar.finish_and_clear();
     let outcome = orders::give(&path, &Order::Grow(ByteSize(bytes)))?;
     let Outcome::Grown { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
-        return out.object(&Shown { lane_bytes: bytes, slots, slots_before: before.slots });
+        return out.object(&Shown { lane_bytes: bytes, slots, slots_before: before.slots, prefilled });
     }
     out.line(format_args!(
         "{}: {} now, {} (before: {})",
@@ -69,8 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 
 /// What to do when there is no room for more slots.
 fn more_room(path: &Path, size: Option<ByteSize>) -> Result<&'static str> {
-    let file = File::open(path).map_err(|error| Failure::io("cannot measure the ring", path, &error))?;
-    Ok(match (is_file(&file, path)?, size) {
+    Ok(match (is_file_at(path)?, size) {
         (true, _) => "give a larger --size",
         (false, Some(_)) => "give a larger --size, or leave it out to take all of the device",
         (false, None) => "make the device larger first: its partition or its volume",
@@ -99,6 +108,11 @@ fn wanted(path: &Path, size: Option<ByteSize>) -> Result<u64> {
         Some(size) => Ok(size.0 / BLOCK as u64 * BLOCK as u64),
         None => Ok(has / BLOCK as u64 * BLOCK as u64),
     }
+}
+
+fn is_file_at(path: &Path) -> Result<bool> {
+    let file = File::open(path).map_err(|error| Failure::io("cannot measure the ring", path, &error))?;
+    is_file(&file, path)
 }
 
 fn is_file(file: &File, path: &Path) -> Result<bool> {

@@ -6,11 +6,11 @@ use crate::failure::{Failure, Kind, Result, reason};
 use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
-use crate::{show, times};
+use crate::{progress, show, times};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_link::{Item, Plan, ReadReport, RingReader};
 use holdfast_ring::StreamStatus;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ops::ControlFlow;
@@ -153,12 +153,7 @@ impl Sink {
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
                 .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
         }
-        // Draws only where a person looks.
-        let progress = ProgressBar::with_draw_target(Some(plan.bytes), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template(
-            "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}",
-        );
-        progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let progress = progress::bar(plan.bytes, true);
         Ok(Self { export, progress, stop, failure: None, notes: 0, partial: Vec::new(), damaged: Vec::new() })
     }
 

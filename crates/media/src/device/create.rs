@@ -52,6 +52,12 @@ pub enum CreateError {
         /// What was asked.
         bytes: u64,
     },
+    /// It is being made longer already.
+    #[error("{}: somebody else is making it longer; try again when that is done", path.display())]
+    Busy {
+        /// The path.
+        path: PathBuf,
+    },
     /// Writing it failed.
     #[error(transparent)]
     Write(#[from] DiskError),

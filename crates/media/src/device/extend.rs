@@ -1,17 +1,20 @@
 //! Making the file of a ring longer, whoever owns the ring: it takes note of that later, by a measurement.
 
-use super::CreateError;
 use super::bytes::{fill, length};
+use super::{CreateError, Prefill};
 use crate::disk::{DiskError, DiskInfo, Fault, Medium};
 use holdfast_base::BLOCK;
-use rustix::fs::{FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::path::Path;
 
 /// Makes the file at `path` at least `bytes` long, its space reserved, so that no write finds the file system full later;
 /// a device is left as it is. May take long. When it fails the file has its former length.
-pub fn extend_file(path: &Path, bytes: u64) -> Result<(), CreateError> {
+///
+/// What is written in advance is written from the former end on, and the file is never longer than that has come:
+/// whoever owns the ring may take what there is into use at any time.
+pub fn extend_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<(), CreateError> {
     let failed = |what: &'static str| {
         move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
     };
@@ -21,11 +24,17 @@ pub fn extend_file(path: &Path, bytes: u64) -> Result<(), CreateError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Ok(());
     }
+    // Two at once would write over what the ring has taken into use between them. It is not the lock of the ring's owner.
+    match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::AGAIN | Errno::ACCESS) => return Err(CreateError::Busy { path: path.to_owned() }),
+        Err(cause) => return Err(failed("lock it")(cause)),
+    }
     let has = length(&file).map_err(failed("measure it"))?;
     if has >= bytes {
         return Ok(());
     }
-    let extended = reserve(&file, path, has, bytes);
+    let extended = reserve(&file, path, has, bytes, prefill);
     if extended.is_err() {
         // What was reserved so far is given back.
         let _ = rustix::fs::ftruncate(&file, has);
@@ -33,7 +42,7 @@ pub fn extend_file(path: &Path, bytes: u64) -> Result<(), CreateError> {
     extended
 }
 
-fn reserve(file: &File, path: &Path, has: u64, bytes: u64) -> Result<(), CreateError> {
+fn reserve(file: &File, path: &Path, has: u64, bytes: u64, prefill: Prefill<'_>) -> Result<(), CreateError> {
     let failed = |cause: Errno| match cause {
         Errno::NOSPC | Errno::DQUOT => {
             let free =
@@ -43,24 +52,35 @@ fn reserve(file: &File, path: &Path, has: u64, bytes: u64) -> Result<(), CreateE
         Errno::FBIG => CreateError::TooLarge { path: path.to_owned(), bytes },
         cause => CreateError::System { path: path.to_owned(), what: "extend it", cause: cause.into() },
     };
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), has, bytes - has) {
-        Ok(()) => {}
+    let flags = match prefill {
+        Prefill::Yes(_) => FallocateFlags::KEEP_SIZE,
+        Prefill::No => FallocateFlags::empty(),
+    };
+    let reserved = match rustix::fs::fallocate(file, flags, has, bytes - has) {
+        Ok(()) => true,
         // A file system that knows no reservation: what is written is reserved.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let info = DiskInfo {
-                name: path.display().to_string(),
-                medium: Medium::File,
-                bytes,
-                block: BLOCK,
-                depth: 1,
-                direct: false,
-            };
-            match fill(file, &info, has, bytes, &mut |_| {}) {
-                Err(DiskError { fault: Fault::NoSpace, .. }) => return Err(failed(Errno::NOSPC)),
-                other => other?,
-            }
-        }
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
         Err(cause) => return Err(failed(cause)),
+    };
+    let mut silent = |_| {};
+    let progress: Option<&mut dyn FnMut(u64)> = match prefill {
+        Prefill::Yes(progress) => Some(progress),
+        Prefill::No if !reserved => Some(&mut silent),
+        Prefill::No => None,
+    };
+    if let Some(progress) = progress {
+        let info = DiskInfo {
+            name: path.display().to_string(),
+            medium: Medium::File,
+            bytes,
+            block: BLOCK,
+            depth: 1,
+            direct: false,
+        };
+        match fill(file, &info, has, bytes, &mut |end| progress(end - has)) {
+            Err(DiskError { fault: Fault::NoSpace, .. }) => return Err(failed(Errno::NOSPC)),
+            other => other?,
+        }
     }
     rustix::fs::fsync(file).map_err(failed)
 }

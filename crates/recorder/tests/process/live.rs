@@ -120,7 +120,7 @@ fn a_ring_grows_under_its_recorder() {
         "{refused:?}"
     );
     assert_eq!(std::fs::metadata(&place.ring).unwrap().len(), long);
-    holdfast_media::extend_file(&place.ring, 24 << 20).unwrap();
+    holdfast_media::extend_file(&place.ring, 24 << 20, holdfast_media::Prefill::No).unwrap();
     let outcome = connection.order(Order::Grow(ByteSize::mib(24))).unwrap();
     let Outcome::Grown { slots } = outcome else { panic!("{outcome:?}") };
     assert_eq!(slots, before + 32);
