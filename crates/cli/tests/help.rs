@@ -55,6 +55,8 @@ fn every_command_is_listed_and_wrong_use_is_told_with_code_2() {
             said.err
         );
     }
+    let said = ends(folder.path(), "", 2);
+    assert_eq!(said.err, "holdfast: no command was given: `holdfast --help` lists them\n");
     let said = ends(folder.path(), "release r x --json", 2);
     assert_eq!(said.json()["exit"], 2);
     assert!(said.json()["error"].as_str().unwrap().contains("invalid value 'x'"));
