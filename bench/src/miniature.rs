@@ -44,13 +44,8 @@ pub fn make(path: &Path, slot_bytes: u64) -> Result<Geometry, Trouble> {
     let mut disk = RealDisk::new(device, &[], 8);
     let geometry = Geometry::for_lane(disk.info().bytes, slot_bytes, Vec::new());
     let geometry = geometry.map_err(Trouble::of("dividing the lane"))?;
-    let new = NewRing {
-        ring: RingId(random()),
-        key: Key(random()),
-        name: "bench".into(),
-        geometry: geometry.clone(),
-        prefilled: true,
-    };
+    let plain = NewRing::plain(RingId(random()), Key(random()), "bench", geometry.clone());
+    let new = NewRing { prefilled: true, ..plain };
     create(&mut disk, new, SystemClock::new().wall()).map_err(Trouble::of("making the ring"))?;
     Ok(geometry)
 }

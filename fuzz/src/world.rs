@@ -49,6 +49,7 @@ pub(crate) fn superblock() -> Superblock {
         reserve: 1,
         name: "fire".to_owned(),
         lane_ids: vec![RING],
+        terms: None,
     }
 }
 

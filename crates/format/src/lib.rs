@@ -14,6 +14,7 @@ mod name;
 mod recovery_string;
 mod slot;
 mod superblock;
+mod terms;
 
 pub use check::{Key, crc32c};
 pub use error::FormatError;
@@ -26,3 +27,4 @@ pub use journal::{
 pub use name::Name;
 pub use slot::*;
 pub use superblock::{Codec, Superblock};
+pub use terms::{Measured, Terms};

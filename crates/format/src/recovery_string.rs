@@ -89,6 +89,7 @@ impl Superblock {
             reserve,
             name: name.to_owned(),
             lane_ids: Vec::new(),
+            terms: None,
         };
         block.geometry.check()?;
         block.check_lanes()?;

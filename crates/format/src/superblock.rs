@@ -3,7 +3,8 @@
 
 use crate::bytes::{Get, Put};
 use crate::geometry::MAX_SKIPPED;
-use crate::{FormatError, Geometry, Key, Name, Region, crc32c};
+use crate::terms::TERMS_BYTES;
+use crate::{FormatError, Geometry, Key, Name, Region, Terms, crc32c};
 use holdfast_base::{BLOCK, LaneNo, MAX_NAME, RingId, Timestamp};
 
 const MAGIC: &[u8; 8] = b"HFSUPER1";
@@ -11,6 +12,7 @@ const WHAT: &str = "superblock";
 const SKIPPED_AT: usize = 256;
 const LANES_AT: usize = 2304;
 const MAX_LANES: usize = 64;
+const TERMS_AT: usize = 3328;
 const CRC_AT: usize = BLOCK - 4;
 
 /// How the lanes of a group protect each other.
@@ -66,6 +68,8 @@ pub struct Superblock {
     pub name: String,
     /// Ids of the lanes, as far as they are known.
     pub lane_ids: Vec<RingId>,
+    /// What the ring was admitted for; without it a ring is best effort. A recovery string does not carry it.
+    pub terms: Option<Terms>,
 }
 
 impl Superblock {
@@ -91,6 +95,9 @@ impl Superblock {
         put.seek(LANES_AT);
         for id in self.lane_ids.iter().take(MAX_LANES) {
             put.bytes(&id.0);
+        }
+        if let Some(terms) = &self.terms {
+            terms.encode(&mut block[TERMS_AT..TERMS_AT + TERMS_BYTES]);
         }
         let crc = crc32c(&block[..CRC_AT]);
         block[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -139,6 +146,7 @@ impl Superblock {
         while lane_ids.last() == Some(&RingId::default()) {
             lane_ids.pop();
         }
+        let terms = Terms::decode(&bytes[TERMS_AT..TERMS_AT + TERMS_BYTES])?;
         let geometry = Geometry { lane_bytes, slot_bytes, slots, skipped };
         geometry.check()?;
         let first = geometry.slot_offset(holdfast_base::SlotNo(0));
@@ -161,6 +169,7 @@ impl Superblock {
             reserve,
             name,
             lane_ids,
+            terms,
         };
         block.check_lanes()?;
         Ok(block)

@@ -24,8 +24,7 @@ fn made(slots: u64) -> Image {
     let bytes = (1 << 20) + 4 * SLOT + slots * SLOT;
     let mut disk = MemoryDisk::new(bytes);
     let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
-    let new =
-        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
+    let new = NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry);
     create(&mut disk, new, Timestamp(1)).unwrap();
     disk.snapshot()
 }

@@ -38,8 +38,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let device = create_file(&path, bytes, Prefill::No).unwrap();
     let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
     let clock = Arc::new(SystemClock::new());
-    let new =
-        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
+    let new = NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry);
     create(&mut PlainDisk::new(device, 1), new, clock.now()).unwrap();
 
     let mut pool = BufferPool::new(4, SLOT as usize, Lock::Prefault).unwrap();

@@ -4,7 +4,7 @@ use crate::blocking::Blocking;
 use crate::ledger::Ledger;
 use crate::snapshot::{Item, Runway, Walk};
 use holdfast_base::{LaneNo, RingId, Sequence, Timestamp};
-use holdfast_format::{Codec, CommitHead, CommitWriter, Geometry, Key, Superblock};
+use holdfast_format::{Codec, CommitHead, CommitWriter, Geometry, Key, Superblock, Terms};
 use holdfast_media::{Disk, DiskError, PoolError};
 
 /// What a new ring is to be.
@@ -20,6 +20,15 @@ pub struct NewRing {
     pub geometry: Geometry,
     /// Whether every slot has been written once already.
     pub prefilled: bool,
+    /// What it was admitted for, if it was.
+    pub terms: Option<Terms>,
+}
+
+impl NewRing {
+    /// A ring that was not prefilled and does its best.
+    pub fn plain(ring: RingId, key: Key, name: &str, geometry: Geometry) -> Self {
+        Self { ring, key, name: name.to_owned(), geometry, prefilled: false, terms: None }
+    }
 }
 
 /// Why a ring could not be made or its superblocks not be written.
@@ -58,6 +67,7 @@ pub fn create(disk: &mut dyn Disk, new: NewRing, now: Timestamp) -> Result<Super
         reserve: default_reserve(new.geometry.slots),
         name: new.name,
         lane_ids: vec![new.ring],
+        terms: new.terms,
         geometry: new.geometry,
     };
     write_first_snapshot(disk, &superblock, now)?;

@@ -13,6 +13,7 @@ mod distil;
 mod driver;
 mod event;
 mod flush;
+mod guarantee;
 mod held;
 mod journal;
 mod ledger;
@@ -26,6 +27,7 @@ mod purge;
 mod recover;
 mod runway;
 mod scan;
+mod schedule;
 mod small;
 mod snapshot;
 mod span;
@@ -43,6 +45,10 @@ pub use create::{CreateError, NewRing, create, write_superblocks};
 pub use driver::{Driver, DriverCounts, Gains, ReadDone, Took};
 pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 pub use flush::durable_after;
+pub use guarantee::{
+    Advice, BURSTS, COMMIT_BYTES, Declared, Figures, Guarantee, Load, Refused, Shape, admit, advise, figures,
+    least_slot, load, measured,
+};
 pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use once::{OnceError, order_once};
@@ -50,6 +56,7 @@ pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refus
 pub use purge::{Port, PurgeError, purge};
 pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
 pub use scan::SCAN_READS;
+pub use schedule::{Class, Next, Policy, Promise, Reads, Schedule, View, Wanted};
 pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};

@@ -335,13 +335,7 @@ mod tests {
     fn alternating(held: usize) -> Ring {
         let mut disk = MemoryDisk::new((1 << 20) + 24 * SLOT);
         let geometry = Geometry::for_lane(disk.info().bytes, SLOT, Vec::new()).unwrap();
-        let new = NewRing {
-            ring: RingId([1; 16]),
-            key: Key([2; 32]),
-            name: "r".into(),
-            geometry,
-            prefilled: false,
-        };
+        let new = NewRing::plain(RingId([1; 16]), Key([2; 32]), "r", geometry);
         create(&mut disk, new, NOW).unwrap();
         let mut recovered = recover(&mut disk).unwrap();
         let slots = 2 * held as u32 + 1000;

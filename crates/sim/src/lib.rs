@@ -6,6 +6,7 @@
 
 mod content;
 mod crash;
+mod hours;
 mod model;
 mod observe;
 mod op;
@@ -17,6 +18,7 @@ mod world;
 
 pub use content::Content;
 pub use crash::Bound;
+pub use hours::{Burst, Habit, Places, Reader, Scene, Verdict, play};
 pub use model::{Model, ModelHold, ModelSlot, Preambles, Pushed, Stage};
 pub use observe::{Shown, prefix, same_rows};
 pub use op::{Diet, Op, ops};

@@ -154,13 +154,9 @@ impl World {
         let mut bytes = [0; 48];
         Seed::new(setup.seed).fill(&mut bytes);
         let (id, key) = bytes.split_at(16);
-        let new = NewRing {
-            ring: RingId(id.try_into().map_err(|_| "id")?),
-            key: Key(key.try_into().map_err(|_| "key")?),
-            name: "world".to_owned(),
-            geometry: geometry.map_err(|e| e.to_string())?,
-            prefilled: false,
-        };
+        let ring = RingId(id.try_into().map_err(|_| "id")?);
+        let key = Key(key.try_into().map_err(|_| "key")?);
+        let new = NewRing::plain(ring, key, "world", geometry.map_err(|e| e.to_string())?);
         let superblock = create(&mut disk, new, clock.now()).map_err(|e| e.to_string())?;
         let disk = FaultyDisk::new(disk.snapshot(), setup.plan.clone(), setup.seed, clock.clone());
         let mut world = Self {

@@ -57,7 +57,7 @@ impl Run {
         let mut disk = MemoryDisk::new(lane(SLOTS));
         let geometry = Geometry::for_lane(lane(SLOTS), SLOT, Vec::new()).unwrap();
         let (ring, key) = (RingId([7; 16]), Key([9; 32]));
-        let new = NewRing { ring, key, name: "r".into(), geometry, prefilled: false };
+        let new = NewRing::plain(ring, key, "r", geometry);
         create(&mut disk, new, Timestamp(1)).unwrap();
         let recovered = recover(&mut disk).unwrap();
         let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 2 };

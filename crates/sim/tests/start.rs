@@ -22,8 +22,7 @@ fn made(slot_bytes: u64, slots: u64) -> SparseDisk {
     let bytes = MIB + (4 + slots) * slot_bytes;
     let mut disk = SparseDisk::new(bytes);
     let geometry = Geometry::for_lane(bytes, slot_bytes, Vec::new()).unwrap();
-    let new =
-        NewRing { ring: RingId([7; 16]), key: Key([9; 32]), name: "r".into(), geometry, prefilled: false };
+    let new = NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry);
     create(&mut disk, new, Timestamp(1)).unwrap();
     disk
 }

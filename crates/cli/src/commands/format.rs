@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let mut warnings = device.warnings().to_vec();
     warnings.extend(holds_nothing(&geometry, BUFFERS).map(|nothing| nothing.to_string()));
     let mut disk = RealDisk::new(device, &[], 1);
-    let new = NewRing { ring: random_id()?, key: Key(random()?), name, geometry, prefilled: filled };
+    let new = NewRing { prefilled: filled, ..NewRing::plain(random_id()?, Key(random()?), &name, geometry) };
     let made = create(&mut disk, new, session::now())
         .map_err(|error| Failure::failed(format_args!("cannot make the ring: {error}")).at_path(path))?;
     drop(disk);

@@ -16,7 +16,7 @@ use holdfast_base::{
 };
 
 /// Rows below which closing a chunk early is not worth its header.
-const FEW_ROWS: usize = 64;
+pub(super) const FEW_ROWS: usize = 64;
 
 /// What a slot is, known when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -3,13 +3,16 @@
 
 use crate::lanes::superblock;
 use crate::world::{Item, RING, Slot, entries, key, read_items};
-use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{
+    Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
+};
 use holdfast_format::{
     Cause, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Flags, Gap, Geometry,
-    HoldRecord, Kind, PurgeRecord, Record, Region, Row, SlotState, StreamKind, StreamRecord, Superblock,
-    TableEntry, check_image, read_commit,
+    HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row, SlotState, StreamKind, StreamRecord,
+    Superblock, TableEntry, Terms, check_image, read_commit,
 };
 use std::path::PathBuf;
+use std::time::Duration;
 
 const NOW: i64 = 1_795_000_000_000_000_000;
 
@@ -46,13 +49,41 @@ fn wide_superblock() -> Superblock {
         codec: Codec::Xor,
         prefilled: false,
         lane_ids: vec![RingId([1; 16]), RingId([2; 16]), RingId([3; 16])],
+        terms: None,
         ..superblock(Geometry::for_lane(1 << 30, 8 << 20, skipped).unwrap())
+    }
+}
+
+/// The paper's drive in its outer 80 %.
+pub(crate) fn terms() -> Terms {
+    let measured = Measured {
+        at: times(-7),
+        write: Rate(65 << 20),
+        read: Rate(70 << 20),
+        reposition: Duration::from_millis(30),
+        commit: Duration::from_micros(150),
+        read_error: Duration::from_secs(7),
+        stall: Duration::from_millis(500),
+        stalled: 25_000,
+        parallel: 1,
+        elements: 100_000_000,
+    };
+    Terms {
+        measured,
+        rate: Rate(55 << 20),
+        elements: 40_000,
+        burst: ByteSize::mib(64),
+        gather: 4,
+        quantum: 4 << 20,
+        memory: ByteSize::gib(2),
     }
 }
 
 #[test]
 fn superblocks_and_recovery_strings() {
     let single = superblock(Geometry::for_lane(64 << 20, 1 << 20, vec![]).unwrap());
+    let admitted = Superblock { terms: Some(terms()), ..single.clone() };
+    golden("superblock-admitted.bin", &admitted.encode());
     for (name, block) in [("single", single), ("group", wide_superblock())] {
         golden(&format!("superblock-{name}.bin"), &block.encode());
         golden(&format!("recovery-string-{name}.bin"), block.to_recovery_string().as_bytes());

@@ -24,6 +24,7 @@ pub(crate) fn superblock(geometry: Geometry) -> Superblock {
         reserve: 5,
         name: "antenna \u{e4}".into(),
         lane_ids: vec![RingId(*b"id of lane no. 0")],
+        terms: None,
     }
 }
 
@@ -81,6 +82,7 @@ proptest! {
             k: u8::from(many),
             codec: if many { Codec::Xor } else { Codec::None },
             lane_ids: vec![RingId([7; 16]); ids.min(lanes.into())],
+            terms: many.then(super::golden::terms),
             ..superblock(geometry)
         };
         let bytes = block.encode();
@@ -88,7 +90,7 @@ proptest! {
         prop_assert_eq!(Superblock::decode(&bytes), Ok(block.clone()));
         let line = block.to_recovery_string();
         let found = Superblock::from_recovery_string(&line).unwrap();
-        prop_assert_eq!(found, Superblock { generation: 1, created: Timestamp(0), lane_ids: vec![], ..block.clone() });
+        prop_assert_eq!(found, Superblock { generation: 1, created: Timestamp(0), lane_ids: vec![], terms: None, ..block.clone() });
         let wrapped = format!(" {}\n{} ", &line[..40], line[40..].to_uppercase());
         prop_assert!(Superblock::from_recovery_string(&wrapped).is_ok());
     }

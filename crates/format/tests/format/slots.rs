@@ -4,7 +4,7 @@ use crate::world::{Item, RING, STREAMS, Slot, entries, items, key, read_items, s
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
     Builder, Cause, Flags, FormatError, Gap, Kind, Row, SectionKind, SlotFlags, check_image,
-    check_payload_block, restamp,
+    check_payload_block, on_medium, restamp,
 };
 use proptest::prelude::*;
 
@@ -74,6 +74,27 @@ proptest! {
             prop_assert!(packed);
         }
         slot.seal_and_compare()?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    // Promise 1: admission never counts on more room in a slot than there is, however wild the rows.
+    #[test]
+    fn a_slot_takes_at_least_what_admission_counts_on(items in items(3000, 300), log2 in 18..21u32) {
+        let mut slot = Slot::open(1 << log2, 4);
+        let (mut payload, mut rows) = (0.0, 0.0);
+        // The one that fits no more counts too: a packer fills the rest with a fragment.
+        for item in items.iter().cycle() {
+            payload += item.bytes.len() as f64;
+            rows += 1.0;
+            if !slot.pack(item) || items.len() < 50 {
+                break;
+            }
+        }
+        let counted = on_medium(1 << log2, payload, rows, entries().len());
+        prop_assert!(items.len() < 50 || counted >= f64::from(1u32 << log2), "{counted} of {}", 1u32 << log2);
     }
 }
 

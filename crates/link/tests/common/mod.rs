@@ -148,6 +148,7 @@ impl Maker {
             reserve: 1,
             name: "test".to_owned(),
             lane_ids: Vec::new(),
+            terms: None,
         };
         let entries = (0..streams).map(|number| Entry {
             stream: StreamId(number as u32 + 1),

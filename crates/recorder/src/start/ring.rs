@@ -101,7 +101,7 @@ fn make(path: &Path, size: ByteSize, slot: Option<ByteSize>) -> Result<Place, St
     let geometry = Geometry::for_lane(size.0, slot_bytes, Vec::new()).map_err(StartError::Geometry)?;
     let (ring, key) = chance().map_err(|cause| StartError::Chance { cause })?;
     let device = create_file(path, size.0, Prefill::No)?;
-    let new = NewRing { ring, key, name: name_of(path), geometry, prefilled: false };
+    let new = NewRing::plain(ring, key, &name_of(path), geometry);
     let now = SystemClock::new().now();
     // The claim goes with the device into the disk and comes back only by opening anew: nobody else knows the path yet.
     let mut disk = PlainDisk::new(device, 4);

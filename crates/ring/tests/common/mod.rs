@@ -40,7 +40,7 @@ pub(crate) fn made() -> MemoryDisk {
 pub(crate) fn make(disk: &mut MemoryDisk, id: u8, slot_bytes: u64) -> Superblock {
     let geometry = Geometry::for_lane(disk.info().bytes, slot_bytes, Vec::new()).unwrap();
     let (ring, key) = (RingId([id; 16]), Key([9; 32]));
-    let new = NewRing { ring, key, name: "r".into(), geometry, prefilled: false };
+    let new = NewRing::plain(ring, key, "r", geometry);
     create(disk, new, Timestamp(1)).unwrap()
 }
 

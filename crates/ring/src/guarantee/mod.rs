@@ -1,0 +1,405 @@
+//! The guarantee: what rate a ring may be admitted for, and what follows from it. Pure arithmetic over what was
+//! measured and what is declared; nothing here knows slots, requests or a clock.
+//!
+//! After Bigelow, Brandt, Bent and Chen, “Mahanaxar: Quality of Service Guarantees in High-Bandwidth, Real-Time Streaming
+//! Data Storage” (MSST 2010), section IV: chunks so large that repositioning between any two of them is a small part of
+//! writing one, and a rate that the slowest used zone can take. `docs/guarantee.md` derives the inequality.
+
+mod advice;
+mod figures;
+mod terms;
+
+pub use advice::{Advice, advise};
+pub use figures::{BURSTS, Figures, figures};
+pub use terms::{Declared, load, measured};
+
+use holdfast_base::{ByteSize, MIN_GUARANTEED_SLOT, Rate};
+use holdfast_format::Measured;
+use std::time::Duration;
+
+/// The share of the lane's time that may be promised.
+const PROMISED: f64 = 0.98;
+
+/// The share of the packer's measured rate that may be promised.
+const PACKED: f64 = 0.8;
+
+/// Bytes of a commit that admission counts on: what is larger waits for slack, as a read does.
+pub const COMMIT_BYTES: u64 = 64 << 10;
+
+/// Most bytes of a commit.
+const LARGEST_COMMIT: u64 = 1 << 20;
+
+/// Slots are at least so many times what the lane could write while it repositions.
+const LEAST_SLOT: f64 = 30.0;
+
+/// What arrives, on the medium: payload with index, checks and heads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// Bytes a second that are written into slots. *λ*
+    pub rate: Rate,
+    /// Elements a second.
+    pub elements: u64,
+    /// Bytes that may come at once beyond the rate. *b*
+    pub burst: ByteSize,
+}
+
+/// How a ring is laid out and run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Bytes of a slot. *C*
+    pub slot: ByteSize,
+    /// Longest time between commits of what the open slot gained.
+    pub flush: Duration,
+    /// Full slots that are written in one go. *g*
+    pub gather: u16,
+    /// Bytes of the largest read that is started at once; 0 where nothing is ever read. *q*
+    pub quantum: u32,
+    /// Slot buffers that there is memory for.
+    pub buffers: u32,
+}
+
+/// What an admitted ring may rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guarantee {
+    /// The longest that a slot's turn takes: going there, writing it, and its share of commits. *W*
+    pub write: Duration,
+    /// The longest that anything else may keep the lane from writing. *R*
+    pub wait: Duration,
+    /// The time in which a slot fills. *T*
+    pub period: Duration,
+    /// Slot buffers that it takes. *B*
+    pub buffers: u32,
+    /// The share of the lane's time that writing takes at worst, in millionths of what may be promised.
+    pub used: u32,
+    /// The age at which data is forced out. *D*
+    pub forced: Duration,
+    /// The bound on the age of data that a crash can cost.
+    pub durable_after: Duration,
+}
+
+/// Which term of the inequality fails.
+#[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// The slots are too small: the lane would only move about.
+    #[error(
+        "slots of {slot} are too small for a guarantee: with repositioning of {reposition:.0?} at {write} they have to be at least {least}"
+    )]
+    Slot {
+        /// As asked for.
+        slot: ByteSize,
+        /// The smallest that would do.
+        least: ByteSize,
+        /// *s*
+        reposition: Duration,
+        /// *w*
+        write: Rate,
+    },
+    /// The lane is too slow.
+    #[error("{rate} on the medium is too fast: a slot fills in {period:.3?}, and writing one takes up to {write:.3?}{} (98 % of the time may be promised); {most} would be admitted", stalls(*.stalled))]
+    Rate {
+        /// As asked for.
+        rate: Rate,
+        /// The highest that would be admitted.
+        most: Rate,
+        /// *T*
+        period: Duration,
+        /// *W*
+        write: Duration,
+        /// *ρ*, in millionths.
+        stalled: u32,
+    },
+    /// The packer is too slow.
+    #[error(
+        "{elements} elements a second are too many: the packer was measured to manage {measured}, of which 80 % may be promised: {most}"
+    )]
+    Elements {
+        /// As asked for.
+        elements: u64,
+        /// As measured.
+        measured: u64,
+        /// The highest that would be admitted.
+        most: u64,
+    },
+    /// There are too few buffers.
+    #[error(
+        "{needed} slot buffers ({memory}) are needed to wait up to {wait:.3?} for a read, {stall:.3?} for the device, and for a burst, but there is memory for {buffers}"
+    )]
+    Memory {
+        /// How many it takes.
+        needed: u32,
+        /// Their bytes.
+        memory: ByteSize,
+        /// How many there are.
+        buffers: u32,
+        /// *R*
+        wait: Duration,
+        /// *σ*
+        stall: Duration,
+    },
+}
+
+fn stalls(stalled: u32) -> String {
+    if stalled == 0 {
+        return String::new();
+    }
+    format!(" while the device stands still {:.1} % of the time", f64::from(stalled) / 1e4)
+}
+
+/// The costs of the inequality, in seconds and bytes a second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    /// *W*
+    pub(crate) write: f64,
+    /// *R*
+    pub(crate) wait: f64,
+    /// *σ*
+    pub(crate) stall: f64,
+    /// 1 − *ρ*
+    pub(crate) moving: f64,
+    /// One commit: *J*
+    pub(crate) commit: f64,
+    /// The largest commit.
+    largest: f64,
+}
+
+impl Costs {
+    pub(crate) fn of(measured: &Measured, shape: &Shape) -> Self {
+        let s = measured.reposition.as_secs_f64();
+        let c = measured.commit.as_secs_f64();
+        let w = measured.write.0 as f64;
+        let commit = 2.0 * s + c + COMMIT_BYTES as f64 / w;
+        // One group commit for so many slots, at most.
+        let commits = 1.0 / f64::from(shape.gather.max(4));
+        let largest = 2.0 * s + c + shape.slot.0.min(LARGEST_COMMIT) as f64 / w;
+        let read = s + f64::from(shape.quantum) / measured.read.0 as f64 + measured.read_error.as_secs_f64();
+        Self {
+            write: s + shape.slot.0 as f64 / w + c + commits * commit,
+            wait: if shape.quantum == 0 { largest } else { read.max(largest) },
+            stall: measured.stall.as_secs_f64(),
+            moving: 1.0 - f64::from(measured.stalled) / 1e6,
+            commit,
+            largest,
+        }
+    }
+
+    /// Seconds from the beginning of a read until the first buffer is free: the read, a commit that goes first, a slot's
+    /// turn, and the device standing still as much as it may.
+    pub(crate) fn blocked(&self) -> f64 {
+        (self.wait + self.commit + self.write + self.stall) / self.moving
+    }
+
+    /// The same from the beginning of the largest commit.
+    pub(crate) fn blocked_by_commit(&self) -> f64 {
+        (self.largest + self.write + self.stall) / self.moving
+    }
+
+    /// The highest rate on the medium that the lane can promise.
+    pub(crate) fn most(&self, slot: ByteSize) -> f64 {
+        PROMISED * self.drained(slot)
+    }
+
+    /// Bytes a second that the lane writes while nothing else keeps it.
+    pub(crate) fn drained(&self, slot: ByteSize) -> f64 {
+        slot.0 as f64 * self.moving / self.write
+    }
+
+    /// Slot buffers for a load.
+    pub(crate) fn buffers(&self, shape: &Shape, rate: f64, burst: f64) -> u32 {
+        let period = shape.slot.0 as f64 / rate;
+        let waiting = (self.blocked() + burst / rate) / period;
+        // What a rounding error adds to a whole number is not a buffer.
+        (f64::from(shape.gather) + 1.0 + (waiting - 1e-9).ceil()).min(f64::from(u32::MAX)) as u32
+    }
+}
+
+/// The smallest slot for which there can be a guarantee.
+pub fn least_slot(measured: &Measured) -> ByteSize {
+    let moved = LEAST_SLOT * measured.reposition.as_secs_f64() * measured.write.0 as f64;
+    ByteSize((moved as u64).max(MIN_GUARANTEED_SLOT).next_power_of_two())
+}
+
+/// Whether a ring may be promised to lose nothing of a load.
+///
+/// With *s* the worst repositioning, *w* the worst write rate in the used region, *q* the read quantum at rate *r*, *e* the
+/// drive's read-error limit, at most *σ* + *ρ*Δ of standing still in any Δ, *c* the flush of a write, *j* commits a
+/// slot of *J* each, *λ* the rate on the medium and *b* the burst:
+///
+/// ```text
+/// W = s + C/w + c + j·J        R = s + q/r + e        T = C/λ        blocked = (R + J + W + σ) / (1−ρ)
+/// admit iff  W/(1−ρ) ≤ 0.98·T  and  elements/s ≤ 0.8 of the packer's
+///       and  B = g + 1 + ceil((blocked + b/λ) / T)  buffers fit
+/// D = max(flush + J, g·min(T, 3·C/w))        durable after = D + blocked + b·W/(C·(1−ρ))
+/// ```
+pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarantee, Refused> {
+    let least = least_slot(measured);
+    if shape.slot < least {
+        let (reposition, write) = (measured.reposition, measured.write);
+        return Err(Refused::Slot { slot: shape.slot, least, reposition, write });
+    }
+    let most = (measured.elements as f64 * PACKED) as u64;
+    if load.elements > most {
+        return Err(Refused::Elements { elements: load.elements, measured: measured.elements, most });
+    }
+    let costs = Costs::of(measured, shape);
+    let rate = (load.rate.0 as f64).max(1.0);
+    let period = shape.slot.0 as f64 / rate;
+    let (period_span, write) = (Duration::from_secs_f64(period), Duration::from_secs_f64(costs.write));
+    if rate > costs.most(shape.slot) {
+        return Err(Refused::Rate {
+            rate: load.rate,
+            most: Rate(costs.most(shape.slot) as u64),
+            period: period_span,
+            write,
+            stalled: measured.stalled,
+        });
+    }
+    let wait = Duration::from_secs_f64(costs.wait);
+    let buffers = costs.buffers(shape, rate, load.burst.0 as f64);
+    if buffers > shape.buffers {
+        return Err(Refused::Memory {
+            needed: buffers,
+            memory: ByteSize(u64::from(buffers).saturating_mul(shape.slot.0)),
+            buffers: shape.buffers,
+            wait,
+            stall: measured.stall,
+        });
+    }
+    let soon = period.min(3.0 * shape.slot.0 as f64 / measured.write.0 as f64);
+    let forced = (shape.flush.as_secs_f64() + costs.commit).max(f64::from(shape.gather) * soon);
+    Ok(Guarantee {
+        write,
+        wait,
+        period: period_span,
+        buffers,
+        used: (rate / costs.most(shape.slot) * 1e6) as u32,
+        forced: Duration::from_secs_f64(forced),
+        durable_after: Duration::from_secs_f64(
+            forced + costs.blocked() + load.burst.0 as f64 / costs.drained(shape.slot),
+        ),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use holdfast_base::Timestamp;
+    use proptest::prelude::*;
+
+    /// The drive of the paper in its outer 80 %, with a limit of its own on read errors.
+    pub(crate) fn drive() -> Measured {
+        Measured {
+            at: Timestamp(0),
+            write: Rate(65 << 20),
+            read: Rate(70 << 20),
+            reposition: Duration::from_millis(30),
+            commit: Duration::ZERO,
+            read_error: Duration::from_secs(7),
+            stall: Duration::ZERO,
+            stalled: 0,
+            parallel: 1,
+            elements: 100_000_000,
+        }
+    }
+
+    pub(crate) fn shape() -> Shape {
+        Shape {
+            slot: ByteSize::mib(128),
+            flush: Duration::from_secs(1),
+            gather: 4,
+            quantum: 8 << 20,
+            buffers: 16,
+        }
+    }
+
+    pub(crate) fn load(mib: u64) -> Load {
+        Load { rate: Rate(mib << 20), elements: 1000, burst: ByteSize(0) }
+    }
+
+    // Promise 1: the drive of the paper is promised what the arithmetic says by hand.
+    #[test]
+    fn the_paper_s_drive_takes_62_mib_a_second_but_not_63() {
+        let granted = admit(&drive(), &load(62), &shape()).unwrap();
+        // W = 0.030 + 128/65 + (0.060 + 1/16/65)/4, T = 128/62, R = 0.030 + 8/70 + 7.
+        assert!((granted.write.as_secs_f64() - 2.014_471).abs() < 1e-5, "{granted:?}");
+        assert!((granted.wait.as_secs_f64() - 7.144_286).abs() < 1e-5, "{granted:?}");
+        // 4 + 1 + ceil((7.144 + 2.014) / 2.0645)
+        assert_eq!(granted.buffers, 10);
+        assert!(
+            (granted.durable_after.as_secs_f64() - (8.258 + 7.144_286 + 0.060_962 + 2.014_471)).abs() < 0.001,
+            "{granted:?}"
+        );
+        let Err(Refused::Rate { most, .. }) = admit(&drive(), &load(63), &shape()) else { panic!() };
+        assert!((most.0 as f64 / f64::from(1 << 20) - 62.27).abs() < 0.01, "{most:?}");
+    }
+
+    // Promise 1: a refusal names the term that fails.
+    #[test]
+    fn each_term_refuses_on_its_own() {
+        let slot = Shape { slot: ByteSize::mib(32), ..shape() };
+        let refused = admit(&drive(), &load(10), &slot).unwrap_err();
+        assert!(matches!(refused, Refused::Slot { least, .. } if least == ByteSize::mib(64)), "{refused}");
+        let packer = Measured { elements: 1249, ..drive() };
+        let refused = admit(&packer, &load(10), &shape()).unwrap_err();
+        assert!(matches!(refused, Refused::Elements { most: 999, .. }), "{refused}");
+        let memory = Shape { buffers: 9, ..shape() };
+        let refused = admit(&drive(), &load(62), &memory).unwrap_err();
+        assert!(matches!(refused, Refused::Memory { needed: 10, .. }), "{refused}");
+        let stalling = Measured { stalled: 100_000, ..drive() };
+        let refused = admit(&stalling, &load(60), &shape()).unwrap_err();
+        assert!(refused.to_string().contains("stands still 10.0 % of the time"), "{refused}");
+    }
+
+    fn any_measured() -> impl Strategy<Value = Measured> {
+        let spans = (1u64..60, 0u64..20, 0u64..8000, 0u64..3000);
+        let rates = (1u64..4000, 1u64..4000, 0u32..300_000);
+        (spans, rates).prop_map(|((s, c, e, stall), (write, read, stalled))| Measured {
+            write: Rate(write << 20),
+            read: Rate(read << 20),
+            reposition: Duration::from_millis(s),
+            commit: Duration::from_millis(c),
+            read_error: Duration::from_millis(e),
+            stall: Duration::from_millis(stall),
+            stalled,
+            ..drive()
+        })
+    }
+
+    proptest! {
+        // Promise 1: whatever a refusal says would do, does; and a little more would not.
+        #[test]
+        fn what_a_refusal_offers_is_admitted(
+            measured in any_measured(), rate in 1u64..5000, burst in 0u64..4096, gather in 1u16..9, buffers in 3u32..200,
+            log2 in 23u32..29,
+        ) {
+            let shape = Shape { slot: ByteSize(1 << log2), gather, buffers, ..shape() };
+            let load = Load { rate: Rate(rate << 20), elements: 1, burst: ByteSize(burst << 20) };
+            match admit(&measured, &load, &shape) {
+                Ok(granted) => {
+                    prop_assert!(granted.buffers <= buffers && granted.used <= 1_000_000);
+                    prop_assert!(granted.durable_after >= granted.forced + granted.wait);
+                    // Less of everything is admitted too.
+                    let less = Load { rate: Rate(load.rate.0 / 2), burst: ByteSize(0), ..load };
+                    prop_assert!(admit(&measured, &less, &shape).is_ok());
+                }
+                Err(Refused::Slot { least, .. }) => {
+                    let shape = Shape { slot: least, ..shape };
+                    let still = matches!(admit(&measured, &load, &shape), Err(Refused::Slot { .. }));
+                    prop_assert!(!still);
+                }
+                Err(Refused::Rate { most, .. }) => {
+                    let most = Load { rate: most, ..load };
+                    let too_fast = |load| matches!(admit(&measured, &load, &shape), Err(Refused::Rate { .. }));
+                    prop_assert!(!too_fast(most));
+                    let more = Load { rate: Rate(most.rate.0 + 2), ..load };
+                    prop_assert!(too_fast(more));
+                }
+                Err(Refused::Memory { needed, .. }) => {
+                    let with = |buffers| admit(&measured, &load, &Shape { buffers, ..shape }).is_ok();
+                    prop_assert!(with(needed));
+                    prop_assert!(!with(needed - 1));
+                }
+                Err(Refused::Elements { .. }) => prop_assert!(false),
+            }
+        }
+    }
+}

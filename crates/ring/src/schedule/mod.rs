@@ -1,0 +1,255 @@
+//! What the lane does next: write first, and everything else with what is left. A pure function of what waits, what is in
+//! flight, what was measured, and the time. It moves no buffer and knows no disk; whose reads come first is in `reads`.
+//!
+//! A full slot goes first, but while somebody reads, full slots are gathered, so that a drive goes back and forth once for
+//! several. A read begins only if, should it take as long as reads may, the buffers still last: so nothing that a reader
+//! does can cost a byte within the guarantee (Bigelow et al., “Mahanaxar”, sections IV and VI).
+
+mod reads;
+
+pub use reads::{Class, Reads, Wanted};
+
+use crate::guarantee::{COMMIT_BYTES, Costs, Load, Shape, admit};
+use holdfast_base::Timestamp;
+use holdfast_format::Measured;
+use std::time::Duration;
+
+/// What the schedule of a ring goes by.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Policy {
+    /// Slot buffers.
+    pub buffers: u32,
+    /// Bytes of a slot.
+    pub slot: u64,
+    /// Full slots that are written in one go while somebody reads.
+    pub gather: u32,
+    /// What was promised; without it the ring does its best.
+    pub promise: Option<Promise>,
+    /// Requests in flight at most, besides slots and commits.
+    pub reads: u32,
+    /// Whether reads and writes are served beside each other: not by a drive with a head.
+    pub parallel: bool,
+}
+
+/// What a guarantee comes to, for the schedule.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Promise {
+    /// Bytes a second that may arrive, on the medium.
+    pub rate: f64,
+    /// Bytes that may come at once beyond that.
+    pub burst: f64,
+    /// Seconds that may pass, after a read was begun, until a buffer is free.
+    pub blocked: f64,
+    /// Seconds that a read may take.
+    pub read: f64,
+    /// Seconds that may pass, after a commit was begun, until a buffer is free.
+    pub blocked_by_commit: f64,
+    /// The age of its first byte at which what is full is written, whoever reads.
+    pub forced: Duration,
+}
+
+impl Policy {
+    /// The policy of a ring that was admitted, or one that does its best.
+    pub fn new(terms: Option<(&Measured, &Load)>, shape: &Shape) -> Self {
+        let granted = terms.and_then(|(measured, load)| {
+            let granted = admit(measured, load, shape).ok()?;
+            let costs = Costs::of(measured, shape);
+            let promise = Promise {
+                rate: load.rate.0 as f64,
+                burst: load.burst.0 as f64,
+                blocked: costs.blocked(),
+                read: costs.wait / costs.moving,
+                blocked_by_commit: costs.blocked_by_commit(),
+                forced: granted.forced,
+            };
+            Some((promise, measured.parallel))
+        });
+        let parallel = granted.is_none_or(|(_, parallel)| parallel > 1);
+        Self {
+            buffers: shape.buffers,
+            slot: shape.slot.0,
+            gather: u32::from(shape.gather.max(1)),
+            promise: granted.map(|(promise, _)| promise),
+            reads: granted.map_or(8, |(_, parallel)| u32::from(parallel.max(1))),
+            parallel,
+        }
+    }
+}
+
+/// What the schedule must know of the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    /// The time.
+    pub now: Timestamp,
+    /// Full slots that have a place and are not being written.
+    pub full: u32,
+    /// When the oldest of them was opened.
+    pub oldest: Timestamp,
+    /// Buffers that nothing is in.
+    pub free: u32,
+    /// What the open slot still takes; 0 when none is open.
+    pub room: u64,
+    /// Slots being written.
+    pub writing: u32,
+    /// Whether a commit is being written.
+    pub committing: bool,
+    /// Whether a commit waits to be written.
+    pub commit: bool,
+    /// Reads in flight.
+    pub reading: u32,
+    /// Whether a read waits.
+    pub reads: bool,
+}
+
+/// What is to be begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// The oldest full slot.
+    Write,
+    /// The commit.
+    Commit {
+        /// Bytes that it may have.
+        most: u64,
+    },
+    /// The read that [`Reads::pick`] gives.
+    Read,
+    /// Nothing, until something ends or arrives, or this time has come.
+    Rest(Option<Timestamp>),
+}
+
+/// Remembers what phase the lane is in.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    policy: Policy,
+    /// Full slots are being written, until there are none.
+    draining: bool,
+    /// Slots begun since the last commit.
+    since_commit: u32,
+    /// The least slack that was seen, and when.
+    margin: Option<(Duration, Timestamp)>,
+    /// The most buffers that were in use at once, and when.
+    most: (u32, Timestamp),
+}
+
+impl Schedule {
+    /// Nothing has happened yet.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, draining: false, since_commit: u32::MAX, margin: None, most: (0, Timestamp(0)) }
+    }
+
+    /// What it goes by.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The least slack seen: how long capture could have gone on without any write being begun; `None` for a ring that
+    /// was promised nothing, and before anything was seen.
+    pub fn margin(&self) -> Option<(Duration, Timestamp)> {
+        self.margin
+    }
+
+    /// The most buffers that were in use at once, and since when.
+    pub fn most_buffers(&self) -> (u32, Timestamp) {
+        self.most
+    }
+
+    /// Begins to look for the least slack anew.
+    pub fn forget_margin(&mut self) {
+        self.margin = None;
+        self.most = (0, Timestamp(0));
+    }
+
+    /// What to begin now. The caller begins it and asks again, until told to rest.
+    pub fn next(&mut self, view: &View) -> Next {
+        self.watch(view);
+        let next = self.decide(view);
+        match next {
+            Next::Write => self.since_commit = self.since_commit.saturating_add(1),
+            Next::Commit { .. } => self.since_commit = 0,
+            Next::Read | Next::Rest(_) => {}
+        }
+        next
+    }
+
+    fn decide(&mut self, view: &View) -> Next {
+        let policy = &self.policy;
+        if !policy.parallel && (view.writing > 0 || view.committing || view.reading > 0) {
+            // A drive with a head does one thing at a time; but the next write is there before the last one ends.
+            let alone = view.writing == 1 && !view.committing && view.reading == 0;
+            return if alone && self.draining && view.full > 0 { Next::Write } else { Next::Rest(None) };
+        }
+        if view.full == 0 {
+            self.draining = false;
+        }
+        if let Some(most) = self.commit_bytes(view).filter(|_| view.commit && !view.committing) {
+            return Next::Commit { most };
+        }
+        if view.full > 0 && self.drains(view) {
+            self.draining = true;
+            return Next::Write;
+        }
+        if view.reads && view.reading < self.policy.reads && self.may_read(view) {
+            return Next::Read;
+        }
+        let forced = self.policy.promise.map(|promise| view.oldest + promise.forced);
+        Next::Rest(forced.filter(|_| view.full > 0))
+    }
+
+    /// Whether what is full is to be written now.
+    fn drains(&self, view: &View) -> bool {
+        let Some(promise) = &self.policy.promise else { return true };
+        self.draining
+            || !view.reads
+            || view.full >= self.policy.gather
+            || !self.may_read(view)
+            || view.now >= view.oldest + promise.forced
+    }
+
+    /// Whether capture goes on should a read take as long as reads may.
+    fn may_read(&self, view: &View) -> bool {
+        match &self.policy.promise {
+            // Those under way may each fail first, one after the other: no device promises to do that side by side.
+            Some(promise) => {
+                self.lasts(view, promise, promise.blocked + f64::from(view.reading) * promise.read)
+            }
+            // No time is known that a read takes: some buffers are left to find it out with.
+            None => view.free >= self.policy.buffers / 4,
+        }
+    }
+
+    /// What a commit may have that goes before what is full: anything where there is time for it, and else once for
+    /// several slots as much as admission counts on.
+    fn commit_bytes(&self, view: &View) -> Option<u64> {
+        let Some(promise) = &self.policy.promise else { return Some(u64::MAX) };
+        if self.lasts(view, promise, promise.blocked_by_commit) {
+            return Some(u64::MAX);
+        }
+        (self.since_commit >= self.policy.gather.max(4)).then_some(COMMIT_BYTES)
+    }
+
+    /// Whether the buffers last for so many seconds in which none becomes free.
+    fn lasts(&self, view: &View, promise: &Promise, seconds: f64) -> bool {
+        self.left(view) - promise.burst >= promise.rate * seconds
+    }
+
+    /// Bytes that can still arrive while nothing is written.
+    fn left(&self, view: &View) -> f64 {
+        f64::from(view.free) * self.policy.slot as f64 + view.room as f64
+    }
+
+    fn watch(&mut self, view: &View) {
+        let used = self.policy.buffers.saturating_sub(view.free);
+        if used > self.most.0 {
+            self.most = (used, view.now);
+        }
+        if let Some(promise) = &self.policy.promise {
+            let slack = Duration::from_secs_f64(self.left(view) / promise.rate.max(1.0));
+            if self.margin.is_none_or(|(least, _)| slack < least) {
+                self.margin = Some((slack, view.now));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Whose read is next: weighted deficit round-robin over classes, and over the clients of each (Shreedhar and Varghese,
+//! “Efficient Fair Queuing Using Deficit Round-Robin”, section 3). A client's visit is long where going to another
+//! place is dear, so that sequential reads run on.
+
+/// What a read is for, the most urgent first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    /// To rebuild what is held and has lost its protection.
+    Rebuild,
+    /// To bring a hold to an archive.
+    Evacuation,
+    /// To find something.
+    Search,
+    /// To give somebody data.
+    Export,
+    /// To see that everything is still there.
+    Scrub,
+}
+
+impl Class {
+    const ALL: [Self; 5] = [Self::Rebuild, Self::Evacuation, Self::Search, Self::Export, Self::Scrub];
+
+    /// Visits' worth of bytes a round.
+    const fn weight(self) -> u64 {
+        match self {
+            Self::Rebuild => 4,
+            Self::Evacuation | Self::Search | Self::Export => 2,
+            Self::Scrub => 1,
+        }
+    }
+}
+
+/// A read that waits, of a quantum at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The caller's number.
+    pub id: u64,
+    /// What for.
+    pub class: Class,
+    /// Whose.
+    pub client: u64,
+    /// Where.
+    pub offset: u64,
+    /// How much.
+    pub bytes: u32,
+}
+
+/// Somebody with reads waiting.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    class: Class,
+    client: u64,
+    /// Bytes that it may still have before the next one's turn.
+    credit: i64,
+}
+
+/// The reads that wait. Their number is bounded by whoever lends the buffers for them.
+#[derive(Clone, Debug)]
+pub struct Reads {
+    waiting: Vec<Wanted>,
+    /// In the order of their turns within a class.
+    flows: Vec<Flow>,
+    credit: [i64; 5],
+    /// The class whose turn it is.
+    turn: usize,
+    visit: u64,
+}
+
+impl Reads {
+    /// Room for `limit` reads; a client's turn lasts for `visit` bytes.
+    pub fn new(limit: usize, visit: u64) -> Self {
+        let visit = visit.max(1);
+        let (waiting, flows) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
+        Self { waiting, flows, credit: [0; 5], turn: 0, visit }
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Puts a read in; gives it back when there is no room.
+    pub fn push(&mut self, wanted: Wanted) -> Result<(), Wanted> {
+        if self.waiting.len() == self.waiting.capacity() {
+            return Err(wanted);
+        }
+        let known = |flow: &Flow| flow.class == wanted.class && flow.client == wanted.client;
+        if !self.flows.iter().any(known) {
+            if self.flows.len() == self.flows.capacity() {
+                return Err(wanted);
+            }
+            self.flows.push(Flow { class: wanted.class, client: wanted.client, credit: self.visit as i64 });
+        }
+        self.waiting.push(wanted);
+        Ok(())
+    }
+
+    /// Takes out what a client that is gone still wanted; whether there was such a read.
+    pub fn forget(&mut self, client: u64) -> Option<Wanted> {
+        let at = self.waiting.iter().position(|wanted| wanted.client == client)?;
+        Some(self.take(at))
+    }
+
+    /// The read that is next.
+    pub fn pick(&mut self) -> Option<Wanted> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        // Each round of turns adds credit to a class that has something waiting, so this ends.
+        loop {
+            let class = Class::ALL[self.turn];
+            let first = self.flows.iter().position(|flow| flow.class == class);
+            let Some(first) = first.filter(|_| self.credit[self.turn] > 0) else {
+                self.turn = (self.turn + 1) % Class::ALL.len();
+                let next = Class::ALL[self.turn];
+                // Nobody saves up while nothing waits.
+                let waits = self.flows.iter().any(|flow| flow.class == next);
+                let earned = self.credit[self.turn] + (next.weight() * self.visit) as i64;
+                self.credit[self.turn] = if waits { earned } else { 0 };
+                continue;
+            };
+            let Flow { client, credit, .. } = self.flows[first];
+            if credit <= 0 {
+                let mut flow = self.flows.remove(first);
+                flow.credit += self.visit as i64;
+                self.flows.push(flow);
+                continue;
+            }
+            // The oldest of the client's; it asks in the order in which it reads.
+            let at = self.waiting.iter().position(|w| w.class == class && w.client == client)?;
+            let bytes = i64::from(self.waiting[at].bytes);
+            self.credit[self.turn] -= bytes;
+            self.flows[first].credit -= bytes;
+            return Some(self.take(at));
+        }
+    }
+
+    /// Takes one out, and its client with its last.
+    fn take(&mut self, at: usize) -> Wanted {
+        let taken = self.waiting.remove(at);
+        let same = |client: u64, class: Class| client == taken.client && class == taken.class;
+        if !self.waiting.iter().any(|wanted| same(wanted.client, wanted.class)) {
+            self.flows.retain(|flow| !same(flow.client, flow.class));
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(id: u64, class: Class, client: u64) -> Wanted {
+        Wanted { id, class, client, offset: id << 20, bytes: 1 << 20 }
+    }
+
+    /// Serves `count` reads of clients that always have two more waiting; whose they were.
+    fn served(clients: &[(Class, u64)], visit: u64, count: usize) -> Vec<(Class, u64)> {
+        let mut reads = Reads::new(clients.len() * 2, visit);
+        for id in 0..2 {
+            for (class, client) in clients {
+                reads.push(read(id, *class, *client)).unwrap();
+            }
+        }
+        let serve = |_| {
+            let done = reads.pick().unwrap();
+            reads.push(read(done.id + 2, done.class, done.client)).unwrap();
+            (done.class, done.client)
+        };
+        (0..count).map(serve).collect()
+    }
+
+    #[test]
+    fn a_client_runs_on_for_a_visit_and_comes_back_in_turn() {
+        let served = served(&[(Class::Export, 1), (Class::Export, 2)], 4 << 20, 16);
+        let runs: Vec<u64> = served.chunks(4).map(|run| run[0].1).collect();
+        assert!(served.chunks(4).all(|run| run.iter().all(|one| one == &run[0])), "{served:?}");
+        assert_eq!(runs, [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn classes_share_by_their_weights_and_clients_evenly() {
+        let clients = [
+            (Class::Rebuild, 1),
+            (Class::Export, 2),
+            (Class::Export, 3),
+            (Class::Export, 4),
+            (Class::Scrub, 5),
+        ];
+        let served = served(&clients, 4 << 20, 7 * 4 * 30);
+        let of = |class| served.iter().filter(|one| one.0 == class).count();
+        assert_eq!((of(Class::Rebuild), of(Class::Export), of(Class::Scrub)), (480, 240, 120));
+        for client in 2..5 {
+            assert!(served.iter().filter(|one| one.1 == client).count().abs_diff(80) <= 4);
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_comes_back_and_what_is_forgotten_is_gone() {
+        let mut reads = Reads::new(1, 1);
+        reads.push(read(1, Class::Search, 1)).unwrap();
+        assert_eq!(reads.push(read(2, Class::Search, 1)).unwrap_err().id, 2);
+        assert_eq!(reads.forget(2), None);
+        assert_eq!(reads.forget(1).unwrap().id, 1);
+        assert_eq!(reads.pick(), None);
+    }
+
+    proptest! {
+        // No read starves: whatever the others want, each is served within the rounds that its credit takes.
+        #[test]
+        fn every_read_is_served_in_bounded_turns(
+            wanted in prop::collection::vec((0usize..5, 0u64..4, 1u32..(8 << 20)), 1..60), visit in 1u64..(16 << 20),
+        ) {
+            let mut reads = Reads::new(64, visit);
+            for (id, (class, client, bytes)) in wanted.iter().enumerate() {
+                let class = Class::ALL[*class];
+                reads.push(Wanted { id: id as u64, class, client: *client, offset: 0, bytes: *bytes }).unwrap();
+            }
+            let mut seen: Vec<u64> = std::iter::from_fn(|| reads.pick()).map(|wanted| wanted.id).collect();
+            prop_assert!(reads.is_empty() && reads.flows.is_empty());
+            seen.sort_unstable();
+            prop_assert_eq!(seen, (0..wanted.len() as u64).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The schedule against hand-made moments; over drives and hours it is tested by simulation (`crates/sim`).
+
+use super::*;
+use crate::guarantee::tests::{drive, load, shape};
+
+fn schedule() -> Schedule {
+    let (measured, load) = (drive(), load(60));
+    Schedule::new(Policy::new(Some((&measured, &load)), &shape()))
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp(0) + Duration::from_secs(seconds)
+}
+
+fn idle() -> View {
+    View {
+        now: at(100),
+        full: 0,
+        oldest: at(100),
+        free: 15,
+        room: 128 << 20,
+        writing: 0,
+        committing: false,
+        commit: false,
+        reading: 0,
+        reads: false,
+    }
+}
+
+// Promise 1: what is full is written at once while nobody reads, and gathered while somebody does.
+#[test]
+fn full_slots_are_gathered_only_for_readers() {
+    let one = View { full: 1, free: 14, ..idle() };
+    assert_eq!(schedule().next(&one), Next::Write);
+    let reader = View { reads: true, ..one };
+    assert_eq!(schedule().next(&reader), Next::Read);
+    let mut schedule = schedule();
+    assert_eq!(schedule.next(&View { full: 4, free: 11, ..reader }), Next::Write);
+    assert_eq!(schedule.next(&View { full: 3, free: 11, writing: 1, ..reader }), Next::Write, "one ahead");
+    assert_eq!(schedule.next(&View { full: 2, free: 11, writing: 2, ..reader }), Next::Rest(None));
+    assert_eq!(schedule.next(&View { full: 1, free: 14, ..reader }), Next::Write, "until none is left");
+    assert_eq!(schedule.next(&View { full: 0, ..reader }), Next::Read);
+    assert_eq!(schedule.next(&reader), Next::Read, "and then gathers again");
+}
+
+// Promise 1: a read begins only if the buffers outlast the longest that it can take.
+#[test]
+fn no_read_begins_that_the_buffers_might_not_outlast() {
+    // 7.144 s of reading, 0.061 s for a commit and 2.014 s until a buffer is free, at 60 MiB/s: 553.2 MiB.
+    let enough = View { reads: true, free: 4, room: 42 << 20, ..idle() };
+    assert_eq!(schedule().next(&enough), Next::Read);
+    let short = View { room: 41 << 20, ..enough };
+    assert_eq!(schedule().next(&short), Next::Rest(None));
+    let full = View { full: 1, ..short };
+    assert_eq!(schedule().next(&full), Next::Write, "so what is full goes first");
+}
+
+// Promise 6: whoever reads, what is full does not wait for longer than is published.
+#[test]
+fn what_has_been_full_for_too_long_is_forced_out() {
+    let mut schedule = schedule();
+    let reader = View { reads: true, reading: 1, full: 1, free: 14, ..idle() };
+    assert_eq!(schedule.next(&reader), Next::Rest(None));
+    let waits = View { reads: false, ..reader };
+    assert_eq!(schedule.next(&waits), Next::Rest(None), "the head is with the reader");
+    let forced = schedule.policy().promise.unwrap().forced;
+    let late = View { reads: true, reading: 0, now: reader.oldest + forced, ..reader };
+    assert_eq!(schedule.next(&late), Next::Write);
+}
+
+// Promise 1: commits never take more of the lane's time than was counted on.
+#[test]
+fn commits_go_first_where_there_is_time_and_once_for_several_slots_where_there_is_none() {
+    let mut schedule = schedule();
+    let tight = View { commit: true, full: 3, free: 0, room: 1 << 20, ..idle() };
+    let small = Next::Commit { most: COMMIT_BYTES };
+    assert_eq!(schedule.next(&tight), small);
+    let then: Vec<Next> = (0..6).map(|_| schedule.next(&tight)).collect();
+    assert_eq!(then, [Next::Write, Next::Write, Next::Write, Next::Write, small, Next::Write]);
+    assert_eq!(
+        schedule.next(&View { commit: true, full: 1, ..idle() }),
+        Next::Commit { most: u64::MAX },
+        "there is time"
+    );
+}
+
+#[test]
+fn the_margin_is_the_least_slack_that_was_seen() {
+    let mut schedule = schedule();
+    assert_eq!(schedule.margin(), None);
+    schedule.next(&View { free: 0, room: 60 << 20, now: at(7), ..idle() });
+    schedule.next(&idle());
+    assert_eq!(schedule.margin(), Some((Duration::from_secs(1), at(7))));
+    assert_eq!(schedule.most_buffers(), (16, at(7)));
+}
+
+#[test]
+fn without_a_promise_some_buffers_are_kept_from_readers() {
+    let mut schedule = Schedule::new(Policy::new(None, &shape()));
+    let view = View { full: 1, writing: 1, reads: true, reading: 3, free: 4, ..idle() };
+    assert_eq!(schedule.next(&view), Next::Write);
+    assert_eq!(schedule.next(&View { full: 0, ..view }), Next::Read);
+    assert_eq!(schedule.next(&View { full: 0, free: 3, ..view }), Next::Rest(None));
+    assert_eq!(schedule.margin(), None);
+}
