@@ -21,6 +21,7 @@ mod priority;
 mod profile;
 mod real;
 mod seed;
+mod turns;
 mod uring;
 
 pub use buffer::{Buffer, BufferPool, Lock, PoolError, Region};
@@ -40,4 +41,5 @@ pub use priority::{LaneOptions, run_first};
 pub use profile::{Identity, Profile, ReadError, Reposition, Stalls, Zone};
 pub use real::RealDisk;
 pub use seed::Seed;
+pub use turns::Turns;
 pub use uring::{MAX_DEPTH, UringDisk};

@@ -1,12 +1,12 @@
 //! The disk of a real device or file, by the best means that the system allows.
 
-use crate::Region;
 use crate::device::Device;
 use crate::disk::{Completion, Disk, DiskInfo, Request};
 use crate::file::FileDisk;
 use crate::plain::PlainDisk;
 use crate::priority::LaneOptions;
 use crate::uring::UringDisk;
+use crate::{Region, Turns};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -48,6 +48,16 @@ impl RealDisk {
             Self::Uring(disk) => disk.warnings(),
             Self::File(disk) => disk.warnings(),
             Self::Plain(disk) => disk.warnings(),
+        }
+    }
+
+    /// Of the requests that take turns, as many as `turns` says are with the kernel at once; those beyond them wait here,
+    /// and all others pass them. To be said while nothing is in flight. Without `io_uring` there is one at a time anyway.
+    pub fn take_turns(&mut self, turns: Turns) {
+        match self {
+            Self::Uring(disk) => disk.take_turns(turns),
+            Self::File(disk) => disk.take_turns(turns),
+            Self::Plain(_) => {}
         }
     }
 

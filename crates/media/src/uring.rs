@@ -4,7 +4,7 @@
 
 use crate::device::{self, Claim, Device, Parts};
 use crate::disk::{Completion, Disk, DiskInfo, Fault, Op, Request};
-use crate::{Buffer, Region, fault};
+use crate::{Buffer, Region, Turns, fault};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{PollFd, PollFlags};
@@ -32,6 +32,9 @@ pub struct UringDisk {
     /// By slot number, which travels through the kernel as user data.
     flights: Box<[Option<Flight>]>,
     vacant: Vec<u32>,
+    turns: Turns,
+    /// Slots whose requests have no turn yet.
+    waiting: VecDeque<u32>,
     /// Requests that ended before they reached the kernel.
     at_once: VecDeque<Completion>,
     /// Registered memory, with the index of its first buffer.
@@ -77,6 +80,8 @@ impl UringDisk {
             info,
             flights: (0..depth).map(|_| None).collect(),
             vacant: (0..depth as u32).rev().collect(),
+            turns: Turns::default(),
+            waiting: VecDeque::with_capacity(depth),
             at_once: VecDeque::with_capacity(depth),
             regions: Vec::new(),
             file_is_fixed,
@@ -121,6 +126,11 @@ impl UringDisk {
     pub fn ready(&self) -> BorrowedFd<'_> {
         // SAFETY: the ring's descriptor is open as long as `self.ring`, which the result borrows.
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+
+    /// Says which requests take turns, while none is in flight.
+    pub(crate) fn take_turns(&mut self, turns: Turns) {
+        self.turns = turns;
     }
 
     /// Its file.
@@ -200,11 +210,23 @@ impl UringDisk {
                     let Some(flight) = self.flights[slot as usize].take() else { continue };
                     self.vacant.push(slot);
                     let Request { tag, op } = flight.request;
+                    self.turns.end(tag);
+                    self.next_turn();
                     let (what, offset, len) = op.place();
                     let result = result.map_err(|fault| self.info.error(what, offset, len, fault));
                     return Some(Completion { tag, buffer: op.into_buffer(), result });
                 }
             }
+        }
+    }
+
+    /// Begins what has waited longest, if it has its turn now.
+    fn next_turn(&mut self) {
+        let Some(&slot) = self.waiting.front() else { return };
+        let tag = self.flights[slot as usize].as_ref().map(|flight| flight.request.tag);
+        if tag.is_some_and(|tag| self.turns.begin(tag)) {
+            self.waiting.pop_front();
+            self.push(slot);
         }
     }
 
@@ -280,8 +302,13 @@ impl Disk for UringDisk {
             return Ok(());
         }
         let Some(slot) = self.vacant.pop() else { return Err(request) };
+        let begins = self.turns.begin(request.tag);
         self.flights[slot as usize] = Some(Flight { request, done: 0, stuck: 0, syncing: false });
-        self.push(slot);
+        if begins {
+            self.push(slot);
+        } else {
+            self.waiting.push_back(slot);
+        }
         Ok(())
     }
 
@@ -389,5 +416,71 @@ mod tests {
         let error = -Errno::IO.raw_os_error();
         assert!(matches!(failing.advance(error, 4096, &mut apart), Next::Done(Err(Fault::Io))));
         assert!(matches!(write(false).advance(8192, 4096, &mut apart), Next::Done(Ok(()))));
+    }
+
+    fn new(folder: &tempfile::TempDir) -> Device {
+        crate::create_file(&folder.path().join("ring"), 1 << 20, crate::Prefill::No).unwrap()
+    }
+
+    /// With five writes; those whose tags are below 10 take turns, two at once.
+    fn in_turn(device: Device) -> UringDisk {
+        let mut disk = UringDisk::new(device, &[], 8).map_err(|(_, cause)| cause).unwrap();
+        disk.take_turns(Turns::new(|tag| tag < 10, 2));
+        for tag in 0..5 {
+            let mut buffer = Buffer::aligned(4096).unwrap();
+            buffer.fill(tag as u8 + 1);
+            let op = Op::Write { offset: tag * 4096, buffer, len: 4096, durable: true };
+            disk.submit(Request { tag, op }).unwrap();
+        }
+        assert_eq!(disk.waiting.len(), 3);
+        disk
+    }
+
+    fn completed(disk: &mut UringDisk) -> Vec<u64> {
+        let mut tags = Vec::new();
+        while let Some(done) = disk.complete(Duration::from_mins(1)) {
+            assert_eq!(done.result, Ok(()));
+            tags.push(done.tag);
+            let left = (0..5).filter(|tag| !tags.contains(tag)).count();
+            assert_eq!(
+                disk.waiting.len(),
+                left.saturating_sub(2),
+                "two are with the kernel while there are any"
+            );
+        }
+        tags
+    }
+
+    // Promise 1: a commit or a read waits for no slot that has no turn yet.
+    #[test]
+    fn of_those_that_take_turns_so_many_are_with_the_kernel_and_others_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut disk = in_turn(new(&folder));
+        disk.submit(Request { tag: 10, op: Op::Flush }).unwrap();
+        disk.submit(Request { tag: 11, op: Op::Flush }).unwrap();
+        assert_eq!((disk.waiting.len(), disk.flying()), (3, 7), "the flushes are on their way");
+        let mut tags = completed(&mut disk);
+        tags.sort_unstable();
+        assert_eq!(tags, [0, 1, 2, 3, 4, 10, 11]);
+    }
+
+    // Promise 6: one that fails gives its turn to the next.
+    #[test]
+    fn writes_that_fail_end_their_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(new(&folder));
+        let device = Device::open(&folder.path().join("ring"), crate::Access::Look).unwrap();
+        let mut disk = in_turn(device);
+        let failed = std::iter::from_fn(|| disk.complete(Duration::from_mins(1)));
+        assert_eq!(failed.filter(|done| done.result.is_err()).count(), 5);
+    }
+
+    // Promise 6: what waits at the end is written.
+    #[test]
+    fn a_disk_that_is_dropped_writes_what_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(in_turn(new(&folder)));
+        let bytes = std::fs::read(folder.path().join("ring")).unwrap();
+        assert!((0..5).all(|at| bytes[at * 4096] == at as u8 + 1));
     }
 }

@@ -25,6 +25,11 @@ pub(crate) const CHORE: u64 = 6 << 56;
 const MEASURE: u64 = 7 << 56;
 const KIND: u64 = 0xff << 56;
 
+/// Whether a request of a driver with this tag writes a slot: those may take turns ([`holdfast_media::Turns`]).
+pub fn is_slot_write(tag: u64) -> bool {
+    tag & KIND == WRITE
+}
+
 /// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
 pub type Gains<'a> = dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool) + 'a;
 

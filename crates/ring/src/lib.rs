@@ -42,7 +42,7 @@ pub use blocking::Blocking;
 pub use check::{CHECK_QUANTUM, Damage, Depth, SlotCheck, check_slot};
 pub use chore::{Chore, ChoreReply, ChoreSlot, PlacedCopy};
 pub use create::{CreateError, NewRing, create, write_superblocks};
-pub use driver::{Driver, DriverCounts, Gains, ReadDone, Took};
+pub use driver::{Driver, DriverCounts, Gains, ReadDone, Took, is_slot_write};
 pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 pub use flush::durable_after;
 pub use guarantee::{

@@ -1,7 +1,7 @@
 //! The threads that write: each does one write at a time, from beginning to end, and fetches the next by itself.
 
 use crate::disk::{Completion, DiskError, DiskInfo, Fault, Op, Request};
-use crate::{device, fault};
+use crate::{Turns, device, fault};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, IoSlice, ReadWriteFlags};
 use std::collections::VecDeque;
@@ -25,6 +25,7 @@ pub(super) struct Crew {
 struct State {
     waiting: VecDeque<Request>,
     done: VecDeque<Completion>,
+    turns: Turns,
     over: bool,
 }
 
@@ -42,6 +43,7 @@ impl Crew {
         let state = State {
             waiting: VecDeque::with_capacity(depth),
             done: VecDeque::with_capacity(depth),
+            turns: Turns::default(),
             over: false,
         };
         let signal = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -60,6 +62,11 @@ impl Crew {
     /// Takes the signal back.
     pub(super) fn hush(&self) {
         let _ = rustix::io::read(&self.signal, &mut [0u8; 8]);
+    }
+
+    /// Says which writes take turns.
+    pub(super) fn take_turns(&self, turns: Turns) {
+        self.state().turns = turns;
     }
 
     /// Gives a write to whoever is free first.
@@ -82,24 +89,33 @@ impl Crew {
     fn next(&self) -> Option<Request> {
         let mut state = self.state();
         loop {
-            if let Some(request) = state.waiting.pop_front() {
+            let State { waiting, turns, over, .. } = &mut *state;
+            // Whoever ends a turn comes here next: nobody need be woken for the one that follows.
+            let first = waiting.iter().position(|request| turns.begin(request.tag));
+            if let Some(request) = first.and_then(|at| waiting.remove(at)) {
                 return Some(request);
             }
-            if state.over {
+            if *over {
                 return None;
             }
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
+    fn done(&self, done: Completion) {
+        let mut state = self.state();
+        state.turns.end(done.tag);
+        state.done.push_back(done);
+        drop(state);
+        // It fails only where the counter is full: then it is readable already.
+        let _ = rustix::io::write(&self.signal, &1u64.to_ne_bytes());
+    }
+
     /// What one of the threads does.
     pub(super) fn work(&self, target: &Target) {
         while let Some(request) = self.next() {
             let result = target.run(&request.op);
-            let done = Completion { tag: request.tag, buffer: request.op.into_buffer(), result };
-            self.state().done.push_back(done);
-            // It fails only where the counter is full: then it is readable already.
-            let _ = rustix::io::write(&self.signal, &1u64.to_ne_bytes());
+            self.done(Completion { tag: request.tag, buffer: request.op.into_buffer(), result });
         }
     }
 }
@@ -141,5 +157,34 @@ impl Target {
             device::sync(&self.file, &self.info).map_err(|error| error.fault)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promise 1: a commit waits for no slot that has no turn yet; promise 6: what waits at the end is written.
+    #[test]
+    fn those_without_a_turn_wait_and_others_pass_them() {
+        let crew = Crew::new(8).unwrap();
+        crew.take_turns(Turns::new(|tag| tag < 10, 2));
+        for tag in [1, 2, 3, 4, 10, 5] {
+            crew.give(Request { tag, op: Op::Flush });
+        }
+        // So that nobody sleeps here.
+        crew.end();
+        let next = || crew.next().map(|request| request.tag);
+        assert_eq!([next(), next(), next(), next()], [Some(1), Some(2), Some(10), None]);
+        let end = |tag| crew.done(Completion { tag, buffer: None, result: Ok(()) });
+        end(10);
+        assert_eq!(next(), None, "that was nobody's turn");
+        end(2);
+        assert_eq!([next(), next()], [Some(3), None]);
+        end(3);
+        end(1);
+        assert_eq!([next(), next(), next()], [Some(4), Some(5), None]);
+        let done: Vec<u64> = std::iter::from_fn(|| crew.take()).map(|done| done.tag).collect();
+        assert_eq!(done, [10, 2, 3, 1]);
     }
 }

@@ -6,9 +6,9 @@
 
 mod crew;
 
-use crate::UringDisk;
 use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::priority::{self, LaneOptions};
+use crate::{Turns, UringDisk};
 use crew::{Crew, Target};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -93,6 +93,12 @@ impl FileDisk {
         }
         drop(tell);
         while told.recv().is_ok() {}
+    }
+
+    /// Says which requests take turns, while none is in flight.
+    pub(crate) fn take_turns(&mut self, turns: Turns) {
+        self.crew.take_turns(turns);
+        self.uring.take_turns(turns);
     }
 
     fn fetch(&mut self) -> Option<Completion> {

@@ -1,0 +1,39 @@
+//! Requests that take turns: of a kind that the owner tells by its tags, so many are with the kernel at once. One more
+//! may wait beside the disk, where it begins when another ends, without asking the owner's thread. Whatever is not of
+//! that kind takes no turn and waits for none. Where they wait is the disk's.
+
+/// Who takes turns, and how many at once; nobody unless told.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns {
+    takes: fn(u64) -> bool,
+    most: usize,
+    busy: usize,
+}
+
+impl Turns {
+    /// Of the requests whose tag `takes` turns, `most` at once.
+    pub fn new(takes: fn(u64) -> bool, most: usize) -> Self {
+        Self { takes, most: most.max(1), busy: 0 }
+    }
+
+    /// Whether a request may go to the kernel now; it has its turn then.
+    pub(crate) fn begin(&mut self, tag: u64) -> bool {
+        let takes = (self.takes)(tag);
+        if takes && self.busy >= self.most {
+            return false;
+        }
+        self.busy += usize::from(takes);
+        true
+    }
+
+    /// A request that had begun has ended.
+    pub(crate) fn end(&mut self, tag: u64) {
+        self.busy -= usize::from((self.takes)(tag));
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self::new(|_| false, 1)
+    }
+}
