@@ -5,9 +5,10 @@ use crate::Trouble;
 use holdfast_base::{Age, Clock, Epoch, LaneNo, Ordinal, RingId, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Cursor, Entry, Flags, Geometry, Key, Sealed, SlotFlags, SlotId, StreamKind};
 use holdfast_ingest::{Batch, BatchRow, Content, Packer, Progress};
-use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lane, LaneOptions, Lock, RealDisk};
+use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lane, LaneOptions, Lock, RealDisk, Turns};
 use holdfast_ring::{
-    Bounds, Config, Driver, DriverCounts, NewRing, NewStream, OpenBrief, SealedSlot, create, recover,
+    Bounds, Config, Driver, DriverCounts, NewRing, NewStream, OpenBrief, SealedSlot, create, is_slot_write,
+    recover,
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::DerefMut;
@@ -34,7 +35,7 @@ pub struct Setup {
     pub slot_bytes: u64,
     /// Slot buffers.
     pub buffers: usize,
-    /// Slot writes at once.
+    /// Slot writes at once; over a lane one more waits its turn, as in the real one.
     pub writes: usize,
 }
 
@@ -65,13 +66,14 @@ impl Miniature<Lane> {
         let device = Device::open(path, Access::Own).map_err(Trouble::of("opening the lane"))?;
         let pool = BufferPool::new(setup.buffers, setup.slot_bytes as usize, Lock::Prefault);
         let mut pool = pool.map_err(Trouble::of("getting buffers"))?;
-        let disk = RealDisk::new(device, &[pool.region()], setup.writes + 8);
+        let mut disk = RealDisk::new(device, &[pool.region()], setup.writes + 8);
+        disk.take_turns(Turns::new(is_slot_write, setup.writes));
         let owner = std::thread::current();
         let notify = Box::new(move || owner.unpark());
         let lane = Lane::spawn(disk, "lane", LaneOptions::default(), notify);
         let lane = lane.map_err(Trouble::of("starting the lane's thread"))?;
         let buffers = std::iter::from_fn(|| pool.take()).collect();
-        Self::over(lane, buffers, setup)
+        Self::over(lane, buffers, Setup { writes: setup.writes + 1, ..setup })
     }
 }
 

@@ -7,11 +7,12 @@ use holdfast_base::{Clock, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Geometry, Key, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
-    Access, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, create_file,
+    Access, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns, create_file,
 };
 use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
 use holdfast_ring::{
-    Config, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order, Range, create, recover,
+    Config, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order, Range, create,
+    is_slot_write, recover,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let mut pool = BufferPool::new(4, SLOT as usize, Lock::Prefault).unwrap();
     let device = Device::open(&path, Access::Own).unwrap();
     let mut disk = RealDisk::new(device, &[pool.region()], 16);
+    disk.take_turns(Turns::new(is_slot_write, 1));
     let recovered = recover(&mut disk).unwrap();
     let mut parker = Parker::new();
     let waker = parker.waker();

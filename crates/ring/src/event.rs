@@ -14,7 +14,7 @@ pub struct Config {
     pub buffers: u32,
     /// Longest time between commits of what the open slot gained.
     pub flush: Duration,
-    /// Slot writes that may be in flight at once.
+    /// Slot writes that the disk may have at once.
     pub writes: usize,
 }
 

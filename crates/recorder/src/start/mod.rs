@@ -18,8 +18,10 @@ use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, Stop
 use holdfast_link::path;
 use holdfast_link::server::Listener;
 use holdfast_link::wire::LaneFile;
-use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk};
-use holdfast_ring::{Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, recover};
+use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk, Turns};
+use holdfast_ring::{
+    Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write, recover,
+};
 use ring::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,6 +111,8 @@ fn start_on(
     let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;
     warnings.extend(device.warnings().iter().cloned());
     let mut disk = RealDisk::new(device, &[pool.region(), area.region()], DEPTH);
+    let writes = (FLIGHT / slot_bytes).clamp(2, 8) as usize;
+    disk.take_turns(Turns::new(is_slot_write, writes));
 
     let begun = Instant::now();
     let recovered = recover(&mut disk)?;
@@ -137,7 +141,8 @@ fn start_on(
     let config = Config {
         buffers: plan.slot_buffers as u32,
         flush: settings.flush,
-        writes: (FLIGHT / slot_bytes).clamp(2, 8) as usize,
+        // One more than may be with the kernel: it follows whichever ends without waiting for the capture thread.
+        writes: writes + 1,
     };
     let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall())?;
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
