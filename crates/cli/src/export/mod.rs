@@ -1,6 +1,7 @@
 //! From what the reader gives to files that other programs read. Which elements and where to is `commands/read.rs`'s;
 //! where the bytes go is `output`'s; each form has a file of its own.
 
+mod hashing;
 mod jsonl;
 mod mcap;
 pub(crate) mod output;

@@ -1,5 +1,6 @@
 //! Where an export goes: a file that appears only when it is whole, or a pipe. Counts and hashes what passes.
 
+use super::hashing::Hashing;
 use crate::failure::{Failure, Kind, Result, reason};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -7,15 +8,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Bytes that are gathered before a write: less than that costs system calls, more is not in the cache any more when it is
-/// hashed and written. A power of two, and all but the last are passed on exactly so long: the hash is a tree, and slow
-/// where it must begin in the middle of a branch.
+/// hashed and written. All but the last are passed on exactly so long.
 const GATHER: usize = 256 << 10;
 
 /// An output.
 pub(crate) struct Output {
     to: To,
     buffer: Vec<u8>,
-    hash: blake3::Hasher,
+    hash: Hashing,
     bytes: u64,
 }
 
@@ -104,12 +104,12 @@ impl Output {
     }
 
     fn new(to: To) -> Self {
-        Self { to, buffer: Vec::with_capacity(GATHER), hash: blake3::Hasher::new(), bytes: 0 }
+        Self { to, buffer: Vec::with_capacity(GATHER), hash: Hashing::new(), bytes: 0 }
     }
 
     fn pass(&mut self, direct: Option<&[u8]>) -> io::Result<()> {
         let bytes = direct.unwrap_or(&self.buffer);
-        self.hash.update(bytes);
+        self.hash.update(bytes, GATHER)?;
         match &mut self.to {
             To::Pipe(pipe) => pipe.write_all(bytes)?,
             To::File { file, .. } => file.write_all(bytes)?,
@@ -124,7 +124,8 @@ impl Output {
     pub(crate) fn finish(mut self) -> Result<Written> {
         let end = self.flush();
         end.map_err(|error| failed(&error))?;
-        let written = Written { bytes: self.bytes, blake3: self.hash.finalize().to_hex().to_string() };
+        let blake3 = self.hash.finish().map_err(|error| failed(&error))?;
+        let written = Written { bytes: self.bytes, blake3 };
         if let To::File { file, mut part, path } = self.to {
             let named = file.sync_all().and_then(|()| match part.0.as_ref() {
                 Some(unfinished) => fs::rename(unfinished, &path),

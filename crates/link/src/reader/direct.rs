@@ -19,7 +19,7 @@ pub(crate) const AT_ONCE: usize = 8;
 
 /// Buffers: some devices, virtual ones above all, answer everything that was asked for at once, and would then have
 /// nothing to do until the first piece has been looked through.
-pub(crate) const BUFFERS: usize = AT_ONCE + 6;
+pub(crate) const BUFFERS: usize = AT_ONCE * 2;
 
 /// Small reads that may come on top, for the heads of the next slots.
 const SMALL: usize = 24;
