@@ -11,7 +11,7 @@ const PIECES: usize = 4;
 /// middle of a branch.
 pub(super) enum Hashing {
     /// Nothing was worth a thread yet.
-    Here(blake3::Hasher),
+    Here(Box<blake3::Hasher>),
     Beside(Beside),
 }
 
@@ -54,7 +54,7 @@ impl Beside {
 
 impl Hashing {
     pub(super) fn new() -> Self {
-        Self::Here(blake3::Hasher::new())
+        Self::Here(Box::default())
     }
 
     /// Takes in what is written, in pieces of `piece` bytes.
@@ -64,7 +64,7 @@ impl Hashing {
                 hash.update(bytes);
                 return Ok(());
             }
-            *self = Self::Beside(Beside::start(std::mem::take(hash))?);
+            *self = Self::Beside(Beside::start(std::mem::take(hash.as_mut()))?);
         }
         if let Self::Beside(beside) = self {
             for piece in bytes.chunks(piece) {
@@ -77,7 +77,7 @@ impl Hashing {
     /// In hexadecimal digits.
     pub(super) fn finish(self) -> io::Result<String> {
         let hash = match self {
-            Self::Here(hash) => hash,
+            Self::Here(hash) => *hash,
             Self::Beside(Beside { full, thread, .. }) => {
                 drop(full);
                 thread.join().map_err(|_| io::Error::other("the thread that hashes has failed"))?
