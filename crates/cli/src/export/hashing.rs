@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_all_bytes_however_they_came() {
-        let bytes: Vec<u8> = (0..100_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..100_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
         for lens in [&[100_000][..], &[10, 99_990], &[4096; 24], &[50_000, 1, 49_999], &[0]] {
             let mut hashing = Hashing::new();
             let mut at = 0;
