@@ -4,6 +4,7 @@
 
 pub mod compare;
 pub mod cores;
+pub mod emulated;
 pub mod fio;
 pub mod link;
 pub mod miniature;

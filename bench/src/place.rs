@@ -60,6 +60,8 @@ impl Loop {
         let made = tool::output("losetup", &["--direct-io=on", "--find", "--show", &file]);
         let made = made.map_err(|error| Trouble::skipped(format!("no loop device: {error}")))?;
         let device = PathBuf::from(made.trim());
+        // Its last user may have left it read-only.
+        let _ = tool::output("blockdev", &["--setrw", made.trim()]);
         Ok(Self(device.clone(), Some(note(Undo::Loop(device)))))
     }
 

@@ -24,7 +24,7 @@ pub fn holdfast(name: &str, scale: Scale) -> Result<PathBuf, Trouble> {
     if scale == Scale::Real && BUILT.get().is_none() {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
         let target = folder.parent().unwrap_or(folder).display().to_string();
-        let packages = ["-p", "holdfast-recorder", "-p", "holdfast-cli"];
+        let packages = ["-p", "holdfast-recorder", "-p", "holdfast-cli", "-p", "holdfast-emulate"];
         let build = ["build", "--quiet", "--release", "--bins", "--target-dir", &target];
         tool::output(&cargo, &[&build[..], &packages[..]].concat())?;
         let _ = BUILT.set(());

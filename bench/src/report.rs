@@ -15,6 +15,8 @@ pub enum Goal {
     AtLeast(f64),
     /// This or less.
     AtMost(f64),
+    /// One, give or take this.
+    Near(f64),
 }
 
 impl Goal {
@@ -23,6 +25,7 @@ impl Goal {
         let (reached, sign, wanted) = match self {
             Self::AtLeast(wanted) => (spread.median >= wanted, '≥', wanted),
             Self::AtMost(wanted) => (spread.median <= wanted, '≤', wanted),
+            Self::Near(wanted) => ((spread.median - 1.0).abs() <= wanted, '±', wanted),
         };
         format!("{} ({sign} {wanted})", if reached { "reached" } else { "**missed**" })
     }
@@ -161,5 +164,7 @@ mod tests {
         let spread = Spread::of([0.9, 0.98, 1.0]);
         assert_eq!(Goal::AtLeast(0.97).verdict(&spread), "reached (≥ 0.97)");
         assert_eq!(Goal::AtMost(0.97).verdict(&spread), "**missed** (≤ 0.97)");
+        assert_eq!(Goal::Near(0.03).verdict(&spread), "reached (± 0.03)");
+        assert_eq!(Goal::Near(0.01).verdict(&spread), "**missed** (± 0.01)");
     }
 }

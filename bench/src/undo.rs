@@ -20,6 +20,8 @@ pub enum Undo {
     Folder(PathBuf),
     /// A loop device.
     Loop(PathBuf),
+    /// An emulated drive's folder.
+    Mount(PathBuf),
     /// A name space, with the link that ends in it.
     Space(String),
     /// A program that runs.
@@ -37,6 +39,7 @@ impl Undo {
             Self::Loop(device) => {
                 let _ = tool::output("losetup", &["--detach", &device.to_string_lossy()]);
             }
+            Self::Mount(folder) => crate::emulated::unmount(folder),
             Self::Space(name) => {
                 let _ = tool::output("ip", &["netns", "del", name]);
             }
@@ -111,6 +114,13 @@ pub fn sweep() {
             && gone(owner(Path::new(file)))
         {
             Undo::Loop(device.into()).carry_out();
+        }
+    }
+    for line in std::fs::read_to_string("/proc/mounts").unwrap_or_default().lines() {
+        if let Some(folder) = line.strip_prefix("holdfast-drive ").and_then(|line| line.split(' ').next())
+            && gone(owner(Path::new(folder)))
+        {
+            Undo::Mount(folder.into()).carry_out();
         }
     }
     for entry in std::fs::read_dir(crate::place::parent()).into_iter().flatten().flatten() {
