@@ -85,13 +85,13 @@ impl Bench<'_> {
             let verdict = Goal::Near(0.03).verdict(&ratio);
             rows.push(row![self.model.name, name, work, rate, ratio.show(3), discarded, verdict]);
         }
-        let mut predicted = Duration::ZERO;
+        let mut predicted = Vec::new();
         let (ratio, discarded) = self.rounds(|round| {
             let (model, ratio) = self.random(path, round)?;
-            predicted = model;
+            predicted.push(self.amount.reads as f64 / model.as_secs_f64());
             Ok(ratio)
         })?;
-        let rate = format!("{:.1} a second", self.amount.reads as f64 / predicted.as_secs_f64());
+        let rate = format!("{:.1} a second", Spread::of(predicted).median);
         let verdict = Goal::Near(0.05).verdict(&ratio);
         let work = "random reads of 4 KiB";
         rows.push(row![self.model.name, name, work, rate, ratio.show(3), discarded, verdict]);

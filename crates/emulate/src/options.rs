@@ -11,7 +11,8 @@ use std::time::Duration;
 ///
 /// The file `drive` in it is the drive: use it with `O_DIRECT`, or under `losetup --direct-io=on`. The file `control`
 /// takes orders (ok, fast, eio, hang, vanish, reset, stall 3s) and tells counters and how late answers were. SIGTERM
-/// unmounts. Exit code 3 means that the machine was too slow for the model, and what was measured says nothing.
+/// unmounts. Requests have at most 1 MiB, or what `/proc/sys/fs/fuse/max_pages_limit` allowed at the start. Exit code 3
+/// means that the machine was too slow for the model, and what was measured says nothing.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast-drive", version)]
 pub(crate) struct Options {
