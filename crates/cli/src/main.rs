@@ -9,6 +9,8 @@ mod export;
 mod failure;
 mod orders;
 mod out;
+#[allow(dead_code, reason = "the commands that measure and plan are next")]
+mod profile_file;
 mod progress;
 mod prometheus;
 mod range;
