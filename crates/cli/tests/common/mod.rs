@@ -158,7 +158,10 @@ impl Loop {
         if made.is_none() {
             eprintln!("no loop device can be made: this is not checked");
         }
-        made.map(Self)
+        let made = made?;
+        // One whose last user was killed while it was locked stays so.
+        done("blockdev", &["--setrw", &made]);
+        Some(Self(made))
     }
 }
 

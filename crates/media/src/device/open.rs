@@ -61,6 +61,15 @@ pub enum OpenError {
         /// `read`, or `read and write`.
         wanted: &'static str,
     },
+    /// It takes no writes, whoever asks.
+    #[error(
+        "{}: is read-only; make it writable first (`blockdev --setrw` for a device, a mount with `rw` for a file)",
+        path.display()
+    )]
+    ReadOnly {
+        /// The path.
+        path: PathBuf,
+    },
     /// It is neither a file nor a block device.
     #[error("{}: is {found}; a ring lives on a block device, a partition or a regular file", path.display())]
     Kind {
@@ -237,11 +246,22 @@ fn claim(path: &Path, medium: Medium) -> Result<Claim, OpenError> {
     }
     let file = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
     let file = file.map_err(|cause| refused(path, Access::Own, cause))?;
+    if medium == Medium::Device && is_locked(&file) {
+        return Err(OpenError::ReadOnly { path: path.to_owned() });
+    }
     match lock::claim(&file) {
         Ok(Ok(())) => Ok(Claim(file)),
         Ok(Err(holder)) => Err(OpenError::InUse { path: path.to_owned(), holder }),
         Err(cause) => Err(OpenError::System { path: path.to_owned(), what: "lock it", cause: cause.into() }),
     }
+}
+
+/// Whether a device is set to read-only: some can be opened for writing all the same, and then refuse every write.
+fn is_locked(file: &File) -> bool {
+    let Ok(stat) = rustix::fs::fstat(file) else { return false };
+    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    let told = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+    told.is_ok_and(|text| text.trim_end() == "1")
 }
 
 fn open_file(path: &Path, access: Access) -> Result<(File, bool), OpenError> {
@@ -264,7 +284,8 @@ fn refused(path: &Path, access: Access, cause: Errno) -> OpenError {
     let path = path.to_owned();
     match cause {
         Errno::NOENT | Errno::NOTDIR => OpenError::Missing { path },
-        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+        Errno::ROFS => OpenError::ReadOnly { path },
+        Errno::ACCESS | Errno::PERM => {
             let wanted = if access == Access::Own { "read and write" } else { "read" };
             OpenError::Denied { path, wanted }
         }

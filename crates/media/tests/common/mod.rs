@@ -61,7 +61,10 @@ impl Loop {
         if made.is_none() {
             println!("skipped: no loop device can be made (needs root, losetup and a free /dev/loopN)");
         }
-        made.map(|path| Self(path.into()))
+        let made = made?;
+        // One whose last user was killed while it was locked stays so.
+        tool("blockdev", &["--setrw", &made]);
+        Some(Self(made.into()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The real program, started, watched and ended by tests.
 
+use crate::watch::Watch;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_link::client::Connection;
 use holdfast_link::path::{find, socket_in};
@@ -60,7 +61,7 @@ impl Place {
 
     /// The same, for one that waits for input at its start.
     pub(crate) fn start_with(&self, options: &[&str], input: Vec<u8>) -> Recorder {
-        let mut child = self.command(options).spawn().unwrap();
+        let mut child = Running::of(self.command(options).spawn().unwrap());
         let mut stdin = child.stdin.take().unwrap();
         // Aside: it may be more than a pipe takes.
         let feeder = std::thread::spawn(move || {
@@ -89,7 +90,9 @@ impl Place {
 
     /// What it says when it does not start: exit code and error.
     pub(crate) fn refused(&self, options: &[&str]) -> (i32, String) {
-        let output = self.command(options).stdin(Stdio::null()).output().unwrap();
+        let child = self.command(options).stdin(Stdio::null()).spawn().unwrap();
+        let _watch = Watch::over(&child);
+        let output = child.wait_with_output().unwrap();
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
@@ -140,8 +143,42 @@ pub(crate) fn reader(path: &Path) -> RingReader {
     RingReader::over(Box::new(PlainDisk::new(device, 4))).unwrap()
 }
 
+/// A process that ends with its test, however that ends.
+pub(crate) struct Running {
+    child: Child,
+    _watch: Watch,
+}
+
+impl Running {
+    fn of(child: Child) -> Self {
+        Self { _watch: Watch::over(&child), child }
+    }
+}
+
+impl std::ops::Deref for Running {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.child
+    }
+}
+
+impl std::ops::DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing is left to do where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 pub(crate) struct Recorder {
-    pub(crate) child: Child,
+    pub(crate) child: Running,
     feeder: Option<JoinHandle<ChildStdin>>,
     pub(crate) said: String,
     rest: JoinHandle<String>,

@@ -19,6 +19,11 @@ impl Loop {
         Self::with("--partscan", file)
     }
 
+    /// Past the page cache of the file below.
+    pub(crate) fn direct(file: &Path) -> Option<Self> {
+        Self::with("--direct-io=on", file)
+    }
+
     fn with(option: &str, file: &Path) -> Option<Self> {
         let made = tool("losetup", &[option, "--find", "--show", file.to_str()?]);
         if made.is_none() {
@@ -61,7 +66,7 @@ impl Frail {
             return None;
         }
         // Through a page cache a write that is cut short in the middle would count as done.
-        Some(Self { device: Loop::with("--direct-io=on", Path::new(&partition))?, below, sectors })
+        Some(Self { device: Loop::direct(Path::new(&partition))?, below, sectors })
     }
 
     /// From here on every request fails.

@@ -2,6 +2,7 @@
 //! nothing on the medium; that is what the simulator is for.)
 
 use crate::common::{Contents, Place, Recorder, hold, reader};
+use crate::device::Loop;
 use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::Cause;
 use holdfast_link::Selection;
@@ -11,7 +12,6 @@ use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 const KILLS: u64 = 12;
@@ -141,19 +141,7 @@ fn killed_at_random_moments_on_a_loop_device() {
     let made =
         place.record(&["--size", "48MiB", "--slot", "256KiB", "--source", "stdin", "--name", "first"], b"");
     assert!(made.status.success());
-    let attached =
-        Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(&place.ring).output();
-    let Ok(attached) = attached.map(|output| String::from_utf8(output.stdout).unwrap()) else { return };
-    let device = attached.trim().to_owned();
-    if device.is_empty() {
-        // Not root, or no loop devices here.
-        return;
-    }
-    place.ring = device.clone().into();
-    let result = std::panic::catch_unwind(|| kill_again_and_again(&place, Path::new(&device), 0x100b));
-    let detached = Command::new("losetup").args(["--detach", &device]).status().unwrap();
-    if let Err(panic) = result {
-        std::panic::resume_unwind(panic);
-    }
-    assert!(detached.success());
+    let Some(device) = Loop::direct(&place.ring) else { return };
+    place.ring = device.path();
+    kill_again_and_again(&place, &device.path(), 0x100b);
 }

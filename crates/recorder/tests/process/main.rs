@@ -16,3 +16,4 @@ mod purges;
 mod refusals;
 mod resources;
 mod sources;
+mod watch;

@@ -1,6 +1,7 @@
 //! Promise 8: what cannot be is refused with what, where and what to do, and nothing is harmed.
 
 use crate::common::{PROGRAM, Place, as_nobody};
+use crate::device::Lockable;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -110,6 +111,20 @@ fn missing_permissions_are_told_with_what_would_do() {
         as_nobody(&place, &[], &["--size", "16MiB", "--source", "iface:lo", "--name", "s"]).unwrap();
     assert_eq!(code, 1);
     assert!(error.to_lowercase().contains("permi"), "{error}");
+}
+
+#[test]
+fn a_device_that_takes_no_writes_is_told_before_anything_is_recorded() {
+    let mut place = Place::new();
+    made(&place);
+    let Some(device) = Lockable::over(&place.ring) else { return };
+    place.ring = device.0.path();
+    device.lock();
+    let (code, error) = place.refused(&STDIN);
+    assert_eq!(code, 1);
+    assert!(error.contains("is read-only; make it writable first (`blockdev --setrw`"), "{error}");
+    device.unlock();
+    assert!(place.record(&STDIN, b"y").status.success());
 }
 
 #[test]
