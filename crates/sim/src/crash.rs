@@ -36,9 +36,9 @@ impl Model {
             let need = self.needed(sequence, bound);
             let whole = matches!(slot.stage, Stage::Written(_) | Stage::Expired(_));
             match (&found.slot, slot.stage) {
-                // A write that was reported failed may have landed whole.
                 (Ok(read), Stage::Written(place))
-                    if found.place != Some(place) && read.rows.len() < slot.rows.len() =>
+                    if found.place != Some(place)
+                        && !(self.outages && read.rows.len() == slot.rows.len()) =>
                 {
                     return Err(format!(
                         "sequence {sequence} is found at {:?} instead of {place}",
@@ -59,7 +59,7 @@ impl Model {
                 // Torn, and nobody was told that it was there.
                 (Err(_), Stage::Moving | Stage::Open) if need == 0 => {}
                 (Err(_), _) if slot.damaged => {}
-                (Err(_), Stage::Expired(_)) if self.takes_unnamed => {}
+                (Err(_), Stage::Expired(_)) if self.outages => {}
                 (Err(error), stage) => return Err(format!("sequence {sequence} ({stage:?}): {error}")),
             }
         }

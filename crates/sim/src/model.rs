@@ -159,9 +159,10 @@ pub struct Model {
     pub may_be: BTreeSet<u64>,
     /// Preambles in force.
     pub preambles: Arc<Preambles>,
-    /// Whether the device fails in ways in which a snapshot waits for a slot, which then takes a place that is not
-    /// named: what stood there had expired, and may be torn.
-    pub takes_unnamed: bool,
+    /// Whether the device fails whole and returns. A write that was reported failed may have landed, so that its slot is
+    /// there twice, and either is good. And a snapshot may wait for a slot, which then takes a place that is not named:
+    /// what stood there had expired, and may be torn.
+    pub outages: bool,
     /// The highest ordinal pushed, by stream.
     pub ordinals: BTreeMap<u32, u64>,
 }

@@ -64,7 +64,7 @@ struct Tally {
 fn live(seed: u64, tally: &mut Tally) -> Result<(), String> {
     let chance = &mut Seed::new(seed ^ 0x0a7a);
     let mut world = World::new(setup(seed, chance))?;
-    world.model.takes_unnamed = true;
+    world.model.outages = true;
     let (mut out, mut outages, mut size) = (false, 0, 3_000);
     for moment in 0..MOMENTS {
         if chance.below(if out { 12 } else { 30 }) == 0 {
