@@ -9,7 +9,6 @@ const PIECES: usize = 4;
 
 /// A hash under way. Pieces of a power of two are hashed fastest: the hash is a tree, and slow where it must begin in the
 /// middle of a branch.
-#[expect(clippy::large_enum_variant, reason = "there is one in an export")]
 pub(super) enum Hashing {
     /// Nothing was worth a thread yet.
     Here(Box<blake3::Hasher>),
