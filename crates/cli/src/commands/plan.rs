@@ -1,0 +1,170 @@
+//! `holdfast plan`: what a measured device would be admitted for, and what follows from it. Nothing is opened but the
+//! profile.
+
+use crate::failure::{Failure, Result};
+use crate::out::{Out, clean};
+use crate::plan::answer::Answer;
+use crate::plan::refusal::Site;
+use crate::plan::region::{self, Region};
+use crate::plan::{Ask, choose, text};
+use crate::{profile_file, times};
+use holdfast_base::{ByteSize, MAX_STREAMS, Rate};
+use holdfast_format::Geometry;
+use holdfast_media::Profile;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Say what a device that was measured may be relied on for: rate, memory, reading, reach, wear
+#[derive(clap::Args, Clone, Debug)]
+#[command(
+    after_help = "Sizes that are not given are chosen, and marked so. A rate that is too high is refused with exit\n\
+    code 1, the reason, and what would do. docs/guarantee.md explains every figure.\n\n\
+    Examples:\n  holdfast plan --profile sdb.profile.json --rate 60MiB/s\n  \
+    holdfast plan --profile sdb.profile.json --rate 60MiB/s --elements 40000 --region 0..80%\n  \
+    holdfast plan --profile sdb.profile.json --rate 60MiB/s --burst 500MiB --endurance 600TB"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Streams that it comes in
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_STREAMS as i64))]
+    streams: u16,
+    /// Slot size, a power of two from 8MiB to 256MiB
+    #[arg(long, value_name = "SIZE")]
+    slot: Option<ByteSize>,
+    /// Longest time between commits of what the open slot gained
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = times::span)]
+    flush: Duration,
+    /// Size of the ring, when it is not to take the whole device
+    #[arg(long, value_name = "SIZE")]
+    size: Option<ByteSize>,
+    /// What the maker lets be written to the device over its life
+    #[arg(long, value_name = "SIZE")]
+    endurance: Option<ByteSize>,
+}
+
+/// What is declared, and how it is to be carried: as `format` has it, too.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct LoadArgs {
+    /// Profile of the device, from `holdfast profile`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) profile: PathBuf,
+    /// Payload of all streams together
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Rate,
+    #[command(flatten)]
+    pub(crate) more: MoreArgs,
+}
+
+/// What may be said beside the rate.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct MoreArgs {
+    /// Elements a second of all streams together (taken to be of 64 KiB each, otherwise)
+    #[arg(long, value_name = "N")]
+    pub(crate) elements: Option<u64>,
+    /// Payload that may come at once beyond the rate
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    pub(crate) burst: ByteSize,
+    /// Full slots that are written in one go while somebody reads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) gather: Option<u16>,
+    /// Largest read that is started at once
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) quantum: Option<ByteSize>,
+    /// Memory for slot buffers (what it takes, otherwise)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<ByteSize>,
+    /// Part of the device to use, from its beginning, such as 0..80%
+    #[arg(long, value_name = "REGION", default_value = "0..100%")]
+    pub(crate) region: Region,
+}
+
+impl MoreArgs {
+    /// All that is asked.
+    pub(crate) fn ask(&self, rate: Rate, slot: Option<ByteSize>) -> Result<Ask> {
+        if rate.0 == 0 {
+            return Err(Failure::usage("a rate of 0 needs no guarantee")
+                .at("--rate")
+                .advice("give the payload, such as 60MiB/s"));
+        }
+        if self.quantum.is_some_and(|quantum| !(4096..=1 << 30).contains(&quantum.0)) {
+            return Err(Failure::usage("reads have 4KiB to 1GiB")
+                .at("--quantum")
+                .advice("leave it out, or give such as 8MiB"));
+        }
+        Ok(Ask {
+            rate,
+            elements: self.elements,
+            burst: self.burst,
+            streams: 1,
+            slot,
+            gather: self.gather,
+            quantum: self.quantum,
+            memory: self.memory,
+            flush: crate::plan::FLUSH,
+        })
+    }
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let LoadArgs { profile: path, rate, more } = &args.load;
+    let ask = Ask { streams: args.streams.into(), flush: args.flush, ..more.ask(*rate, args.slot)? };
+    let profile = profile_file::read(path)?;
+    let total = args.size.map_or(profile.device.bytes.0, |size| size.0);
+    let at = |failure: Failure| failure.at_path(path);
+    let measured = region::covered(&profile, total, more.region).map_err(at)?;
+    let site = Site { profile: &profile, measured, total, region: more.region };
+    if let Some(slot) = args.slot {
+        Geometry::for_lane(site.lane(), slot.0, Vec::new())
+            .map_err(|error| Failure::usage(error).at("--slot"))?;
+    }
+    let admitted =
+        choose(&measured, site.lane(), &ask).map_err(|refusal| at(site.refused(&refusal, &ask)))?;
+    let answer = Answer::new(&site, &ask, &admitted, args.endurance);
+    if out.is_json() {
+        return out.object(&answer);
+    }
+    out.line(format_args!("{}: {}", clean(&path.to_string_lossy()), device(&profile)))?;
+    for (what, text) in text::lines(&answer, &ask) {
+        out.line(format_args!("{what:<16} {text}"))?;
+    }
+    for note in notes(&profile) {
+        out.line(format_args!("{:<16} {}", "note", clean(&note)))?;
+    }
+    out.line("\nSlots that are written in one go while somebody reads:")?;
+    out.table(&text::by_gather(&answer))?;
+    out.line("\nThe whole device, or a part of it:")?;
+    out.table(&text::by_region(&answer))
+}
+
+/// The device in a line.
+fn device(profile: &Profile) -> String {
+    let device = &profile.device;
+    let name = if device.model.is_empty() { &device.path } else { &device.model };
+    let serial = if device.serial.is_empty() { String::new() } else { format!(" {}", clean(&device.serial)) };
+    format!("{}{serial}, {}, measured {}", clean(name), device.bytes, times::to_the_second(profile.at))
+}
+
+/// What a person should know before relying on a profile.
+pub(crate) fn notes(profile: &Profile) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let holdfast_media::ReadError::Assumed(limit) = profile.read_error {
+        notes.push(format!(
+            "how long it tries to read a bad place is not known: {} are assumed",
+            times::spoken(limit)
+        ));
+    }
+    if !profile.preconditioned {
+        notes.push(
+            "not every place had been written before it was measured: a flash device looks too fast then"
+                .to_owned(),
+        );
+    }
+    if profile.write_cache == Some(true) {
+        let what = "it has a volatile write cache: every slot waits until that is flushed, which was measured with it";
+        notes.push(what.to_owned());
+    }
+    notes.extend(profile.remarks.iter().cloned());
+    notes
+}

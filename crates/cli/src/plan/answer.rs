@@ -1,0 +1,182 @@
+//! Everything that `holdfast plan` answers, as plain figures: for JSON as they are, for people by `text`. Pure.
+
+use super::refusal::Site;
+use super::region::{self, Region};
+use super::{Admitted, Ask};
+use holdfast_base::{ByteSize, Rate};
+use holdfast_format::{Geometry, Measured};
+use holdfast_ring::{Load, Shape, admit, figures, least_slot};
+use serde::Serialize;
+
+/// How many slots in one go the table tells of.
+const GATHERS: [u16; 4] = [1, 2, 4, 8];
+
+/// Parts of the device that the table of regions tells of, in hundredths.
+const REGIONS: [u8; 10] = [100, 90, 80, 70, 60, 50, 40, 30, 20, 10];
+
+const DAY: f64 = 86_400.0;
+const YEAR: f64 = 365.25 * DAY;
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) rate_bytes_per_second: u64,
+    pub(crate) elements_per_second: u64,
+    pub(crate) burst_bytes: u64,
+    pub(crate) medium_bytes_per_second: u64,
+    pub(crate) used_share: f64,
+    pub(crate) region_percent: u8,
+    pub(crate) region_bytes: u64,
+    pub(crate) device_bytes: u64,
+    pub(crate) worst_write_bytes_per_second: u64,
+    pub(crate) worst_read_bytes_per_second: u64,
+    pub(crate) slot_bytes: u64,
+    pub(crate) slots: u32,
+    pub(crate) gather: u16,
+    pub(crate) quantum_bytes: u32,
+    pub(crate) buffers: u32,
+    pub(crate) memory_bytes: u64,
+    pub(crate) flush_seconds: f64,
+    pub(crate) write_seconds: f64,
+    pub(crate) wait_seconds: f64,
+    pub(crate) period_seconds: f64,
+    pub(crate) forced_seconds: f64,
+    pub(crate) durable_after_seconds: f64,
+    pub(crate) capture_only_bytes_per_second: u64,
+    pub(crate) with_reads_bytes_per_second: u64,
+    pub(crate) reads_left_bytes_per_second: u64,
+    /// At 1.5, 2 and 4 times the rate; `null`: for ever.
+    pub(crate) burst_seconds: [Option<f64>; 3],
+    pub(crate) kept_seconds: f64,
+    pub(crate) drive_writes_per_day: f64,
+    pub(crate) endurance_years: Option<f64>,
+    pub(crate) by_gather: Vec<GatherRow>,
+    pub(crate) by_region: Vec<RegionRow>,
+}
+
+/// What gathering costs and gives.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct GatherRow {
+    pub(crate) gather: u16,
+    pub(crate) admitted: bool,
+    pub(crate) buffers: Option<u32>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) reads_left_bytes_per_second: Option<u64>,
+    pub(crate) durable_after_seconds: Option<f64>,
+}
+
+/// What a part of the device would be good for.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RegionRow {
+    pub(crate) region_percent: u8,
+    pub(crate) region_bytes: u64,
+    pub(crate) worst_write_bytes_per_second: u64,
+    pub(crate) medium_bytes_per_second: u64,
+    pub(crate) rate_bytes_per_second: u64,
+    /// How long data would stay at the rate that was asked for; `null` where that is not admitted.
+    pub(crate) kept_seconds: Option<f64>,
+}
+
+impl Answer {
+    /// What follows from an admission.
+    pub(crate) fn new(site: &Site<'_>, ask: &Ask, admitted: &Admitted, endurance: Option<ByteSize>) -> Self {
+        let Admitted { load, shape, guarantee } = admitted;
+        let measured = &site.measured;
+        let figures = admitted.figures(measured);
+        let lane = site.lane();
+        let slots = slots(lane, shape.slot);
+        let rate = (load.rate.0 as f64).max(1.0);
+        Self {
+            rate_bytes_per_second: ask.rate.0,
+            elements_per_second: ask.elements(),
+            burst_bytes: ask.burst.0,
+            medium_bytes_per_second: load.rate.0,
+            used_share: f64::from(guarantee.used) / 1e6,
+            region_percent: site.region.0,
+            region_bytes: lane,
+            device_bytes: site.total,
+            worst_write_bytes_per_second: measured.write.0,
+            worst_read_bytes_per_second: measured.read.0,
+            slot_bytes: shape.slot.0,
+            slots,
+            gather: shape.gather,
+            quantum_bytes: shape.quantum,
+            buffers: shape.buffers,
+            memory_bytes: admitted.memory().0,
+            flush_seconds: shape.flush.as_secs_f64(),
+            write_seconds: guarantee.write.as_secs_f64(),
+            wait_seconds: guarantee.wait.as_secs_f64(),
+            period_seconds: guarantee.period.as_secs_f64(),
+            forced_seconds: guarantee.forced.as_secs_f64(),
+            durable_after_seconds: guarantee.durable_after.as_secs_f64(),
+            capture_only_bytes_per_second: figures.capture_only.0,
+            with_reads_bytes_per_second: figures.with_reads.0,
+            reads_left_bytes_per_second: figures.reads_left.0,
+            burst_seconds: figures.bursts.map(|burst| burst.map(|burst| burst.as_secs_f64())),
+            kept_seconds: kept(slots, shape.slot, load.rate),
+            drive_writes_per_day: rate * DAY / site.total.max(1) as f64,
+            endurance_years: endurance.map(|endurance| endurance.0 as f64 / (rate * YEAR)),
+            by_gather: GATHERS.map(|gather| by_gather(measured, load, shape, gather)).into(),
+            by_region: regions(site.region)
+                .into_iter()
+                .filter_map(|percent| by_region(site, ask, shape, Region(percent)))
+                .collect(),
+        }
+    }
+}
+
+/// The parts of the device that are told of, the one that was asked for among them.
+fn regions(asked: Region) -> Vec<u8> {
+    let mut all = REGIONS.to_vec();
+    all.push(asked.0);
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    all.dedup();
+    all
+}
+
+/// Slots of a lane; none where they do not fit.
+fn slots(lane: u64, slot: ByteSize) -> u32 {
+    Geometry::for_lane(lane, slot.0, Vec::new()).map_or(0, |geometry| geometry.slots)
+}
+
+fn kept(slots: u32, slot: ByteSize, rate: Rate) -> f64 {
+    f64::from(slots) * slot.0 as f64 / (rate.0 as f64).max(1.0)
+}
+
+/// The same load and slots, with the memory that it takes.
+fn by_gather(measured: &Measured, load: &Load, shape: &Shape, gather: u16) -> GatherRow {
+    let with = |buffers| Shape { gather, buffers, ..*shape };
+    let granted = admit(measured, load, &with(u32::MAX)).ok();
+    let left = granted.map(|granted| figures(measured, load, &with(granted.buffers)).reads_left.0);
+    GatherRow {
+        gather,
+        admitted: granted.is_some(),
+        buffers: granted.map(|granted| granted.buffers),
+        memory_bytes: granted.map(|granted| u64::from(granted.buffers).saturating_mul(shape.slot.0)),
+        reads_left_bytes_per_second: left,
+        durable_after_seconds: granted.map(|granted| granted.durable_after.as_secs_f64()),
+    }
+}
+
+/// The most that a part of the device is good for, in this shape and with the memory that it takes.
+fn by_region(site: &Site<'_>, ask: &Ask, shape: &Shape, region: Region) -> Option<RegionRow> {
+    let bytes = region::bytes(site.profile, site.total, region);
+    let measured = region::known(site.profile, site.total, region)?;
+    let slot = shape.slot.max(least_slot(&measured));
+    let slots = slots(bytes, slot);
+    if slots == 0 {
+        return None;
+    }
+    let shape = Shape { slot, buffers: u32::MAX, ..*shape };
+    let load = ask.load(slot);
+    let most = figures(&measured, &load, &shape).with_reads;
+    let payload = most.0 as f64 * (ask.rate.0 as f64 / (load.rate.0 as f64).max(1.0));
+    Some(RegionRow {
+        region_percent: region.0,
+        region_bytes: bytes,
+        worst_write_bytes_per_second: measured.write.0,
+        medium_bytes_per_second: most.0,
+        rate_bytes_per_second: payload as u64,
+        kept_seconds: (load.rate <= most).then(|| kept(slots, slot, load.rate)),
+    })
+}

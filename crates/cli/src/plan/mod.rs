@@ -1,0 +1,263 @@
+//! What a ring on a measured device would be admitted for, and in which shape: the arithmetic is the ring's
+//! (`holdfast_ring::admit`); here sensible sizes are chosen for what nobody chose. Pure.
+
+pub(crate) mod answer;
+pub(crate) mod refusal;
+pub(crate) mod region;
+pub(crate) mod text;
+
+use holdfast_base::{ByteSize, MAX_SLOT, Rate};
+use holdfast_format::{Geometry, Measured, Terms};
+use holdfast_ring::{
+    Declared, Figures, Guarantee, Load, Refused, Shape, admit, figures, holds_nothing, least_slot, load,
+};
+use std::time::Duration;
+
+/// Without `--elements` they are taken to be so long.
+pub(crate) const ELEMENT: u64 = 64 << 10;
+
+/// Without `--quantum` reads are cut into pieces of this size: on a drive with a head, moving there is then a small part of
+/// a read.
+const QUANTUM: u64 = 8 << 20;
+
+/// Without `--gather`: the first that is admitted. Beyond 4 there is little to gain, and memory to lose.
+const GATHERS: [u16; 4] = [4, 2, 1, 8];
+
+/// Slot sizes that take more buffers are chosen only if no other is admitted: the runway, which no data lives in, is twice
+/// as long.
+const MANY_BUFFERS: u32 = 64;
+
+/// The flush interval that a recorder has unless it is told.
+pub(crate) const FLUSH: Duration = Duration::from_secs(1);
+
+/// What is wanted of a ring; `None` where nothing was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// Payload of all streams.
+    pub(crate) rate: Rate,
+    /// Elements a second of all streams.
+    pub(crate) elements: Option<u64>,
+    /// Payload that may come at once beyond the rate.
+    pub(crate) burst: ByteSize,
+    /// Streams.
+    pub(crate) streams: usize,
+    /// Slot size.
+    pub(crate) slot: Option<ByteSize>,
+    /// Slots written in one go.
+    pub(crate) gather: Option<u16>,
+    /// Largest read.
+    pub(crate) quantum: Option<ByteSize>,
+    /// Memory for slot buffers.
+    pub(crate) memory: Option<ByteSize>,
+    /// The flush interval.
+    pub(crate) flush: Duration,
+}
+
+/// A shape, and what it is to carry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) load: Load,
+    pub(crate) shape: Shape,
+}
+
+/// A shape that was admitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Admitted {
+    pub(crate) load: Load,
+    pub(crate) shape: Shape,
+    pub(crate) guarantee: Guarantee,
+}
+
+/// Nothing was admitted: the shape that comes nearest, and why not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    /// The inequality says no.
+    Refused(Candidate, Refused),
+    /// Slots as large as a guarantee takes do not fit on the lane.
+    TooSmall {
+        /// The least slot.
+        slot: ByteSize,
+        /// The least lane for such slots.
+        lane: ByteSize,
+    },
+}
+
+impl Ask {
+    /// Elements a second, declared or taken for granted.
+    pub(crate) fn elements(&self) -> u64 {
+        self.elements.unwrap_or_else(|| self.rate.0.div_ceil(ELEMENT))
+    }
+
+    /// What it comes to on the medium.
+    pub(crate) fn load(&self, slot: ByteSize) -> Load {
+        let nothing = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
+        let mut streams = vec![nothing; self.streams.max(1)];
+        // Only the sum of what they declare counts, and how many they are.
+        streams[0] = Declared { rate: self.rate, elements: self.elements(), burst: self.burst };
+        load(&streams, slot)
+    }
+
+    pub(crate) fn candidate(&self, slot: ByteSize, gather: u16) -> Candidate {
+        let quantum = self.quantum.map_or(QUANTUM, |quantum| quantum.0).min(slot.0);
+        let buffers = self.memory.map_or(u64::from(u32::MAX), |memory| memory.0 / slot.0);
+        let shape = Shape {
+            slot,
+            flush: self.flush,
+            gather,
+            quantum: u32::try_from(quantum).unwrap_or(u32::MAX),
+            buffers: u32::try_from(buffers).unwrap_or(u32::MAX),
+        };
+        Candidate { load: self.load(slot), shape }
+    }
+}
+
+impl Candidate {
+    /// Whether it is admitted. Where nobody limited the memory, it has the buffers that it takes.
+    pub(crate) fn admit(&self, measured: &Measured) -> Result<Admitted, Refused> {
+        let Self { load, mut shape } = *self;
+        let guarantee = admit(measured, &load, &shape)?;
+        if shape.buffers == u32::MAX {
+            shape.buffers = guarantee.buffers;
+        }
+        Ok(Admitted { load, shape, guarantee })
+    }
+}
+
+impl Admitted {
+    /// Memory of the slot buffers.
+    pub(crate) fn memory(&self) -> ByteSize {
+        ByteSize(u64::from(self.shape.buffers).saturating_mul(self.shape.slot.0))
+    }
+
+    /// What is published.
+    pub(crate) fn figures(&self, measured: &Measured) -> Figures {
+        figures(measured, &self.load, &self.shape)
+    }
+
+    /// What the superblock keeps.
+    pub(crate) fn terms(&self, measured: &Measured, ask: &Ask) -> Terms {
+        Terms {
+            measured: *measured,
+            rate: ask.rate,
+            elements: ask.elements(),
+            burst: ask.burst,
+            gather: self.shape.gather,
+            quantum: self.shape.quantum,
+            memory: self.memory(),
+        }
+    }
+}
+
+/// The smallest slots that are admitted, gathered by four where that can be; what was asked for is left as it is.
+pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitted, Refusal> {
+    let least = least_slot(measured);
+    let slots = match ask.slot {
+        Some(slot) => vec![slot],
+        None => fitting(least, lane)
+            .ok_or(Refusal::TooSmall { slot: least, lane: ByteSize(Geometry::smallest_lane(least.0)) })?,
+    };
+    let gathers = ask.gather.map_or(GATHERS.to_vec(), |gather| vec![gather]);
+    let all = || gathers.iter().flat_map(|gather| slots.iter().map(|slot| ask.candidate(*slot, *gather)));
+    let mut admitted = all().filter_map(|candidate| candidate.admit(measured).ok());
+    let modest = |admitted: &Admitted| {
+        let Shape { slot, buffers, .. } = admitted.shape;
+        let geometry = Geometry::for_lane(lane, slot.0, Vec::new());
+        buffers <= MANY_BUFFERS && geometry.is_ok_and(|geometry| holds_nothing(&geometry, buffers).is_none())
+    };
+    if let Some(admitted) = admitted.clone().find(modest).or_else(|| admitted.next()) {
+        return Ok(admitted);
+    }
+    let rate = |candidate: &Candidate| figures(measured, &candidate.load, &candidate.shape).with_reads;
+    // Of equals the first.
+    let nearest = all().reduce(|best, other| if rate(&other) > rate(&best) { other } else { best });
+    let nearest = nearest.unwrap_or_else(|| ask.candidate(least, GATHERS[0]));
+    match nearest.admit(measured) {
+        Err(refused) => Err(Refusal::Refused(nearest, refused)),
+        // Every candidate was asked above.
+        Ok(admitted) => Ok(admitted),
+    }
+}
+
+/// Slot sizes from `least` on that a lane can be divided into.
+fn fitting(least: ByteSize, lane: u64) -> Option<Vec<ByteSize>> {
+    let sizes = std::iter::successors(Some(least.0), |slot| Some(slot * 2));
+    let sizes = sizes.take_while(|slot| *slot <= MAX_SLOT);
+    let fit = |slot: &u64| Geometry::for_lane(lane, *slot, Vec::new()).is_ok();
+    let sizes: Vec<ByteSize> = sizes.filter(fit).map(ByteSize).collect();
+    (!sizes.is_empty()).then_some(sizes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::region::Region;
+    use super::*;
+    use crate::profile_file::tests::paper;
+
+    pub(crate) fn ask(mib: u64) -> Ask {
+        Ask {
+            rate: Rate(mib << 20),
+            elements: None,
+            burst: ByteSize(0),
+            streams: 1,
+            slot: None,
+            gather: None,
+            quantum: None,
+            memory: None,
+            flush: FLUSH,
+        }
+    }
+
+    fn outer() -> (Measured, u64) {
+        let paper = paper();
+        let (total, region) = (paper.device.bytes.0, Region(80));
+        (region::known(&paper, total, region).unwrap(), region::bytes(&paper, total, region))
+    }
+
+    // Promise 1: what is chosen is admitted, and nothing smaller would be.
+    #[test]
+    fn the_smallest_slots_that_do_are_chosen() {
+        let (measured, lane) = outer();
+        let chosen =
+            |ask: &Ask| choose(&measured, lane, ask).map(|a| (a.shape.slot, a.shape.gather, a.shape.buffers));
+        let mib = ByteSize::mib;
+        assert_eq!(chosen(&ask(20)), Ok((mib(64), 4, 8)));
+        assert_eq!(chosen(&ask(60)).unwrap().0, mib(64));
+        // 64 MiB a slot would leave 60.9 MiB/s.
+        assert_eq!(chosen(&ask(61)).unwrap().0, mib(128));
+        assert_eq!(chosen(&ask(63)).unwrap().0, mib(256));
+        let large = Ask { slot: Some(mib(256)), ..ask(20) };
+        assert_eq!(chosen(&large).unwrap().0, mib(256), "what was asked for stays");
+        // Where memory is scarce, less is gathered.
+        let scarce = Ask { memory: Some(mib(64 * 7)), ..ask(20) };
+        assert_eq!(chosen(&scarce), Ok((mib(64), 2, 7)));
+        assert_eq!(chosen(&Ask { gather: Some(1), ..ask(20) }), Ok((mib(64), 1, 5)));
+    }
+
+    #[test]
+    fn what_is_not_admitted_is_refused_in_the_shape_that_comes_nearest() {
+        let (measured, lane) = outer();
+        let refused = |ask: &Ask| match choose(&measured, lane, ask) {
+            Err(Refusal::Refused(candidate, refused)) => (candidate.shape.slot, refused),
+            other => panic!("{other:?}"),
+        };
+        let (slot, why) = refused(&ask(65));
+        assert!(slot == ByteSize::mib(256) && matches!(why, Refused::Rate { .. }), "{slot} {why}");
+        let (_, why) = refused(&Ask { elements: Some(1_000_000_000), ..ask(1) });
+        assert!(matches!(why, Refused::Elements { .. }), "{why}");
+        let (slot, why) = refused(&Ask { slot: Some(ByteSize::mib(32)), ..ask(1) });
+        assert!(slot == ByteSize::mib(32) && matches!(why, Refused::Slot { .. }), "{why}");
+        let (_, why) = refused(&Ask { memory: Some(ByteSize::mib(256)), ..ask(60) });
+        assert!(matches!(why, Refused::Memory { .. }), "{why}");
+        let small = choose(&measured, 100 << 20, &ask(1)).unwrap_err();
+        let (slot, lane) = (ByteSize::mib(64), ByteSize::mib(513));
+        assert_eq!(small, Refusal::TooSmall { slot, lane });
+    }
+
+    #[test]
+    fn a_ring_on_which_nothing_could_be_held_is_not_chosen_without_need() {
+        let (measured, _) = outer();
+        let admitted =
+            choose(&Measured { read_error: Duration::ZERO, ..measured }, 2 << 30, &ask(20)).unwrap();
+        assert_eq!(admitted.shape.slot, ByteSize::mib(64));
+    }
+}

@@ -1,0 +1,162 @@
+//! The answer of `holdfast plan` for people.
+
+use super::answer::Answer;
+use super::{Ask, ELEMENT};
+use crate::out::{Side, Table, counted, grouped};
+use crate::times;
+use holdfast_base::{ByteSize, Rate};
+use std::time::Duration;
+
+/// The bursts of which the lengths are told, as people write them.
+const BURSTS: [&str; 3] = ["1.5", "2", "4"];
+
+fn span(seconds: f64) -> String {
+    times::spoken(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// A share, in hundredths with one place.
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn both(answer: &Answer, medium: u64) -> String {
+    let share = answer.rate_bytes_per_second as f64 / (answer.medium_bytes_per_second as f64).max(1.0);
+    format!("{} on the medium, {} of payload", Rate(medium), Rate((medium as f64 * share) as u64))
+}
+
+/// The lines before the tables: a word and what is said of it.
+pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
+    let chosen = |given: bool| if given { "" } else { " (chosen)" };
+    let elements = if ask.elements.is_some() {
+        String::new()
+    } else {
+        format!(" (taken to be of {}: see --elements)", ByteSize(ELEMENT))
+    };
+    let burst = match answer.burst_bytes {
+        0 => String::new(),
+        bytes => format!(", and {} at once beyond that", ByteSize(bytes)),
+    };
+    let mut lines = vec![
+        (
+            "admitted",
+            format!(
+                "{} of payload, {} elements/s{elements}{burst}",
+                Rate(answer.rate_bytes_per_second),
+                grouped(answer.elements_per_second),
+            ),
+        ),
+        (
+            "on the medium",
+            format!(
+                "{}, {} of what may be promised",
+                Rate(answer.medium_bytes_per_second),
+                percent(answer.used_share)
+            ),
+        ),
+        (
+            "region",
+            format!(
+                "0..{}%: {}, written at {} and read at {} at worst",
+                answer.region_percent,
+                ByteSize(answer.region_bytes),
+                Rate(answer.worst_write_bytes_per_second),
+                Rate(answer.worst_read_bytes_per_second)
+            ),
+        ),
+        (
+            "slots",
+            format!(
+                "{} of {}{}; {} written in one go{}; reads in pieces of {}{}",
+                grouped(answer.slots.into()),
+                ByteSize(answer.slot_bytes),
+                chosen(ask.slot.is_some()),
+                answer.gather,
+                chosen(ask.gather.is_some()),
+                ByteSize(answer.quantum_bytes.into()),
+                chosen(ask.quantum.is_some())
+            ),
+        ),
+        (
+            "memory",
+            format!(
+                "{}: {}{}",
+                ByteSize(answer.memory_bytes),
+                counted(answer.buffers.into(), "slot buffer"),
+                if ask.memory.is_some() { "" } else { " (what it takes)" }
+            ),
+        ),
+        (
+            "a slot",
+            format!(
+                "fills in {}, takes up to {} to write, and may have to wait up to {} for a read",
+                span(answer.period_seconds),
+                span(answer.write_seconds),
+                span(answer.wait_seconds)
+            ),
+        ),
+        ("capture only", format!("up to {}", both(answer, answer.capture_only_bytes_per_second))),
+        ("with reads", format!("up to {}", both(answer, answer.with_reads_bytes_per_second))),
+        ("left for reads", Rate(answer.reads_left_bytes_per_second).to_string()),
+        ("bursts", bursts(answer)),
+        ("durable after", span(answer.durable_after_seconds)),
+        ("reaches back", span(answer.kept_seconds)),
+    ];
+    let years = answer.endurance_years.map_or(String::new(), |years| {
+        format!("; the stated endurance lasts {}", span(years * 365.25 * 86_400.0))
+    });
+    lines.push(("wear", format!("{:.2} drive writes a day{years}", answer.drive_writes_per_day)));
+    lines
+}
+
+fn bursts(answer: &Answer) -> String {
+    let each = answer.burst_seconds.iter().zip(BURSTS).map(|(seconds, factor)| {
+        let long = seconds.map_or("for ever".to_owned(), span);
+        format!("{long} at {factor} times the rate")
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// What gathering more or fewer slots would change.
+pub(crate) fn by_gather(answer: &Answer) -> Table {
+    let mut table = Table::new(&[
+        ("in one go", Side::Right),
+        ("buffers", Side::Right),
+        ("memory", Side::Right),
+        ("left for reads", Side::Right),
+        ("durable after", Side::Right),
+    ]);
+    for row in &answer.by_gather {
+        let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        table.row([
+            row.gather.to_string(),
+            or(row.buffers.map(|buffers| buffers.to_string())),
+            or(row.memory_bytes.map(|memory| ByteSize(memory).to_string())),
+            or(row.reads_left_bytes_per_second.map(|rate| Rate(rate).to_string())),
+            or(row.durable_after_seconds.map(span)),
+        ]);
+    }
+    table
+}
+
+/// What other parts of the device would be good for.
+pub(crate) fn by_region(answer: &Answer) -> Table {
+    let mut table = Table::new(&[
+        ("region", Side::Left),
+        ("size", Side::Right),
+        ("written at worst", Side::Right),
+        ("guarantee, on the medium", Side::Right),
+        ("of payload", Side::Right),
+        ("reaches back", Side::Right),
+    ]);
+    for row in &answer.by_region {
+        table.row([
+            format!("0..{}%", row.region_percent),
+            ByteSize(row.region_bytes).to_string(),
+            Rate(row.worst_write_bytes_per_second).to_string(),
+            Rate(row.medium_bytes_per_second).to_string(),
+            Rate(row.rate_bytes_per_second).to_string(),
+            row.kept_seconds.map_or("too fast for it".to_owned(), span),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,98 @@
+//! `holdfast plan` on the drive of Bigelow, Brandt, Bent and Chen, “Mahanaxar” (MSST 2010): what it says word for word, and
+//! every refusal with its exit code (promises 1 and 8). To take over a change on purpose:
+//! `HOLDFAST_BLESS=1 cargo test -p holdfast-cli --test plan`.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use common::{documented, ends, folder};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A folder with the paper's drive in it.
+fn measured() -> TempDir {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/paper.profile.json");
+    let folder = folder();
+    fs::copy(golden, folder.path().join("paper.profile.json")).unwrap();
+    folder
+}
+
+const PLAN: &str = "plan --profile paper.profile.json";
+
+#[test]
+fn the_paper_s_drive_is_planned_as_it_was() {
+    let folder = measured();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/plan-paper.txt");
+    let said = ends(
+        folder.path(),
+        &format!("{PLAN} --rate 60MiB/s --region 0..80% --slot 128MiB --endurance 600TB"),
+        0,
+    )
+    .out;
+    if std::env::var_os("HOLDFAST_BLESS").is_some() {
+        fs::write(&golden, &said).unwrap();
+    }
+    assert_eq!(said, fs::read_to_string(&golden).unwrap_or_default());
+    let docs =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guarantee.md")).unwrap();
+    assert!(docs.contains(&said), "docs/guarantee.md shows what the command says no more");
+}
+
+#[test]
+fn programs_get_the_same_figures() {
+    let folder = measured();
+    let plan = ends(folder.path(), &format!("{PLAN} --rate 60MiB/s --region 0..80% --json"), 0).json();
+    documented("plan", [&plan]);
+    assert_eq!((&plan["slot_bytes"], &plan["gather"]), (&(64 << 20).into(), &4.into()));
+    assert_eq!(plan["by_gather"].as_array().unwrap().len(), 4);
+    assert_eq!(plan["by_region"].as_array().unwrap().len(), 10);
+    // The table of section IV.A: 50 of the whole drive, 65 of 80 %; by the inequality some less.
+    let most = |at: usize| plan["by_region"][at]["medium_bytes_per_second"].as_f64().unwrap() / 1_048_576.0;
+    assert!((46.0..50.0).contains(&most(0)) && (60.0..65.0).contains(&most(2)), "{} {}", most(0), most(2));
+    let streams =
+        ends(folder.path(), &format!("{PLAN} --rate 40MiB/s --streams 9 --elements 2000 --json"), 0).json();
+    assert_eq!(streams["elements_per_second"], 2000);
+}
+
+#[test]
+fn what_cannot_be_promised_is_refused_with_what_would_do() {
+    let folder = measured();
+    let dir = folder.path();
+    fs::write(dir.join("other.json"), "{\"fio version\": \"fio-3.33\"}").unwrap();
+    fs::write(dir.join("cut.json"), "{\"format\": \"holdfast profile\", \"version\": 1, ").unwrap();
+    for (line, code, wanted) in [
+        (
+            "--rate 60MiB/s",
+            1,
+            "paper.profile.json: each of these would do: --rate 48.5MiB/s, or --region 0..80%",
+        ),
+        ("--rate 60MiB/s --slot 16MiB --region 0..80%", 1, "slots of 16 MiB are too small for a guarantee"),
+        ("--rate 60MiB/s --memory 512MiB --region 0..80%", 1, "--memory 640MiB (10 buffers)"),
+        ("--rate 1MiB/s --elements 5000000", 1, "the packer was measured to manage 5000000"),
+        ("--rate 60MiB/s --size 2TiB --region 0..70%", 1, "the first 1.4 TiB only"),
+        ("--rate 1MiB/s --size 300MiB", 1, "too little for a guarantee"),
+        ("--rate 0", 2, "a rate of 0 needs no guarantee"),
+        ("--rate 60MiB/s --region 20..80%", 2, "a region begins at 0"),
+        ("--rate 60MiB/s --region all", 2, "such as 0..80%"),
+        ("--rate 60MiB/s --slot 100MiB", 2, "--slot"),
+        ("--rate 60MiB/s --gather 0", 2, "--gather"),
+        ("--rate 60MiB/s --quantum 1", 2, "--quantum"),
+        ("--rate 60MiB/s --streams 257", 2, "--streams"),
+        ("--rate fast", 2, "such as 60MiB/s"),
+    ] {
+        let said = ends(dir, &format!("{PLAN} {line}"), code);
+        assert!(said.err.contains(wanted) && said.out.is_empty(), "{line}: {}{}", said.out, said.err);
+    }
+    for (file, wanted) in [
+        ("none.json", "none.json: check the path"),
+        ("other.json", "this is not a profile"),
+        ("cut.json", "damaged or cut off"),
+        (".", "this is no file"),
+    ] {
+        let said = ends(dir, &format!("plan --profile {file} --rate 1MiB/s"), 1);
+        assert!(said.err.contains(wanted), "{file}: {}", said.err);
+    }
+    let said = ends(dir, &format!("{PLAN} --rate 60MiB/s --json"), 1).json();
+    assert!(said["exit"] == 1 && said["error"].as_str().unwrap().contains("--rate 48.5MiB/s"), "{said}");
+}
