@@ -1,17 +1,9 @@
 //! The threads that write: each does one write at a time, from beginning to end, and fetches the next by itself.
 
-use crate::disk::{Completion, DiskError, DiskInfo, Fault, Op, Request};
-use crate::{Turns, device, fault};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::io::{Errno, IoSlice, ReadWriteFlags};
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, Signal};
+use crate::Turns;
+use crate::disk::{Completion, DiskError, Op, Request};
 use std::collections::VecDeque;
-use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
-/// Times a write is continued without having moved on, before it counts as failed.
-const STUCK: u32 = 16;
 
 /// What all of them share with the disk.
 pub(super) struct Crew {
@@ -19,7 +11,7 @@ pub(super) struct Crew {
     /// Rung when a write is there, or no more will come.
     work: Condvar,
     /// Readable when something is done.
-    signal: OwnedFd,
+    signal: Signal,
 }
 
 struct State {
@@ -27,14 +19,6 @@ struct State {
     done: VecDeque<Completion>,
     turns: Turns,
     over: bool,
-}
-
-/// Where they write.
-pub(super) struct Target {
-    pub(super) file: File,
-    pub(super) info: DiskInfo,
-    /// The file system knows no durable writes: a sync follows the write.
-    pub(super) syncs_apart: AtomicBool,
 }
 
 impl Crew {
@@ -46,8 +30,7 @@ impl Crew {
             turns: Turns::default(),
             over: false,
         };
-        let signal = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { state: Mutex::new(state), work: Condvar::new(), signal })
+        Ok(Self { state: Mutex::new(state), work: Condvar::new(), signal: Signal::new()? })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -55,13 +38,8 @@ impl Crew {
     }
 
     /// Readable when something is done.
-    pub(super) fn signal(&self) -> BorrowedFd<'_> {
-        self.signal.as_fd()
-    }
-
-    /// Takes the signal back.
-    pub(super) fn hush(&self) {
-        let _ = rustix::io::read(&self.signal, &mut [0u8; 8]);
+    pub(super) fn signal(&self) -> &Signal {
+        &self.signal
     }
 
     /// Says which writes take turns.
@@ -86,7 +64,7 @@ impl Crew {
         self.work.notify_all();
     }
 
-    fn next(&self) -> Option<Request> {
+    pub(super) fn next(&self) -> Option<Request> {
         let mut state = self.state();
         loop {
             let State { waiting, turns, over, .. } = &mut *state;
@@ -102,89 +80,19 @@ impl Crew {
         }
     }
 
-    fn done(&self, done: Completion) {
+    pub(super) fn done(&self, done: Completion) {
         let mut state = self.state();
         state.turns.end(done.tag);
         state.done.push_back(done);
         drop(state);
-        // It fails only where the counter is full: then it is readable already.
-        let _ = rustix::io::write(&self.signal, &1u64.to_ne_bytes());
+        self.signal.ring();
     }
 
-    /// What one of the threads does.
-    pub(super) fn work(&self, target: &Target) {
+    /// What one of the threads does; `write` does a write, from beginning to end.
+    pub(super) fn work(&self, write: impl Fn(&Op) -> Result<(), DiskError>) {
         while let Some(request) = self.next() {
-            let result = target.run(&request.op);
+            let result = write(&request.op);
             self.done(Completion { tag: request.tag, buffer: request.op.into_buffer(), result });
         }
-    }
-}
-
-impl Target {
-    fn run(&self, op: &Op) -> Result<(), DiskError> {
-        let Op::Write { offset, buffer, len, durable } = op else { return Ok(()) };
-        self.write(*offset, &buffer[..*len], *durable).map_err(|fault| {
-            let (what, offset, len) = op.place();
-            self.info.error(what, offset, len, fault)
-        })
-    }
-
-    fn write(&self, offset: u64, bytes: &[u8], durable: bool) -> Result<(), Fault> {
-        let (mut done, mut stuck) = (0, 0);
-        while done < bytes.len() {
-            let apart = self.syncs_apart.load(Ordering::Relaxed);
-            let flags = if durable && !apart { ReadWriteFlags::DSYNC } else { ReadWriteFlags::empty() };
-            let rest = [IoSlice::new(&bytes[done..])];
-            let more = match rustix::io::pwritev2(&self.file, &rest, offset + done as u64, flags) {
-                Ok(0) => return Err(Fault::Io),
-                Ok(more) if done + more >= bytes.len() => break,
-                // Direct I/O goes on at a block's border only.
-                Ok(more) => more - more % self.info.block,
-                Err(Errno::INTR | Errno::AGAIN) => 0,
-                Err(Errno::OPNOTSUPP | Errno::INVAL) if !flags.is_empty() => {
-                    self.syncs_apart.store(true, Ordering::Relaxed);
-                    continue;
-                }
-                Err(cause) => return Err(fault::of(cause)),
-            };
-            done += more;
-            stuck = if more > 0 { 0 } else { stuck + 1 };
-            if stuck > STUCK {
-                return Err(Fault::Io);
-            }
-        }
-        if durable && self.syncs_apart.load(Ordering::Relaxed) {
-            device::sync(&self.file, &self.info).map_err(|error| error.fault)?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // Promise 1: a commit waits for no slot that has no turn yet; promise 6: what waits at the end is written.
-    #[test]
-    fn those_without_a_turn_wait_and_others_pass_them() {
-        let crew = Crew::new(8).unwrap();
-        crew.take_turns(Turns::new(|tag| tag < 10, 2));
-        for tag in [1, 2, 3, 4, 10, 5] {
-            crew.give(Request { tag, op: Op::Flush });
-        }
-        // So that nobody sleeps here.
-        crew.end();
-        let next = || crew.next().map(|request| request.tag);
-        assert_eq!([next(), next(), next(), next()], [Some(1), Some(2), Some(10), None]);
-        let end = |tag| crew.done(Completion { tag, buffer: None, result: Ok(()) });
-        end(10);
-        assert_eq!(next(), None, "that was nobody's turn");
-        end(2);
-        assert_eq!([next(), next()], [Some(3), None]);
-        end(3);
-        end(1);
-        assert_eq!([next(), next(), next()], [Some(4), Some(5), None]);
-        let done: Vec<u64> = std::iter::from_fn(|| crew.take()).map(|done| done.tag).collect();
-        assert_eq!(done, [10, 2, 3, 1]);
     }
 }

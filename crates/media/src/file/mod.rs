@@ -5,19 +5,25 @@
 //! waits for a write ends it itself, on any core. On a block device nothing has to be ended: it is `uring`'s alone.
 
 mod crew;
+#[cfg(test)]
+mod shuttled;
+mod signal;
+mod sync;
+mod target;
 
 use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::priority::{self, LaneOptions};
 use crate::{Turns, UringDisk};
-use crew::{Crew, Target};
+use crew::Crew;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use target::Target;
 
 /// Writes that are under way at once: two slots keep a device busy, and a commit need not wait for either.
 const WRITERS: usize = 4;
@@ -68,7 +74,7 @@ impl FileDisk {
 
     /// Readable when a completion is there.
     pub fn ready(&self) -> BorrowedFd<'_> {
-        self.crew.signal()
+        self.crew.signal().as_fd()
     }
 
     /// Starts the writers, to run like the thread that this disk belongs to.
@@ -86,7 +92,7 @@ impl FileDisk {
                 let _ = priority::apply(options, "");
                 let _ = tell.send(());
                 drop(tell);
-                crew.work(&target);
+                crew.work(|op| target.run(op));
             });
             // With fewer it goes on, and without any as a device does.
             self.writers.extend(started);
@@ -119,7 +125,7 @@ fn prepare(uring: &UringDisk) -> Option<(Arc<Crew>, Arc<Target>)> {
     }
     let file = uring.file().try_clone().ok()?;
     let crew = Crew::new(info.depth).ok()?;
-    uring.tell(crew.signal()).ok()?;
+    uring.tell(crew.signal().as_fd()).ok()?;
     let target = Target { file, info: info.clone(), syncs_apart: AtomicBool::new(false) };
     Some((Arc::new(crew), Arc::new(target)))
 }
@@ -155,7 +161,7 @@ impl Disk for FileDisk {
         let mut deadline = None;
         loop {
             // Before looking: what is done later rings anew.
-            self.crew.hush();
+            self.crew.signal().hush();
             if let Some(done) = self.fetch() {
                 self.flying -= 1;
                 return Some(done);
@@ -198,5 +204,34 @@ impl std::fmt::Debug for FileDisk {
             .field("uring", &self.uring)
             .field("writing", &self.writing)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promise 1: a commit waits for no slot that has no turn yet; promise 6: what waits at the end is written.
+    #[test]
+    fn those_without_a_turn_wait_and_others_pass_them() {
+        let crew = Crew::new(8).unwrap();
+        crew.take_turns(Turns::new(|tag| tag < 10, 2));
+        for tag in [1, 2, 3, 4, 10, 5] {
+            crew.give(Request { tag, op: Op::Flush });
+        }
+        // So that nobody sleeps here.
+        crew.end();
+        let next = || crew.next().map(|request| request.tag);
+        assert_eq!([next(), next(), next(), next()], [Some(1), Some(2), Some(10), None]);
+        let end = |tag| crew.done(Completion { tag, buffer: None, result: Ok(()) });
+        end(10);
+        assert_eq!(next(), None, "that was nobody's turn");
+        end(2);
+        assert_eq!([next(), next()], [Some(3), None]);
+        end(3);
+        end(1);
+        assert_eq!([next(), next(), next()], [Some(4), Some(5), None]);
+        let done: Vec<u64> = std::iter::from_fn(|| crew.take()).map(|done| done.tag).collect();
+        assert_eq!(done, [10, 2, 3, 1]);
     }
 }

@@ -1,0 +1,5 @@
+//! What the writers and their disk meet over. The tests put shuttle's versions in this place, to try the orders in which
+//! threads may run (see `shuttled`).
+
+pub(super) use super::signal::Signal;
+pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
