@@ -236,6 +236,7 @@ impl Ring {
         }
         for copy in copies {
             self.chores.copying.retain(|no| *no != copy.slot);
+            self.suspects.passed(copy.slot);
             *self.ledger.table.get_mut(copy.slot) = Slot {
                 sequence: copy.sequence,
                 age: copy.age,

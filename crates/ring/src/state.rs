@@ -320,6 +320,7 @@ impl Ring {
             Ok(()) => {
                 self.device = DeviceState::Well;
                 self.succeeded(flying.begun);
+                self.suspects.passed(flying.slot);
                 self.flying.remove(at);
                 self.journaled.retain(|s| *s != sequence);
                 let sealed = flying.sealed;

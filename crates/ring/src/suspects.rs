@@ -1,8 +1,10 @@
 //! Slots whose writes fail: is the place bad, or does the device not answer? What else succeeds tells.
 //!
-//! A slot that has failed twice is set aside. If a write that begins later succeeds elsewhere, it is bad. If the next one
-//! fails, too, the device counts as absent, and nothing is held against either: once it answers, those aside are tried
-//! again one by one, each followed by a place that has not failed. They stay in the runway's records all the time.
+//! A slot that has failed twice is set aside. If a write that begins later succeeds elsewhere, it is in doubt: the device may
+//! have been away for just so long. It is tried once more, and if it fails again and what follows succeeds again, it is
+//! bad. If the next one fails, too, the device counts as absent, and nothing is held against either: once it answers, those
+//! aside are tried again one by one, each followed by a place that has not failed. They stay in the runway's records all
+//! the time.
 
 use crate::event::Action;
 use crate::journal::Entry;
@@ -22,8 +24,10 @@ struct Suspect {
     slot: SlotNo,
     /// What was to be written there, and may stand there after all.
     sequence: Sequence,
-    /// Writes begun when it failed; `None` once it failed like everything else.
+    /// Writes begun when it failed; `None` once it failed like everything else, or is in doubt.
     failed: Option<u64>,
+    /// It has failed before while what followed succeeded.
+    doubted: bool,
 }
 
 /// The slots that are set aside.
@@ -32,8 +36,8 @@ pub(crate) struct Suspects {
     /// Writes begun so far: tells whether one that succeeds was begun after another had failed.
     begun: u64,
     aside: VecDeque<Suspect>,
-    /// The one that was put back into the runway to be tried again.
-    trial: Option<SlotNo>,
+    /// The one that was put back into the runway to be tried again, and whether it is in doubt.
+    trial: Option<(SlotNo, bool)>,
 }
 
 impl Suspects {
@@ -63,8 +67,18 @@ impl Suspects {
     /// Nothing is held against those that failed when nothing succeeded.
     pub(crate) fn acquit(&mut self) {
         for suspect in &mut self.aside {
-            suspect.failed = None;
+            (suspect.failed, suspect.doubted) = (None, false);
         }
+    }
+
+    /// Something was written to a slot: nothing is held against it any more.
+    pub(crate) fn passed(&mut self, slot: SlotNo) {
+        self.trial = self.trial.filter(|(on_trial, _)| *on_trial != slot);
+    }
+
+    /// Whether this slot is being tried once more before it is bad.
+    fn is_doubted(&self, slot: SlotNo) -> bool {
+        self.trial == Some((slot, true))
     }
 
     fn waits_for_verdict(&self) -> bool {
@@ -78,11 +92,11 @@ impl Ring {
         self.suspects.aside.len()
     }
 
-    /// The write of a slot failed: once more at the same place, then at another.
+    /// The write of a slot failed: once more at the same place, unless that was its last chance, then at another.
     pub(crate) fn write_failed(&mut self, at: usize, now: Timestamp, out: &mut Vec<Action>) {
-        let absent = self.is_absent();
+        let again = !self.is_absent() && !self.suspects.is_doubted(self.flying[at].slot);
         let flying = &mut self.flying[at];
-        if flying.tries == 0 && !absent {
+        if flying.tries == 0 && again {
             flying.tries = 1;
             flying.begun = self.suspects.begin();
             let (sequence, slot) = (flying.sealed.sequence, flying.slot);
@@ -101,7 +115,8 @@ impl Ring {
         let (absent, again) = (self.is_absent(), self.suspects.waits_for_verdict());
         self.ledger.table.get_mut(slot).state = State::Runway;
         let failed = (!absent && !again).then_some(self.suspects.begun);
-        self.suspects.aside.push_back(Suspect { slot, sequence, failed });
+        let doubted = self.suspects.is_doubted(slot);
+        self.suspects.aside.push_back(Suspect { slot, sequence, failed, doubted });
         if again && !absent {
             self.absent(Fault::Io, now);
         }
@@ -124,11 +139,15 @@ impl Ring {
         }
     }
 
-    /// A write that was the `begun`-th has succeeded: what failed before it began is bad.
+    /// A write that was the `begun`-th has succeeded: what failed before it began is in doubt, and bad the second time.
     pub(crate) fn succeeded(&mut self, begun: u64) {
         let (table, journal) = (&mut self.ledger.table, &mut self.journal);
-        self.suspects.aside.retain(|suspect| {
-            let bad = suspect.failed.is_some_and(|failed| failed < begun);
+        self.suspects.aside.retain_mut(|suspect| {
+            let alone = suspect.failed.is_some_and(|failed| failed < begun);
+            let bad = alone && suspect.doubted;
+            if alone {
+                (suspect.failed, suspect.doubted) = (None, true);
+            }
             if bad {
                 *table.get_mut(suspect.slot) = Slot { state: State::Bad, ..Slot::FREE };
                 // Before a runway that follows it.
@@ -141,7 +160,7 @@ impl Ring {
 
     /// The slot that is to be tried again now, if any: one at a time, so that what follows it has not failed.
     pub(crate) fn next_trial(&mut self) -> Option<SlotNo> {
-        let on_trial = self.suspects.trial.is_some_and(|slot| {
+        let on_trial = self.suspects.trial.is_some_and(|(slot, _)| {
             self.runway.contains(&slot)
                 || self.naming.contains(&slot)
                 || self.chores.copying.contains(&slot)
@@ -153,8 +172,8 @@ impl Ring {
         if on_trial || !settled || self.is_absent() || self.suspects.waits_for_verdict() {
             return None;
         }
-        self.suspects.trial = self.suspects.take();
-        self.suspects.trial
+        self.suspects.trial = self.suspects.aside.pop_front().map(|s| (s.slot, s.doubted));
+        self.suspects.trial.map(|(slot, _)| slot)
     }
 
     /// Whether a device that was absent answers again is tried with the oldest slot that waits, at the next place.

@@ -61,7 +61,7 @@ fn a_slot_that_fails_once_is_written_again_and_stays() {
 }
 
 #[test]
-fn a_slot_that_fails_twice_is_bad_for_ever_and_its_data_goes_to_the_next() {
+fn a_slot_that_fails_again_and_again_is_bad_for_ever_and_its_data_goes_to_the_next() {
     let mut world = world(Setup { plan: slow_disk(), ..Setup::plain() });
     let bad = slot_range(&world, 2);
     world.setup.plan.unwritable = vec![bad.clone()];
