@@ -38,7 +38,10 @@ pub use lane::Lane;
 pub use memory::MemoryDisk;
 pub use plain::PlainDisk;
 pub use priority::{LaneOptions, run_first};
-pub use profile::{Identity, Profile, ReadError, Reposition, Stalls, Zone};
+pub use profile::{
+    Described, Identity, MAX_ZONES, PROFILE_DEPTH, Profile, ProfileBuffers, ProfileError, ProfileProgress,
+    ReadError, Reposition, Stalls, Subject, Zone, describe, profile,
+};
 pub use real::RealDisk;
 pub use seed::Seed;
 pub use turns::Turns;

@@ -1,6 +1,19 @@
 //! What a device was measured to do. Plain data; how it is measured is in the files beside this one, what follows
 //! from it for a ring is the `ring` crate's.
 
+mod describe;
+mod fit;
+mod measure;
+mod plan;
+mod probe;
+mod sct;
+mod survey;
+
+pub use describe::{Described, describe};
+pub use measure::{ProfileProgress, Subject, profile};
+pub use plan::MAX_ZONES;
+pub use probe::{PROFILE_DEPTH, ProfileBuffers, ProfileError};
+
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use std::time::Duration;
 

@@ -1,0 +1,202 @@
+//! The profiler on emulated drives, in virtual time: it must find the model's own figures, and what is admitted with
+//! them must be what a perfect profile would admit (promise 1).
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use holdfast_base::{ByteSize, ManualClock, Rate, Timestamp};
+use holdfast_media::drive::{Access, Drive, Kind, Payload};
+use holdfast_media::{
+    DriveModel, EmulatedDisk, Identity, Profile, ProfileBuffers, ProfileError, ReadError, Seed, Stall,
+    Subject, profile,
+};
+use holdfast_ring::{Load, Shape, figures, measured};
+use holdfast_sim::Scene;
+use std::ops::Range;
+use std::time::Duration;
+
+fn subject(bytes: u64) -> Subject {
+    Subject {
+        device: Identity { bytes: ByteSize(bytes), ..Identity::default() },
+        read_error: ReadError::Assumed(Duration::from_secs(7)),
+        write_cache: Some(false),
+        discard: false,
+        writable: vec![Range { start: 0, end: bytes }],
+        zones: 32,
+        lasts: Duration::from_mins(10),
+        precondition: false,
+        preconditioned: false,
+        packer_elements: 100_000_000,
+        packer_bytes: Rate(1 << 30),
+    }
+}
+
+fn of(model: &DriveModel, subject: &Subject, seed: u64) -> Result<Profile, ProfileError> {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut disk = EmulatedDisk::new(model.clone(), Payload::Dropped, seed, clock.clone());
+    profile(&mut disk, &clock, ProfileBuffers::new().unwrap(), subject, &mut |_| {})
+}
+
+fn near(found: f64, wanted: f64, percent: f64) -> bool {
+    (found - wanted).abs() <= wanted * percent / 100.0
+}
+
+/// The share of ways from one end to the other, over random angles, that take no longer.
+fn longest_ways(model: &DriveModel) -> Vec<Duration> {
+    let mut drive = Drive::new(model.clone(), 99);
+    let mut seed = Seed::new(7);
+    let (end, mut now) = (model.bytes / 512, Timestamp(0));
+    let mut place = |inner: bool| {
+        let at = seed.below(end) / 4096 * 4096;
+        if inner { model.bytes - end + at } else { at }
+    };
+    let mut ways: Vec<Duration> = (0..4000)
+        .map(|n| {
+            let kind = if n % 2 == 0 { Kind::Read } else { Kind::Write };
+            let served = drive.serve(Access { kind, offset: place(n % 2 == 0), len: 4096 }, now);
+            let took = served.done.since(now);
+            now = served.done;
+            took
+        })
+        .collect();
+    ways.sort_unstable();
+    ways
+}
+
+/// Curve, repositioning, and what is admitted with them.
+fn is_found(model: &DriveModel, seed: u64) -> Profile {
+    let found = of(model, &subject(model.bytes), seed).unwrap();
+    let end = found.zones.iter().fold(0, |end, zone| {
+        assert_eq!(zone.offset, end, "no holes");
+        zone.offset + zone.bytes
+    });
+    assert_eq!(end, model.bytes / 4096 * 4096);
+    for zone in &found.zones {
+        let share = |at: u64| at as f64 / model.bytes as f64;
+        let region = share(zone.offset)..share(zone.offset + zone.bytes);
+        for (what, found, wanted) in [
+            ("write", zone.write_worst, model.least_write(region.clone())),
+            ("read", zone.read_worst, model.least_read(region.clone())),
+        ] {
+            assert!(near(found.0 as f64, wanted.0 as f64, 2.0), "{what} in {region:?}: {found}, {wanted}");
+        }
+        let middle = f64::midpoint(region.start, region.end);
+        let write = model.least_write(middle..middle);
+        assert!(near(zone.write_mean.0 as f64, write.0 as f64, 2.0), "mean in {region:?}: {zone:?}");
+    }
+    let worst = model.worst_reposition();
+    assert!(near(found.reposition.worst.as_secs_f64(), worst.as_secs_f64(), 10.0), "{:?}", found.reposition);
+    let ways = longest_ways(model);
+    assert!(found.reposition.worst >= ways[ways.len() * 95 / 100], "{:?}", found.reposition);
+    let Profile { reposition, .. } = &found;
+    assert!(reposition.near <= reposition.mean && reposition.mean <= reposition.worst, "{reposition:?}");
+    found
+}
+
+/// What is admitted with it is what a perfect profile would admit.
+fn admits(found: &Profile, model: &DriveModel, perfect: impl Fn(&mut holdfast_format::Measured)) {
+    let shape = Shape {
+        slot: ByteSize::mib(128),
+        flush: Duration::from_secs(1),
+        gather: 4,
+        quantum: 8 << 20,
+        buffers: u32::MAX,
+    };
+    let load = Load { rate: Rate(1 << 20), elements: 1000, burst: ByteSize(0) };
+    for percent in [50, 80, 100] {
+        let found = measured(found, model.bytes / 4096 * 4096 / 100 * percent).unwrap();
+        let mut wanted = Scene::profiled(model, &(0.0..percent as f64 / 100.0));
+        perfect(&mut wanted);
+        let [found, wanted] = [found, wanted].map(|m| figures(&m, &load, &shape).with_reads.0 as f64);
+        assert!(near(found, wanted, 3.0), "first {percent} %: {found} instead of {wanted}");
+    }
+}
+
+#[test]
+fn the_paper_s_drive_is_found() {
+    for seed in [1, 2] {
+        let model = DriveModel::paper();
+        let found = is_found(&model, seed);
+        assert_eq!((found.parallel, found.stalls.count), (1, 0), "{found:?}");
+        assert_eq!(found.commit, Duration::ZERO, "the cache is off");
+        admits(&found, &model, |_| {});
+    }
+}
+
+#[test]
+fn a_part_and_a_small_copy_of_a_faster_drive_are_found() {
+    let whole = DriveModel::rpm7200();
+    for model in [whole.clone(), whole.squeezed(64 << 30), whole.part(0.4, 200 << 30)] {
+        let found = is_found(&model, 3);
+        assert_eq!(found.stalls.count, 0, "{:?}", found.stalls);
+        admits(&found, &model, |_| {});
+    }
+}
+
+#[test]
+fn flash_is_found_with_its_pauses() {
+    let model = DriveModel::flash().squeezed(32 << 30);
+    let found = of(&model, &Subject { precondition: true, ..subject(model.bytes) }, 4).unwrap();
+    let zone = found.zones[0];
+    assert!(near(zone.write_worst.0 as f64, model.least_write(0.0..1.0).0 as f64, 2.0), "{zone:?}");
+    assert!(near(zone.read_worst.0 as f64, model.least_read(0.0..1.0).0 as f64, 2.0), "{zone:?}");
+    assert_eq!((found.parallel, found.zones.len(), found.preconditioned), (4, 32, true), "{found:?}");
+    // 250 ms after each 4 GiB at 460 MiB/s.
+    assert!(near(found.stalls.sigma.as_secs_f64(), 0.25, 5.0), "{:?}", found.stalls);
+    assert!(
+        near(f64::from(found.stalls.rho), 1e6 * 0.25 / (4096.0 / 460.0 + 0.25), 5.0),
+        "{:?}",
+        found.stalls
+    );
+    // A cable that is shared evenly carries so much of either; the scene says half of the writing rate alone.
+    let shared = 1.0 / (1.0 / 460.0 + 1.0 / 520.0) * 1_048_576.0;
+    admits(&found, &model, |perfect| perfect.write = Rate(shared as u64));
+}
+
+#[test]
+fn stalls_are_found_again_and_do_not_make_zones_look_slow() {
+    let seconds = Duration::from_secs;
+    let every = Stall { first: seconds(3), length: Duration::from_millis(500), every: Some(seconds(20)) };
+    let model = DriveModel::paper().stalling(every);
+    let found = is_found(&model, 5);
+    assert!(near(found.stalls.sigma.as_secs_f64(), 0.5, 5.0), "{:?}", found.stalls);
+    assert!(near(f64::from(found.stalls.rho), 25_000.0, 10.0), "{:?}", found.stalls);
+    admits(&found, &model, |_| {});
+    let once = Stall { first: seconds(400), length: seconds(3), every: None };
+    let found = is_found(&DriveModel::paper().stalling(once), 6);
+    assert_eq!(found.stalls.count, 1);
+    assert!(near(found.stalls.sigma.as_secs_f64(), 3.0, 2.0), "{:?}", found.stalls);
+}
+
+// Promise 3, 5: nothing is written but what may be.
+#[test]
+fn only_places_that_may_be_written_are() {
+    let model = DriveModel::paper().squeezed(1 << 30);
+    let slot = 4 << 20;
+    let writable: Vec<_> = (0..256).step_by(3).map(|n| n * slot + 4096..(n + 1) * slot - 4096).collect();
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut image = holdfast_media::Image::new(0);
+    image.grow(model.bytes);
+    let mut disk = EmulatedDisk::new(model.clone(), Payload::Kept(image), 8, clock.clone());
+    let subject =
+        Subject { writable: writable.clone(), lasts: Duration::from_mins(2), ..subject(model.bytes) };
+    let found = profile(&mut disk, &clock, ProfileBuffers::new().unwrap(), &subject, &mut |_| {}).unwrap();
+    assert!(near(found.zones[0].write_worst.0 as f64, model.least_write(0.0..1.0 / 32.0).0 as f64, 4.0));
+    let mut block = vec![0; 4096];
+    let mut written = 0;
+    for at in (0..model.bytes).step_by(4096) {
+        disk.image().unwrap().read(at, &mut block);
+        if block.iter().any(|byte| *byte != 0) {
+            assert!(writable.iter().any(|range| range.contains(&at)), "{at} was not to be written");
+            written += 1;
+        }
+    }
+    assert!(written > 10_000, "{written}");
+}
+
+// Promise 8
+#[test]
+fn writable_places_at_one_end_only_are_refused() {
+    let model = DriveModel::paper();
+    let subject = Subject { writable: vec![0..1 << 30, 1 << 30..model.bytes / 2], ..subject(model.bytes) };
+    let refused = of(&model, &subject, 9).unwrap_err();
+    assert!(refused.to_string().contains("in 16 of 32 zones only"), "{refused}");
+}
