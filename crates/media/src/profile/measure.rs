@@ -195,8 +195,7 @@ fn remarks(watched: Duration, unread: u32, lasts: Duration) -> Vec<String> {
     let mut remarks = Vec::new();
     if lasts < Duration::from_mins(5) {
         remarks.push(format!(
-            "watched for {:.0?} only: stalls that come less often are not in this profile",
-            watched
+            "watched for {watched:.0?} only: stalls that come less often are not in this profile"
         ));
     }
     if unread > 0 {
