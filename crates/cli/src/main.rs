@@ -7,11 +7,10 @@ mod commands;
 mod config;
 mod export;
 mod failure;
-#[allow(dead_code, reason = "format and profile are next")]
+mod guarantee;
 mod identity;
 mod orders;
 mod out;
-#[allow(dead_code, reason = "format is next")]
 mod plan;
 #[allow(dead_code, reason = "the commands that measure and plan are next")]
 mod profile_file;

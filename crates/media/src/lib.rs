@@ -27,7 +27,7 @@ mod uring;
 pub use buffer::{Buffer, BufferPool, Lock, PoolError, Region};
 pub use device::{
     Access, CreateError, Device, Foreign, Holder, OpenError, Prefill, caution_for, create_file, extend_file,
-    owner, signature, wipe,
+    owner, shared_with, signature, wipe,
 };
 pub use disk::{Completion, Disk, DiskError, DiskInfo, Fault, Medium, Op, Request};
 pub use drive::{Drive, DriveModel, EmulatedDisk};

@@ -1,6 +1,7 @@
 //! `holdfast check`: every byte of every slot against its checksums; and a lost superblock rebuilt.
 
 use crate::failure::{Failure, Kind, Result};
+use crate::guarantee;
 use crate::orders;
 use crate::out::{Out, clean, counted, grouped};
 use crate::progress;
@@ -51,6 +52,7 @@ struct Shown {
     damaged: u64,
     expired: u64,
     holds: u32,
+    guarantee: Option<guarantee::Shown>,
 }
 
 /// Does it.
@@ -62,7 +64,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let mut check = Check { out, tally: Tally::default(), elements: None };
     check.superblocks(&path)?;
     let mut reader = crate::session::open(&path)?;
-    let holds = reader.status().map_err(|error| link(&error))?.ring.holds;
+    let status = reader.status().map_err(|error| link(&error))?;
+    let holds = status.ring.holds;
+    let slots = reader.slots().map_err(|error| link(&error))?;
+    let guarantee = guarantee::seen(&path, reader.superblock(), &status, &slots);
     if reader.is_live() {
         check.through_recorder(&mut reader)?;
     } else {
@@ -71,9 +76,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let Check { out, tally, elements } = check;
     if out.is_json() {
         let Tally { slots, bytes, damaged, expired, .. } = tally;
-        out.object(&Shown { slots, bytes, elements, damaged, expired, holds })?;
+        out.object(&Shown { slots, bytes, elements, damaged, expired, holds, guarantee })?;
     } else if !tally.is_void() {
         out.line(format_args!("{}", tally.text()))?;
+        for line in guarantee::lines(guarantee.as_ref()) {
+            out.line(line)?;
+        }
     }
     if tally.is_void() {
         return Err(Failure::failed(tally.text()).at_path(&path).advice(

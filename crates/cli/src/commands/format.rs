@@ -1,12 +1,14 @@
 //! `holdfast format`: make a ring on a device or in a file.
 
+use super::plan::MoreArgs;
 use crate::config;
 use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
+use crate::plan::promise::{Kept, Promise};
 use crate::progress;
-use crate::session;
-use holdfast_base::{BLOCK, ByteSize, RingId};
-use holdfast_format::{Geometry, Key, Name};
+use crate::{guarantee, identity, session};
+use holdfast_base::{BLOCK, ByteSize, Rate, RingId};
+use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
     Access, Buffer, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
@@ -28,7 +30,10 @@ const BUFFERS: u32 = 4;
 #[command(after_help = "A device or file that carries something is refused without --force. The recovery\n\
     string that is printed rebuilds a lost superblock (`holdfast check --geometry STRING PATH`): keep\n\
     it somewhere else.\n\n\
-    Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB")]
+    With --profile and --rate the ring is made only if that rate can be guaranteed; without, it does its\n\
+    best. `holdfast plan` tells beforehand.\n\n\
+    Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB\n  \
+    holdfast format /dev/sdb --profile sdb.profile.json --rate 60MiB/s --region 0..80%")]
 pub(crate) struct Args {
     /// Block device, partition, file to be made, or a name from the configuration file
     #[arg(value_name = "PATH")]
@@ -48,6 +53,14 @@ pub(crate) struct Args {
     /// Destroy what is there
     #[arg(long)]
     force: bool,
+    /// Profile of the device, from `holdfast profile`, for a guaranteed rate
+    #[arg(long, value_name = "FILE", requires = "rate")]
+    profile: Option<PathBuf>,
+    /// Payload of all streams together that is to be guaranteed
+    #[arg(long, value_name = "RATE", requires = "profile")]
+    rate: Option<Rate>,
+    #[command(flatten)]
+    more: MoreArgs,
 }
 
 #[derive(Serialize)]
@@ -62,6 +75,7 @@ struct Shown<'a> {
     prefilled: bool,
     recovery: String,
     warnings: &'a [String],
+    guarantee: Option<&'a guarantee::Shown>,
 }
 
 /// What is at the path.
@@ -77,19 +91,27 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.path.as_path();
     let name = args.name.clone().unwrap_or_else(|| named_after(path));
     Name::new(&name).map_err(|error| Failure::usage(error).at("--name"))?;
-    let (device, geometry, filled) = match there(path)? {
-        There::Device => on_device(args)?,
-        There::File => in_place_of(args)?,
-        There::Nothing => in_new_file(args)?,
+    let promise = promise(args)?;
+    let Made { device, layout, filled } = match there(path)? {
+        There::Device => on_device(args, promise.as_ref())?,
+        There::File => in_place_of(args, promise.as_ref())?,
+        There::Nothing => in_new_file(args, promise.as_ref())?,
     };
     let mut warnings = device.warnings().to_vec();
-    warnings.extend(holds_nothing(&geometry, BUFFERS).map(|nothing| nothing.to_string()));
+    warnings.extend(holds_nothing(&layout.geometry, layout.buffers).map(|nothing| nothing.to_string()));
     let mut disk = RealDisk::new(device, &[], 1);
-    let new = NewRing { prefilled: filled, ..NewRing::plain(random_id()?, Key(random()?), &name, geometry) };
+    let plain = NewRing::plain(random_id()?, Key(random()?), &name, layout.geometry);
+    let new = NewRing { prefilled: filled, terms: layout.terms, ..plain };
     let made = create(&mut disk, new, session::now())
         .map_err(|error| Failure::failed(format_args!("cannot make the ring: {error}")).at_path(path))?;
     drop(disk);
     let geometry = &made.geometry;
+    let unwritten = if made.prefilled { 0 } else { geometry.slots.into() };
+    let guarantee = guarantee::of(path, &made, unwritten);
+    if let Some(promise) = &promise {
+        warnings.extend(promise.elsewhere(path));
+        warnings.extend(super::plan::notes(promise.profile()));
+    }
     let shown = Shown {
         path,
         name: &made.name,
@@ -101,6 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         prefilled: made.prefilled,
         recovery: made.to_recovery_string(),
         warnings: &warnings,
+        guarantee: guarantee.as_ref(),
     };
     if out.is_json() {
         return out.object(&shown);
@@ -113,6 +136,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ByteSize(shown.slot_bytes),
         shown.reserve
     ))?;
+    for line in guarantee::lines(guarantee.as_ref()) {
+        out.line(format_args!("  {line}"))?;
+    }
     for warning in &warnings {
         out.line(format_args!("note: {warning}"))?;
     }
@@ -144,6 +170,37 @@ fn there(path: &Path) -> Result<There> {
     }
 }
 
+/// What is to be made of a lane.
+struct Layout {
+    geometry: Geometry,
+    /// What it is admitted for.
+    terms: Option<Terms>,
+    /// Slot buffers that a recorder will have.
+    buffers: u32,
+}
+
+/// A place that is ready to become a ring.
+struct Made {
+    device: Device,
+    layout: Layout,
+    filled: bool,
+}
+
+/// What is to be promised, if anything.
+fn promise(args: &Args) -> Result<Option<Promise>> {
+    let Some((file, rate)) = args.profile.as_ref().zip(args.rate) else { return Ok(None) };
+    Promise::read(file, rate, &args.more, args.slot).map(Some)
+}
+
+/// How a lane of so many bytes is divided: as was said, or as is admitted.
+fn layout(bytes: u64, args: &Args, promise: Option<&Promise>) -> Result<Layout> {
+    let Some(promise) = promise else {
+        return Ok(Layout { geometry: divide(bytes, args.slot)?, terms: None, buffers: BUFFERS });
+    };
+    let Kept { geometry, terms, admitted } = promise.weigh(bytes)?;
+    Ok(Layout { geometry, terms: Some(terms), buffers: admitted.shape.buffers })
+}
+
 /// The division of a lane; a slot size that does not fit is the caller's mistake.
 fn divide(bytes: u64, slot: Option<ByteSize>) -> Result<Geometry> {
     let slot = slot.map_or_else(|| Geometry::default_slot(bytes), |slot| slot.0);
@@ -156,18 +213,18 @@ fn whole_blocks(bytes: u64) -> u64 {
     bytes / BLOCK as u64 * BLOCK as u64
 }
 
-fn in_new_file(args: &Args) -> Result<(Device, Geometry, bool)> {
+fn in_new_file(args: &Args, promise: Option<&Promise>) -> Result<Made> {
     let path = args.path.as_path();
     let size = args.size.ok_or_else(|| needs_size("there is nothing at that path", path))?;
-    let geometry = divide(size.0, args.slot)?;
-    let bytes = geometry.lane_bytes;
+    let layout = layout(size.0, args, promise)?;
+    let bytes = layout.geometry.lane_bytes;
     let bar = progress::bar(bytes, args.prefill);
     let mut told = |done| bar.set_position(done);
     let prefill = if args.prefill { Prefill::Yes(&mut told) } else { Prefill::No };
     let device = create_file(path, bytes, prefill)
         .map_err(|error| Failure::failed(format_args!("cannot make the file: {error}")))?;
     bar.finish_and_clear();
-    Ok((device, geometry, args.prefill))
+    Ok(Made { device, layout, filled: args.prefill })
 }
 
 fn needs_size(why: &str, path: &Path) -> Failure {
@@ -176,7 +233,7 @@ fn needs_size(why: &str, path: &Path) -> Failure {
 }
 
 /// A file that is there already gives way, if it may.
-fn in_place_of(args: &Args) -> Result<(Device, Geometry, bool)> {
+fn in_place_of(args: &Args, promise: Option<&Promise>) -> Result<Made> {
     let path = args.path.as_path();
     // Opened as its owner first: a ring that is being recorded is refused whatever was said.
     let device = own(path)?;
@@ -188,13 +245,13 @@ fn in_place_of(args: &Args) -> Result<(Device, Geometry, bool)> {
     }
     let length_or_none = (length > 0).then_some(ByteSize(length));
     let size = args.size.or(length_or_none).ok_or_else(|| needs_size("this file is empty", path))?;
-    divide(size.0, args.slot)?;
+    layout(size.0, args, promise)?;
     std::fs::remove_file(path).map_err(|error| Failure::io("cannot replace the file", path, &error))?;
     drop(device);
-    in_new_file(&Args { size: Some(size), path: path.to_owned(), name: args.name.clone(), ..*args })
+    in_new_file(&Args { size: Some(size), ..args.clone() }, promise)
 }
 
-fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
+fn on_device(args: &Args, promise: Option<&Promise>) -> Result<Made> {
     let path = args.path.as_path();
     let device = own(path)?;
     if args.size.is_some() {
@@ -211,8 +268,11 @@ fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
     {
         return Err(occupied(found, path));
     }
-    let geometry = divide(device.info().bytes, args.slot)?;
-    let bytes = geometry.lane_bytes;
+    if let Some(promise) = promise {
+        promise.is_of(&identity::of(path, device.info().bytes))?;
+    }
+    let layout = layout(device.info().bytes, args, promise)?;
+    let bytes = layout.geometry.lane_bytes;
     let wrong = |error| Failure::failed(format_args!("cannot write to the device: {error}")).at_path(path);
     wipe(&device).map_err(wrong)?;
     if args.prefill {
@@ -229,7 +289,7 @@ fn on_device(args: &Args) -> Result<(Device, Geometry, bool)> {
         device.sync().map_err(wrong)?;
         bar.finish_and_clear();
     }
-    Ok((device, geometry, args.prefill))
+    Ok(Made { device, layout, filled: args.prefill })
 }
 
 fn own(path: &Path) -> Result<Device> {

@@ -6,6 +6,7 @@ use crate::out::{Out, counted};
 use crate::progress;
 use crate::session::RingArg;
 use holdfast_base::{BLOCK, ByteSize};
+use holdfast_format::Geometry;
 use holdfast_media::{Prefill, extend_file};
 use holdfast_ring::{Order, Outcome};
 use rustix::fs::FileType;
@@ -17,7 +18,8 @@ use std::path::Path;
 /// Give a ring more room: its file is extended, a device that has grown is measured anew
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "What the ring holds stays; the recorder may be running. What is added to the file of a ring\n\
+    after_help = "What the ring holds stays; the recorder may be running. A ring with a guarantee is not grown: it\n\
+    would go beyond what was measured. What is added to the file of a ring\n\
     that was made with --prefill is written once as well, which may take long.\n\n\
     Examples:\n  holdfast grow lab.hf --size 20GiB\n  holdfast grow /dev/vg0/ring"
 )]
@@ -42,8 +44,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, reader) = args.ring.open()?;
     let before = reader.superblock().geometry.clone();
     let prefilled = reader.superblock().prefilled && is_file_at(&path)?;
+    let promised = reader.superblock().terms.is_some();
     drop(reader);
     let bytes = wanted(&path, args.size)?;
+    if promised && bytes > before.lane_bytes {
+        return Err(beyond(&path, &before));
+    }
     // Refused before the file is touched, so that it does not grow for nothing.
     let after = before.grown(bytes).map_err(|error| Failure::usage(error).at_path(&path))?;
     if after.slots == before.slots {
@@ -75,6 +81,19 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         counted(slots.into(), "slot"),
         before.slots
     ))
+}
+
+/// What was admitted rests on what was measured of the ring's region, and on nothing beyond.
+fn beyond(path: &Path, geometry: &Geometry) -> Failure {
+    Failure::failed(format_args!(
+        "the guarantee of this ring rests on what was measured of its {}, and on nothing beyond",
+        ByteSize(geometry.lane_bytes)
+    ))
+    .at_path(path)
+    .advice(
+        "save what is to stay (`holdfast read`) and make the ring anew, with a profile of all that it is to use: \
+         `holdfast format --profile FILE --rate RATE`",
+    )
 }
 
 /// What to do when there is no room for more slots.

@@ -6,7 +6,7 @@ use crate::out::{Out, clean};
 use crate::plan::answer::Answer;
 use crate::plan::refusal::Site;
 use crate::plan::region::{self, Region};
-use crate::plan::{Ask, choose, text};
+use crate::plan::{Ask, text};
 use crate::{profile_file, times};
 use holdfast_base::{ByteSize, MAX_STREAMS, Rate};
 use holdfast_format::Geometry;
@@ -60,22 +60,22 @@ pub(crate) struct LoadArgs {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MoreArgs {
     /// Elements a second of all streams together (taken to be of 64 KiB each, otherwise)
-    #[arg(long, value_name = "N")]
+    #[arg(long, requires = "profile", value_name = "N")]
     pub(crate) elements: Option<u64>,
     /// Payload that may come at once beyond the rate
-    #[arg(long, value_name = "SIZE", default_value = "0")]
+    #[arg(long, requires = "profile", value_name = "SIZE", default_value = "0")]
     pub(crate) burst: ByteSize,
     /// Full slots that are written in one go while somebody reads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, requires = "profile", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) gather: Option<u16>,
     /// Largest read that is started at once
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, requires = "profile", value_name = "SIZE")]
     pub(crate) quantum: Option<ByteSize>,
     /// Memory for slot buffers (what it takes, otherwise)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, requires = "profile", value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
     /// Part of the device to use, from its beginning, such as 0..80%
-    #[arg(long, value_name = "REGION", default_value = "0..100%")]
+    #[arg(long, requires = "profile", value_name = "REGION", default_value = "0..100%")]
     pub(crate) region: Region,
 }
 
@@ -119,8 +119,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         Geometry::for_lane(site.lane(), slot.0, Vec::new())
             .map_err(|error| Failure::usage(error).at("--slot"))?;
     }
-    let admitted =
-        choose(&measured, site.lane(), &ask).map_err(|refusal| at(site.refused(&refusal, &ask)))?;
+    let admitted = site.admit(&ask).map_err(at)?;
     let answer = Answer::new(&site, &ask, &admitted, args.endurance);
     if out.is_json() {
         return out.object(&answer);

@@ -3,7 +3,7 @@
 use crate::failure::Result;
 use crate::out::{Out, Side, Table};
 use crate::session::{RingArg, link};
-use crate::{show, times};
+use crate::{guarantee, show, times};
 use holdfast_base::Timestamp;
 use holdfast_ring::SlotStatus;
 use serde::Serialize;
@@ -47,7 +47,7 @@ impl From<&SlotStatus> for Row {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    let (_, mut reader) = args.ring.open()?;
+    let (path, mut reader) = args.ring.open()?;
     reader.learn_times().map_err(|error| link(&error))?;
     let slots = reader.slots().map_err(|error| link(&error))?;
     let mut table = Table::new(&[
@@ -75,5 +75,13 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             time(row.last),
         ]);
     }
-    if out.is_json() { Ok(()) } else { out.table(&table) }
+    if out.is_json() {
+        return Ok(());
+    }
+    out.table(&table)?;
+    let status = reader.status().map_err(|error| link(&error))?;
+    for line in guarantee::lines(guarantee::seen(&path, reader.superblock(), &status, &slots).as_ref()) {
+        out.line(line)?;
+    }
+    Ok(())
 }

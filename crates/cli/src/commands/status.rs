@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
-use crate::{show, times, watch};
+use crate::{guarantee, show, times, watch};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_link::wire::{RecorderStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
@@ -36,11 +36,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let status = reader.status().map_err(|error| link(&error))?;
     let streams = reader.streams().map_err(|error| link(&error))?;
     let slots = reader.slots().map_err(|error| link(&error))?;
+    let guarantee = guarantee::seen(&path, reader.superblock(), &status, &slots);
     if out.is_json() {
-        return out.object(&Shown::new(&path, &status, &streams, &slots));
+        return out.object(&Shown::new(&path, &status, &streams, &slots).promising(guarantee));
     }
     for line in lines(&path, &status, &streams, &slots) {
         out.line(line)?;
+    }
+    for (at, line) in guarantee::lines(guarantee.as_ref()).into_iter().enumerate() {
+        out.line(format_args!("{:<16} {line}", if at == 0 { "guarantee" } else { "" }))?;
     }
     Ok(())
 }
@@ -71,6 +75,7 @@ pub(crate) struct Shown<'a> {
     holds: u32,
     table_complete: bool,
     slots: SlotsShown,
+    guarantee: Option<guarantee::Shown>,
     recorder: Option<RecorderShown<'a>>,
 }
 
@@ -196,12 +201,18 @@ impl<'a> Shown<'a> {
                 bad: slots.bad,
                 holdable: slots.holdable,
             },
+            guarantee: None,
             recorder: status
                 .recorder
                 .as_ref()
                 .zip(rates)
                 .map(|(recorder, rates)| RecorderShown::new(recorder, &rates)),
         }
+    }
+
+    /// With what the ring promises.
+    pub(crate) fn promising(self, guarantee: Option<guarantee::Shown>) -> Self {
+        Self { guarantee, ..self }
     }
 }
 

@@ -2,6 +2,7 @@
 //! (`holdfast_ring::admit`); here sensible sizes are chosen for what nobody chose. Pure.
 
 pub(crate) mod answer;
+pub(crate) mod promise;
 pub(crate) mod refusal;
 pub(crate) mod region;
 pub(crate) mod text;

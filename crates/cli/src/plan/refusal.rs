@@ -1,13 +1,16 @@
 //! A refusal in words: which term fails, and the single changes that would each do, as options to be typed.
 
 use super::region::{self, Region};
-use super::{Ask, Candidate, Refusal, choose};
-use crate::failure::Failure;
+use super::{Admitted, Ask, Candidate, Refusal, choose};
+use crate::failure::{Failure, Result};
 use crate::times;
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::Measured;
 use holdfast_media::Profile;
 use holdfast_ring::{Advice, Refused, Shape, advise};
+
+/// The share of the packer's rate that may be promised, of bytes as of elements.
+const PACKED: f64 = 0.8;
 
 /// Where the ring is to be.
 pub(crate) struct Site<'a> {
@@ -25,8 +28,21 @@ impl Site<'_> {
         region::bytes(self.profile, self.total, self.region)
     }
 
+    /// Admits what is asked, or says why not and what would do.
+    pub(crate) fn admit(&self, ask: &Ask) -> Result<Admitted> {
+        let packs = self.profile.packer_bytes;
+        let most = shown_down(Rate((packs.0 as f64 * PACKED) as u64));
+        if ask.rate > most {
+            return Err(Failure::failed(format_args!(
+                "not admitted: the packer was measured to manage {packs} on that machine, of which 80 % may be promised"
+            ))
+            .advice(format_args!("--rate {} at most", typed(&most))));
+        }
+        choose(&self.measured, self.lane(), ask).map_err(|refusal| self.refused(&refusal, ask))
+    }
+
     /// The refusal as a failure.
-    pub(crate) fn refused(&self, refusal: &Refusal, ask: &Ask) -> Failure {
+    fn refused(&self, refusal: &Refusal, ask: &Ask) -> Failure {
         match refusal {
             Refusal::TooSmall { slot, lane } => Failure::failed(format_args!(
                 "{} are too little for a guarantee: it takes slots of {slot} on this device, and with these a ring of {lane}",
@@ -161,8 +177,7 @@ mod tests {
         let total = profile.device.bytes.0;
         let measured = region::known(&profile, total, Region(region)).unwrap();
         let site = Site { profile: &profile, measured, total, region: Region(region) };
-        let refusal = choose(&site.measured, site.lane(), ask).unwrap_err();
-        let said = site.refused(&refusal, ask).to_string();
+        let said = site.admit(ask).unwrap_err().to_string();
         // Promise 8: what is offered would do, as it stands there.
         let (_, ways) = said.split_once("would do: ").unwrap_or(("", ""));
         for way in ways.split(", ").map(|way| way.trim_start_matches("or ")) {
@@ -195,6 +210,11 @@ mod tests {
                 "not admitted: 60.1 MiB/s on the medium is too fast: a slot fills in 4.262s, and writing one takes up to \
                  5.158s (98 % of the time may be promised); 48.6 MiB/s would be admitted: each of these would do: \
                  --rate 48.5MiB/s, or --region 0..80%",
+            ),
+            (
+                80,
+                ask(1601),
+                "manage 2.0 GiB/s on that machine, of which 80 % may be promised: --rate 1.5GiB/s at most",
             ),
             (80, ask(500), ": --rate 63MiB/s would do"),
             (80, ask(65), "--rate 63MiB/s, or --region 0..45%"),

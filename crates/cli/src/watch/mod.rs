@@ -7,6 +7,7 @@ mod view;
 
 use crate::commands::status::Shown;
 use crate::failure::{Failure, Kind, Result, reason};
+use crate::guarantee;
 use crate::out::Out;
 use crate::session::link;
 use holdfast_link::wire::Status;
@@ -102,7 +103,8 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
         let look = reader.status().and_then(|status| Ok((status, reader.streams()?, reader.slots()?)));
         let failed = match look {
             Ok((status, streams, slots)) => {
-                out.object(&Shown::new(path, &status, &streams, &slots))?;
+                let guarantee = guarantee::seen(path, reader.superblock(), &status, &slots);
+                out.object(&Shown::new(path, &status, &streams, &slots).promising(guarantee))?;
                 out.flush()?;
                 None
             }

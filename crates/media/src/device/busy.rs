@@ -25,6 +25,21 @@ pub(super) fn user_of(major: u32, minor: u32) -> Option<String> {
     None
 }
 
+/// Who else writes to the disk that the partition at a path is of, as far as the system tells; `None` for what is no
+/// partition.
+pub fn shared_with(path: &Path) -> Option<String> {
+    let stat = rustix::fs::stat(path).ok()?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::BlockDevice {
+        return None;
+    }
+    let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    let place = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    place.join("partition").exists().then_some(())?;
+    let disk = std::fs::read_to_string(place.parent()?.join("dev")).ok()?;
+    let (major, minor) = disk.trim_end().split_once(':')?;
+    user_of(major.parse().ok()?, minor.parse().ok()?)
+}
+
 /// The mount point of a device in the text of `/proc/self/mountinfo`.
 fn mounted(mounts: &str, numbers: &str) -> Option<String> {
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(numbers))?;

@@ -11,6 +11,7 @@ mod open;
 mod signature;
 mod spread;
 
+pub use busy::shared_with;
 pub(crate) use bytes::{measure, read_at, sync, write_at};
 pub use create::{CreateError, Prefill, caution_for, create_file};
 pub use extend::extend_file;

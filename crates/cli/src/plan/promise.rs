@@ -1,0 +1,81 @@
+//! What `format` is asked to promise: a profile, read, and a rate; weighed against the place where the ring is to be.
+
+use super::refusal::Site;
+use super::region::{self, Region};
+use super::{Admitted, Ask};
+use crate::commands::plan::MoreArgs;
+use crate::failure::{Failure, Result};
+use crate::{identity, profile_file};
+use holdfast_base::{ByteSize, Rate};
+use holdfast_format::{Geometry, Terms};
+use holdfast_media::{Identity, Profile};
+use rustix::fs::FileType;
+use std::path::{Path, PathBuf};
+
+/// A promise that is asked for.
+pub(crate) struct Promise {
+    file: PathBuf,
+    profile: Profile,
+    ask: Ask,
+    region: Region,
+}
+
+/// How a ring keeps it.
+pub(crate) struct Kept {
+    /// Where its slots are.
+    pub(crate) geometry: Geometry,
+    /// What the superblock is to keep.
+    pub(crate) terms: Terms,
+    /// What was admitted.
+    pub(crate) admitted: Admitted,
+}
+
+impl Promise {
+    /// Reads the profile.
+    pub(crate) fn read(file: &Path, rate: Rate, more: &MoreArgs, slot: Option<ByteSize>) -> Result<Self> {
+        let ask = more.ask(rate, slot)?;
+        let profile = profile_file::read(file)?;
+        Ok(Self { file: file.to_owned(), profile, ask, region: more.region })
+    }
+
+    /// The profile.
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Refuses a device that is another than was measured.
+    pub(crate) fn is_of(&self, here: &Identity) -> Result<()> {
+        let Some(why) = identity::differs(&self.profile.device, here) else { return Ok(()) };
+        Err(Failure::failed(format_args!("this profile is not of {}: {why}", here.path))
+            .at_path(&self.file)
+            .advice(format_args!("measure this device: `holdfast profile {}`", here.path)))
+    }
+
+    /// What is to be known where a file rests on the profile of a device.
+    pub(crate) fn elsewhere(&self, path: &Path) -> Option<String> {
+        let of = &self.profile.device;
+        let file = rustix::fs::stat(path)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        (file && of.medium == "device").then(|| {
+            format!(
+                "the profile is of {}: it counts only if this file lies there, and if nothing else writes there",
+                of.path
+            )
+        })
+    }
+
+    /// Weighs it on a device or file of `total` bytes.
+    pub(crate) fn weigh(&self, total: u64) -> Result<Kept> {
+        let at = |failure: Failure| failure.at_path(&self.file);
+        let measured = region::covered(&self.profile, total, self.region).map_err(at)?;
+        let site = Site { profile: &self.profile, measured, total, region: self.region };
+        let divide = |slot: u64| Geometry::for_lane(site.lane(), slot, Vec::new()).map_err(Failure::usage);
+        // A slot size that cannot be is the caller's mistake, whatever is promised.
+        if let Some(slot) = self.ask.slot {
+            divide(slot.0)?;
+        }
+        let admitted = site.admit(&self.ask).map_err(at)?;
+        let geometry = divide(admitted.shape.slot.0)?;
+        Ok(Kept { geometry, terms: admitted.terms(&measured, &self.ask), admitted })
+    }
+}

@@ -1,0 +1,190 @@
+//! Rings with a guarantee: admitted when they are made, told of by every command, and not stretched beyond what was
+//! measured (promises 1 and 8). The profiles are made by hand: nothing here measures.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use common::{Loop, documented, ends, folder, run};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+/// A profile in eight zones, from 400 MiB/s down by 20 each.
+fn profile(file: &Path, zone: u64, device: &Value) {
+    let zones: Vec<Value> = (0..8)
+        .map(|number| {
+            json!({
+                "offset": number * zone, "bytes": zone,
+                "write_worst_bytes_per_s": (400 - 20 * number) * MIB, "write_mean_bytes_per_s": 450 * MIB,
+                "read_worst_bytes_per_s": 600 * MIB, "read_mean_bytes_per_s": 700 * MIB,
+            })
+        })
+        .collect();
+    let text = json!({
+        "format": "holdfast profile", "version": 1, "measured_at": "2026-11-20T10:05:00Z",
+        "device": device, "zones": zones,
+        "reposition": {
+            "near_seconds": 0.0001, "mean_seconds": 0.0001, "worst_seconds": 0.0001, "turnaround_seconds": 0.0,
+        },
+        "commit_seconds": 0.0005,
+        "read_error": { "limit_seconds": 0.1, "assumed": true },
+        "stalls": { "sigma_seconds": 0.05, "rho_ppm": 1000, "count": 1, "watched_seconds": 60.0 },
+        "by_block": [], "by_depth": [], "parallel": 1, "write_beside_reads_bytes_per_s": 300 * MIB,
+        "write_cache": true, "discard": false, "preconditioned": false,
+        "packer_elements_per_s": 5_000_000, "packer_bytes_per_s": 2000 * MIB, "remarks": ["made by hand"],
+    });
+    fs::write(file, text.to_string()).unwrap();
+}
+
+fn of_file(folder: &Path) {
+    let device = json!({
+        "path": "/data/x", "model": "", "serial": "", "medium": "file", "bytes": 512 * MIB, "rotational": null,
+    });
+    profile(&folder.join("p.json"), 64 * MIB, &device);
+}
+
+/// Whether the file system of the test's folder is one on which something can be promised.
+fn promising(folder: &Path) -> bool {
+    holdfast_media::caution_for(folder).is_none()
+}
+
+#[test]
+fn what_was_admitted_is_kept_in_the_ring_and_told_by_every_command() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    let made =
+        ends(dir, "format a.hf --size 256MiB --profile p.json --rate 100MiB/s --burst 8MiB --json", 0).json();
+    documented("format", [&json!({ "guarantee": null, "warnings": made["warnings"] })]);
+    let promised = &made["guarantee"];
+    documented("guarantee", [promised]);
+    assert_eq!(
+        (&promised["holds"], &promised["rate_bytes_per_second"]),
+        (&false.into(), &(100 * MIB).into())
+    );
+    assert_eq!(promised["elements_per_second"], 1600);
+    assert_eq!(promised["region_bytes"], 256 * MIB);
+    let slots = &made["slots"];
+    assert_eq!(made["slot_bytes"], 8 * MIB);
+    let until = format!("until {slots} more slots have been written once");
+    assert!(promised["best_effort"].as_array().unwrap().contains(&until.into()), "{promised}");
+    assert!(made["warnings"].to_string().contains("made by hand"), "{made}");
+    for line in ["status a.hf --json", "check a.hf --json"] {
+        assert_eq!(&ends(dir, line, 0).json()["guarantee"], promised, "{line}");
+    }
+    for line in ["status a.hf", "check a.hf", "slots a.hf"] {
+        let said = ends(dir, line, 0).out;
+        assert!(said.contains("100 MiB/s of payload") && said.contains("best effort"), "{line}: {said}");
+        assert!(said.contains("left for reads, durable after"), "{line}: {said}");
+    }
+    ends(dir, "format b.hf --size 16MiB", 0);
+    for line in ["status b.hf", "check b.hf", "slots b.hf"] {
+        let said = ends(dir, line, 0).out;
+        assert!(said.contains("best effort: it was made without a profile"), "{line}: {said}");
+    }
+    assert_eq!(ends(dir, "status b.hf --json", 0).json()["guarantee"], Value::Null);
+}
+
+#[test]
+fn a_file_that_was_written_once_keeps_its_promise_at_once() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    let line = "format a.hf --size 200MiB --profile p.json --rate 50MiB/s --region 0..60% --prefill";
+    let said = ends(dir, line, 0).out;
+    assert_eq!(fs::metadata(dir.join("a.hf")).unwrap().len(), 120 * MIB);
+    if promising(dir) {
+        assert!(said.contains("\n  guaranteed 50 MiB/s of payload"), "{said}");
+        assert_eq!(ends(dir, "status a.hf --json", 0).json()["guarantee"]["holds"], true);
+    } else {
+        assert!(said.contains("best effort: no guarantee on"), "{said}");
+    }
+}
+
+// Promise 8: nothing is half done.
+#[test]
+fn what_cannot_be_promised_is_refused_before_anything_is_touched() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    fs::write(dir.join("notes"), "important").unwrap();
+    let promise = "--profile p.json --rate";
+    for (line, code, wanted) in [
+        (format!("--size 256MiB {promise} 500MiB/s"), 1, "too fast"),
+        (format!("--size 256MiB {promise} 500MiB/s"), 1, "p.json: --rate "),
+        (format!("--size 700MiB {promise} 10MiB/s"), 1, "the first 512 MiB only"),
+        (format!("--size 256MiB --slot 4MiB {promise} 10MiB/s"), 1, "at least 8 MiB, "),
+        (format!("--size 256MiB --memory 24MiB {promise} 100MiB/s"), 1, "slot buffers"),
+        (format!("--size 256MiB --elements 4000001 {promise} 1MiB/s"), 1, "elements a second are too many"),
+        (format!("--size 50MiB {promise} 10MiB/s"), 1, "too little for a guarantee"),
+        (format!("--size 256MiB --slot 9MiB {promise} 10MiB/s"), 2, "power of two"),
+        (format!("--size 256MiB --slot 64MiB {promise} 10MiB/s"), 2, "too small"),
+        (format!("--size 256MiB {promise} 0"), 2, "a rate of 0"),
+        ("--size 256MiB --profile p.json".to_owned(), 2, "--rate"),
+        ("--size 256MiB --rate 10MiB/s".to_owned(), 2, "--profile"),
+        ("--size 256MiB --region 0..80%".to_owned(), 2, "--profile"),
+        ("--size 256MiB --profile notes --rate 10MiB/s".to_owned(), 1, "cut off"),
+        ("--size 256MiB --profile none --rate 10MiB/s".to_owned(), 1, "check the path"),
+    ] {
+        let said = ends(dir, &format!("format a.hf {line}"), code);
+        assert!(said.err.contains(wanted), "{line}: {}", said.err);
+        assert!(!dir.join("a.hf").exists(), "{line}");
+        // A file that would be replaced is there afterwards.
+        ends(dir, &format!("format notes --force {line}"), code);
+        assert_eq!(fs::read(dir.join("notes")).unwrap(), b"important", "{line}");
+    }
+}
+
+#[test]
+fn a_ring_with_a_guarantee_is_not_grown_beyond_what_was_measured() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    ends(dir, "format a.hf --size 200MiB --profile p.json --rate 10MiB/s", 0);
+    let said = ends(dir, "grow a.hf --size 300MiB", 1);
+    assert!(
+        said.err.contains("measured of its 200 MiB") && said.err.contains("holdfast format"),
+        "{}",
+        said.err
+    );
+    assert_eq!(fs::metadata(dir.join("a.hf")).unwrap().len(), 200 * MIB);
+}
+
+#[test]
+fn a_device_is_told_from_another_and_only_its_region_is_used() {
+    let folder = folder();
+    let dir = folder.path();
+    let bytes = 512 * MIB;
+    let Some(device) = Loop::new(&dir.join("disk"), bytes) else { return };
+    let name = &device.0;
+    let identity = |model: &str, serial: &str, bytes: u64| {
+        json!({
+            "path": name, "model": model, "serial": serial, "medium": "device", "bytes": bytes, "rotational": false,
+        })
+    };
+    for (other, wanted) in [
+        (identity("WDC WD15EARS", "", bytes), "it is of a WDC WD15EARS, and this is a loop device"),
+        (identity("", "WD-1", bytes), "it is of number WD-1"),
+        (identity("", "", bytes + 4096), "bytes, and this has 536870912"),
+    ] {
+        profile(&dir.join("q.json"), 64 * MIB, &other);
+        let said = ends(dir, &format!("format {name} --profile q.json --rate 10MiB/s"), 1);
+        assert!(said.err.contains(wanted) && said.err.contains("holdfast profile"), "{}", said.err);
+        assert_eq!(run(dir, &format!("status {name}")).code, Some(1), "no ring was made");
+    }
+    profile(&dir.join("q.json"), 64 * MIB, &identity("loop device", "", bytes));
+    let format = format!("format {name} --profile q.json --rate 300MiB/s --json");
+    let said = ends(dir, &format, 1);
+    assert!(said.out.contains("or --region 0.."), "{}", said.out);
+    let made = ends(dir, &format!("{format} --region 0..50%"), 0).json();
+    assert_eq!(made["lane_bytes"], 256 * MIB);
+    assert_eq!(
+        (&made["guarantee"]["holds"], &made["guarantee"]["region_bytes"]),
+        (&true.into(), &(256 * MIB).into())
+    );
+    let said = ends(dir, &format!("grow {name}"), 1);
+    assert!(said.err.contains("and on nothing beyond"), "{}", said.err);
+    ends(dir, &format!("check {name}"), 0);
+}
