@@ -40,9 +40,9 @@ fn profile(file: &Path, zone: u64, device: &Value) {
 
 fn of_file(folder: &Path) {
     let device = json!({
-        "path": "/data/x", "model": "", "serial": "", "medium": "file", "bytes": 512 * MIB, "rotational": null,
+        "path": "/data/x", "model": "", "serial": "", "medium": "file", "bytes": 1024 * MIB, "rotational": null,
     });
-    profile(&folder.join("p.json"), 64 * MIB, &device);
+    profile(&folder.join("p.json"), 128 * MIB, &device);
 }
 
 /// Whether the file system of the test's folder is one on which something can be promised.
@@ -56,7 +56,7 @@ fn what_was_admitted_is_kept_in_the_ring_and_told_by_every_command() {
     let dir = folder.path();
     of_file(dir);
     let made =
-        ends(dir, "format a.hf --size 256MiB --profile p.json --rate 100MiB/s --burst 8MiB --json", 0).json();
+        ends(dir, "format a.hf --size 400MiB --profile p.json --rate 100MiB/s --burst 8MiB --json", 0).json();
     documented("format", [&json!({ "guarantee": null, "warnings": made["warnings"] })]);
     let promised = &made["guarantee"];
     documented("guarantee", [promised]);
@@ -65,7 +65,7 @@ fn what_was_admitted_is_kept_in_the_ring_and_told_by_every_command() {
         (&false.into(), &(100 * MIB).into())
     );
     assert_eq!(promised["elements_per_second"], 1600);
-    assert_eq!(promised["region_bytes"], 256 * MIB);
+    assert_eq!(promised["region_bytes"], 400 * MIB);
     let slots = &made["slots"];
     assert_eq!(made["slot_bytes"], 8 * MIB);
     let until = format!("until {slots} more slots have been written once");
@@ -92,9 +92,9 @@ fn a_file_that_was_written_once_keeps_its_promise_at_once() {
     let folder = folder();
     let dir = folder.path();
     of_file(dir);
-    let line = "format a.hf --size 200MiB --profile p.json --rate 50MiB/s --region 0..60% --prefill";
+    let line = "format a.hf --size 600MiB --profile p.json --rate 50MiB/s --region 0..60% --prefill";
     let said = ends(dir, line, 0).out;
-    assert_eq!(fs::metadata(dir.join("a.hf")).unwrap().len(), 120 * MIB);
+    assert_eq!(fs::metadata(dir.join("a.hf")).unwrap().len(), 360 * MIB);
     if promising(dir) {
         assert!(said.contains("\n  guaranteed 50 MiB/s of payload"), "{said}");
         assert_eq!(ends(dir, "status a.hf --json", 0).json()["guarantee"]["holds"], true);
@@ -112,21 +112,21 @@ fn what_cannot_be_promised_is_refused_before_anything_is_touched() {
     fs::write(dir.join("notes"), "important").unwrap();
     let promise = "--profile p.json --rate";
     for (line, code, wanted) in [
-        (format!("--size 256MiB {promise} 500MiB/s"), 1, "too fast"),
-        (format!("--size 256MiB {promise} 500MiB/s"), 1, "p.json: --rate "),
-        (format!("--size 700MiB {promise} 10MiB/s"), 1, "the first 512 MiB only"),
-        (format!("--size 256MiB --slot 4MiB {promise} 10MiB/s"), 1, "at least 8 MiB, "),
-        (format!("--size 256MiB --memory 24MiB {promise} 100MiB/s"), 1, "slot buffers"),
-        (format!("--size 256MiB --elements 4000001 {promise} 1MiB/s"), 1, "elements a second are too many"),
-        (format!("--size 50MiB {promise} 10MiB/s"), 1, "too little for a guarantee"),
-        (format!("--size 256MiB --slot 9MiB {promise} 10MiB/s"), 2, "power of two"),
-        (format!("--size 256MiB --slot 64MiB {promise} 10MiB/s"), 2, "too small"),
-        (format!("--size 256MiB {promise} 0"), 2, "a rate of 0"),
-        ("--size 256MiB --profile p.json".to_owned(), 2, "--rate"),
-        ("--size 256MiB --rate 10MiB/s".to_owned(), 2, "--profile"),
-        ("--size 256MiB --region 0..80%".to_owned(), 2, "--profile"),
-        ("--size 256MiB --profile notes --rate 10MiB/s".to_owned(), 1, "cut off"),
-        ("--size 256MiB --profile none --rate 10MiB/s".to_owned(), 1, "check the path"),
+        (format!("--size 400MiB {promise} 500MiB/s"), 1, "too fast"),
+        (format!("--size 400MiB {promise} 500MiB/s"), 1, "p.json: --rate "),
+        (format!("--size 1400MiB {promise} 10MiB/s"), 1, "the first 1 GiB only"),
+        (format!("--size 400MiB --slot 4MiB {promise} 10MiB/s"), 1, "at least 8 MiB, "),
+        (format!("--size 400MiB --memory 24MiB {promise} 100MiB/s"), 1, "slot buffers"),
+        (format!("--size 400MiB --elements 4000001/s {promise} 1MiB/s"), 1, "elements a second are too many"),
+        (format!("--size 300MiB {promise} 10MiB/s"), 1, "too little for a guarantee"),
+        (format!("--size 400MiB --slot 9MiB {promise} 10MiB/s"), 2, "power of two"),
+        (format!("--size 400MiB --slot 64MiB {promise} 10MiB/s"), 2, "too small"),
+        (format!("--size 400MiB {promise} 0"), 2, "a rate of 0"),
+        ("--size 400MiB --profile p.json".to_owned(), 2, "--rate"),
+        ("--size 400MiB --rate 10MiB/s".to_owned(), 2, "--profile"),
+        ("--size 400MiB --region 0..80%".to_owned(), 2, "--profile"),
+        ("--size 400MiB --profile notes --rate 10MiB/s".to_owned(), 1, "cut off"),
+        ("--size 400MiB --profile none --rate 10MiB/s".to_owned(), 1, "check the path"),
     ] {
         let said = ends(dir, &format!("format a.hf {line}"), code);
         assert!(said.err.contains(wanted), "{line}: {}", said.err);
@@ -142,21 +142,21 @@ fn a_ring_with_a_guarantee_is_not_grown_beyond_what_was_measured() {
     let folder = folder();
     let dir = folder.path();
     of_file(dir);
-    ends(dir, "format a.hf --size 200MiB --profile p.json --rate 10MiB/s", 0);
-    let said = ends(dir, "grow a.hf --size 300MiB", 1);
+    ends(dir, "format a.hf --size 400MiB --profile p.json --rate 10MiB/s", 0);
+    let said = ends(dir, "grow a.hf --size 500MiB", 1);
     assert!(
-        said.err.contains("measured of its 200 MiB") && said.err.contains("holdfast format"),
+        said.err.contains("measured of its 400 MiB") && said.err.contains("holdfast format"),
         "{}",
         said.err
     );
-    assert_eq!(fs::metadata(dir.join("a.hf")).unwrap().len(), 200 * MIB);
+    assert_eq!(fs::metadata(dir.join("a.hf")).unwrap().len(), 400 * MIB);
 }
 
 #[test]
 fn a_device_is_told_from_another_and_only_its_region_is_used() {
     let folder = folder();
     let dir = folder.path();
-    let bytes = 512 * MIB;
+    let bytes = 1024 * MIB;
     let Some(device) = Loop::new(&dir.join("disk"), bytes) else { return };
     let name = &device.0;
     let identity = |model: &str, serial: &str, bytes: u64| {
@@ -167,22 +167,22 @@ fn a_device_is_told_from_another_and_only_its_region_is_used() {
     for (other, wanted) in [
         (identity("WDC WD15EARS", "", bytes), "it is of a WDC WD15EARS, and this is a loop device"),
         (identity("", "WD-1", bytes), "it is of number WD-1"),
-        (identity("", "", bytes + 4096), "bytes, and this has 536870912"),
+        (identity("", "", bytes + 4096), "bytes, and this has 1073741824"),
     ] {
-        profile(&dir.join("q.json"), 64 * MIB, &other);
+        profile(&dir.join("q.json"), 128 * MIB, &other);
         let said = ends(dir, &format!("format {name} --profile q.json --rate 10MiB/s"), 1);
         assert!(said.err.contains(wanted) && said.err.contains("holdfast profile"), "{}", said.err);
         assert_eq!(run(dir, &format!("status {name}")).code, Some(1), "no ring was made");
     }
-    profile(&dir.join("q.json"), 64 * MIB, &identity("loop device", "", bytes));
+    profile(&dir.join("q.json"), 128 * MIB, &identity("loop device", "", bytes));
     let format = format!("format {name} --profile q.json --rate 300MiB/s --json");
     let said = ends(dir, &format, 1);
     assert!(said.out.contains("or --region 0.."), "{}", said.out);
     let made = ends(dir, &format!("{format} --region 0..50%"), 0).json();
-    assert_eq!(made["lane_bytes"], 256 * MIB);
+    assert_eq!(made["lane_bytes"], 512 * MIB);
     assert_eq!(
         (&made["guarantee"]["holds"], &made["guarantee"]["region_bytes"]),
-        (&true.into(), &(256 * MIB).into())
+        (&true.into(), &(400 * MIB).into())
     );
     let said = ends(dir, &format!("grow {name}"), 1);
     assert!(said.err.contains("and on nothing beyond"), "{}", said.err);

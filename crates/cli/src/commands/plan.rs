@@ -8,7 +8,7 @@ use crate::plan::refusal::Site;
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, text};
 use crate::{profile_file, times};
-use holdfast_base::{ByteSize, MAX_STREAMS, Rate};
+use holdfast_base::{ByteSize, MAX_STREAMS, Rate, UnitError};
 use holdfast_format::Geometry;
 use holdfast_media::Profile;
 use std::path::PathBuf;
@@ -26,9 +26,6 @@ use std::time::Duration;
 pub(crate) struct Args {
     #[command(flatten)]
     load: LoadArgs,
-    /// Streams that it comes in
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_STREAMS as i64))]
-    streams: u16,
     /// Slot size, a power of two from 8MiB to 256MiB
     #[arg(long, value_name = "SIZE")]
     slot: Option<ByteSize>,
@@ -60,8 +57,11 @@ pub(crate) struct LoadArgs {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MoreArgs {
     /// Elements a second of all streams together (taken to be of 64 KiB each, otherwise)
-    #[arg(long, requires = "profile", value_name = "N")]
+    #[arg(long, requires = "profile", value_name = "N", value_parser = each_second)]
     pub(crate) elements: Option<u64>,
+    /// Streams that it comes in
+    #[arg(long, requires = "profile", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_STREAMS as i64))]
+    pub(crate) streams: u16,
     /// Payload that may come at once beyond the rate
     #[arg(long, requires = "profile", value_name = "SIZE", default_value = "0")]
     pub(crate) burst: ByteSize,
@@ -96,7 +96,7 @@ impl MoreArgs {
             rate,
             elements: self.elements,
             burst: self.burst,
-            streams: 1,
+            streams: self.streams.into(),
             slot,
             gather: self.gather,
             quantum: self.quantum,
@@ -106,10 +106,16 @@ impl MoreArgs {
     }
 }
 
+/// A number a second: the unit may be said.
+fn each_second(text: &str) -> std::result::Result<u64, UnitError> {
+    let number = text.trim().strip_suffix("/s").unwrap_or(text).trim();
+    number.parse().map_err(|_| UnitError::new("number a second", text, "such as 20000"))
+}
+
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let LoadArgs { profile: path, rate, more } = &args.load;
-    let ask = Ask { streams: args.streams.into(), flush: args.flush, ..more.ask(*rate, args.slot)? };
+    let ask = Ask { flush: args.flush, ..more.ask(*rate, args.slot)? };
     let profile = profile_file::read(path)?;
     let total = args.size.map_or(profile.device.bytes.0, |size| size.0);
     let at = |failure: Failure| failure.at_path(path);

@@ -2,9 +2,9 @@
 
 use super::refusal::Site;
 use super::region::{self, Region};
-use super::{Admitted, Ask};
+use super::{Admitted, Ask, slots};
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::{Geometry, Measured};
+use holdfast_format::Measured;
 use holdfast_ring::{Load, Shape, admit, figures, least_slot};
 use serde::Serialize;
 
@@ -84,7 +84,7 @@ impl Answer {
         let measured = &site.measured;
         let figures = admitted.figures(measured);
         let lane = site.lane();
-        let slots = slots(lane, shape.slot);
+        let slots = slots(lane, shape.slot, shape.gather).unwrap_or(0);
         let rate = (load.rate.0 as f64).max(1.0);
         Self {
             rate_bytes_per_second: ask.rate.0,
@@ -134,11 +134,6 @@ fn regions(asked: Region) -> Vec<u8> {
     all
 }
 
-/// Slots of a lane; none where they do not fit.
-fn slots(lane: u64, slot: ByteSize) -> u32 {
-    Geometry::for_lane(lane, slot.0, Vec::new()).map_or(0, |geometry| geometry.slots)
-}
-
 fn kept(slots: u32, slot: ByteSize, rate: Rate) -> f64 {
     f64::from(slots) * slot.0 as f64 / (rate.0 as f64).max(1.0)
 }
@@ -163,10 +158,7 @@ fn by_region(site: &Site<'_>, ask: &Ask, shape: &Shape, region: Region) -> Optio
     let bytes = region::bytes(site.profile, site.total, region);
     let measured = region::known(site.profile, site.total, region)?;
     let slot = shape.slot.max(least_slot(&measured));
-    let slots = slots(bytes, slot);
-    if slots == 0 {
-        return None;
-    }
+    let slots = slots(bytes, slot, shape.gather)?;
     let shape = Shape { slot, buffers: u32::MAX, ..*shape };
     let load = ask.load(slot);
     let most = figures(&measured, &load, &shape).with_reads;

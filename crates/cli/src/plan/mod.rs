@@ -7,7 +7,7 @@ pub(crate) mod refusal;
 pub(crate) mod region;
 pub(crate) mod text;
 
-use holdfast_base::{ByteSize, MAX_SLOT, Rate};
+use holdfast_base::{ByteSize, HEAD, MAX_SLOT, Rate};
 use holdfast_format::{Geometry, Measured, Terms};
 use holdfast_ring::{
     Declared, Figures, Guarantee, Load, Refused, Shape, admit, figures, holds_nothing, least_slot, load,
@@ -152,13 +152,20 @@ impl Admitted {
 /// The smallest slots that are admitted, gathered by four where that can be; what was asked for is left as it is.
 pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitted, Refusal> {
     let least = least_slot(measured);
-    let slots = match ask.slot {
-        Some(slot) => vec![slot],
-        None => fitting(least, lane)
-            .ok_or(Refusal::TooSmall { slot: least, lane: ByteSize(Geometry::smallest_lane(least.0)) })?,
+    let sizes = std::iter::successors(Some(least.0), |slot| Some(slot * 2));
+    let sizes: Vec<u64> = match ask.slot {
+        Some(slot) => vec![slot.0],
+        None => sizes.take_while(|slot| *slot <= MAX_SLOT).collect(),
     };
     let gathers = ask.gather.map_or(GATHERS.to_vec(), |gather| vec![gather]);
-    let all = || gathers.iter().flat_map(|gather| slots.iter().map(|slot| ask.candidate(*slot, *gather)));
+    let pairs = gathers.iter().flat_map(|gather| sizes.iter().map(|slot| (ByteSize(*slot), *gather)));
+    let fitting: Vec<(ByteSize, u16)> =
+        pairs.filter(|(slot, gather)| *slot < least || slots(lane, *slot, *gather).is_some()).collect();
+    if fitting.is_empty() {
+        let slot = ask.slot.unwrap_or(least);
+        return Err(Refusal::TooSmall { slot, lane: smallest(slot, ask.gather.unwrap_or(GATHERS[0])) });
+    }
+    let all = || fitting.iter().map(|(slot, gather)| ask.candidate(*slot, *gather));
     let mut admitted = all().filter_map(|candidate| candidate.admit(measured).ok());
     let modest = |admitted: &Admitted| {
         let Shape { slot, buffers, .. } = admitted.shape;
@@ -179,13 +186,21 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
     }
 }
 
-/// Slot sizes from `least` on that a lane can be divided into.
-fn fitting(least: ByteSize, lane: u64) -> Option<Vec<ByteSize>> {
-    let sizes = std::iter::successors(Some(least.0), |slot| Some(slot * 2));
-    let sizes = sizes.take_while(|slot| *slot <= MAX_SLOT);
-    let fit = |slot: &u64| Geometry::for_lane(lane, *slot, Vec::new()).is_ok();
-    let sizes: Vec<ByteSize> = sizes.filter(fit).map(ByteSize).collect();
-    (!sizes.is_empty()).then_some(sizes)
+/// Slots of a lane, if they are as many as a guarantee takes.
+pub(crate) fn slots(lane: u64, slot: ByteSize, gather: u16) -> Option<u32> {
+    let geometry = Geometry::for_lane(lane, slot.0, Vec::new()).ok()?;
+    (geometry.slots >= least_slots(gather)).then_some(geometry.slots)
+}
+
+/// The smallest lane on which there are as many slots as a guarantee takes.
+fn smallest(slot: ByteSize, gather: u16) -> ByteSize {
+    ByteSize(HEAD.saturating_add(slot.0.saturating_mul(4 + u64::from(least_slots(gather)))))
+}
+
+/// Slots that a ring must have for a guarantee: half of its runway has to last from one commit to the next, which may come
+/// only after so many slots.
+fn least_slots(gather: u16) -> u32 {
+    8 * (u32::from(gather.max(4)) + 1)
 }
 
 #[cfg(test)]
@@ -249,8 +264,8 @@ mod tests {
         assert!(slot == ByteSize::mib(32) && matches!(why, Refused::Slot { .. }), "{why}");
         let (_, why) = refused(&Ask { memory: Some(ByteSize::mib(256)), ..ask(60) });
         assert!(matches!(why, Refused::Memory { .. }), "{why}");
-        let small = choose(&measured, 100 << 20, &ask(1)).unwrap_err();
-        let (slot, lane) = (ByteSize::mib(64), ByteSize::mib(513));
+        let small = choose(&measured, 2 << 30, &ask(1)).unwrap_err();
+        let (slot, lane) = (ByteSize::mib(64), ByteSize::mib(44 * 64 + 1));
         assert_eq!(small, Refusal::TooSmall { slot, lane });
     }
 
@@ -258,7 +273,7 @@ mod tests {
     fn a_ring_on_which_nothing_could_be_held_is_not_chosen_without_need() {
         let (measured, _) = outer();
         let admitted =
-            choose(&Measured { read_error: Duration::ZERO, ..measured }, 2 << 30, &ask(20)).unwrap();
+            choose(&Measured { read_error: Duration::ZERO, ..measured }, 45 * (64 << 20), &ask(20)).unwrap();
         assert_eq!(admitted.shape.slot, ByteSize::mib(64));
     }
 }
