@@ -182,7 +182,7 @@ fn a_device_is_told_from_another_and_only_its_region_is_used() {
     assert_eq!(made["lane_bytes"], 512 * MIB);
     assert_eq!(
         (&made["guarantee"]["holds"], &made["guarantee"]["region_bytes"]),
-        (&true.into(), &(400 * MIB).into())
+        (&true.into(), &(512 * MIB).into())
     );
     let said = ends(dir, &format!("grow {name}"), 1);
     assert!(said.err.contains("and on nothing beyond"), "{}", said.err);

@@ -34,6 +34,11 @@ fn the_paper_s_drive_is_planned_as_it_was() {
         fs::write(&golden, &said).unwrap();
     }
     assert_eq!(said, fs::read_to_string(&golden).unwrap_or_default());
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guarantee.md");
+    assert!(
+        fs::read_to_string(docs).unwrap().contains(&said),
+        "docs/guarantee.md shows what plan says no more"
+    );
 }
 
 #[test]
