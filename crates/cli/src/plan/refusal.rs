@@ -30,15 +30,22 @@ impl Site<'_> {
 
     /// Admits what is asked, or says why not and what would do.
     pub(crate) fn admit(&self, ask: &Ask) -> Result<Admitted> {
-        let packs = self.profile.packer_bytes;
-        let most = shown_down(Rate((packs.0 as f64 * PACKED) as u64));
+        let admitted =
+            choose(&self.measured, self.lane(), ask).map_err(|refusal| self.refused(&refusal, ask))?;
+        let most = self.packed();
         if ask.rate > most {
+            let packs = self.profile.packer_bytes;
             return Err(Failure::failed(format_args!(
                 "not admitted: the packer was measured to manage {packs} on that machine, of which 80 % may be promised"
             ))
-            .advice(format_args!("--rate {} at most", typed(&most))));
+            .advice(format_args!("--rate {} would do", typed(&most))));
         }
-        choose(&self.measured, self.lane(), ask).map_err(|refusal| self.refused(&refusal, ask))
+        Ok(admitted)
+    }
+
+    /// The most that the packer may be relied on for.
+    fn packed(&self) -> Rate {
+        shown_down(Rate((self.profile.packer_bytes.0 as f64 * PACKED) as u64))
     }
 
     /// The refusal as a failure.
@@ -112,7 +119,7 @@ impl Site<'_> {
     /// The highest rate of payload that is admitted, as far as it is shown.
     fn rate(&self, ask: &Ask) -> Option<Rate> {
         let low = self.most(ask.rate.0, |rate| Ask { rate: Rate(rate), ..*ask });
-        let shown = shown_down(Rate(low));
+        let shown = shown_down(Rate(low)).min(self.packed());
         (shown.0 > 0).then_some(shown)
     }
 
@@ -172,17 +179,22 @@ mod tests {
     use super::*;
     use crate::profile_file::tests::paper;
 
+    fn mib(number: u64) -> ByteSize {
+        ByteSize::mib(number)
+    }
+
+    /// The refusal in words; nothing where it is admitted.
     fn said(region: u8, ask: &Ask) -> String {
         let profile = paper();
         let total = profile.device.bytes.0;
         let measured = region::known(&profile, total, Region(region)).unwrap();
         let site = Site { profile: &profile, measured, total, region: Region(region) };
-        let said = site.admit(ask).unwrap_err().to_string();
+        let Err(failure) = site.admit(ask) else { return String::new() };
+        let said = failure.to_string();
         // Promise 8: what is offered would do, as it stands there.
-        let (_, ways) = said.split_once("would do: ").unwrap_or(("", ""));
-        for way in ways.split(", ").map(|way| way.trim_start_matches("or ")) {
-            let mut words = way.split(' ');
-            let (Some(option), Some(value)) = (words.next(), words.next()) else { continue };
+        let words: Vec<&str> = said.split_whitespace().collect();
+        for pair in words.windows(2).filter(|pair| pair[0].starts_with("--")) {
+            let (option, value) = (pair[0], pair[1].trim_end_matches(','));
             let (mut other, mut percent) = (*ask, region);
             match option {
                 "--rate" => other.rate = value.parse().unwrap(),
@@ -194,15 +206,18 @@ mod tests {
                 other => panic!("{other}"),
             }
             let measured = region::known(&profile, total, Region(percent)).unwrap();
-            let lane = region::bytes(&profile, total, Region(percent));
-            assert!(choose(&measured, lane, &other).is_ok(), "{way} of {said}");
+            let site = Site { profile: &profile, measured, total, region: Region(percent) };
+            assert!(
+                site.admit(&other).is_ok(),
+                "{option} {value} of {said}: {}",
+                site.admit(&other).unwrap_err()
+            );
         }
         said
     }
 
     #[test]
     fn each_refusal_names_the_term_and_what_would_do() {
-        let mib = ByteSize::mib;
         for (region, ask, wanted) in [
             (
                 100,
@@ -210,11 +225,6 @@ mod tests {
                 "not admitted: 60.1 MiB/s on the medium is too fast: a slot fills in 4.262s, and writing one takes up to \
                  5.158s (98 % of the time may be promised); 48.6 MiB/s would be admitted: each of these would do: \
                  --rate 48.5MiB/s, or --region 0..80%",
-            ),
-            (
-                80,
-                ask(1601),
-                "manage 2.0 GiB/s on that machine, of which 80 % may be promised: --rate 1.5GiB/s at most",
             ),
             (80, ask(500), ": --rate 63MiB/s would do"),
             (80, ask(65), "--rate 63MiB/s, or --region 0..45%"),
@@ -231,6 +241,34 @@ mod tests {
             let said = said(region, &ask);
             assert!(said.contains(wanted), "{said}");
         }
+    }
+
+    proptest::proptest! {
+        // Promise 8, for whatever may be asked.
+        #[test]
+        fn whatever_is_offered_would_do(
+            region in 1u8..=100, rate in 1u64..2000, elements in proptest::option::of(0u64..20_000_000), burst in 0u64..2000,
+            slot in proptest::option::of(22u32..29), gather in proptest::option::of(1u16..10),
+            memory in proptest::option::of(1u64..4000), streams in 1usize..20,
+        ) {
+            said(region, &Ask {
+                rate: Rate(rate << 16), elements, burst: mib(burst), streams, slot: slot.map(|log2| ByteSize(1 << log2)),
+                gather, memory: memory.map(mib), ..ask(1)
+            });
+        }
+    }
+
+    #[test]
+    fn the_packer_is_relied_on_no_more_than_the_device() {
+        let profile = Profile { packer_bytes: Rate(30 << 20), ..paper() };
+        let (total, region) = (profile.device.bytes.0, Region(80));
+        let measured = region::known(&profile, total, region).unwrap();
+        let site = Site { profile: &profile, measured, total, region };
+        assert!(site.admit(&ask(24)).is_ok());
+        let said = site.admit(&ask(25)).unwrap_err().to_string();
+        assert!(said.contains("manage 30 MiB/s") && said.ends_with("--rate 24MiB/s would do"), "{said}");
+        let said = site.admit(&ask(65)).unwrap_err().to_string();
+        assert!(said.contains("--rate 24MiB/s"), "{said}");
     }
 
     #[test]
