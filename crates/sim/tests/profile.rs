@@ -103,7 +103,7 @@ fn admits(found: &Profile, model: &DriveModel, perfect: impl Fn(&mut holdfast_fo
     let load = Load { rate: Rate(1 << 20), elements: 1000, burst: ByteSize(0) };
     for percent in [50, 80, 100] {
         let found = measured(found, model.bytes / 4096 * 4096 / 100 * percent).unwrap();
-        let mut wanted = Scene::profiled(model, &(0.0..percent as f64 / 100.0));
+        let mut wanted = Scene::profiled(model, &(0.0..percent as f64 / 100.0), shape.slot.0, shape.quantum);
         perfect(&mut wanted);
         let [found, wanted] = [found, wanted].map(|m| figures(&m, &load, &shape).with_reads.0 as f64);
         assert!(near(found, wanted, 3.0), "first {percent} %: {found} instead of {wanted}");

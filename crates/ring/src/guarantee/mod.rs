@@ -230,6 +230,10 @@ pub fn least_slot(measured: &Measured) -> ByteSize {
 ///       and  B = g + 1 + ceil((blocked + b/λ) / T)  buffers fit
 /// D = max(flush + J, g·min(T, 3·C/w))        durable after = D + blocked + b·W/(C·(1−ρ))
 /// ```
+///
+/// Where a device serves several reads at once, data may have to wait for each of them to fail, one after the other. Where
+/// slots fill slowly (*T* > 3·*C*/*w*) the journal has what is not in a slot yet, and data may have to wait for the
+/// snapshot that its other extent begins with: up to a slot's bytes in commits of the largest size.
 pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarantee, Refused> {
     let least = least_slot(measured);
     if shape.slot < least {
@@ -266,6 +270,10 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
     }
     let soon = period.min(3.0 * shape.slot.0 as f64 / measured.write.0 as f64);
     let forced = (shape.flush.as_secs_f64() + costs.commit).max(f64::from(shape.gather) * soon);
+    let mut beside = f64::from(measured.parallel.max(1) - 1) * costs.wait;
+    if period > soon {
+        beside += shape.slot.0.div_ceil(LARGEST_COMMIT) as f64 * costs.largest;
+    }
     Ok(Guarantee {
         write,
         wait,
@@ -274,7 +282,10 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
         used: (rate / costs.most(shape.slot) * 1e6) as u32,
         forced: Duration::from_secs_f64(forced),
         durable_after: Duration::from_secs_f64(
-            forced + costs.blocked() + load.burst.0 as f64 / costs.drained(shape.slot),
+            forced
+                + costs.blocked()
+                + beside / costs.moving
+                + load.burst.0 as f64 / costs.drained(shape.slot),
         ),
     })
 }

@@ -125,8 +125,8 @@ pub struct Schedule {
     draining: bool,
     /// Slots begun since the last commit.
     since_commit: u32,
-    /// The least slack that was seen, and when.
-    margin: Option<(Duration, Timestamp)>,
+    /// The fewest bytes that could still arrive, and when.
+    margin: Option<(f64, Timestamp)>,
     /// The most buffers that were in use at once, and when.
     most: (u32, Timestamp),
 }
@@ -145,7 +145,8 @@ impl Schedule {
     /// The least slack seen: how long capture could have gone on without any write being begun; `None` for a ring that
     /// was promised nothing, and before anything was seen.
     pub fn margin(&self) -> Option<(Duration, Timestamp)> {
-        self.margin
+        let (promise, (left, at)) = (self.policy.promise?, self.margin?);
+        Some((Duration::from_secs_f64(left / promise.rate.max(1.0)), at))
     }
 
     /// The most buffers that were in use at once, and since when.
@@ -188,7 +189,9 @@ impl Schedule {
             self.draining = true;
             return Next::Write;
         }
-        if view.reads && view.reading < self.policy.reads && self.may_read(view) {
+        // Commits often come in a row; each would wait for the reads that were begun beside the one before.
+        let beside = view.committing && policy.promise.is_some();
+        if view.reads && !beside && view.reading < policy.reads && self.may_read(view) {
             return Next::Read;
         }
         let forced = self.policy.promise.map(|promise| view.oldest + promise.forced);
@@ -221,10 +224,14 @@ impl Schedule {
     /// several slots as much as admission counts on.
     fn commit_bytes(&self, view: &View) -> Option<u64> {
         let Some(promise) = &self.policy.promise else { return Some(u64::MAX) };
-        if self.lasts(view, promise, promise.blocked_by_commit) {
+        // What is full and due would wait for a commit after the other.
+        let due = view.full > 0 && view.now >= view.oldest + promise.forced;
+        if !due && self.lasts(view, promise, promise.blocked_by_commit) {
             return Some(u64::MAX);
         }
-        (self.since_commit >= self.policy.gather.max(4)).then_some(COMMIT_BYTES)
+        // Where nothing is full that has a place, there may be no place before a commit has named some.
+        let turn = view.full == 0 || self.since_commit >= self.policy.gather.max(4);
+        turn.then_some(COMMIT_BYTES)
     }
 
     /// Whether the buffers last for so many seconds in which none becomes free.
@@ -242,11 +249,9 @@ impl Schedule {
         if used > self.most.0 {
             self.most = (used, view.now);
         }
-        if let Some(promise) = &self.policy.promise {
-            let slack = Duration::from_secs_f64(self.left(view) / promise.rate.max(1.0));
-            if self.margin.is_none_or(|(least, _)| slack < least) {
-                self.margin = Some((slack, view.now));
-            }
+        let left = self.left(view);
+        if self.policy.promise.is_some() && self.margin.is_none_or(|(least, _)| left < least) {
+            self.margin = Some((left, view.now));
         }
     }
 }

@@ -84,6 +84,31 @@ fn commits_go_first_where_there_is_time_and_once_for_several_slots_where_there_i
     );
 }
 
+// Promise 1: a short runway is renewed however little time there is, when nothing that is full has a place.
+#[test]
+fn without_a_place_for_what_is_full_a_commit_goes_at_once() {
+    let mut schedule = schedule();
+    let tight = View { commit: true, full: 1, free: 0, room: 1 << 20, ..idle() };
+    assert_eq!(schedule.next(&tight), Next::Commit { most: COMMIT_BYTES });
+    assert_eq!(schedule.next(&tight), Next::Write);
+    assert_eq!(schedule.next(&View { full: 0, ..tight }), Next::Commit { most: COMMIT_BYTES });
+}
+
+// Promise 6: what is due does not wait for one commit after the other, nor a commit for reads begun beside the last one.
+#[test]
+fn what_is_due_goes_before_large_commits_and_commits_before_reads() {
+    let mut due = schedule();
+    let forced = due.policy().promise.unwrap().forced;
+    let view = View { commit: true, full: 1, free: 14, ..idle() };
+    assert_eq!(due.next(&view), Next::Commit { most: u64::MAX });
+    assert_eq!(due.next(&View { now: view.oldest + forced, ..view }), Next::Write);
+    let flash = Measured { parallel: 4, ..drive() };
+    let mut schedule = Schedule::new(Policy::new(Some((&flash, &load(60))), &shape()));
+    let reader = View { reads: true, ..idle() };
+    assert_eq!(schedule.next(&reader), Next::Read);
+    assert_eq!(schedule.next(&View { committing: true, ..reader }), Next::Rest(None));
+}
+
 #[test]
 fn the_margin_is_the_least_slack_that_was_seen() {
     let mut schedule = schedule();

@@ -1,16 +1,17 @@
 //! The lane: what is under way on the drive, and when it ends.
 
+use super::capture::Commit;
 use holdfast_base::Timestamp;
 use holdfast_media::Fault;
-use holdfast_media::drive::{Access, Drive, Kind};
+use holdfast_media::drive::{Access, Drive};
 use holdfast_ring::Wanted;
 
 /// What an access was for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Errand {
-    /// A slot, with the time it was opened.
+    /// A slot, with the time since which it has had what is nowhere else.
     Slot(f64),
-    Commit,
+    Commit(Commit),
     Read(Wanted),
 }
 
@@ -42,20 +43,13 @@ impl Lane {
     }
 
     /// Begins it; when it will be done.
-    pub(super) fn begin(
-        &mut self,
-        errand: Errand,
-        kind: Kind,
-        offset: u64,
-        len: u64,
-        now: Timestamp,
-    ) -> Timestamp {
+    pub(super) fn begin(&mut self, errand: Errand, access: Access, now: Timestamp) -> Timestamp {
         match errand {
             Errand::Slot(_) => self.writing += 1,
-            Errand::Commit => self.committing = true,
+            Errand::Commit(_) => self.committing = true,
             Errand::Read(_) => self.reading += 1,
         }
-        let served = self.drive.serve(Access { kind, offset, len }, now);
+        let served = self.drive.serve(access, now);
         self.flights.push(Flight { errand, done: served.done, fault: served.fault });
         served.done
     }
@@ -71,7 +65,7 @@ impl Lane {
         let Flight { errand, fault, .. } = self.flights.swap_remove(at);
         match errand {
             Errand::Slot(_) => self.writing -= 1,
-            Errand::Commit => self.committing = false,
+            Errand::Commit(_) => self.committing = false,
             Errand::Read(_) => self.reading -= 1,
         }
         Some((errand, fault))

@@ -4,13 +4,17 @@
 //! A `Scene` says what there is, all of it drawn from a seed; `play` lets the hours pass and says what was lost. Bytes on
 //! a failing disk are not looked at here: the `world` does that.
 
+mod bounds;
+mod capture;
 mod lane;
 mod play;
 mod readers;
 mod scene;
+mod seeds;
 mod source;
 
-pub use play::{Verdict, play};
+pub use bounds::{Shares, Tightness};
+pub use play::{Verdict, play, play_under};
 pub use readers::{Habit, Reader};
 pub use scene::{Places, Scene};
-pub use source::Burst;
+pub use source::{Burst, Stream};

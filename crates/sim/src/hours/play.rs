@@ -1,13 +1,13 @@
 //! Lets an hour pass.
 
+use super::capture::{Capture, Journal};
 use super::lane::{Errand, Lane};
-use super::readers::{AHEAD, Habit};
-use super::scene::{Places, Scene};
+use super::readers::{AHEAD, Habit, Reader};
+use super::scene::Scene;
 use super::source::Source;
 use holdfast_base::Timestamp;
-use holdfast_media::drive::{Drive, Kind};
-use holdfast_ring::{Next, Policy, Reads, Schedule, View};
-use std::collections::VecDeque;
+use holdfast_media::drive::{Access, Drive, Kind};
+use holdfast_ring::{Next, Policy, Reads, Schedule, View, admit};
 use std::time::Duration;
 
 /// How an hour went.
@@ -23,7 +23,7 @@ pub struct Verdict {
     pub most_buffers: u32,
     /// Slots written.
     pub slots: u64,
-    /// The greatest age of a slot's first byte when the slot was on the medium.
+    /// The greatest age of a byte when it was on the medium first, in the journal or in its slot.
     pub oldest: Duration,
     /// Commits written.
     pub commits: u64,
@@ -33,76 +33,37 @@ pub struct Verdict {
     pub failed: u64,
     /// The longest that a read took from asking to answer.
     pub longest_read: Duration,
-    /// Time that the lane spent on slots and commits, going there included.
+    /// Time that the lane spent on slots, going there included; stalls count for what they kept waiting.
     pub writing: Duration,
-    /// Time that it spent on reads, going there included.
+    /// The same for commits.
+    pub committing: Duration,
+    /// The same for reads.
     pub reading: Duration,
+    /// How long the same slots take to stream.
+    pub streamed_writes: Duration,
+    /// How long the same reads take to stream.
+    pub streamed_reads: Duration,
 }
 
-/// What capture holds.
-#[derive(Debug)]
-struct Capture {
-    slot: f64,
-    free: u32,
-    /// Bytes and opening of the open slot.
-    open: Option<(f64, f64)>,
-    /// Since when the full slots have had what the journal did not take, the oldest first.
-    full: VecDeque<f64>,
-    /// Seconds in which a slot fills; what waits for longer goes to the journal.
-    period: f64,
-    lost: f64,
-    arrived: f64,
-}
-
-impl Capture {
-    fn room(&self) -> f64 {
-        self.open.map_or(0.0, |(bytes, _)| self.slot - bytes)
-    }
-
-    fn arrive(&mut self, mut bytes: f64, now: f64) {
-        self.arrived += bytes;
-        while bytes > 0.0 {
-            let Some((had, opened)) = self.open else {
-                if self.free == 0 {
-                    self.lost += bytes;
-                    return;
-                }
-                self.free -= 1;
-                self.open = Some((0.0, now));
-                continue;
-            };
-            let taken = bytes.min(self.slot - had);
-            bytes -= taken;
-            // What rounding leaves is not a slot's worth of anything.
-            if self.slot - had - taken < 0.5 {
-                self.full.push_back(opened.max(now - self.period));
-                self.open = None;
-            } else {
-                self.open = Some((had + taken, opened));
-            }
+impl Verdict {
+    /// What of the promises was not kept.
+    pub fn wrong(&self, scene: &Scene) -> Option<String> {
+        if self.lost > 0.0 {
+            return Some(format!("lost {:.0} bytes", self.lost));
         }
+        // At least two slots, or as much as came.
+        if self.slots < 2 || self.arrived < 2.0 * scene.shape.slot.0 as f64 {
+            return Some(format!("nothing happened: {self:?}"));
+        }
+        let Ok(granted) = admit(&scene.measured, &scene.load, &scene.shape) else {
+            return Some("was not admitted".to_owned());
+        };
+        // The clock of the drive counts nanoseconds, that of what arrives does not.
+        (self.oldest > granted.durable_after + Duration::from_millis(1)).then(|| {
+            format!("data was durable after {:?}, published are {:?}", self.oldest, granted.durable_after)
+        })
     }
 }
-
-/// What the journal wants.
-#[derive(Debug)]
-struct Journal {
-    /// Bytes that wait for a commit.
-    owed: u64,
-    /// Slots named and not begun yet, and how many are named at once.
-    runway: u64,
-    named: u64,
-    at: u64,
-    /// When gains, and orders, come next.
-    gains: f64,
-    orders: f64,
-}
-
-/// Bytes of an ordinary commit: the runway and a few records.
-const RECORDS: u64 = 8 << 10;
-
-/// Seconds between orders.
-const ORDERS: f64 = 5.0;
 
 fn seconds(at: Timestamp) -> f64 {
     at.0 as f64 / 1e9
@@ -118,8 +79,13 @@ fn stamp(seconds: f64) -> Timestamp {
 /// # Panics
 /// When the scene was not admitted: then there is nothing to be shown.
 pub fn play(scene: &Scene) -> Verdict {
-    let policy = Policy::new(Some((&scene.measured, &scene.load)), &scene.shape);
+    let policy = scene.policy();
     assert!(policy.promise.is_some(), "seed {}: the scene asks for more than is admitted", scene.seed);
+    play_under(scene, policy)
+}
+
+/// Plays a scene under any policy: also one that promises too much.
+pub fn play_under(scene: &Scene, policy: Policy) -> Verdict {
     Hour::new(scene, policy).run()
 }
 
@@ -133,7 +99,7 @@ struct Hour<'a> {
     source: Source,
     capture: Capture,
     journal: Journal,
-    readers: Vec<super::Reader>,
+    readers: Vec<Reader>,
     /// When each read that is not answered was asked for.
     asked: Vec<(u64, Timestamp)>,
     next_read: u64,
@@ -145,32 +111,21 @@ struct Hour<'a> {
 impl<'a> Hour<'a> {
     fn new(scene: &'a Scene, policy: Policy) -> Self {
         let slot = scene.shape.slot.0;
-        let buffers = u64::from(policy.buffers);
-        let visit = 16.0 * scene.measured.reposition.as_secs_f64() * scene.measured.read.0 as f64;
-        let named = (2 * buffers).max(16);
-        let (gains, orders) = (scene.shape.flush.as_secs_f64(), ORDERS);
+        let slots = scene.slots();
         Self {
             scene,
             now: Timestamp(0),
             schedule: Schedule::new(policy),
-            reads: Reads::new(64, visit as u64),
+            reads: Reads::new(64, scene.visit),
             lane: Lane::new(Drive::new(scene.drive.clone(), scene.seed)),
-            source: Source::new(scene.load.rate.0 as f64, scene.burst),
-            capture: Capture {
-                slot: slot as f64,
-                free: policy.buffers,
-                open: None,
-                full: VecDeque::new(),
-                period: slot as f64 / scene.load.rate.0 as f64,
-                lost: 0.0,
-                arrived: 0.0,
-            },
-            journal: Journal { owed: 0, runway: named, named, at: 0, gains, orders },
+            source: Source::new(&scene.streams),
+            capture: Capture::new(slot, policy.buffers, patience(scene)),
+            journal: Journal::new(&scene.shape, policy.buffers, slots, scene.base),
             readers: scene.readers.clone(),
             asked: Vec::with_capacity(64),
             next_read: 0,
             begun: 0,
-            slots: scene.slots(),
+            slots,
             verdict: Verdict::default(),
         }
     }
@@ -178,13 +133,13 @@ impl<'a> Hour<'a> {
     fn run(mut self) -> Verdict {
         let end = Timestamp(0) + self.scene.lasts;
         while self.now < end {
-            self.owe();
+            self.journal.owe(seconds(self.now));
             self.ask();
             let rest = self.begin();
             let to = self.next_event(rest).min(end);
-            let bytes = self.source.advance(seconds(to));
+            let (bytes, first) = self.source.advance(seconds(to));
             self.now = to;
-            self.capture.arrive(bytes, seconds(to));
+            self.capture.arrive(bytes, first, seconds(to));
             self.take_in();
         }
         let margin = self.schedule.margin().map_or(Duration::ZERO, |(least, _)| least);
@@ -198,39 +153,21 @@ impl<'a> Hour<'a> {
     }
 
     fn next_event(&self, rest: Option<Timestamp>) -> Timestamp {
-        let room = if self.capture.open.is_some() { self.capture.room() } else { self.capture.slot };
-        let mut next = stamp(self.source.next_event(room.max(0.5)));
-        let ready = |reader: &super::Reader| {
-            let waits = matches!(reader.habit, Habit::Paced(_)) && reader.asked < AHEAD;
-            (waits && reader.ready > seconds(self.now)).then(|| stamp(reader.ready))
-        };
-        let timers = [self.journal.gains, self.journal.orders].map(stamp);
-        let others = rest.into_iter().chain(self.lane.next_end()).chain(timers);
-        for time in others.chain(self.readers.iter().filter_map(ready)) {
-            next = next.min(time);
-        }
-        next.max(Timestamp(self.now.0 + 1))
-    }
-
-    /// What the journal wants by now.
-    fn owe(&mut self) {
         let now = seconds(self.now);
-        let scene = self.scene;
-        if now >= self.journal.gains {
-            self.journal.gains = now + scene.shape.flush.as_secs_f64();
-            // A slot that fills soon enough skips the journal.
-            let fills = scene.shape.slot.0 as f64 / scene.load.rate.0 as f64;
-            if fills > 3.0 * scene.shape.slot.0 as f64 / scene.measured.write.0 as f64 {
-                self.journal.owed += (scene.load.rate.0 as f64 * scene.shape.flush.as_secs_f64()) as u64;
+        let mut next = self.source.next_event(self.capture.until_full());
+        next = next.min(self.journal.orders);
+        let due = self.capture.due();
+        if due > now {
+            next = next.min(due);
+        }
+        for reader in &self.readers {
+            let waits = matches!(reader.habit, Habit::Paced(_)) && reader.asked < AHEAD;
+            if waits && reader.ready > now {
+                next = next.min(reader.ready);
             }
         }
-        if now >= self.journal.orders {
-            self.journal.orders = now + ORDERS;
-            self.journal.owed += RECORDS;
-        }
-        if self.journal.runway <= self.journal.named / 2 {
-            self.journal.owed = self.journal.owed.max(RECORDS);
-        }
+        let ends = rest.into_iter().chain(self.lane.next_end());
+        ends.fold(stamp(next), Timestamp::min).max(Timestamp(self.now.0 + 1))
     }
 
     fn ask(&mut self) {
@@ -240,7 +177,7 @@ impl<'a> Hour<'a> {
                 let quantum = u64::from(self.scene.shape.quantum);
                 let mut wanted = reader.ask(self.next_read, now, self.slots, slot, quantum);
                 let (place, at) = (wanted.offset >> 32, wanted.offset & u64::from(u32::MAX));
-                wanted.offset = offset(place, slot) + at;
+                wanted.offset = self.scene.offset(place) + at;
                 if self.reads.push(wanted).is_err() {
                     reader.asked -= 1;
                     break;
@@ -258,31 +195,27 @@ impl<'a> Hour<'a> {
             let view = View {
                 now: self.now,
                 full,
-                oldest: self.capture.full.front().map_or(self.now, |opened| stamp(*opened)),
+                oldest: self.capture.full.front().map_or(self.now, |since| stamp(*since)),
                 free: self.capture.free,
                 room: self.capture.room() as u64,
                 writing: self.lane.writing,
                 committing: self.lane.committing,
-                commit: self.journal.owed > 0,
+                commit: !self.lane.committing && self.journal.waits(&self.capture, seconds(self.now)),
                 reading: self.lane.reading,
                 reads: !self.reads.is_empty(),
             };
-            let slot = self.scene.shape.slot.0;
             match self.schedule.next(&view) {
                 Next::Rest(until) => return until.filter(|until| *until > self.now),
                 Next::Write => {
-                    let opened = self.capture.full.pop_front()?;
-                    let place = offset(self.place(), slot);
+                    let since = self.capture.full.pop_front()?;
+                    let place = self.scene.offset(self.scene.places.nth(self.begun, self.slots));
                     self.begun += 1;
                     self.journal.runway -= 1;
-                    self.start(Errand::Slot(opened), Kind::Write, place, slot);
+                    self.start(Errand::Slot(since), Kind::Write, place, self.scene.shape.slot.0);
                 }
                 Next::Commit { most } => {
-                    let bytes = self.journal.owed.min(most).min(slot.min(1 << 20)).next_multiple_of(4096);
-                    self.journal.owed = self.journal.owed.saturating_sub(bytes);
-                    let at = (1 << 20) + self.journal.at % (2 * slot);
-                    self.journal.at += bytes;
-                    self.start(Errand::Commit, Kind::Write, at, bytes);
+                    let commit = self.journal.commit(most, &mut self.capture, seconds(self.now));
+                    self.start(Errand::Commit(commit), Kind::Write, commit.offset, commit.bytes);
                 }
                 Next::Read => {
                     let wanted = self.reads.pick()?;
@@ -294,42 +227,36 @@ impl<'a> Hour<'a> {
 
     fn start(&mut self, errand: Errand, kind: Kind, offset: u64, len: u64) {
         let free = self.lane.drive().free().max(self.now);
-        let done = self.lane.begin(errand, kind, offset, len, self.now);
-        let spent = done.since(free);
+        let done = self.lane.begin(errand, Access { kind, offset, len }, self.now);
+        let (spent, streamed) = (done.since(free), self.lane.drive().stream_time(kind, offset, len));
+        let verdict = &mut self.verdict;
         match errand {
-            Errand::Read(_) => self.verdict.reading += spent,
-            Errand::Slot(_) | Errand::Commit => self.verdict.writing += spent,
-        }
-    }
-
-    /// Where the next slot goes.
-    fn place(&self) -> u64 {
-        let (count, slots) = (self.begun, self.slots);
-        match self.scene.places {
-            Places::All => count % slots,
-            Places::Scattered(free) => {
-                let one = count % free.min(slots);
-                ((one.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % slots).min(slots - 1)
+            Errand::Read(_) => {
+                verdict.reading += spent;
+                verdict.streamed_reads += streamed;
             }
-            Places::Ends => (count % 2) * (slots - 1),
-            Places::Torn => {
-                let step = count / 2 % (slots / 2);
-                if count.is_multiple_of(2) { step } else { slots - 1 - step }
+            Errand::Slot(_) => {
+                verdict.writing += spent;
+                verdict.streamed_writes += streamed;
             }
+            Errand::Commit(_) => verdict.committing += spent,
         }
     }
 
     fn take_in(&mut self) {
         while let Some((errand, fault)) = self.lane.ended(self.now) {
             match errand {
-                Errand::Slot(opened) => {
+                Errand::Slot(since) => {
                     self.capture.free += 1;
                     self.verdict.slots += 1;
-                    self.verdict.oldest = self.verdict.oldest.max(self.now.since(stamp(opened)));
+                    self.verdict.oldest = self.verdict.oldest.max(self.now.since(stamp(since)));
                 }
-                Errand::Commit => {
+                Errand::Commit(commit) => {
                     self.verdict.commits += 1;
-                    self.journal.runway = self.journal.named;
+                    self.journal.runway += commit.names;
+                    if let Some(since) = commit.since {
+                        self.verdict.oldest = self.verdict.oldest.max(self.now.since(stamp(since)));
+                    }
                 }
                 Errand::Read(wanted) => {
                     if fault.is_some() {
@@ -350,7 +277,16 @@ impl<'a> Hour<'a> {
     }
 }
 
-/// Where a slot begins on the lane.
-fn offset(place: u64, slot: u64) -> u64 {
-    (1 << 20) + 4 * slot + place * slot
+/// Seconds that the open slot may have what the journal has not: where slots fill soon enough their bytes skip it.
+fn patience(scene: &Scene) -> f64 {
+    let slot = scene.shape.slot.0 as f64;
+    let fills = slot / scene.load.rate.0 as f64;
+    let flush = scene.shape.flush.as_secs_f64();
+    if fills > 3.0 * slot / scene.measured.write.0 as f64 {
+        return flush;
+    }
+    let forced = admit(&scene.measured, &scene.load, &scene.shape)
+        .map_or(flush, |granted| granted.forced.as_secs_f64());
+    // One that is about to be full is not written twice.
+    forced.max(fills * 1.1)
 }

@@ -14,8 +14,8 @@ pub enum Habit {
     Torn,
     /// Slot after slot, but no more than so many bytes a second.
     Paced(f64),
-    /// The same place of the drive over and over: one that cannot be read.
-    Stubborn(u64),
+    /// The same place over and over: one that cannot be read, in this slot at this byte.
+    Stubborn(u64, u64),
 }
 
 /// A reader in time.
@@ -62,11 +62,7 @@ impl Reader {
                 (self.seed.below(slots), self.seed.below((slot_bytes - quantum) / 4096 + 1) * 4096)
             }
             Habit::Torn => (if self.count.is_multiple_of(2) { 0 } else { slots - 1 }, 0),
-            Habit::Stubborn(offset) => {
-                let from_first = offset.saturating_sub((1 << 20) + 4 * slot_bytes);
-                let at = (from_first % slot_bytes).min(slot_bytes - quantum);
-                ((from_first / slot_bytes).min(slots - 1), at)
-            }
+            Habit::Stubborn(slot, at) => (slot.min(slots - 1), at.min(slot_bytes - quantum)),
         };
         if let Habit::Paced(rate) = self.habit {
             self.ready = self.ready.max(now) + quantum as f64 / rate;
