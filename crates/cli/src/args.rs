@@ -1,8 +1,8 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    check, format, gaps, grow, hold, holds, metrics, plan, purge, read, record, release, slots, status,
-    streams,
+    check, format, gaps, grow, hold, holds, metrics, plan, profile, purge, read, record, release, slots,
+    status, streams,
 };
 use crate::failure::Result;
 use crate::out::Out;
@@ -28,6 +28,7 @@ pub(crate) struct Cli {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
+    Profile(profile::Args),
     Plan(plan::Args),
     Format(format::Args),
     Record(record::Args),
@@ -54,6 +55,7 @@ impl Cli {
     /// Does what was asked.
     pub(crate) fn run(&self, out: &mut Out) -> Result<()> {
         match &self.command {
+            Command::Profile(args) => profile::run(args, out),
             Command::Plan(args) => plan::run(args, out),
             Command::Format(args) => format::run(args, out),
             Command::Record(args) => record::run(args, self.json),

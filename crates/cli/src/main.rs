@@ -11,8 +11,9 @@ mod guarantee;
 mod identity;
 mod orders;
 mod out;
+mod packer_rate;
+mod picture;
 mod plan;
-#[allow(dead_code, reason = "the commands that measure and plan are next")]
 mod profile_file;
 mod progress;
 mod prometheus;
@@ -21,6 +22,7 @@ mod range;
 mod sample;
 mod session;
 mod show;
+mod subject;
 mod times;
 mod watch;
 

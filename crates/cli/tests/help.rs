@@ -8,9 +8,9 @@ use common::{ends, folder};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 15] = [
-    "", "plan", "format", "status", "streams", "slots", "gaps", "read", "hold", "holds", "release", "purge",
-    "grow", "check", "metrics",
+const COMMANDS: [&str; 16] = [
+    "", "profile", "plan", "format", "status", "streams", "slots", "gaps", "read", "hold", "holds",
+    "release", "purge", "grow", "check", "metrics",
 ];
 
 #[test]

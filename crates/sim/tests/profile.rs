@@ -20,6 +20,7 @@ fn subject(bytes: u64) -> Subject {
         write_cache: Some(false),
         discard: false,
         writable: vec![Range { start: 0, end: bytes }],
+        slots: 0..bytes,
         zones: 32,
         lasts: Duration::from_mins(10),
         precondition: false,

@@ -2,7 +2,7 @@
 //! come to.
 
 use super::fit;
-use super::plan::zones;
+use super::plan::{Places, zones};
 use super::probe::{LARGE, PAIR, Probe, Way};
 use super::survey::{Sampled, Survey, Ways};
 use super::{Identity, Profile, ProfileBuffers, ProfileError, ReadError, Reposition};
@@ -27,6 +27,8 @@ pub struct Subject {
     pub discard: bool,
     /// What may be written: nothing else is.
     pub writable: Vec<Range<u64>>,
+    /// Where slots are, or would be: writing has to be measured towards both ends of that.
+    pub slots: Range<u64>,
     /// Stretches that it is divided into, at first.
     pub zones: u16,
     /// How long it may take, preconditioning left aside.
@@ -138,17 +140,19 @@ fn reposition(ways: &Ways) -> Reposition {
 }
 
 /// The zones, once it is clear that they can be measured: what lies between two zones is told by them, but not what lies
-/// beyond.
+/// beyond, where there are slots.
 fn divided(survey: &Survey<'_>, subject: &Subject) -> Result<Vec<Sampled>, ProfileError> {
     let disk = survey.probe.name();
     if survey.bytes < 1 << 20 {
         return Err(ProfileError::Small { disk });
     }
     let zones = zones(survey.bytes, subject.zones);
-    let has_room: Vec<bool> = zones.iter().map(|zone| survey.writable.within(zone).enough()).collect();
+    let slots = Places::new(std::slice::from_ref(&subject.slots), survey.bytes);
+    let used = zones.iter().filter(|zone| slots.within(zone).enough());
+    let has_room: Vec<bool> = used.map(|zone| survey.writable.within(zone).enough()).collect();
     if has_room.first() != Some(&true) || has_room.last() != Some(&true) {
         let known = has_room.iter().filter(|room| **room).count();
-        return Err(ProfileError::Places { disk, zones: known, all: zones.len() });
+        return Err(ProfileError::Places { disk, zones: known, all: has_room.len() });
     }
     Ok(zones.into_iter().map(Sampled::new).collect())
 }

@@ -1,0 +1,341 @@
+//! `holdfast profile`: measure a device, so that a rate can be promised.
+
+use crate::commands::plan::notes;
+use crate::failure::{Failure, Result};
+use crate::out::{Out, Side, Table, clean, grouped};
+use crate::subject::{self, Place};
+use crate::{config, identity, packer_rate, picture, profile_file, progress, times};
+use holdfast_base::{BLOCK, ByteSize, MAX_SLOT, Rate, SystemClock};
+use holdfast_format::{Geometry, Measured};
+use holdfast_media::{
+    MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
+};
+use holdfast_ring::{Load, Shape, figures, least_slot, measured};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Slots for which the guarantee is shown: larger ones gain little.
+const SLOT: u64 = 128 << 20;
+
+/// The longest measurement, in minutes: a week.
+const LONGEST: f64 = 7.0 * 24.0 * 60.0;
+
+/// Measure a device: rates by place, repositioning, commits, stalls
+#[derive(clap::Args, Clone, Debug)]
+#[command(
+    after_help = "What is empty is measured whole, and written all over; what carries something is refused\n\
+    without --destroy. In a ring that nobody records to, only slots are written that hold nothing.\n\
+    Flash and files are written once before, which takes its time beyond --minutes. Stalls that come\n\
+    less often than a measurement lasts are not seen: an hour is better than ten minutes.\n\n\
+    Examples:\n  holdfast profile /dev/sdb --minutes 60\n  holdfast profile lab.hf -o lab.profile.json"
+)]
+pub(crate) struct Args {
+    /// Device, file or ring, or a name from the configuration file
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Where to keep the profile; the picture goes beside it (NAME.profile.json here, otherwise)
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// How long to measure
+    #[arg(long, value_name = "N", default_value = "10", value_parser = minutes)]
+    minutes: Duration,
+    /// Lose what is there
+    #[arg(long)]
+    destroy: bool,
+    /// Stretches to measure apart; more are made where neighbours differ
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=MAX_ZONES as i64 / 2))]
+    zones: u16,
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    let number = text.parse::<f64>().ok().filter(|minutes| (0.01..=LONGEST).contains(minutes));
+    let number =
+        number.ok_or_else(|| format!("`{text}` is not a number of minutes: give 0.01 to {LONGEST}"))?;
+    Ok(Duration::from_secs_f64(number * 60.0))
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    profile: &'a Path,
+    picture: &'a Path,
+    device_bytes: u64,
+    zones: usize,
+    worst_write_bytes_per_second: u64,
+    worst_read_bytes_per_second: u64,
+    worst_reposition_seconds: f64,
+    commit_seconds: f64,
+    read_error_seconds: f64,
+    stall_seconds: f64,
+    stalled_share: f64,
+    write_cache: Option<bool>,
+    packer_elements_per_second: u64,
+    by_region: Vec<Promise>,
+    notes: Vec<String>,
+}
+
+/// What a part of the device is good for.
+#[derive(Serialize)]
+struct Promise {
+    region_percent: u8,
+    region_bytes: u64,
+    worst_write_bytes_per_second: u64,
+    /// Of the largest slots that there could be, up to 128 MiB; `null` where none are large enough for a guarantee.
+    slot_bytes: Option<u64>,
+    capture_only_bytes_per_second: Option<u64>,
+    with_reads_bytes_per_second: Option<u64>,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    let path = config::ring(&args.path)?.path;
+    let files = Files::new(args.out.as_deref(), &path)?;
+    let place = subject::open(&path, args.destroy)?;
+    let (ring, warnings) = (place.ring, place.warnings.clone());
+    let found = measure(place, &path, args)?;
+    let picture = picture::svg(&found);
+    profile_file::write(&files.profile, &found)?;
+    std::fs::write(&files.picture, picture)
+        .map_err(|error| Failure::io("cannot write the picture", &files.picture, &error))?;
+    let mut said = notes(&found);
+    said.extend(warnings);
+    if ring.is_none() {
+        said.push("what was written is still there: `holdfast format` wants --force now".to_owned());
+    }
+    let total = found.device.bytes.0;
+    let promises: Vec<Promise> =
+        [100, 80].iter().filter_map(|percent| promise(&found, total, *percent)).collect();
+    if out.is_json() {
+        return out.object(&shown(&found, &files, promises, said));
+    }
+    tell(&found, &promises, out)?;
+    for note in &said {
+        out.line(format_args!("{:<16} {}", "note", clean(note)))?;
+    }
+    out.line(format_args!("{:<16} {}", "profile", files.profile.display()))?;
+    out.line(format_args!("{:<16} {}", "picture", files.picture.display()))
+}
+
+/// Where the results go.
+struct Files {
+    profile: PathBuf,
+    picture: PathBuf,
+}
+
+impl Files {
+    /// As asked, or named after what is measured. What cannot be written is told before hours of measuring, not after.
+    fn new(asked: Option<&Path>, measured: &Path) -> Result<Self> {
+        let stem = measured.file_stem().unwrap_or_default().to_string_lossy();
+        let profile = asked.map_or_else(|| PathBuf::from(format!("{stem}.profile.json")), Path::to_path_buf);
+        let picture = profile.with_extension("svg");
+        let folder = match profile.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let canonical = |path: &Path| std::fs::canonicalize(path).ok();
+        let itself = |file: &Path| canonical(file).is_some() && canonical(file) == canonical(measured);
+        if profile == picture || itself(&profile) || itself(&picture) {
+            return Err(Failure::usage("the profile needs a file of its own, and its picture another")
+                .at_path(&profile)
+                .advice("give such as sdb.profile.json"));
+        }
+        let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
+        let writable = writable.map_err(std::io::Error::from);
+        writable.map_err(|error| Failure::io("cannot write the profile there", folder, &error))?;
+        if profile.is_dir() {
+            return Err(Failure::usage("this is a directory").at_path(&profile).advice("name a file in it"));
+        }
+        Ok(Self { profile, picture })
+    }
+}
+
+/// Measures the packer, then the device.
+fn measure(place: Place, path: &Path, args: &Args) -> Result<Profile> {
+    let (packer_elements, packer_bytes) = packer_rate::measure()?;
+    let Place { mut disk, buffers, bytes, described, writable, slots, ring, prefilled, .. } = place;
+    let device = identity::of(path, bytes);
+    let is_file = holdfast_media::Disk::info(&disk).medium == Medium::File;
+    let subject = Subject {
+        // Places of flash and of files that were never written are not what they will be.
+        precondition: ring.is_none() && (is_file || device.rotational != Some(true)),
+        preconditioned: prefilled,
+        device,
+        read_error: described.read_error,
+        write_cache: described.write_cache,
+        discard: described.discard,
+        writable,
+        slots,
+        zones: args.zones,
+        lasts: args.minutes,
+        packer_elements,
+        packer_bytes,
+    };
+    let bar = progress::share();
+    let found = measure_device(&mut disk, &SystemClock::new(), buffers, &subject, &mut |now| {
+        let left = times::spoken(Duration::from_secs(now.left.as_secs()));
+        progress::show_share(&bar, now.part, format!("{}, {left} left", now.what));
+    });
+    bar.finish_and_clear();
+    found.map_err(|error| match (error, ring) {
+        (ProfileError::Places { .. }, Some(ring)) => subject::too_full(ring, path, bytes),
+        (error, _) => Failure::failed(format_args!("cannot be measured: {error}")),
+    })
+}
+
+/// The guarantee for the first so many hundredths.
+fn promise(profile: &Profile, total: u64, percent: u8) -> Option<Promise> {
+    let bytes = (u128::from(total) * u128::from(percent) / 100) as u64 / BLOCK as u64 * BLOCK as u64;
+    let known = measured(profile, bytes)?;
+    let found = slot_for(&known, bytes).map(|slot| {
+        let shape = Shape { slot, flush: crate::plan::FLUSH, gather: 4, quantum: 8 << 20, buffers: u32::MAX };
+        (slot.0, figures(&known, &Load { rate: Rate(1), elements: 1, burst: ByteSize(0) }, &shape))
+    });
+    Some(Promise {
+        region_percent: percent,
+        region_bytes: bytes,
+        worst_write_bytes_per_second: known.write.0,
+        slot_bytes: found.map(|(slot, _)| slot),
+        capture_only_bytes_per_second: found.map(|(_, figures)| figures.capture_only.0),
+        with_reads_bytes_per_second: found.map(|(_, figures)| figures.with_reads.0),
+    })
+}
+
+/// Slots of 128 MiB, or as near to it as the region and the guarantee let them be.
+fn slot_for(known: &Measured, bytes: u64) -> Option<ByteSize> {
+    let least = least_slot(known).0;
+    let mut slot = least.max(SLOT);
+    while slot > least && Geometry::for_lane(bytes, slot, Vec::new()).is_err() {
+        slot /= 2;
+    }
+    (slot <= MAX_SLOT && Geometry::for_lane(bytes, slot, Vec::new()).is_ok()).then_some(ByteSize(slot))
+}
+
+fn least(profile: &Profile, rate: fn(&holdfast_media::Zone) -> Rate) -> Rate {
+    profile.zones.iter().map(rate).min().unwrap_or_default()
+}
+
+fn shown<'a>(found: &Profile, files: &'a Files, by_region: Vec<Promise>, notes: Vec<String>) -> Shown<'a> {
+    Shown {
+        profile: &files.profile,
+        picture: &files.picture,
+        device_bytes: found.device.bytes.0,
+        zones: found.zones.len(),
+        worst_write_bytes_per_second: least(found, |zone| zone.write_worst).0,
+        worst_read_bytes_per_second: least(found, |zone| zone.read_worst).0,
+        worst_reposition_seconds: found.reposition.worst.as_secs_f64(),
+        commit_seconds: found.commit.as_secs_f64(),
+        read_error_seconds: found.read_error.limit().as_secs_f64(),
+        stall_seconds: found.stalls.sigma.as_secs_f64(),
+        stalled_share: f64::from(found.stalls.rho) / 1e6,
+        write_cache: found.write_cache,
+        packer_elements_per_second: found.packer_elements,
+        by_region,
+        notes,
+    }
+}
+
+/// What was found, for people.
+fn tell(found: &Profile, promises: &[Promise], out: &mut Out) -> Result<()> {
+    for line in picture::text(found).lines() {
+        out.line(line)?;
+    }
+    out.line("")?;
+    for (what, text) in lines(found) {
+        out.line(format_args!("{what:<16} {text}"))?;
+    }
+    out.line("\nWhat the whole device, or a part of it, is good for, on the medium:")?;
+    let mut table = Table::new(&[
+        ("region", Side::Left),
+        ("size", Side::Right),
+        ("written at worst", Side::Right),
+        ("slots", Side::Right),
+        ("guarantee, nobody reads", Side::Right),
+        ("guarantee with readers", Side::Right),
+    ]);
+    for row in promises {
+        let rate = |rate: Option<u64>| rate.map_or("-".to_owned(), |rate| Rate(rate).to_string());
+        table.row([
+            format!("0..{}%", row.region_percent),
+            ByteSize(row.region_bytes).to_string(),
+            Rate(row.worst_write_bytes_per_second).to_string(),
+            row.slot_bytes.map_or("too small".to_owned(), |slot| ByteSize(slot).to_string()),
+            rate(row.capture_only_bytes_per_second),
+            rate(row.with_reads_bytes_per_second),
+        ]);
+    }
+    out.table(&table)?;
+    out.line("")
+}
+
+fn lines(found: &Profile) -> Vec<(&'static str, String)> {
+    let span = |rate: fn(&holdfast_media::Zone) -> Rate| {
+        let most = found.zones.iter().map(rate).max().unwrap_or_default();
+        format!("{most} down to {}", least(found, rate))
+    };
+    let Profile { reposition, stalls, .. } = found;
+    let spoken = times::spoken;
+    let stalls = if stalls.count == 0 {
+        format!("none in {}", spoken(stalls.watched))
+    } else {
+        format!(
+            "{} in {}: at most {} at once, and {:.2} % of the time",
+            stalls.count,
+            spoken(stalls.watched),
+            spoken(stalls.sigma),
+            f64::from(stalls.rho) / 1e4
+        )
+    };
+    let cache = match found.write_cache {
+        Some(true) => "a volatile one is on: writes are flushed out of it, and safe if the device is honest",
+        Some(false) => "none that is volatile: what is written is on the medium",
+        None => "the device does not say whether it has one",
+    };
+    let read_error = match found.read_error {
+        ReadError::Limited(limit) => format!("given up after {}, says the drive", spoken(limit)),
+        ReadError::Assumed(limit) => format!("given up after {}, which is assumed", spoken(limit)),
+    };
+    let pairs = |pairs: Vec<String>| pairs.join(", ");
+    vec![
+        (
+            "device",
+            format!("{} {}", clean(&found.device.model), clean(&found.device.serial)).trim().to_owned(),
+        ),
+        ("writing", span(|zone| zone.write_worst)),
+        ("reading", span(|zone| zone.read_worst)),
+        (
+            "repositioning",
+            format!(
+                "{} nearby, {} anywhere, {} at worst; {} from writing to reading",
+                spoken(reposition.near),
+                spoken(reposition.mean),
+                spoken(reposition.worst),
+                spoken(reposition.turnaround)
+            ),
+        ),
+        ("commit", format!("{} beyond its bytes", spoken(found.commit))),
+        ("stalls", stalls),
+        ("bad places", read_error),
+        ("write cache", cache.to_owned()),
+        ("discard", if found.discard { "can be told" } else { "cannot be told" }.to_owned()),
+        ("by size", pairs(found.by_block.iter().map(|(block, rate)| format!("{block} {rate}")).collect())),
+        (
+            "by number",
+            pairs(found.by_depth.iter().map(|(n, write, read)| format!("{n}: {write}, {read}")).collect()),
+        ),
+        (
+            "in parallel",
+            format!("{}; writing beside as many reads {}", found.parallel, found.write_beside_reads),
+        ),
+        (
+            "packer",
+            format!(
+                "{} elements/s of 20 bytes, {} of 1 MiB",
+                grouped(found.packer_elements),
+                found.packer_bytes
+            ),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, text)| !text.is_empty())
+    .collect()
+}

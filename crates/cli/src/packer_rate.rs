@@ -1,0 +1,110 @@
+//! How fast the packer is on this machine: elements of 20 bytes, and bytes of large ones. Measured for a profile, on one
+//! core, as the capture thread has it: slots are filled in memory, sealed, and thrown away.
+
+use crate::failure::{Failure, Result};
+use holdfast_base::{Ordinal, Rate, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Counters, Entry, Flags, Key, SlotFlags, SlotId};
+use holdfast_ingest::{BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, Packer, Place, Progress};
+use std::time::{Duration, Instant};
+
+/// Bytes of a slot: large enough that sealing counts as it does later.
+const SLOT: usize = 16 << 20;
+/// Bytes of a small element.
+const SMALL: u32 = 20;
+/// Bytes of a large one.
+const LARGE: u32 = 1 << 20;
+/// How often it is measured: the middle one counts.
+const ROUNDS: usize = 5;
+/// How long each time.
+const ROUND: Duration = Duration::from_millis(80);
+
+/// Elements of 20 bytes a second, and bytes a second of elements of 1 MiB.
+pub(crate) fn measure() -> Result<(u64, Rate)> {
+    let elements = middle(SMALL)? / f64::from(SMALL);
+    Ok(((elements as u64).max(1), Rate((middle(LARGE)? as u64).max(1))))
+}
+
+fn middle(size: u32) -> Result<f64> {
+    let mut rates = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        rates.push(round(size)?);
+    }
+    rates.sort_unstable_by(f64::total_cmp);
+    Ok(rates[ROUNDS / 2])
+}
+
+/// Payload bytes a second, the making of batches not counted.
+fn round(size: u32) -> Result<f64> {
+    let mut packer = Packer::new(SLOT as u64, 1);
+    let mut batch = Batch::new(MAX_BATCH_BYTES, BATCH_ROWS);
+    let (mut spare, mut sequence, mut ordinal) = (Some(vec![0u8; SLOT]), 0, 0);
+    let (mut bytes, mut spent, mut first) = (0u64, Duration::ZERO, true);
+    while spent < ROUND {
+        refill(&mut batch, size, &mut ordinal);
+        let began = Instant::now();
+        let mut place = Place::default();
+        loop {
+            if let Some(buffer) = spare.take() {
+                sequence += 1;
+                let id = SlotId { sequence: Sequence(sequence), ..SlotId::default() };
+                let counters = Counters { next_ordinal: Ordinal(ordinal), ..Counters::default() };
+                let entry = Entry { stream: StreamId(1), counters, ..Entry::default() };
+                packer.open(buffer, id, Timestamp(0), &[entry]).map_err(|(_, error)| {
+                    Failure::failed(format_args!("the packer cannot be measured: {error}"))
+                })?;
+            }
+            match packer.push(0, &batch, place) {
+                Progress::Done => break,
+                Progress::Full(from) => place = from,
+            }
+            let sealed = packer.seal(&Key([7; 32]), SlotNo(0), Timestamp(0), SlotFlags::default());
+            spare = sealed.map(|(buffer, _)| buffer);
+        }
+        // The first touches memory that is not there yet.
+        if !std::mem::take(&mut first) {
+            spent += began.elapsed();
+            bytes += batch.rows().iter().map(|row| u64::from(row.len)).sum::<u64>();
+        }
+    }
+    Ok(bytes as f64 / spent.as_secs_f64())
+}
+
+/// As many elements as there is room for.
+fn refill(batch: &mut Batch, size: u32, ordinal: &mut u64) {
+    batch.clear();
+    let count = (batch.capacity() / size as usize).min(BATCH_ROWS) as u32;
+    batch.fill((count * size) as usize);
+    for n in 0..count {
+        batch.push(BatchRow {
+            content: Content::Whole,
+            flags: Flags::default(),
+            meta: 0,
+            tag: 0,
+            at: n * size,
+            len: size,
+            extra: 0,
+            ordinal: Ordinal(*ordinal),
+            arrival: Timestamp(1_795_169_100_000_000_000 + *ordinal as i64),
+            span: 0,
+            event: Timestamp(0),
+        });
+        *ordinal += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sizes_are_packed_whole() {
+        let mut batch = Batch::new(MAX_BATCH_BYTES, BATCH_ROWS);
+        let mut ordinal = 0;
+        refill(&mut batch, LARGE, &mut ordinal);
+        assert_eq!((batch.rows().len(), ordinal), (1, 1));
+        refill(&mut batch, SMALL, &mut ordinal);
+        assert_eq!((batch.rows().len(), ordinal), (BATCH_ROWS, 1 + BATCH_ROWS as u64));
+        let (elements, bytes) = measure().unwrap();
+        assert!(elements > 1 && bytes > Rate(1));
+    }
+}
