@@ -1,7 +1,11 @@
 //! Promise 1: what was admitted loses nothing, whatever is read beside it: hours of virtual time over emulated drives.
 //! More of them, and one in words: `cargo run --release -p holdfast-sim --bin hours -- --help`.
 
-use holdfast_sim::{Scene, play};
+use holdfast_base::{ByteSize, Rate};
+use holdfast_media::Stall;
+use holdfast_media::drive::DriveModel;
+use holdfast_sim::{Habit, Places, Scene, play};
+use std::time::Duration;
 
 #[test]
 fn what_was_admitted_loses_nothing() {
@@ -17,4 +21,20 @@ fn what_was_admitted_loses_nothing() {
         format!("cargo run --release -p holdfast-sim --bin hours -- --seed {seed} tells of it")
     });
     assert!(bad.is_empty(), "{} hours went wrong; {}", bad.len(), first.unwrap_or_default());
+}
+
+// A runway that is shorter than what is gathered is renewed also when there is no time for a commit: else capture would
+// stand still for ever.
+#[test]
+fn a_ring_of_few_slots_goes_on_after_a_stall() {
+    let stall =
+        |first| Stall { first: Duration::from_secs(first), length: Duration::from_secs(10), every: None };
+    let drive =
+        DriveModel::rpm7200().squeezed(ByteSize::gib(18).0).stalling(stall(100)).stalling(stall(1000));
+    let scene = Scene::steady(drive, 0.5, ByteSize::mib(256), 8, Rate(1));
+    let rate = scene.admitted();
+    let mut scene = scene.at(rate).read_by(2, Habit::Torn);
+    scene.places = Places::Last(2);
+    assert!(scene.slots() / 4 < 8, "the runway is a quarter of the ring");
+    assert_eq!(play(&scene).wrong(&scene), None);
 }
