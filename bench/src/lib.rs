@@ -2,6 +2,7 @@
 //! miniature, virtual links. What is measured is in `benches/`; what it came to is in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod compare;
 pub mod cores;
 pub mod emulated;

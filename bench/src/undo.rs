@@ -20,7 +20,7 @@ pub enum Undo {
     Folder(PathBuf),
     /// A loop device.
     Loop(PathBuf),
-    /// An emulated drive's folder.
+    /// What is mounted: an emulated drive, or a file system on it.
     Mount(PathBuf),
     /// A name space, with the link that ends in it.
     Space(String),
@@ -108,6 +108,15 @@ pub fn sweep() {
         |number: Option<u32>| number.and_then(pid_of).is_some_and(|pid| test_kill_process(pid).is_err());
     let owner =
         |path: &Path| path.components().find_map(|part| owner_of_folder(&part.as_os_str().to_string_lossy()));
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    // File systems before the devices that they are on, those before the drives.
+    for line in mounts.lines().rev().filter(|line| !line.starts_with("holdfast-drive ")) {
+        if let Some(folder) = line.split(' ').nth(1)
+            && gone(owner(Path::new(folder)))
+        {
+            Undo::Mount(folder.into()).carry_out();
+        }
+    }
     let list = tool::output("losetup", &["--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"]);
     for line in list.unwrap_or_default().lines() {
         if let Some((device, file)) = line.split_once(' ')
@@ -116,7 +125,7 @@ pub fn sweep() {
             Undo::Loop(device.into()).carry_out();
         }
     }
-    for line in std::fs::read_to_string("/proc/mounts").unwrap_or_default().lines() {
+    for line in mounts.lines() {
         if let Some(folder) = line.strip_prefix("holdfast-drive ").and_then(|line| line.split(' ').next())
             && gone(owner(Path::new(folder)))
         {

@@ -1,0 +1,132 @@
+//! Holdfast, file systems and a database side by side on the emulated drive, cell by cell. A cell that was run is kept
+//! in a folder (`HOLDFAST_RESULTS`, else `bench/results`) and not run again: a comparison that was broken off goes on
+//! where it was. `HOLDFAST_CELLS` says how much is run: `daily`, `all`, or `none`; `HOLDFAST_SECONDS` how long a cell
+//! is; `HOLDFAST_ONLY` keeps the cells whose name contains it.
+
+use holdfast_bench::beside::cell::{Ask, Cell, Extent, Size, cells};
+use holdfast_bench::beside::outcome::{Outcome, Store};
+use holdfast_bench::beside::play::Stage;
+use holdfast_bench::beside::stand::Setup;
+use holdfast_bench::beside::{MIB, zones};
+use holdfast_bench::report::Report;
+use holdfast_bench::{Scale, Trouble, row, run};
+
+fn main() -> std::process::ExitCode {
+    run(bench)
+}
+
+fn bench(scale: Scale) -> Result<(), Trouble> {
+    let extent = match std::env::var("HOLDFAST_CELLS") {
+        _ if scale == Scale::Tiny => Extent::Tiny,
+        Err(_) => Extent::All,
+        Ok(text) => text.parse().map_err(Trouble::skipped)?,
+    };
+    if extent == Extent::None {
+        return Err(Trouble::skipped("HOLDFAST_CELLS=none; `make beside` runs it, which takes hours"));
+    }
+    let only = std::env::var("HOLDFAST_ONLY").unwrap_or_default();
+    let all: Vec<Cell> = cells(extent).into_iter().filter(|cell| cell.key().contains(&only)).collect();
+    let setup = Setup::new(scale);
+    // What a tiny run finds out is nobody's.
+    let folder = tempfile::tempdir().map_err(Trouble::file(&std::env::temp_dir(), "make a folder in it"))?;
+    let store = scale.pick(Store::at(folder.path()), Store::usual());
+    if only.is_empty() {
+        zones::measure(&store, &setup)?;
+    }
+    let missing = store.missing(&all);
+    println!(
+        "{} of {} cells are there, in {}",
+        all.len() - missing.len(),
+        all.len(),
+        store.folder().display()
+    );
+    let mut stage = None;
+    let mut failed = 0;
+    for (number, cell) in missing.iter().enumerate() {
+        let stage = match &mut stage {
+            Some(stage) => stage,
+            none => none.insert(Stage::new(setup)?),
+        };
+        match stage.play(cell) {
+            Ok(Some(outcome)) => {
+                if scale == Scale::Tiny {
+                    check(cell, &outcome)?;
+                }
+                println!("{}/{} {}", number + 1, missing.len(), line(cell, &outcome));
+                store.put(&cell.key(), &outcome.json(cell))?;
+            }
+            Ok(None) => println!("{}: given up for now, the machine is too slow", cell.key()),
+            Err(Trouble::Skipped { why }) => println!("{}: skipped: {why}", cell.key()),
+            // The others can still be run; a tiny run is a test.
+            Err(trouble) if scale == Scale::Tiny => return Err(trouble),
+            Err(trouble) => {
+                failed += 1;
+                println!("{}: {trouble}", cell.key());
+            }
+        }
+    }
+    drop(stage);
+    let mut report = Report::new("beside", scale);
+    report.table(&table(&store, &all));
+    report.finish()?;
+    match failed {
+        0 => Ok(()),
+        count => Err(Trouble::Accounting(format!("{count} cells failed"))),
+    }
+}
+
+/// The books must balance, whatever the rates are.
+fn check(cell: &Cell, outcome: &Outcome) -> Result<(), Trouble> {
+    let last = outcome.last();
+    let counts = last.counts;
+    let wrong = |what: &str| Err(Trouble::Accounting(format!("{}: {what}: {last:?}", cell.key())));
+    if counts.offered == 0 {
+        return wrong("nothing arrived");
+    }
+    if counts.lost + counts.durable > counts.offered {
+        return wrong("more is lost or durable than arrived");
+    }
+    if cell.ask == Ask::Rate(0) && counts.read > 0 {
+        return wrong("something was read that nobody asked for");
+    }
+    if cell.size == Size::Fixed(64 << 10) && counts.durable > last.drive_written + (4 << 20) {
+        return wrong("more is durable than was written");
+    }
+    Ok(())
+}
+
+fn line(cell: &Cell, outcome: &Outcome) -> String {
+    let Outcome { written, read, discarded, note, .. } = outcome;
+    format!(
+        "{}: {:.1} MiB/s written, {:.1} read, {:.2} % lost, {} MiB pending, {discarded} discarded. {note}",
+        cell.key(),
+        written / MIB,
+        read / MIB,
+        outcome.lost_share() * 100.0,
+        outcome.last().counts.pending() >> 20,
+    )
+}
+
+fn table(store: &Store, all: &[Cell]) -> Vec<Vec<String>> {
+    let mut rows = vec![row![
+        "contestant",
+        "elements",
+        "partition",
+        "arrives",
+        "asked for",
+        "written",
+        "read",
+        "lost",
+        "discarded"
+    ]];
+    for cell in all {
+        let Cell { who, size, state, offer, ask } = cell;
+        let figures = store.outcome(cell).map_or(row!["–", "–", "–", "–"], |outcome| {
+            let lost = format!("{:.2} %", outcome.lost_share() * 100.0);
+            let show = |rate: f64| format!("{:.1}", rate / MIB);
+            row![show(outcome.written), show(outcome.read), lost, outcome.discarded]
+        });
+        rows.push([row![who, size, state, offer, ask], figures].concat());
+    }
+    rows
+}

@@ -1,0 +1,261 @@
+//! A database as a recorder: a row an element in SQLite, through its own shell. The oldest rows are deleted for new
+//! ones, many in a transaction; a rollback journal, because with a write-ahead log everything would be written twice.
+
+use super::cell::{Kind, Size, State};
+use super::opponent::Shelf;
+use super::stand::{Mounted, Stand};
+use super::tally::Gate;
+use crate::undo::{Noted, Undo, note};
+use crate::{Trouble, tool};
+use holdfast_media::Seed;
+use rustix::fs::{Advice, fadvise};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// The share of the file system that rows fill, once what a transaction's journal may take is left out.
+const FULL: f64 = 0.96;
+
+/// Rows that a reader takes with one question.
+const ROWS_BYTES: u64 = 4 << 20;
+
+/// The shell, with a database open.
+#[derive(Debug)]
+struct Shell {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    #[allow(dead_code, reason = "for a signal")]
+    noted: Noted,
+}
+
+impl Shell {
+    fn open(database: &Path) -> Result<Self, Trouble> {
+        let program = tool::need("sqlite3")?;
+        let mut command = Command::new(program);
+        command.arg("-batch").arg("-bail").arg(database);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let failed = |said: String| Trouble::Program { command: "sqlite3".into(), said };
+        let mut child = command.spawn().map_err(|cause| failed(cause.to_string()))?;
+        let noted = note(Undo::Program(child.id()));
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(|| failed("it has no output".into()))?;
+        let mut shell = Self { child, input, output: BufReader::new(output), noted };
+        shell.say(".timeout 600000\nPRAGMA page_size=65536;PRAGMA synchronous=FULL;\n")?;
+        Ok(shell)
+    }
+
+    fn failed(said: impl std::fmt::Display) -> Trouble {
+        Trouble::Program { command: "sqlite3".into(), said: said.to_string() }
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+        let input = self.input.as_mut().ok_or_else(|| Self::failed("it was closed"))?;
+        input.write_all(text.as_bytes()).and_then(|()| input.flush()).map_err(Self::failed)
+    }
+
+    /// Says something and waits for its one line of answer.
+    fn ask(&mut self, text: &str) -> Result<String, Trouble> {
+        self.say(text)?;
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(Self::failed)?;
+        if line.is_empty() {
+            Err(Self::failed("it ended before it answered"))
+        } else {
+            Ok(line.trim().to_owned())
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// A database full of elements.
+#[derive(Debug)]
+pub struct Database {
+    mounted: Mounted,
+    size: Size,
+    limit: u64,
+    state: Books,
+}
+
+/// Which rows there are.
+#[derive(Clone, Debug, Default)]
+struct Books {
+    next: u64,
+    sizes: std::collections::VecDeque<u64>,
+    bytes: u64,
+}
+
+impl Books {
+    /// The statements that put the next row there.
+    fn statements(&mut self, bytes: u64, limit: u64) -> String {
+        let mut text = String::new();
+        let mut gone = 0;
+        while self.bytes + bytes > limit {
+            let Some(oldest) = self.sizes.pop_front() else { break };
+            self.bytes -= oldest;
+            gone += 1;
+        }
+        if gone > 0 {
+            let first = self.next - self.sizes.len() as u64;
+            let _ = writeln!(text, "DELETE FROM elements WHERE ordinal<{first};");
+        }
+        let _ = writeln!(text, "INSERT INTO elements VALUES({},zeroblob({bytes}));", self.next);
+        self.next += 1;
+        self.sizes.push_back(bytes);
+        self.bytes += bytes;
+        text
+    }
+}
+
+impl Database {
+    /// A new one on a file system without a journal of its own, filled and aged if that is wanted.
+    pub fn prepare(stand: &Stand, size: Size, state: State) -> Result<Self, Trouble> {
+        tool::need("sqlite3")?;
+        let mounted = Mounted::new(stand, Kind::Ext2, 1024)?;
+        let batch = stand.setup().sync_bytes;
+        let room = (mounted.room()?.0.saturating_sub(batch * 2) as f64 * FULL) as u64;
+        // A page's remainder is lost with each row that is larger than it.
+        let page = 65_536;
+        let limit = match size {
+            Size::Fixed(bytes) if bytes >= page => room / bytes.next_multiple_of(page) * bytes,
+            _ => (room as f64 * 0.9) as u64,
+        };
+        let mut database = Self { mounted, size, limit, state: Books::default() };
+        let (mut writer, reader) = database.open()?;
+        drop(reader);
+        if state == State::Aged {
+            let (mut seed, mut written, mut dirty) = (Seed::new(2), 0, 0);
+            while written < limit * 3 {
+                let bytes = size.next(&mut seed);
+                writer.put(bytes)?;
+                written += bytes;
+                dirty += bytes;
+                if dirty >= batch {
+                    writer.sync()?;
+                    dirty = 0;
+                }
+            }
+        }
+        writer.end()?;
+        Ok(database)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.mounted.folder().join("elements.db")
+    }
+
+    /// Two connections: one writes, one reads. The page cache is empty then.
+    pub fn open(&mut self) -> Result<(Writer<'_>, Reader), Trouble> {
+        self.mounted.renew()?;
+        let path = self.file();
+        let mut shell = Shell::open(&path)?;
+        shell.ask(
+            "CREATE TABLE IF NOT EXISTS elements(ordinal INTEGER PRIMARY KEY,payload BLOB);SELECT 1;\n",
+        )?;
+        let file = File::open(&path).map_err(Trouble::file(&path, "open it"))?;
+        let reader = Reader { shell: Shell::open(&path)?, file, path, mean: self.size.mean() };
+        Ok((Writer { shell, database: self, open: false }, reader))
+    }
+}
+
+/// Writes rows.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    shell: Shell,
+    database: &'a mut Database,
+    open: bool,
+}
+
+impl Writer<'_> {
+    /// Ends well.
+    pub fn end(mut self) -> Result<(), Trouble> {
+        self.sync()
+    }
+}
+
+impl Shelf for Writer<'_> {
+    fn put(&mut self, bytes: u64) -> Result<(), Trouble> {
+        let limit = self.database.limit;
+        let mut text = if self.open { String::new() } else { "BEGIN IMMEDIATE;\n".to_owned() };
+        text += &self.database.state.statements(bytes, limit);
+        self.open = true;
+        // Large rows one by one, so that what has not been taken yet counts as waiting.
+        if bytes < 256 << 10 {
+            return self.shell.say(&text);
+        }
+        self.shell.ask(&(text + "SELECT 1;\n")).map(drop)
+    }
+
+    fn sync(&mut self) -> Result<(), Trouble> {
+        let text = if std::mem::take(&mut self.open) { "COMMIT;SELECT 1;\n" } else { "SELECT 1;\n" };
+        self.shell.ask(text).map(drop)
+    }
+}
+
+/// Reads rows.
+#[derive(Debug)]
+pub struct Reader {
+    shell: Shell,
+    file: File,
+    path: PathBuf,
+    mean: u64,
+}
+
+impl Reader {
+    /// Reads some after the other, oldest first, from the middle of what is there.
+    pub fn read(&mut self, gate: &mut Gate<'_>) -> Result<(), Trouble> {
+        let rows = (ROWS_BYTES / self.mean).max(1);
+        let mut next = 0u64;
+        while gate.may() {
+            // A disk is larger than memory in life: nothing is found there.
+            fadvise(&self.file, 0, None, Advice::DontNeed).map_err(Trouble::file(&self.path, "forget it"))?;
+            let question = format!(
+                "SELECT ifnull(sum(writefile('/dev/null',payload)),0)||' '||ifnull(max(ordinal),0) FROM (SELECT \
+                 ordinal,payload FROM elements WHERE ordinal>={next} ORDER BY ordinal LIMIT {rows});\n"
+            );
+            let answer = self.shell.ask(&question)?;
+            let mut numbers = answer.split(' ').map(|number| number.parse::<u64>().unwrap_or(0));
+            let (bytes, last) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+            gate.got(bytes);
+            next = last + 1;
+            if bytes == 0 {
+                let middle =
+                    self.shell.ask("SELECT ifnull((min(ordinal)+max(ordinal))/2,0) FROM elements;\n")?;
+                next = middle.parse().unwrap_or(0);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_rows_give_way_and_no_others() {
+        let mut books = Books::default();
+        assert_eq!(books.statements(40, 100), "INSERT INTO elements VALUES(0,zeroblob(40));\n");
+        assert_eq!(books.statements(60, 100), "INSERT INTO elements VALUES(1,zeroblob(60));\n");
+        let text = books.statements(30, 100);
+        assert_eq!(
+            text,
+            "DELETE FROM elements WHERE ordinal<1;\nINSERT INTO elements VALUES(2,zeroblob(30));\n"
+        );
+        let text = books.statements(100, 100);
+        assert_eq!(
+            text,
+            "DELETE FROM elements WHERE ordinal<3;\nINSERT INTO elements VALUES(3,zeroblob(100));\n"
+        );
+        assert_eq!((books.bytes, books.sizes.len()), (100, 1));
+    }
+}

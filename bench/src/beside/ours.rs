@@ -1,0 +1,365 @@
+//! Holdfast: the real recorder, fed through a pipe at the rate of the cell, and a reader through its socket, as
+//! `holdfast read` does it.
+
+use super::MIB;
+use super::cell::{Ask, Size, State};
+use super::opponent::Rules;
+use super::stand::{Setup, Stand};
+use super::tally::{Gate, Tally};
+use crate::program::{Program, holdfast};
+use crate::{Trouble, tool};
+use holdfast_base::Ordinal;
+use holdfast_link::{Item, RingReader, Selection};
+use holdfast_media::Seed;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often the recorder is asked how it does.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Bytes that the feeder has to give away: varied elements carry their length.
+const PIECE: usize = 1 << 20;
+
+/// A ring on the stand's device.
+#[derive(Debug)]
+pub struct Ours {
+    device: PathBuf,
+    said: PathBuf,
+    recorder: PathBuf,
+    size: Size,
+    setup: Setup,
+    /// Options of the recorder that say what it has to guarantee.
+    terms: Vec<String>,
+    /// Bytes of payload in a byte on the medium.
+    share: f64,
+    /// Bytes of payload that the ring holds.
+    lap: u64,
+}
+
+/// What the recorder says at its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Summary {
+    bytes: u64,
+    lost: u64,
+    slots: u64,
+}
+
+impl Summary {
+    fn of(said: &str) -> Option<Self> {
+        let line = said.lines().find(|line| line.starts_with('{'))?;
+        let json: serde_json::Value = serde_json::from_str(line).ok()?;
+        let stream = &json["streams"][0];
+        Some(Self {
+            bytes: stream["bytes"].as_u64()?,
+            lost: stream["lost_bytes"].as_u64()?,
+            slots: json["slots"].as_u64()?,
+        })
+    }
+}
+
+impl Ours {
+    /// Makes a ring, with terms for `offer` MiB/s where this build knows them, and ages it if that is wanted.
+    pub fn prepare(stand: &Stand, size: Size, state: State, offer: u32) -> Result<Self, Trouble> {
+        let setup = *stand.setup();
+        let recorder = holdfast("holdfast-recorder", setup.scale)?;
+        let program = holdfast("holdfast", setup.scale)?;
+        let device = stand.device().to_owned();
+        let terms = format(&program, stand, offer)?;
+        let said = stand.file("recorder.said");
+        let mut ours = Self { device, said, recorder, size, setup, terms, share: 1.0, lap: setup.bytes };
+        if state == State::Aged {
+            let mut running = ours.start_with(&["--on-overload", "block"])?;
+            let mut source = Source::new(size);
+            while source.given < setup.bytes * 3 {
+                source.give(&mut running.input, PIECE as u64)?;
+            }
+            source.finish(&mut running.input)?;
+            let summary = running.finish()?;
+            if summary.lost > 0 || summary.bytes == 0 {
+                return Err(Trouble::Accounting(format!("ageing a ring lost something: {summary:?}")));
+            }
+            let medium = summary.slots * setup.slot_bytes;
+            ours.share = (summary.bytes as f64 / medium as f64).min(1.0);
+            ours.lap = (setup.bytes as f64 * ours.share) as u64;
+        }
+        Ok(ours)
+    }
+
+    fn start_with(&self, more: &[&str]) -> Result<Running<'_>, Trouble> {
+        let frame = match self.size {
+            Size::Fixed(bytes) => format!("fixed:{bytes}"),
+            Size::Varied => "len32".to_owned(),
+        };
+        let memory = self.setup.memory.to_string();
+        let device = self.device.display().to_string();
+        let base = [
+            &device, "--source", "stdin", "--name", "beside", "--frame", &frame, "--memory", &memory,
+            "--json",
+        ];
+        let mut arguments: Vec<&str> = base.to_vec();
+        arguments.extend(more);
+        arguments.extend(self.terms.iter().map(String::as_str));
+        let mut program = Program::start(&self.recorder, &arguments, Stdio::piped(), &self.said)?;
+        let input = program.input().ok_or_else(|| Trouble::Accounting("the recorder has no input".into()))?;
+        // A larger pipe wakes the two less often.
+        let _ = rustix::pipe::fcntl_setpipe_size(&input, 1 << 20);
+        program.until("recording", |program| program.said().contains("recording "))?;
+        Ok(Running { ours: self, program, input })
+    }
+
+    /// Starts a recorder for a cell: it drops what it cannot take.
+    pub fn start(&self, _stand: &Stand) -> Result<Running<'_>, Trouble> {
+        self.start_with(&["--on-overload", "drop-newest"])
+    }
+}
+
+/// Makes the ring; the recorder's options for its terms.
+fn format(program: &Path, stand: &Stand, offer: u32) -> Result<Vec<String>, Trouble> {
+    let program = program.to_string_lossy();
+    let device = stand.device().display().to_string();
+    let slot = stand.setup().slot_bytes.to_string();
+    let make = |more: &[&str]| {
+        let all = ["format", &device, "--slot", &slot, "--name", "beside", "--force"];
+        tool::output(&program, &[&all[..], more].concat())
+    };
+    let knows = |command: &str, option: &str| {
+        tool::output(&program, &[command, "--help"]).is_ok_and(|help| help.contains(option))
+    };
+    // A ring has terms where it was made for a profile; else it does its best, and the note of the cell says so.
+    if stand.setup().scale == crate::Scale::Real
+        && knows("profile", "--destroy")
+        && knows("format", "--profile")
+    {
+        let profile = stand.file("beside.profile.json").display().to_string();
+        let rate = format!("{offer}MiB/s");
+        stand.be_timed()?;
+        let measured = tool::output(&program, &["profile", &device, "--destroy", "-o", &profile]);
+        stand.be_fast()?;
+        match measured.and_then(|_| make(&["--profile", &profile, "--rate", &rate])) {
+            Ok(_) => return Ok(vec!["--rate".to_owned(), rate]),
+            Err(why) => println!("no terms, best effort: {why}"),
+        }
+    }
+    make(&[])?;
+    Ok(Vec::new())
+}
+
+/// What is fed: as many bytes as wanted, cut where they are due.
+#[derive(Debug)]
+struct Source {
+    size: Size,
+    seed: Seed,
+    noise: Vec<u8>,
+    /// Left of the varied element under way.
+    left: u64,
+    /// Bytes of payload given.
+    given: u64,
+}
+
+impl Source {
+    fn new(size: Size) -> Self {
+        let mut noise = vec![0; PIECE];
+        Seed::new(3).fill(&mut noise);
+        Self { size, seed: Seed::new(1), noise, left: 0, given: 0 }
+    }
+
+    /// So many more.
+    fn give(&mut self, input: &mut impl Write, mut bytes: u64) -> Result<(), Trouble> {
+        let failed = |cause: std::io::Error| Trouble::Program {
+            command: "holdfast-recorder".into(),
+            said: format!("it does not take what it is given: {cause}"),
+        };
+        while bytes > 0 {
+            if self.left == 0 {
+                self.left = self.size.next(&mut self.seed);
+                if self.size == Size::Varied {
+                    input.write_all(&(self.left as u32).to_le_bytes()).map_err(failed)?;
+                }
+            }
+            // Elements of one size need no beginnings: the recorder counts.
+            let some = if self.size == Size::Varied { bytes.min(self.left) } else { bytes };
+            let some = some.min(self.noise.len() as u64);
+            input.write_all(&self.noise[..some as usize]).map_err(failed)?;
+            self.left = self.left.saturating_sub(some);
+            self.given += some;
+            bytes -= some;
+        }
+        Ok(())
+    }
+
+    /// Gives the rest of the element under way.
+    fn finish(&mut self, input: &mut impl Write) -> Result<(), Trouble> {
+        let rest = match self.size {
+            Size::Fixed(bytes) => self.given.next_multiple_of(bytes) - self.given,
+            Size::Varied => self.left,
+        };
+        self.give(input, rest)
+    }
+}
+
+/// A recorder at work.
+#[derive(Debug)]
+pub struct Running<'a> {
+    ours: &'a Ours,
+    program: Program,
+    input: ChildStdin,
+}
+
+impl Running<'_> {
+    /// Lets it end by itself.
+    fn finish(self) -> Result<Summary, Trouble> {
+        let Self { program, input, .. } = self;
+        drop(input);
+        // An element that was not given whole at the end is no failure.
+        let said = program.end(&[0])?;
+        Summary::of(&said).ok_or_else(|| Trouble::Program { command: "holdfast-recorder".into(), said })
+    }
+
+    /// Feeds it and reads from it until the time is over; what is to be noted.
+    pub fn run(self, stand: &Stand, rules: &Rules, tally: &Tally) -> Result<String, Trouble> {
+        let Self { ours, program, mut input } = self;
+        // The rate is the medium's: what describes small elements is written, too.
+        let offer = rules.offer * ours.share;
+        let mut source = Source::new(ours.size);
+        let before = stand.drive().figure("written_bytes")?;
+        let lost = AtomicU64::new(0);
+        let result = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| ours.watch(stand, before, &lost, tally));
+            let reader = scope.spawn(|| {
+                let mut gate = Gate::new(tally, rules.ask, None);
+                let result = if rules.ask == Ask::Rate(0) { Ok(()) } else { ours.read(&mut gate) };
+                if result.is_err() {
+                    tally.stop();
+                }
+                result
+            });
+            let mut feed = || {
+                while tally.wait(|| offer * tally.seconds() - source.given as f64 >= 4096.0) {
+                    let due = (offer * tally.seconds()) as u64 - source.given;
+                    tally.offered(due);
+                    source.give(&mut input, due)?;
+                }
+                Ok(())
+            };
+            let fed = feed();
+            tally.stop();
+            let ended = |result: std::thread::Result<Result<(), Trouble>>| {
+                result.unwrap_or_else(|_| Err(Trouble::Accounting("a thread panicked".into())))
+            };
+            fed.and(ended(reader.join())).and(ended(watch.join()))
+        });
+        if let Err(trouble) = result {
+            return Err(Trouble::Program {
+                command: "holdfast-recorder".into(),
+                said: format!("{trouble}\n{}", program.said()),
+            });
+        }
+        source.finish(&mut input)?;
+        let summary = Running { ours, program, input }.finish()?;
+        if summary.bytes + summary.lost != source.given {
+            return Err(Trouble::Accounting(format!("{} bytes were given, and {summary:?}", source.given)));
+        }
+        // All that was lost is in the recorder's books, to the byte.
+        tally.lost(summary.lost.saturating_sub(lost.load(Relaxed)));
+        let terms = if ours.terms.is_empty() { "best effort".to_owned() } else { ours.terms.join(" ") };
+        Ok(format!("{terms}; {:.1} MiB/s of payload", offer / MIB))
+    }
+}
+
+impl Ours {
+    /// Follows what is durable and what is lost. What the drive has written is durable; all but the journal and the ends
+    /// of slots is payload.
+    fn watch(&self, stand: &Stand, before: f64, lost: &AtomicU64, tally: &Tally) -> Result<(), Trouble> {
+        let mut reader = RingReader::open(&self.device).map_err(Trouble::of("opening the ring"))?;
+        let look = |reader: &mut RingReader| {
+            let streams = reader.streams().map_err(Trouble::of("asking the recorder"))?;
+            Ok(streams.first().map(|stream| stream.counters).unwrap_or_default())
+        };
+        let base: holdfast_format::Counters = look(&mut reader)?;
+        let (mut durable, mut next) = (0, 0.0);
+        while tally.wait(|| tally.seconds() >= next) {
+            next = tally.seconds() + LOOK.as_secs_f64();
+            let now = look(&mut reader)?;
+            let gone = now.lost_bytes.saturating_sub(base.lost_bytes);
+            tally.lost(gone.saturating_sub(lost.swap(gone, Relaxed)));
+            let received = now.received_bytes.saturating_sub(base.received_bytes);
+            let written = (stand.drive().figure("written_bytes")? - before) * self.share;
+            let all = (written as u64).min(received);
+            tally.durable(all.saturating_sub(durable));
+            durable = durable.max(all);
+        }
+        Ok(())
+    }
+
+    /// Reads in order, oldest first, from the middle of what is there; there again when that has expired or ends.
+    fn read(&self, gate: &mut Gate<'_>) -> Result<(), Trouble> {
+        let mut reader = RingReader::open(&self.device).map_err(Trouble::of("opening the ring"))?;
+        while gate.may() {
+            let streams = reader.streams().map_err(Trouble::of("asking the recorder"))?;
+            let Some(stream) = streams.first() else { continue };
+            let end = stream.counters.next_ordinal;
+            let half = (self.lap / self.size.mean() / 2).max(1);
+            let mut selection = Selection::ALL;
+            selection.range.ordinals = Some((Ordinal(end.0.saturating_sub(half)), end));
+            let plan = reader.plan(&selection).map_err(Trouble::of("planning"))?;
+            let mut got = false;
+            let mut sink = |item: Item<'_>| match item {
+                Item::Element(element) => {
+                    gate.got(element.data.len() as u64);
+                    got = true;
+                    if gate.may() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                }
+                Item::Expired { .. } if got => ControlFlow::Break(()),
+                Item::Damaged { .. } => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            };
+            let report = reader.read(&plan, &mut sink).map_err(Trouble::of("reading"))?;
+            if report.damaged > 0 {
+                return Err(Trouble::Accounting(format!("what was recorded is damaged: {report:?}")));
+            }
+            if !got {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_gives_whole_elements_in_the_end() {
+        for size in [Size::Fixed(20), Size::Fixed(3 << 20), Size::Varied] {
+            let (mut source, mut taken) = (Source::new(size), Vec::new());
+            source.give(&mut taken, 5_000_001).unwrap();
+            source.finish(&mut taken).unwrap();
+            let mut rest = &taken[..];
+            let mut payload = 0;
+            while let Size::Varied = size
+                && let Some((head, tail)) = rest.split_at_checked(4)
+            {
+                let len = u32::from_le_bytes(head.try_into().unwrap()) as usize;
+                payload += len as u64;
+                rest = &tail[len..];
+            }
+            match size {
+                Size::Fixed(bytes) => {
+                    assert_eq!((taken.len() as u64, source.given % bytes), (source.given, 0))
+                }
+                Size::Varied => assert_eq!((payload, rest.len()), (source.given, 0)),
+            }
+        }
+    }
+
+    #[test]
+    fn the_summary_is_understood() {
+        let said = "x\n{\"slots\":3,\"streams\":[{\"bytes\":70,\"lost_bytes\":2}]}\n";
+        assert_eq!(Summary::of(said), Some(Summary { bytes: 70, lost: 2, slots: 3 }));
+    }
+}

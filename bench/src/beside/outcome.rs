@@ -1,0 +1,197 @@
+//! What a cell came to, and the folder in which that stays: a small file a cell, so that a comparison that was broken
+//! off goes on where it was.
+
+use super::MIB;
+use super::cell::Cell;
+use super::tally::{Counts, Steps};
+use crate::Trouble;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// A second of a cell: all since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tick {
+    /// The contestant's books.
+    pub counts: Counts,
+    /// What the drive wrote, whatever it was.
+    pub drive_written: u64,
+    /// What the drive read.
+    pub drive_read: u64,
+}
+
+impl Tick {
+    fn row(&self) -> Value {
+        let Counts { offered, lost, durable, read } = self.counts;
+        json!([offered, lost, durable, read, self.drive_written, self.drive_read])
+    }
+
+    fn of(row: &Value) -> Option<Self> {
+        let get = |at: usize| row.get(at)?.as_u64();
+        let counts = Counts { offered: get(0)?, lost: get(1)?, durable: get(2)?, read: get(3)? };
+        Some(Self { counts, drive_written: get(4)?, drive_read: get(5)? })
+    }
+}
+
+/// A cell that was run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How long it was.
+    pub seconds: f64,
+    /// Its seconds.
+    pub ticks: Vec<Tick>,
+    /// Bytes a second that became durable.
+    pub written: f64,
+    /// Bytes a second that the reader got.
+    pub read: f64,
+    /// Runs before this one that did not count, because the machine was too slow for the drive's model.
+    pub discarded: u32,
+    /// What else is to be known.
+    pub note: String,
+}
+
+impl Outcome {
+    /// From its seconds and the steps of what was written and read.
+    pub fn new(seconds: f64, ticks: Vec<Tick>, steps: (Steps, Steps), note: String) -> Self {
+        let last = ticks.last().copied().unwrap_or_default().counts;
+        // Large steps say something only where there are several.
+        let rate = |steps: Steps, all: u64| steps.rate(seconds / 3.0).unwrap_or(all as f64 / seconds);
+        let (written, read) = (rate(steps.0, last.durable), rate(steps.1, last.read));
+        Self { seconds, ticks, written, read, discarded: 0, note }
+    }
+
+    /// At the end.
+    pub fn last(&self) -> Tick {
+        self.ticks.last().copied().unwrap_or_default()
+    }
+
+    /// The share of what arrived that was lost.
+    pub fn lost_share(&self) -> f64 {
+        let Counts { offered, lost, .. } = self.last().counts;
+        if offered == 0 { 0.0 } else { lost as f64 / offered as f64 }
+    }
+
+    /// For people and programs.
+    pub fn json(&self, cell: &Cell) -> Value {
+        let last = self.last().counts;
+        json!({
+            "cell": cell.key(),
+            "contestant": cell.who.to_string(), "element": cell.size.to_string(), "state": cell.state.to_string(),
+            "offer_mib_s": cell.offer, "ask_mib_s": cell.ask.to_string(),
+            "seconds": self.seconds,
+            "write_mib_s": round(self.written / MIB), "read_mib_s": round(self.read / MIB),
+            "offered": last.offered, "lost": last.lost, "pending": last.pending(),
+            "discarded_runs": self.discarded, "note": self.note,
+            "columns": ["offered", "lost", "durable", "read", "drive_written", "drive_read"],
+            "ticks": self.ticks.iter().map(Tick::row).collect::<Vec<_>>(),
+        })
+    }
+
+    /// From what [`Outcome::json`] made.
+    pub fn of(value: &Value) -> Option<Self> {
+        let number = |name: &str| value.get(name)?.as_f64();
+        Some(Self {
+            seconds: number("seconds")?,
+            ticks: value.get("ticks")?.as_array()?.iter().map(Tick::of).collect::<Option<_>>()?,
+            written: number("write_mib_s")? * MIB,
+            read: number("read_mib_s")? * MIB,
+            discarded: value.get("discarded_runs")?.as_u64()? as u32,
+            note: value.get("note")?.as_str()?.to_owned(),
+        })
+    }
+}
+
+fn round(rate: f64) -> f64 {
+    (rate * 1000.0).round() / 1000.0
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub struct Store(PathBuf);
+
+impl Store {
+    /// The one that `HOLDFAST_RESULTS` names, or `bench/results` of the clone that this was built in.
+    pub fn usual() -> Self {
+        let named = std::env::var_os("HOLDFAST_RESULTS").map(PathBuf::from);
+        Self(named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("results")))
+    }
+
+    /// Another one.
+    pub fn at(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.json"))
+    }
+
+    /// Keeps something; it is there whole or not at all.
+    pub fn put(&self, name: &str, value: &Value) -> Result<(), Trouble> {
+        let (path, begun) = (self.path(name), self.0.join(format!("{name}.begun")));
+        std::fs::create_dir_all(&self.0).map_err(Trouble::file(&self.0, "make it"))?;
+        let text = format!("{}\n", value.to_string().replace("],[", "],\n["));
+        std::fs::write(&begun, text).map_err(Trouble::file(&begun, "write it"))?;
+        std::fs::rename(&begun, &path).map_err(Trouble::file(&path, "rename to it"))
+    }
+
+    /// What was kept; what cannot be understood is as if it were not there.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        serde_json::from_str(&std::fs::read_to_string(self.path(name)).ok()?).ok()
+    }
+
+    /// A cell's outcome.
+    pub fn outcome(&self, cell: &Cell) -> Option<Outcome> {
+        Outcome::of(&self.get(&cell.key())?)
+    }
+
+    /// The cells that are missing, in their order.
+    pub fn missing(&self, cells: &[Cell]) -> Vec<Cell> {
+        cells.iter().filter(|cell| self.outcome(cell).is_none()).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::{Extent, cells};
+    use super::*;
+
+    fn outcome() -> Outcome {
+        let tick = |n: u64| Tick {
+            counts: Counts { offered: 100 * n, lost: 10 * n, durable: 80 * n, read: 5 * n },
+            drive_written: 90 * n,
+            drive_read: 6 * n,
+        };
+        let mut steps = (Steps::default(), Steps::default());
+        steps.0.step(0.5, 1 << 20);
+        steps.0.step(2.5, 5 << 20);
+        Outcome::new(3.0, (1..=3).map(tick).collect(), steps, "best effort".to_owned())
+    }
+
+    #[test]
+    fn rates_are_taken_from_steps_where_there_are_several() {
+        let outcome = outcome();
+        assert_eq!((outcome.written, outcome.read), (2.0 * MIB, 5.0));
+        assert!((outcome.lost_share() - 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_comparison_that_was_broken_off_goes_on_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(&folder.path().join("results"));
+        let all = cells(Extent::Tiny);
+        assert_eq!(store.missing(&all), all);
+        let outcome = Outcome { read: 0.0, ..outcome() };
+        store.put(&all[1].key(), &outcome.json(&all[1])).unwrap();
+        // Killed while it wrote: the file has its name only when it is whole. And one that something else spoiled.
+        std::fs::write(store.folder().join(format!("{}.begun", all[2].key())), "{\"sec").unwrap();
+        std::fs::write(store.path(&all[3].key()), "{\"seconds\":3}").unwrap();
+        let missing = store.missing(&all);
+        assert_eq!(missing.len(), all.len() - 1);
+        assert!(!missing.contains(&all[1]) && missing.contains(&all[2]) && missing.contains(&all[3]));
+        assert_eq!(store.outcome(&all[1]), Some(outcome));
+    }
+}

@@ -1,0 +1,185 @@
+//! Runs a cell: prepares what its contestant needs (or takes what the cell before left), lets it work in real time while
+//! every second is noted, and runs it again where the machine was too slow.
+
+use super::cell::{Cell, Contestant, Manner, State};
+use super::database::Database;
+use super::flat::Files;
+use super::opponent::{Rules, run};
+use super::ours::Ours;
+use super::outcome::{Outcome, Tick};
+use super::stand::{Setup, Stand};
+use super::tally::Tally;
+use crate::{Scale, Trouble};
+use std::time::Duration;
+
+/// Times that a cell is run before it is given up.
+const MOST: u32 = 4;
+
+/// A contestant on its partition.
+#[derive(Debug)]
+enum Prepared {
+    Holdfast(Box<Ours>),
+    Flat(Box<Files>),
+    Database(Box<Database>),
+}
+
+/// The stand and what is on it.
+#[derive(Debug)]
+pub struct Stage {
+    // Dropped in this order.
+    prepared: Option<(Cell, Prepared)>,
+    stand: Stand,
+}
+
+impl Stage {
+    /// An empty one.
+    pub fn new(setup: Setup) -> Result<Self, Trouble> {
+        Ok(Self { prepared: None, stand: Stand::new(setup)? })
+    }
+
+    /// The drive.
+    pub fn stand(&self) -> &Stand {
+        &self.stand
+    }
+
+    /// Runs a cell until it counts; `None` when the machine was too slow each time.
+    pub fn play(&mut self, cell: &Cell) -> Result<Option<Outcome>, Trouble> {
+        for discarded in 0..MOST {
+            let (outcome, too_slow) = self.once(cell)?;
+            if !too_slow {
+                return Ok(Some(Outcome { discarded, ..outcome }));
+            }
+            println!("{}: the machine was too slow, discarded", cell.key());
+        }
+        Ok(None)
+    }
+
+    fn prepare(&mut self, cell: &Cell) -> Result<(), Trouble> {
+        let kept = self.prepared.as_ref().is_some_and(|(other, _)| other.shares(cell));
+        if kept {
+            if let Some((_, Prepared::Flat(files))) = &mut self.prepared {
+                files.renew()?;
+            }
+            return Ok(());
+        }
+        // What was there is taken down first: there is one device.
+        self.prepared = None;
+        let Cell { who, size, state, .. } = *cell;
+        let prepared = match who {
+            Contestant::Holdfast => {
+                Prepared::Holdfast(Box::new(Ours::prepare(&self.stand, size, state, cell.offer)?))
+            }
+            Contestant::Flat(kind, manner) => {
+                Prepared::Flat(Box::new(Files::prepare(&self.stand, kind, manner, size, state)?))
+            }
+            Contestant::Database => {
+                Prepared::Database(Box::new(Database::prepare(&self.stand, size, state)?))
+            }
+        };
+        self.prepared = Some((*cell, prepared));
+        Ok(())
+    }
+
+    /// Once; whether the machine was too slow.
+    fn once(&mut self, cell: &Cell) -> Result<(Outcome, bool), Trouble> {
+        self.prepare(cell)?;
+        let (setup, stand) = (*self.stand.setup(), &self.stand);
+        let Some((_, prepared)) = &mut self.prepared else {
+            return Err(Trouble::Accounting("nothing was prepared".into()));
+        };
+        let time = match cell.state {
+            State::Aged => setup.time,
+            // A fresh partition is one for a cycle.
+            State::Fresh => {
+                let cycle = setup.bytes as f64 * 0.9 / (f64::from(cell.offer) * super::MIB);
+                setup.time.min(Duration::from_secs_f64(cycle))
+            }
+        };
+        let manner = match cell.who {
+            Contestant::Flat(_, manner) => manner,
+            Contestant::Holdfast | Contestant::Database => Manner::InPlace,
+        };
+        let rules = Rules {
+            size: cell.size,
+            offer: f64::from(cell.offer) * super::MIB,
+            ask: cell.ask,
+            priority: matches!(manner, Manner::Priority | Manner::Direct),
+            memory: setup.memory,
+            sync_bytes: if manner == Manner::Direct { 1 } else { setup.sync_bytes },
+        };
+        match prepared {
+            Prepared::Holdfast(ours) => {
+                let running = ours.start(stand)?;
+                timed(stand, time, |tally| running.run(stand, &rules, tally))
+            }
+            Prepared::Flat(files) => {
+                let outcome = timed(stand, time, |tally| {
+                    run(&rules, tally, &mut files.shelf(), |gate| files.read(gate))?;
+                    Ok(String::new())
+                });
+                files.renew()?;
+                outcome
+            }
+            Prepared::Database(database) => {
+                let (mut writer, mut reader) = database.open()?;
+                let outcome = timed(stand, time, |tally| {
+                    run(&rules, tally, &mut writer, |gate| reader.read(gate))?;
+                    Ok(String::new())
+                });
+                writer.end()?;
+                outcome
+            }
+        }
+    }
+}
+
+/// Lets the drive keep to its model for so long, while `work` works and every second is noted. `work` returns soon after
+/// the time is over, while the drive is fast again, and says what there is to note.
+fn timed(
+    stand: &Stand,
+    time: Duration,
+    work: impl FnOnce(&Tally) -> Result<String, Trouble>,
+) -> Result<(Outcome, bool), Trouble> {
+    let drive = stand.drive();
+    stand.be_timed()?;
+    let figures =
+        || Ok::<_, Trouble>((drive.figure("written_bytes")? as u64, drive.figure("read_bytes")? as u64));
+    let before = figures()?;
+    let tally = Tally::lasting(time);
+    let (worked, watched) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut ticks = Vec::new();
+            let mut note = || {
+                let (written, read) = figures()?;
+                let counts = tally.counts();
+                let tick = Tick { counts, drive_written: written - before.0, drive_read: read - before.1 };
+                ticks.push(tick);
+                Ok::<_, Trouble>(())
+            };
+            let mut second = 1.0;
+            while tally.wait(|| tally.seconds() >= second) {
+                note()?;
+                second += 1.0;
+            }
+            if tally.seconds() > second - 0.5 || second < 2.0 {
+                note()?;
+            }
+            let too_slow = drive.too_slow()? && stand.setup().scale == Scale::Real;
+            stand.be_fast()?;
+            Ok::<_, Trouble>((ticks, too_slow))
+        });
+        let worked = work(&tally);
+        if worked.is_err() {
+            tally.stop();
+        }
+        (worked, watch.join())
+    });
+    let watched = watched.unwrap_or_else(|_| Err(Trouble::Accounting("the watch panicked".into())));
+    let note = worked?;
+    let (mut ticks, too_slow) = watched?;
+    // What turned out to be lost when the books were closed was lost.
+    if let Some(last) = ticks.last_mut() {
+        last.counts.lost = tally.counts().lost;
+    }
+    Ok((Outcome::new(time.as_secs_f64(), ticks, tally.all_steps(), note), too_slow))
+}

@@ -1,0 +1,178 @@
+//! The drive that all cells run on: the emulated one of the paper, a partition of it under a loop device, and file
+//! systems on that. Who writes there is not known here.
+
+use super::cell::Kind;
+use crate::emulated::Emulated;
+use crate::place::{Loop, Place};
+use crate::undo::{Noted, Undo, note};
+use crate::{Scale, Trouble, tool};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where on the drive the partition begins: there it leaves 12 MiB/s for reading beside 60 of writing, as the paper's
+/// did.
+const PART: &str = "0.3";
+
+/// The sizes of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Of the partition.
+    pub bytes: u64,
+    /// Of Holdfast's slots.
+    pub slot_bytes: u64,
+    /// Buffers of each contestant.
+    pub memory: u64,
+    /// So much is written to a file system between two syncs.
+    pub sync_bytes: u64,
+    /// Of a cell.
+    pub time: Duration,
+    /// How much is measured.
+    pub scale: Scale,
+}
+
+impl Setup {
+    /// As the paper had it, where it says so; `HOLDFAST_SECONDS` sets the time of a cell.
+    pub fn new(scale: Scale) -> Self {
+        let seconds = std::env::var("HOLDFAST_SECONDS").ok().and_then(|text| text.parse().ok());
+        match scale {
+            Scale::Tiny => Self {
+                bytes: 64 << 20,
+                slot_bytes: 1 << 20,
+                memory: 32 << 20,
+                sync_bytes: 4 << 20,
+                time: Duration::from_millis(500),
+                scale,
+            },
+            Scale::Real => Self {
+                bytes: 2 << 30,
+                slot_bytes: 64 << 20,
+                memory: 320 << 20,
+                sync_bytes: 128 << 20,
+                time: Duration::from_secs(seconds.unwrap_or(60)),
+                scale,
+            },
+        }
+    }
+}
+
+/// The drive under its loop device. What is on it must be dropped before.
+#[derive(Debug)]
+pub struct Stand {
+    // Dropped in this order: the loop device before the drive, the folder last.
+    device: Loop,
+    drive: Emulated,
+    place: Place,
+    setup: Setup,
+}
+
+impl Stand {
+    /// A new one, with nothing on it.
+    pub fn new(setup: Setup) -> Result<Self, Trouble> {
+        let place = Place::with_room(16 << 20)?;
+        let bytes = setup.bytes.to_string();
+        let arguments = ["--model", "paper", "--part", PART, "--bytes", &bytes];
+        let drive = Emulated::mount(&place, &arguments, setup.scale)?;
+        drive.order("fast")?;
+        let device = Loop::over(&drive.path())?;
+        Ok(Self { device, drive, place, setup })
+    }
+
+    /// The loop device.
+    pub fn device(&self) -> &Path {
+        self.device.path()
+    }
+
+    /// The drive below.
+    pub fn drive(&self) -> &Emulated {
+        &self.drive
+    }
+
+    /// A file beside it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.place.file(name)
+    }
+
+    /// Sizes.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Lets the drive keep to its model, and forget how late it was. A tiny run measures nothing.
+    pub fn be_timed(&self) -> Result<(), Trouble> {
+        self.drive.order("reset")?;
+        match self.setup.scale {
+            Scale::Tiny => Ok(()),
+            Scale::Real => self.drive.order("ok"),
+        }
+    }
+
+    /// Lets it answer at once: for filling, ageing and emptying.
+    pub fn be_fast(&self) -> Result<(), Trouble> {
+        self.drive.order("fast")
+    }
+}
+
+/// A file system that is mounted; unmounted when dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    folder: PathBuf,
+    device: PathBuf,
+    kind: Kind,
+    noted: Option<Noted>,
+}
+
+impl Mounted {
+    /// Makes one on the stand's device, for so many files.
+    pub fn new(stand: &Stand, kind: Kind, files: u64) -> Result<Self, Trouble> {
+        let (device, files) = (stand.device().display().to_string(), files.to_string());
+        let arguments = match kind {
+            Kind::Ext2 => vec!["-F", "-q", "-b", "4096", "-m", "0", "-N", &files, "-E", "nodiscard", &device],
+            Kind::Ext4 => {
+                let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+                vec!["-F", "-q", "-b", "4096", "-m", "0", "-N", &files, "-E", options, &device]
+            }
+            Kind::Xfs => vec!["-f", "-q", "-K", "-i", "maxpct=50", &device],
+        };
+        let name = format!("mkfs.{}", kind.name());
+        tool::need(&name)?;
+        tool::output(&name, &arguments)?;
+        let folder = stand.file("mounted");
+        std::fs::create_dir_all(&folder).map_err(Trouble::file(&folder, "make it"))?;
+        let mut mounted = Self { folder, device: stand.device().to_owned(), kind, noted: None };
+        mounted.mount()?;
+        Ok(mounted)
+    }
+
+    fn mount(&mut self) -> Result<(), Trouble> {
+        let (device, folder) = (self.device.to_string_lossy(), self.folder.to_string_lossy());
+        tool::output("mount", &["-t", self.kind.name(), "-o", "noatime", &device, &folder])?;
+        self.noted = Some(note(Undo::Mount(self.folder.clone())));
+        Ok(())
+    }
+
+    /// Unmounts and mounts again: nothing is in the page cache any more.
+    pub fn renew(&mut self) -> Result<(), Trouble> {
+        tool::output("umount", &[&self.folder.to_string_lossy()])?;
+        self.noted = None;
+        self.mount()
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Bytes that are free, and all that there are.
+    pub fn room(&self) -> Result<(u64, u64), Trouble> {
+        let stat = rustix::fs::statvfs(&self.folder).map_err(Trouble::file(&self.folder, "look at it"))?;
+        Ok((stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.noted.take().is_some() && tool::output("umount", &[&self.folder.to_string_lossy()]).is_err() {
+            crate::emulated::unmount(&self.folder);
+        }
+    }
+}

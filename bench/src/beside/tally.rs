@@ -1,0 +1,229 @@
+//! What is counted while a cell runs: by many threads, looked at every second. And who may read when.
+
+use super::cell::Ask;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often somebody who waits looks again.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Bytes since the start of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// That arrived.
+    pub offered: u64,
+    /// For which there was no room.
+    pub lost: u64,
+    /// That are durable.
+    pub durable: u64,
+    /// That the reader got.
+    pub read: u64,
+}
+
+impl Counts {
+    /// Arrived, not lost, not durable: in buffers, or in the page cache.
+    pub fn pending(&self) -> u64 {
+        self.offered.saturating_sub(self.lost).saturating_sub(self.durable)
+    }
+}
+
+/// Steps of a count that grows in large ones: a rate is taken from step to step, or a cell that ends in the middle of
+/// one would look slower than it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Steps {
+    first: Option<(f64, u64)>,
+    last: Option<(f64, u64)>,
+}
+
+impl Steps {
+    /// The count at a time, in seconds.
+    pub fn step(&mut self, at: f64, count: u64) {
+        self.first.get_or_insert((at, count));
+        self.last = Some((at, count));
+    }
+
+    /// A second, between the first step and the last; `None` where they are not `least` seconds apart.
+    pub fn rate(&self, least: f64) -> Option<f64> {
+        let ((from, before), (to, after)) = (self.first?, self.last?);
+        (to - from >= least).then(|| (after - before) as f64 / (to - from))
+    }
+}
+
+/// The books of a cell.
+#[derive(Debug)]
+pub struct Tally {
+    begin: Instant,
+    end: Instant,
+    stopped: AtomicBool,
+    offered: AtomicU64,
+    lost: AtomicU64,
+    durable: AtomicU64,
+    read: AtomicU64,
+    steps: Mutex<(Steps, Steps)>,
+}
+
+impl Tally {
+    /// From now on, for so long.
+    pub fn lasting(time: Duration) -> Self {
+        let begin = Instant::now();
+        Self {
+            begin,
+            end: begin + time,
+            stopped: AtomicBool::new(false),
+            offered: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            steps: Mutex::default(),
+        }
+    }
+
+    /// Seconds since the start.
+    pub fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    /// Whether it is not over.
+    pub fn runs(&self) -> bool {
+        !self.stopped.load(Relaxed) && Instant::now() < self.end
+    }
+
+    /// Ends it at once, because something failed.
+    pub fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+    }
+
+    /// Bytes arrived.
+    pub fn offered(&self, bytes: u64) {
+        self.offered.fetch_add(bytes, Relaxed);
+    }
+
+    /// Of them, these found no room.
+    pub fn lost(&self, bytes: u64) {
+        self.lost.fetch_add(bytes, Relaxed);
+    }
+
+    /// So many more are durable. What becomes so when it is over is not counted.
+    pub fn durable(&self, bytes: u64) {
+        if self.runs() && bytes > 0 {
+            let all = self.durable.fetch_add(bytes, Relaxed) + bytes;
+            self.steps().0.step(self.seconds(), all);
+        }
+    }
+
+    /// The reader got so many more.
+    pub fn read(&self, bytes: u64) {
+        if self.runs() && bytes > 0 {
+            let all = self.read.fetch_add(bytes, Relaxed) + bytes;
+            self.steps().1.step(self.seconds(), all);
+        }
+    }
+
+    fn steps(&self) -> std::sync::MutexGuard<'_, (Steps, Steps)> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As it stands.
+    pub fn counts(&self) -> Counts {
+        let get = |count: &AtomicU64| count.load(Relaxed);
+        // What is lost or durable was offered before: in this order the difference is never negative.
+        let (lost, durable, read) = (get(&self.lost), get(&self.durable), get(&self.read));
+        Counts { offered: get(&self.offered), lost, durable, read }
+    }
+
+    /// Steps of what is durable, and of what was read.
+    pub fn all_steps(&self) -> (Steps, Steps) {
+        *self.steps()
+    }
+
+    /// Waits until `ready`; `false` when the cell is over first.
+    pub fn wait(&self, mut ready: impl FnMut() -> bool) -> bool {
+        while self.runs() {
+            if ready() {
+                return true;
+            }
+            std::thread::sleep(LOOK);
+        }
+        false
+    }
+}
+
+/// Lets a reader have what it asks for, and, where writing goes first, only while that has nothing to do.
+#[derive(Debug)]
+pub struct Gate<'a> {
+    tally: &'a Tally,
+    ask: Ask,
+    busy: Option<&'a AtomicBool>,
+    got: u64,
+}
+
+impl<'a> Gate<'a> {
+    /// `busy` is set while the writer is at work.
+    pub fn new(tally: &'a Tally, ask: Ask, busy: Option<&'a AtomicBool>) -> Self {
+        Self { tally, ask, busy, got: 0 }
+    }
+
+    /// Waits until the reader may go on; `false` when the cell is over.
+    pub fn may(&self) -> bool {
+        self.tally.wait(|| {
+            let due = self.ask.bytes().is_none_or(|rate| (self.got as f64) < rate * self.tally.seconds());
+            due && !self.busy.is_some_and(|busy| busy.load(Relaxed))
+        })
+    }
+
+    /// It got so much.
+    pub fn got(&mut self, bytes: u64) {
+        self.got += bytes;
+        self.tally.read(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_taken_from_step_to_step() {
+        let mut steps = Steps::default();
+        assert_eq!(steps.rate(0.0), None);
+        steps.step(3.0, 100);
+        assert_eq!(steps.rate(1.0), None);
+        steps.step(5.0, 180);
+        steps.step(13.0, 600);
+        assert_eq!(steps.rate(1.0), Some(50.0));
+        assert_eq!(steps.rate(11.0), None);
+    }
+
+    #[test]
+    fn what_comes_after_the_end_is_not_counted() {
+        let tally = Tally::lasting(Duration::from_hours(1));
+        tally.offered(10);
+        tally.lost(3);
+        tally.durable(5);
+        tally.read(2);
+        tally.stop();
+        tally.durable(2);
+        tally.read(2);
+        let counts = tally.counts();
+        assert_eq!(counts, Counts { offered: 10, lost: 3, durable: 5, read: 2 });
+        assert_eq!(counts.pending(), 2);
+    }
+
+    #[test]
+    fn a_reader_waits_for_its_pace_for_the_writer_and_not_beyond_the_end() {
+        let tally = Tally::lasting(Duration::from_hours(1));
+        let busy = AtomicBool::new(false);
+        let mut gate = Gate::new(&tally, Ask::All, Some(&busy));
+        assert!(gate.may());
+        gate.got(7);
+        assert_eq!(tally.counts().read, 7);
+        busy.store(true, Relaxed);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.may());
+            tally.stop();
+            assert!(!waiting.join().unwrap());
+        });
+        assert!(!Gate::new(&tally, Ask::Rate(0), None).may());
+    }
+}

@@ -1,0 +1,89 @@
+//! The drive by itself: how fast it writes and reads at places all over it. The whole drive squeezed into a small file, so
+//! that all its rates are there.
+
+use super::MIB;
+use super::outcome::Store;
+use super::stand::Setup;
+use crate::emulated::Emulated;
+use crate::place::Place;
+use crate::{Scale, Trouble};
+use holdfast_media::Buffer;
+use rustix::fs::OFlags;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::time::Instant;
+
+/// Under this name it is kept.
+pub const NAME: &str = "zones";
+
+/// Bytes of a request, and requests that count at a place; one before them takes the arm there.
+const REQUEST: usize = 8 << 20;
+const REQUESTS: u64 = 3;
+
+/// Places.
+const PLACES: u64 = 20;
+
+/// A place: its share of the drive, and MiB/s of writing and reading.
+pub type Zone = (f64, f64, f64);
+
+/// Measures the drive, unless that was done.
+pub fn measure(store: &Store, setup: &Setup) -> Result<(), Trouble> {
+    if of(store).is_some() {
+        return Ok(());
+    }
+    for _ in 0..4 {
+        let (zones, too_slow) = once(setup)?;
+        if !too_slow {
+            let rows: Vec<Value> = zones.iter().map(|(at, write, read)| json!([at, write, read])).collect();
+            return store
+                .put(NAME, &json!({ "columns": ["place", "write_mib_s", "read_mib_s"], "zones": rows }));
+        }
+        println!("{NAME}: the machine was too slow, discarded");
+    }
+    Ok(())
+}
+
+/// What was measured.
+pub fn of(store: &Store) -> Option<Vec<Zone>> {
+    let value = store.get(NAME)?;
+    let row = |row: &Value| Some((row.get(0)?.as_f64()?, row.get(1)?.as_f64()?, row.get(2)?.as_f64()?));
+    value.get("zones")?.as_array()?.iter().map(row).collect()
+}
+
+fn once(setup: &Setup) -> Result<(Vec<Zone>, bool), Trouble> {
+    let place = Place::with_room(16 << 20)?;
+    let bytes = setup.scale.pick(64 << 20, 1 << 30);
+    let bytes_text = bytes.to_string();
+    let drive =
+        Emulated::mount(&place, &["--model", "paper", "--squeezed", "--bytes", &bytes_text], setup.scale)?;
+    drive.order(setup.scale.pick("fast", "ok"))?;
+    drive.order("reset")?;
+    let path = drive.path();
+    let mut options = File::options();
+    options.read(true).write(true).custom_flags(OFlags::DIRECT.bits() as i32);
+    let file = options.open(&path).map_err(Trouble::file(&path, "open it"))?;
+    let mut buffer = Buffer::aligned(REQUEST).map_err(Trouble::of("getting a buffer"))?;
+    let stretch = (REQUESTS + 1) * REQUEST as u64;
+    let mut zones = Vec::new();
+    for n in 0..setup.scale.pick(2, PLACES + 1) {
+        let begin = (bytes - stretch) * n / PLACES / 4096 * 4096;
+        let mut rates = [0.0; 2];
+        for (rate, write) in rates.iter_mut().zip([true, false]) {
+            let mut start = Instant::now();
+            for request in 0..=REQUESTS {
+                let at = begin + request * REQUEST as u64;
+                let done =
+                    if write { file.write_all_at(&buffer, at) } else { file.read_exact_at(&mut buffer, at) };
+                done.map_err(Trouble::file(&path, "use it"))?;
+                if request == 0 {
+                    start = Instant::now();
+                }
+            }
+            *rate = REQUESTS as f64 * REQUEST as f64 / MIB / start.elapsed().as_secs_f64();
+        }
+        let middle = begin + stretch / 2;
+        zones.push((middle as f64 / bytes as f64, rates[0], rates[1]));
+    }
+    Ok((zones, setup.scale == Scale::Real && drive.too_slow()?))
+}
