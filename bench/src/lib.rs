@@ -10,6 +10,7 @@ pub mod fio;
 pub mod link;
 pub mod miniature;
 pub mod place;
+pub mod plot;
 pub mod program;
 pub mod recorders;
 pub mod report;

@@ -6,6 +6,7 @@
 
 pub mod cell;
 pub mod database;
+pub mod figures;
 pub mod flat;
 pub mod opponent;
 pub mod ours;
