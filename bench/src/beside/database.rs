@@ -18,6 +18,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// The share of the file system that rows fill, once what a transaction's journal may take is left out.
 const FULL: f64 = 0.96;
 
+/// Bytes of a page: the most that there can be.
+const PAGE: u64 = 65_536;
+
 /// Rows that a reader takes with one question.
 const ROWS_BYTES: u64 = 4 << 20;
 
@@ -85,6 +88,16 @@ pub struct Database {
     state: Books,
 }
 
+/// Space that a row takes: of a large one a little stays in its leaf, the rest fills pages of its own.
+fn space(bytes: u64) -> u64 {
+    const LOCAL: u64 = 8199;
+    if bytes < PAGE / 2 {
+        bytes + bytes / 8 + 16
+    } else {
+        LOCAL + bytes.saturating_sub(LOCAL).div_ceil(PAGE - 4) * PAGE
+    }
+}
+
 /// Which rows there are.
 #[derive(Clone, Debug, Default)]
 struct Books {
@@ -122,11 +135,9 @@ impl Database {
         let mounted = Mounted::new(stand, Kind::Ext2, 1024)?;
         let batch = stand.setup().sync_bytes;
         let room = (mounted.room()?.0.saturating_sub(batch * 2) as f64 * FULL) as u64;
-        // A page's remainder is lost with each row that is larger than it.
-        let page = 65_536;
         let limit = match size {
-            Size::Fixed(bytes) if bytes >= page => room / bytes.next_multiple_of(page) * bytes,
-            _ => (room as f64 * 0.9) as u64,
+            Size::Fixed(bytes) => room / space(bytes) * bytes,
+            Size::Varied => room * 3 / 4,
         };
         let mut database = Self { mounted, size, limit, state: Books::default() };
         let (mut writer, reader) = database.open()?;
@@ -138,7 +149,7 @@ impl Database {
                 writer.put(bytes)?;
                 written += bytes;
                 dirty += bytes;
-                if dirty >= batch {
+                if dirty + bytes > batch {
                     writer.sync()?;
                     dirty = 0;
                 }
@@ -210,7 +221,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads some after the other, oldest first, from the middle of what is there.
+    /// Reads some after the other, the oldest of the newest quarter first.
     pub fn read(&mut self, gate: &mut Gate<'_>) -> Result<(), Trouble> {
         let rows = (ROWS_BYTES / self.mean).max(1);
         let mut next = 0u64;
@@ -228,8 +239,8 @@ impl Reader {
             next = last + 1;
             if bytes == 0 {
                 let middle =
-                    self.shell.ask("SELECT ifnull((min(ordinal)+max(ordinal))/2,0) FROM elements;\n")?;
-                next = middle.parse().unwrap_or(0);
+                    self.shell.ask("SELECT ifnull((min(ordinal)+3*max(ordinal))/4,0) FROM elements;\n")?;
+                next = begin.parse().unwrap_or(0);
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
         }

@@ -295,18 +295,19 @@ impl Ours {
         Ok(())
     }
 
-    /// Reads in order, oldest first, from the middle of what is there; there again when that has expired or ends.
+    /// Reads in order, the oldest of the newest quarter first; there again when that has expired or ends. Of large
+    /// elements an older one would expire before it is read.
     fn read(&self, gate: &mut Gate<'_>) -> Result<(), Trouble> {
         let mut reader = RingReader::open(&self.device).map_err(Trouble::of("opening the ring"))?;
         while gate.may() {
             let streams = reader.streams().map_err(Trouble::of("asking the recorder"))?;
             let Some(stream) = streams.first() else { continue };
             let end = stream.counters.next_ordinal;
-            let half = (self.lap / self.size.mean() / 2).max(1);
+            let quarter = (self.lap / self.size.mean() / 4).max(1);
             let mut selection = Selection::ALL;
-            selection.range.ordinals = Some((Ordinal(end.0.saturating_sub(half)), end));
+            selection.range.ordinals = Some((Ordinal(end.0.saturating_sub(quarter)), end));
             let plan = reader.plan(&selection).map_err(Trouble::of("planning"))?;
-            let mut got = false;
+            let (mut got, mut damage) = (false, None);
             let mut sink = |item: Item<'_>| match item {
                 Item::Element(element) => {
                     gate.got(element.data.len() as u64);
@@ -314,12 +315,15 @@ impl Ours {
                     if gate.may() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
                 }
                 Item::Expired { .. } if got => ControlFlow::Break(()),
-                Item::Damaged { .. } => ControlFlow::Break(()),
+                Item::Damaged { slot, sequence, place } => {
+                    damage = Some(format!("slot {}, sequence {}: {place}", slot.0, sequence.0));
+                    ControlFlow::Break(())
+                }
                 _ => ControlFlow::Continue(()),
             };
-            let report = reader.read(&plan, &mut sink).map_err(Trouble::of("reading"))?;
-            if report.damaged > 0 {
-                return Err(Trouble::Accounting(format!("what was recorded is damaged: {report:?}")));
+            reader.read(&plan, &mut sink).map_err(Trouble::of("reading"))?;
+            if let Some(damage) = damage {
+                return Err(Trouble::Accounting(format!("what was recorded is damaged: {damage}")));
             }
             if !got {
                 std::thread::sleep(Duration::from_millis(5));

@@ -117,7 +117,9 @@ impl Live {
     }
 
     pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) -> Result<(), LinkError> {
-        if let Some(open) = self.open.as_ref().filter(|open| open.sequence() == want.sequence) {
+        // Once the slot has a place, what was taken of it while it was open is too little, and says no place.
+        let open = self.open.as_ref().filter(|_| want.slot.is_none());
+        if let Some(open) = open.filter(|open| open.sequence() == want.sequence) {
             open.copy(want.offset, &mut buffer[..want.len]);
             self.done.push_back((tag, Got::Bytes(buffer)));
             return Ok(());
