@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 BIN := $(CARGO_TARGET_DIR)/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench install build fuzz deps-build deps-test deps-bench deps-lint
+.PHONY: help demo test lint bench beside figures install build fuzz deps-build deps-test deps-bench deps-lint
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,7 +34,13 @@ lint: deps-lint ## Check format, lints, docs, scripts, licences and sources of d
 	else echo "advisories: their database is out of reach, not checked"; fi
 
 bench: deps-bench ## Measure speed and memory next to other tools (some minutes, wants a quiet machine)
-	cargo bench --workspace --locked
+	HOLDFAST_CELLS=none cargo bench --workspace --locked
+
+beside: deps-bench ## Compare with file systems and a database on an emulated drive, hours (HOLDFAST_CELLS=daily: one); goes on where it was
+	cargo bench --locked -p holdfast-bench --bench beside
+
+figures: deps-build ## Draw the figures of that comparison into docs/figures
+	cargo run --quiet --release --locked -p holdfast-bench --example figures
 
 install: build ## Build and install to PREFIX (/usr/local)
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(BIN)/holdfast" "$(BIN)/holdfast-recorder"

@@ -48,7 +48,7 @@ pub enum Contestant {
     Holdfast,
     /// A file an element.
     Flat(Kind, Manner),
-    /// A row an element, in SQLite.
+    /// A row an element, in `SQLite`.
     Database,
 }
 

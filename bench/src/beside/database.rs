@@ -1,4 +1,4 @@
-//! A database as a recorder: a row an element in SQLite, through its own shell. The oldest rows are deleted for new
+//! A database as a recorder: a row an element in `SQLite`, through its own shell. The oldest rows are deleted for new
 //! ones, many in a transaction; a rollback journal, because with a write-ahead log everything would be written twice.
 
 use super::cell::{Kind, Size, State};
@@ -238,7 +238,7 @@ impl Reader {
             gate.got(bytes);
             next = last + 1;
             if bytes == 0 {
-                let middle =
+                let begin =
                     self.shell.ask("SELECT ifnull((min(ordinal)+3*max(ordinal))/4,0) FROM elements;\n")?;
                 next = begin.parse().unwrap_or(0);
                 std::thread::sleep(std::time::Duration::from_millis(1));

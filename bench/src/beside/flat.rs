@@ -262,13 +262,11 @@ impl Files {
 
     fn sync(&self) -> Result<(), Trouble> {
         let folder = self.mounted.folder();
-        match &self.root {
-            Some(root) => syncfs(root).map_err(Trouble::file(folder, "sync it")),
-            None => {
-                let root = File::open(folder).map_err(Trouble::file(folder, "open it"))?;
-                syncfs(&root).map_err(Trouble::file(folder, "sync it"))
-            }
+        if let Some(root) = &self.root {
+            return syncfs(root).map_err(Trouble::file(folder, "sync it"));
         }
+        let root = File::open(folder).map_err(Trouble::file(folder, "open it"))?;
+        syncfs(&root).map_err(Trouble::file(folder, "sync it"))
     }
 
     /// The writer's part: elements are put through this, while [`Files::read`] goes on.

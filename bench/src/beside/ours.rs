@@ -32,8 +32,8 @@ pub struct Ours {
     recorder: PathBuf,
     size: Size,
     setup: Setup,
-    /// Options of the recorder that say what it has to guarantee.
-    terms: Vec<String>,
+    /// What it is to guarantee, if the ring was made for that.
+    terms: Option<String>,
     /// Bytes of payload in a byte on the medium.
     share: f64,
     /// Bytes of payload that the ring holds.
@@ -102,7 +102,6 @@ impl Ours {
         ];
         let mut arguments: Vec<&str> = base.to_vec();
         arguments.extend(more);
-        arguments.extend(self.terms.iter().map(String::as_str));
         let mut program = Program::start(&self.recorder, &arguments, Stdio::piped(), &self.said)?;
         let input = program.input().ok_or_else(|| Trouble::Accounting("the recorder has no input".into()))?;
         // A larger pipe wakes the two less often.
@@ -117,8 +116,8 @@ impl Ours {
     }
 }
 
-/// Makes the ring; the recorder's options for its terms.
-fn format(program: &Path, stand: &Stand, offer: u32) -> Result<Vec<String>, Trouble> {
+/// Makes the ring; the rate that it guarantees.
+fn format(program: &Path, stand: &Stand, offer: u32) -> Result<Option<String>, Trouble> {
     let program = program.to_string_lossy();
     let device = stand.device().display().to_string();
     let slot = stand.setup().slot_bytes.to_string();
@@ -140,12 +139,12 @@ fn format(program: &Path, stand: &Stand, offer: u32) -> Result<Vec<String>, Trou
         let measured = tool::output(&program, &["profile", &device, "--destroy", "-o", &profile]);
         stand.be_fast()?;
         match measured.and_then(|_| make(&["--profile", &profile, "--rate", &rate])) {
-            Ok(_) => return Ok(vec!["--rate".to_owned(), rate]),
+            Ok(_) => return Ok(Some(rate)),
             Err(why) => println!("no terms, best effort: {why}"),
         }
     }
     make(&[])?;
-    Ok(Vec::new())
+    Ok(None)
 }
 
 /// What is fed: as many bytes as wanted, cut where they are due.
@@ -245,12 +244,12 @@ impl Running<'_> {
                 }
                 Ok(())
             };
-            let fed = feed();
+            let result = feed();
             tally.stop();
             let ended = |result: std::thread::Result<Result<(), Trouble>>| {
                 result.unwrap_or_else(|_| Err(Trouble::Accounting("a thread panicked".into())))
             };
-            fed.and(ended(reader.join())).and(ended(watch.join()))
+            result.and(ended(reader.join())).and(ended(watch.join()))
         });
         if let Err(trouble) = result {
             return Err(Trouble::Program {
@@ -265,7 +264,7 @@ impl Running<'_> {
         }
         // All that was lost is in the recorder's books, to the byte.
         tally.lost(summary.lost.saturating_sub(lost.load(Relaxed)));
-        let terms = if ours.terms.is_empty() { "best effort".to_owned() } else { ours.terms.join(" ") };
+        let terms = ours.terms.as_ref().map_or("best effort".to_owned(), |rate| format!("guaranteed {rate}"));
         Ok(format!("{terms}; {:.1} MiB/s of payload", offer / MIB))
     }
 }
@@ -354,9 +353,11 @@ mod tests {
             }
             match size {
                 Size::Fixed(bytes) => {
-                    assert_eq!((taken.len() as u64, source.given % bytes), (source.given, 0))
+                    assert_eq!((taken.len() as u64, source.given % bytes), (source.given, 0));
                 }
-                Size::Varied => assert_eq!((payload, rest.len()), (source.given, 0)),
+                Size::Varied => {
+                    assert_eq!((payload, rest.len()), (source.given, 0));
+                }
             }
         }
     }
