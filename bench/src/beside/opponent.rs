@@ -100,6 +100,7 @@ pub fn run(
             result
         });
         scope.spawn(|| {
+            tally.lead();
             let mut seed = Seed::new(1);
             let (mut given, mut next) = (0, rules.size.next(&mut seed));
             while tally.wait(|| (given + next) as f64 <= rules.offer * tally.seconds()) {
@@ -134,6 +135,8 @@ pub fn run(
         };
         let result = write();
         tally.stop();
+        // Nobody waits for a reader who waits for what was begun here.
+        let result = result.and_then(|()| shelf.sync());
         let read = reader.join().unwrap_or_else(|_| Err(Trouble::Accounting("the reader panicked".into())));
         result.and(read)
     })
@@ -197,6 +200,7 @@ mod tests {
     impl Shelf for Told {
         fn put(&mut self, bytes: u64) -> Result<(), Trouble> {
             if self.room < bytes {
+                let _ = self.puts.send(0);
                 let _ = self.go.recv();
                 return Ok(());
             }
@@ -227,19 +231,21 @@ mod tests {
         };
         let tally = Tally::lasting(Duration::from_hours(1));
         let result = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // Once something is lost the memory is full: that is all that is wanted.
-                assert!(tally.wait(|| tally.counts().lost > 100 * 4096));
+            let tally = &tally;
+            scope.spawn(move || {
+                assert_eq!(put.iter().take_while(|bytes| *bytes > 0).count(), 10);
+                // Once something more is lost the memory is full again: that is all that is wanted.
+                let lost = tally.counts().lost;
+                assert!(tally.wait(|| tally.counts().lost > lost + 100 * 4096));
                 tally.stop();
                 drop(go_on);
             });
-            run(&rules, &tally, &mut shelf, |_| Err(Trouble::skipped("nobody asked")))
+            run(&rules, tally, &mut shelf, |_| Err(Trouble::skipped("nobody asked")))
         });
         result.unwrap();
         let counts = tally.counts();
-        assert_eq!(put.try_iter().count(), 10);
-        // Two syncs of four elements; two more are dirty, one stands still, and the rest of the memory waits.
-        assert_eq!((shelf.synced, counts.durable), (vec![4 * 4096; 2], 8 * 4096));
+        // Two syncs of four elements; two more are dirty, and synced when it is over; one stands still, and the rest of the memory waits.
+        assert_eq!((shelf.synced, counts.durable), (vec![4 * 4096, 4 * 4096, 2 * 4096], 8 * 4096));
         assert_eq!(counts.pending(), (2 + 20) * 4096);
         assert_eq!(counts.read, 0);
     }

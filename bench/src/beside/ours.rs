@@ -236,19 +236,20 @@ impl Running<'_> {
                 }
                 result
             });
-            let mut feed = || {
+            let feed = scope.spawn(|| {
+                tally.lead();
                 while tally.wait(|| offer * tally.seconds() - source.given as f64 >= 4096.0) {
                     let due = (offer * tally.seconds()) as u64 - source.given;
                     tally.offered(due);
                     source.give(&mut input, due)?;
                 }
                 Ok(())
-            };
-            let result = feed();
-            tally.stop();
+            });
             let ended = |result: std::thread::Result<Result<(), Trouble>>| {
                 result.unwrap_or_else(|_| Err(Trouble::Accounting("a thread panicked".into())))
             };
+            let result = ended(feed.join());
+            tally.stop();
             result.and(ended(reader.join())).and(ended(watch.join()))
         });
         if let Err(trouble) = result {

@@ -146,8 +146,10 @@ fn timed(
         || Ok::<_, Trouble>((drive.figure("written_bytes")? as u64, drive.figure("read_bytes")? as u64));
     let before = figures()?;
     let tally = Tally::lasting(time);
+    let tally = if stand.setup().scale == Scale::Real { tally.leading() } else { tally };
     let (worked, watched) = std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
+            tally.lead();
             let mut ticks = Vec::new();
             let mut note = || {
                 let (written, read) = figures()?;
@@ -164,7 +166,8 @@ fn timed(
             if tally.seconds() > second - 0.5 || second < 2.0 {
                 note()?;
             }
-            let too_slow = drive.too_slow()? && stand.setup().scale == Scale::Real;
+            let too_slow = drive.too_slow()? || tally.was_late();
+            let too_slow = too_slow && stand.setup().scale == Scale::Real;
             stand.be_fast()?;
             Ok::<_, Trouble>((ticks, too_slow))
         });

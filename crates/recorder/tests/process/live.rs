@@ -39,6 +39,28 @@ fn status_streams_slots_and_the_open_slot_are_seen_while_it_records() {
 }
 
 #[test]
+fn who_has_read_a_slot_while_it_was_open_reads_all_of_it_once_it_has_a_place() {
+    let place = Place::new();
+    let mut recorder = place.start(&lines(&[]));
+    let mut stdin = recorder.stdin().unwrap();
+    stdin.write_all(b"early\n").unwrap();
+    recorder.await_packed(1);
+    let mut reader = recorder.reader();
+    assert_eq!(Contents::read(&mut reader).payloads(), [&b"early"[..]]);
+    let late = vec![b'x'; 1000];
+    for _ in 0..300 {
+        stdin.write_all(&late).unwrap();
+        stdin.write_all(b"\n").unwrap();
+    }
+    recorder.await_packed(301);
+    while !reader.slots().unwrap().iter().any(holdfast_ring::SlotStatus::has_data) {}
+    let contents = Contents::read(&mut reader);
+    assert_eq!((contents.elements.len(), contents.damaged.len()), (301, 0), "{}", contents.brief());
+    drop(stdin);
+    assert!(recorder.end().status.success());
+}
+
+#[test]
 fn slots_are_read_through_tickets_with_everything_checked() {
     let place = Place::new();
     let mut recorder = place.start(&lines(&[]));
