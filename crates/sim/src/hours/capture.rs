@@ -38,9 +38,9 @@ impl Capture {
         self.open.map_or(0.0, |open| self.slot - open.bytes)
     }
 
-    /// Bytes until something happens.
+    /// Bytes until something happens; when none is open, that is a slot's first ones.
     pub(super) fn until_full(&self) -> f64 {
-        self.open.map_or(self.slot, |open| self.slot - open.bytes).max(0.5)
+        self.open.map_or(4096.0, |open| self.slot - open.bytes).max(0.5)
     }
 
     /// `bytes` have arrived by `now`, the first of them at `first`. What is more than a slot took is a burst, or a rounding
