@@ -1,9 +1,9 @@
 //! Frames of the recorder's socket: what a client may send, and what a client must take.
 
-use holdfast_base::{ByteSize, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_link::wire::{
-    BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST, OpenSequence,
-    RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, Welcome,
+    BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST, MarginStatus,
+    OpenSequence, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -100,6 +100,12 @@ fn status() -> Status {
         lanes: vec![LaneStatus { path: "/dev/x".to_owned(), ..LaneStatus::default() }],
         buffers: BufferStatus { count: 4, in_use: 1, most_in_use: 2 },
         warnings: vec!["memory is not locked".to_owned()],
+        margin: Some(MarginStatus {
+            rate: Rate(60 << 20),
+            kept: Duration::from_secs(9),
+            least: Duration::from_millis(4200),
+            since: Timestamp(3),
+        }),
     };
     Status { ring, recorder: Some(recorder) }
 }

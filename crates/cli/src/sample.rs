@@ -1,9 +1,10 @@
 //! A hand-made ring and recorder, for the tests of what is shown of them.
 
-use holdfast_base::{Age, ByteSize, Epoch, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Age, ByteSize, Epoch, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
-    BufferStatus, DeviceStatus, Dropped, LaneStatus, Latency, RecorderStatus, SourceStatus, Status,
+    BufferStatus, DeviceStatus, Dropped, LaneStatus, Latency, MarginStatus, RecorderStatus, SourceStatus,
+    Status,
 };
 use holdfast_ring::{RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use std::time::Duration;
@@ -90,6 +91,12 @@ pub(crate) fn status() -> Status {
             }],
             buffers: BufferStatus { count: 8, in_use: 2, most_in_use: 5 },
             warnings: vec!["memory could not be locked".to_owned()],
+            margin: Some(MarginStatus {
+                rate: Rate(60 << 20),
+                kept: Duration::from_secs(9),
+                least: Duration::from_millis(4200),
+                since: NOW,
+            }),
         }),
     }
 }

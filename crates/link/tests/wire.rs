@@ -1,12 +1,14 @@
 //! The socket's protocol: what is sent is what arrives, and bytes from a stranger never do harm (promises 1 and 8).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use holdfast_base::{Age, ByteSize, Epoch, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{
+    Age, ByteSize, Epoch, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
+};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
     BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS, LaneFile,
-    LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, OpenSequence, RecorderStatus, Reply, Request, SourceState,
-    SourceStatus, Status, Welcome, WireError,
+    LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, RecorderStatus, Reply, Request,
+    SourceState, SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -290,6 +292,12 @@ fn recorder() -> impl Strategy<Value = RecorderStatus> {
                 lanes,
                 buffers: BufferStatus { count, in_use, most_in_use },
                 warnings,
+                margin: pid.is_multiple_of(2).then_some(MarginStatus {
+                    rate: Rate(u64::from(count) << 20),
+                    kept: uptime,
+                    least: uptime / 2,
+                    since: now,
+                }),
             }
         },
     )

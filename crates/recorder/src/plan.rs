@@ -41,6 +41,10 @@ pub struct Needs {
     pub bound: Option<ByteSize>,
     /// Memory that could be had.
     pub available: ByteSize,
+    /// Slot buffers that a guarantee takes; 0 without one.
+    pub promised: u32,
+    /// Bytes of the largest read that is started at once.
+    pub quantum: usize,
 }
 
 /// How memory is spent.
@@ -72,6 +76,19 @@ pub struct TooLittle {
     least: ByteSize,
 }
 
+impl TooLittle {
+    /// The least bound that would do.
+    pub fn least(&self) -> ByteSize {
+        self.least
+    }
+}
+
+/// Slot buffers that a bound has room for, whatever they are needed for.
+pub fn fitting(needs: &Needs, bound: ByteSize) -> u32 {
+    let buffers = bound.0.saturating_sub(SMALL.bytes(needs)) / needs.slot_bytes;
+    u32::try_from(buffers).unwrap_or(u32::MAX)
+}
+
 /// What is not slot buffers, as generous as it gets, and as small.
 const GENEROUS: Rest =
     Rest { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, tickets: 8, quantum: 1 << 20 };
@@ -88,15 +105,16 @@ struct Rest {
 }
 
 impl Rest {
-    fn quantum(&self, slot_bytes: u64) -> usize {
-        self.quantum.min(slot_bytes as usize).max(CHECK_BLOCK).next_multiple_of(BLOCK)
+    fn quantum(&self, needs: &Needs) -> usize {
+        let most = needs.quantum.min(needs.slot_bytes as usize);
+        self.quantum.min(most).max(CHECK_BLOCK).next_multiple_of(BLOCK)
     }
 
     fn bytes(&self, needs: &Needs) -> u64 {
         // One more than the pool has: what is dropped goes there.
         let batch = self.batch_bytes.0 + (self.batch_rows * size_of::<BatchRow>()) as u64;
         let batches = (self.batches as u64 + 1) * batch * needs.sources as u64;
-        let tickets = (self.tickets * self.quantum(needs.slot_bytes)) as u64;
+        let tickets = (self.tickets * self.quantum(needs)) as u64;
         batches + tickets + Capture::<MemoryDisk>::own_memory(needs.slot_bytes).0 + needs.source_bytes
     }
 
@@ -107,7 +125,7 @@ impl Rest {
             batch_bytes: self.batch_bytes,
             batch_rows: self.batch_rows,
             tickets: self.tickets,
-            quantum: self.quantum(needs.slot_bytes),
+            quantum: self.quantum(needs),
             total: ByteSize(self.bytes(needs) + slot_buffers * needs.slot_bytes),
         }
     }
@@ -116,21 +134,23 @@ impl Rest {
 /// Spends the memory: slot buffers first, for they carry capture over a drive's pauses.
 pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
     // The more buffers, the longer the runway, and the fewer slots may be held: never more than a few of a small ring.
-    let most = (u64::from(needs.slots) / 8).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS);
+    let promised = u64::from(needs.promised);
+    let most = (u64::from(needs.slots) / 8).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS).max(promised);
+    let least = LEAST_SLOT_BUFFERS.max(promised);
     let usual = (SLOT_BUFFER_BYTES / needs.slot_bytes).clamp(USUAL_SLOT_BUFFERS, most);
     let Some(bound) = needs.bound else {
         // A ring should not expire much earlier only because memory is there.
         let cheap = (u64::from(needs.slots) / 32).clamp(FREE_SLOT_BUFFERS.min(most), most);
         let plenty = PLENTY.min(needs.available.0 / PLENTIFUL) / needs.slot_bytes;
-        return Ok(GENEROUS.plan(needs, usual.max(plenty.min(cheap))));
+        return Ok(GENEROUS.plan(needs, usual.max(plenty.min(cheap)).max(promised)));
     };
     for rest in [GENEROUS, SMALL] {
         let buffers = bound.0.saturating_sub(rest.bytes(needs)) / needs.slot_bytes;
-        if buffers >= LEAST_SLOT_BUFFERS {
+        if buffers >= least {
             return Ok(rest.plan(needs, buffers.min(most)));
         }
     }
-    let least = SMALL.plan(needs, LEAST_SLOT_BUFFERS).total.shown_up();
+    let least = SMALL.plan(needs, least).total.shown_up();
     Err(TooLittle { bound, slot: ByteSize(needs.slot_bytes), sources: needs.sources, least })
 }
 
@@ -141,7 +161,16 @@ mod tests {
     fn needs(slot_bytes: u64, bound: Option<u64>) -> Needs {
         let bound = bound.map(ByteSize);
         let available = ByteSize(2 << 30);
-        Needs { slot_bytes, slots: 10_000, sources: 1, source_bytes: 1 << 20, bound, available }
+        Needs {
+            slot_bytes,
+            slots: 10_000,
+            sources: 1,
+            source_bytes: 1 << 20,
+            bound,
+            available,
+            promised: 0,
+            quantum: usize::MAX,
+        }
     }
 
     // Promise 1: a drive's pause is ridden out where memory is there for it, and only there; and what a ring keeps does
@@ -161,6 +190,18 @@ mod tests {
         assert_eq!(buffers(123, 32, 800), 8);
         assert_eq!(buffers(500, 8, 800), 15);
         assert_eq!(buffers(40, 32, 800), 5);
+    }
+
+    // Promise 1: a guarantee has the buffers that it takes, or the bound is refused.
+    #[test]
+    fn a_guarantee_has_the_buffers_that_it_takes() {
+        let promising = |bound| Needs { promised: 70, quantum: 256 << 10, ..needs(8 << 20, bound) };
+        let usual = plan(&promising(None)).unwrap();
+        assert_eq!((usual.slot_buffers, usual.quantum), (70, 256 << 10));
+        let too_little = plan(&promising(Some(560 << 20))).unwrap_err();
+        assert_eq!(fitting(&promising(None), ByteSize::mib(560)), 69);
+        let least = too_little.least().0;
+        assert_eq!(plan(&promising(Some(least))).unwrap().slot_buffers, 70);
     }
 
     // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.

@@ -25,6 +25,9 @@ const SILENCE: u32 = 4;
 /// How long the capture thread sleeps at most: the ring's clock ticks with it.
 const SLEEP: Duration = Duration::from_millis(20);
 
+/// How long it sleeps at least when there is nothing to do.
+const LEAST_SLEEP: Duration = Duration::from_millis(1);
+
 /// How often the wall clock is compared.
 const CLOCK_LOOK: Duration = Duration::from_secs(1);
 
@@ -84,7 +87,8 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         for warning in &ready.warnings {
             let _ = writeln!(err, "warning: {warning}");
         }
-        let _ = writeln!(err, "{}; recording {}", ready.greeting, names(settings));
+        let promise = ready.promise.as_deref().unwrap_or("best effort");
+        let _ = writeln!(err, "{}; recording {}; {promise}", ready.greeting, names(settings));
     }
     let Ready { mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, .. } = ready;
 
@@ -239,7 +243,9 @@ fn capture_loop<D: Disk>(
         // What one step has begun, the next may go on with: only two idle ones in a row are a reason to sleep.
         idle = if round.busy { 0 } else { idle + 1 };
         if idle > 1 {
-            parker.wait(Some(sleep));
+            let due = capture.driver().rests_until().map_or(sleep, |until| until.since(now));
+            // A time that has passed is no reason to run in circles.
+            parker.wait(Some(due.clamp(LEAST_SLEEP, sleep)));
         }
     }
 }

@@ -15,6 +15,9 @@ use std::ops::Range;
 /// Most bytes that a check reads at once.
 pub const CHECK_QUANTUM: usize = 1 << 20;
 
+/// Bytes of the longest read that a recorder starts for itself: a quantum, and what it needs around it.
+pub const OWN_QUANTUM: usize = CHECK_QUANTUM + 2 * BLOCK;
+
 /// What is read of a slot at first when only its head matters: room for the summary of a dozen streams.
 const HEAD_READ: usize = 8 << 10;
 

@@ -8,10 +8,11 @@ use crate::held::extend;
 use crate::journal::Entry;
 use crate::ledger::RUN_BYTES;
 use crate::orders::keeps;
+use crate::purge::STEP;
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
-use holdfast_base::{Age, HoldId, MAX_HOLD_RUNS, Sequence, SlotNo, Timestamp};
+use holdfast_base::{Age, BLOCK, HoldId, MAX_HOLD_RUNS, Sequence, SlotNo, Timestamp};
 use holdfast_format::PurgeRecord;
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
 use std::time::Duration;
@@ -299,6 +300,29 @@ pub(crate) enum Pending {
     Read,
     Write,
     Copy { slot: SlotNo },
+    CutCopy(Cut),
+}
+
+/// A copy that is written in pieces, its header last: no read may take longer than a piece does.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    slot: SlotNo,
+    offset: u64,
+    image: Buffer,
+    len: usize,
+    /// What is to be written next; the header's place is 0.
+    next: Option<usize>,
+}
+
+impl Cut {
+    /// Puts the next piece into `window`: where it goes, and its length. `None` once all has been written.
+    fn piece(&mut self, window: &mut Buffer) -> Option<(u64, usize)> {
+        let at = self.next?;
+        let (at, len) = if at < self.len { (at, (self.len - at).min(STEP)) } else { (0, BLOCK) };
+        window[..len].copy_from_slice(&self.image[at..at + len]);
+        self.next = (at > 0).then_some(at + len);
+        Some((self.offset + at as u64, len))
+    }
 }
 
 impl<D: Disk> Driver<D> {
@@ -325,12 +349,12 @@ impl<D: Disk> Driver<D> {
             }
             Chore::Read { offset, len, buffer } => {
                 self.chore = Some(Pending::Read);
-                self.submit_chore(Op::Read { offset, buffer, len });
+                self.submit_chore(Op::Read { offset, buffer, len }, now);
                 None
             }
             Chore::Write { offset, len, buffer } => {
                 self.chore = Some(Pending::Write);
-                self.submit_chore(Op::Write { offset, buffer, len, durable: true });
+                self.submit_chore(Op::Write { offset, buffer, len, durable: true }, now);
                 None
             }
             Chore::Pause => {
@@ -345,11 +369,9 @@ impl<D: Disk> Driver<D> {
             Chore::PlaceCopy { buffer, len } => match ring.take_runway() {
                 None => Some(ChoreReply::Later(Some(buffer))),
                 Some(slot) => {
-                    self.chore = Some(Pending::Copy { slot });
                     let offset = self.ring.ledger.geometry.slot_offset(slot);
                     let buffer = self.stamped(buffer, slot);
-                    self.submit_chore(Op::Write { offset, buffer, len, durable: true });
-                    None
+                    self.write_copy(slot, offset, buffer, len, now)
                 }
             },
             Chore::Replace { sequence, copies, .. } if ring.too_many_runs(sequence, &copies).is_some() => {
@@ -406,14 +428,55 @@ impl<D: Disk> Driver<D> {
         ChoreReply::Copy { sequence, buffer }
     }
 
-    fn submit_chore(&mut self, op: Op) {
-        self.push_request(Request { tag: CHORE, op });
+    fn submit_chore(&mut self, op: Op, now: Timestamp) {
+        self.push_request(Request { tag: CHORE, op }, now);
+    }
+
+    /// Writes a copy to its place: whole, or in pieces where a guarantee says how long the lane may be kept.
+    fn write_copy(
+        &mut self,
+        slot: SlotNo,
+        offset: u64,
+        image: Buffer,
+        len: usize,
+        now: Timestamp,
+    ) -> Option<ChoreReply> {
+        if self.guarantee().is_none() {
+            self.chore = Some(Pending::Copy { slot });
+            self.submit_chore(Op::Write { offset, buffer: image, len, durable: true }, now);
+            return None;
+        }
+        let Ok(window) = Buffer::aligned(STEP) else {
+            self.ring.give_up_copy(slot, Fault::NoSpace);
+            return Some(ChoreReply::Later(Some(image)));
+        };
+        self.write_on(Cut { slot, offset, image, len, next: Some(BLOCK) }, window, now)
+    }
+
+    fn write_on(&mut self, mut cut: Cut, mut window: Buffer, now: Timestamp) -> Option<ChoreReply> {
+        let Some((offset, len)) = cut.piece(&mut window) else {
+            return Some(ChoreReply::Placed(cut.slot, cut.image));
+        };
+        self.chore = Some(Pending::CutCopy(cut));
+        self.submit_chore(Op::Write { offset, buffer: window, len, durable: true }, now);
+        None
     }
 
     /// A step's request has ended.
-    pub(crate) fn chore_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>) {
+    pub(crate) fn chore_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>, now: Timestamp) {
         let pending = self.chore.take();
         let reply = match (pending, result) {
+            (Some(Pending::CutCopy(cut)), Err(error)) => {
+                self.ring.give_up_copy(cut.slot, error.fault);
+                ChoreReply::Failed(error, Some(cut.image))
+            }
+            (Some(Pending::CutCopy(cut)), Ok(())) => {
+                let written = buffer.and_then(|window| self.write_on(cut, window, now));
+                let Some(reply) = written else {
+                    return;
+                };
+                reply
+            }
             (Some(Pending::Copy { slot }), Err(error)) => {
                 self.ring.give_up_copy(slot, error.fault);
                 ChoreReply::Failed(error, buffer)
@@ -451,7 +514,7 @@ impl<D: Disk> Driver<D> {
                 let whole = !ring.chores.switching && ring.journal.snapshot.is_none();
                 whole.then_some(ChoreReply::Extent(given_up.0, given_up.1))
             }
-            Some(Pending::Read | Pending::Write | Pending::Copy { .. }) | None => None,
+            Some(Pending::Read | Pending::Write | Pending::Copy { .. } | Pending::CutCopy(_)) | None => None,
         };
         if reply.is_some() {
             self.chore = None;

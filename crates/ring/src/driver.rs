@@ -1,17 +1,27 @@
-//! Carries the ring's actions out on a disk. Thin: it moves buffers, keeps tags, and decides nothing.
+//! Carries the ring's actions out on a disk, in the order of the schedule. Thin: it moves buffers, keeps tags, and decides
+//! nothing. What waits for its turn is in `line`, a lane that grows in `growth`.
 //!
 //! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
 //! simulator (over a faulty disk in virtual time).
 
+mod counts;
+mod growth;
+mod line;
+
+pub use counts::{DriverCounts, Took};
+
 use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
+use crate::guarantee::Guarantee;
 use crate::scan::Scan;
+use crate::schedule::{Class, Schedule};
 use crate::state::Ring;
 use crate::table::State;
-use crate::{Order, OrderId, Outcome, Recovered, Refusal};
+use crate::{Order, OrderId, Outcome, Recovered};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{CommitWriter, Counters, Cursor, Geometry, Key, Superblock, restamp};
+use holdfast_format::{CommitWriter, Counters, Cursor, Key, Superblock, restamp};
 use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, PoolError, Request};
+use line::Line;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -24,6 +34,10 @@ const READ: u64 = 5 << 56;
 pub(crate) const CHORE: u64 = 6 << 56;
 const MEASURE: u64 = 7 << 56;
 const KIND: u64 = 0xff << 56;
+
+/// Clients of our own.
+const SCANNER: u64 = u64::MAX;
+const WORKER: u64 = u64::MAX - 1;
 
 /// Whether a request of a driver with this tag writes a slot: those may take turns ([`holdfast_media::Turns`]).
 pub fn is_slot_write(tag: u64) -> bool {
@@ -43,11 +57,30 @@ struct Moving {
     since: Timestamp,
     /// When it was sealed.
     sealed: Timestamp,
+    /// Since when it has had what the journal has not.
+    oldest: Timestamp,
     /// Not part of the pool: given back to nobody.
     extra: bool,
 }
 
-/// A read for somebody else that is under way.
+/// A piece of a slot that somebody wants to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotRead {
+    /// The caller's number.
+    pub id: u64,
+    /// What for.
+    pub class: Class,
+    /// Whose.
+    pub client: u64,
+    /// Which slot.
+    pub sequence: Sequence,
+    /// From which byte of it on.
+    pub offset: u64,
+    /// How much.
+    pub len: usize,
+}
+
+/// A read for somebody else that waits or is under way.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     id: u64,
@@ -66,49 +99,6 @@ pub struct ReadDone {
     pub buffer: Buffer,
     /// How it went; `None` when the slot no longer holds that sequence.
     pub result: Option<Result<(), DiskError>>,
-}
-
-/// What passed through, cumulative since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DriverCounts {
-    /// Slots written.
-    pub writes: u64,
-    /// Their bytes.
-    pub write_bytes: u64,
-    /// Bytes of commits.
-    pub journal_bytes: u64,
-    /// Reads for others.
-    pub reads: u64,
-    /// Their bytes.
-    pub read_bytes: u64,
-    /// Requests of our own, not for others, that succeeded.
-    pub answers: u64,
-    /// Errors that the disk told.
-    pub errors: u64,
-    /// How long slot writes took.
-    pub writing: Took,
-    /// How long reads for others took.
-    pub reading: Took,
-}
-
-/// How long requests of a kind took, cumulative since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Took {
-    /// Requests by that: bucket `n` has those below 2ⁿ µs.
-    pub buckets: [u64; 32],
-    /// The longest.
-    pub worst: Duration,
-    /// All of them together.
-    pub total: Duration,
-}
-
-impl Took {
-    fn add(&mut self, took: Duration) {
-        self.worst = self.worst.max(took);
-        self.total = self.total.saturating_add(took);
-        let micros = took.as_micros().min(u128::from(u32::MAX / 2)) as u64;
-        self.buckets[(64 - micros.leading_zeros() as usize).min(31)] += 1;
-    }
 }
 
 /// A ring on a disk.
@@ -130,7 +120,8 @@ pub struct Driver<D: Disk> {
     pub(crate) scan: Scan,
     reads: Vec<Read>,
     reads_done: VecDeque<ReadDone>,
-    /// Requests that the disk had no room for.
+    line: Line,
+    /// What has had its turn, and the disk had no room for.
     queue: VecDeque<Request>,
     in_flight: usize,
     pub(crate) actions: Vec<Action>,
@@ -159,6 +150,7 @@ impl<D: Disk> Driver<D> {
         let rebuilt = std::mem::take(&mut recovered.rebuilt);
         let suspects = std::mem::take(&mut recovered.suspects);
         let count = buffers.len();
+        let line = Line::new(superblock.geometry.slot_bytes, count);
         let mut driver = Self {
             ring: Ring::start(recovered, config, now, wall),
             disk,
@@ -174,6 +166,7 @@ impl<D: Disk> Driver<D> {
             superblocks: None,
             reads: Vec::with_capacity(64),
             reads_done: VecDeque::with_capacity(64),
+            line,
             queue: VecDeque::with_capacity(64),
             in_flight: 0,
             actions: Vec::with_capacity(64),
@@ -195,6 +188,7 @@ impl<D: Disk> Driver<D> {
                 buffer: Some(slot.image),
                 since: now,
                 sealed: now,
+                oldest: now,
                 extra: true,
             });
             driver.ring.adopt(slot.sealed, &mut driver.actions);
@@ -258,9 +252,24 @@ impl<D: Disk> Driver<D> {
         self.ring.is_starting()
     }
 
+    /// The guarantee that the ring goes by; `None` for one that does its best.
+    pub fn guarantee(&self) -> Option<&Guarantee> {
+        self.line.granted.as_ref()
+    }
+
+    /// The schedule, for its margin.
+    pub fn schedule(&self) -> &Schedule {
+        self.line.schedule()
+    }
+
+    /// When the driver wants to be polled next, though nothing should end or arrive until then.
+    pub fn rests_until(&self) -> Option<Timestamp> {
+        self.line.rest()
+    }
+
     /// Whether nothing is on its way, neither in the ring nor at the disk.
     pub fn is_idle(&self) -> bool {
-        self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty()
+        self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty() && self.line.is_empty()
     }
 
     /// Whether neither a slot nor a commit is to be written.
@@ -302,6 +311,7 @@ impl<D: Disk> Driver<D> {
             buffer: Some(buffer),
             since: now,
             sealed: now,
+            oldest: self.ring.gaining_since().unwrap_or(now),
             extra: false,
         };
         self.moving.push(moving);
@@ -319,59 +329,29 @@ impl<D: Disk> Driver<D> {
         self.act(now);
     }
 
-    /// A lane is made longer by whoever gives the order, before it is given: that may take long, and here nothing may
-    /// wait. What is left to do is to see that it is that long by now.
-    fn grow(&mut self, id: OrderId, bytes: ByteSize) {
-        let possible =
-            if self.growing.is_some() { Err(Refusal::Busy("growth")) } else { self.ring.grown(bytes) };
-        match possible {
-            Ok(_) => {
-                self.growing = Some((id, bytes));
-                self.push_request(Request { tag: MEASURE, op: Op::Measure });
-            }
-            Err(why) => self.replies.push_back((id, Outcome::Refused(why))),
-        }
-    }
-
-    fn measured(&mut self, result: Result<(), DiskError>, now: Timestamp) {
-        let Some((id, bytes)) = self.growing.take() else {
-            return;
-        };
-        let info = self.disk.info();
-        let why = match result {
-            Ok(()) if info.bytes >= bytes.0 => {
-                self.ring.step(Event::Order(id, Order::Grow(bytes), None), now, &mut self.actions);
-                return;
-            }
-            Ok(()) => format!("{} has {} only: make it longer first", info.name, ByteSize(info.bytes)),
-            Err(error) => error.to_string(),
-        };
-        self.replies.push_back((id, Outcome::Refused(Refusal::Geometry(why))));
-    }
-
     /// The next outcome of an order.
     pub fn reply(&mut self) -> Option<(OrderId, Outcome)> {
         self.replies.pop_front()
     }
 
-    /// Reads `len` bytes at `offset` of the slot that holds `sequence`; `false` (and the buffer back) if none does.
-    pub fn read(
-        &mut self,
-        id: u64,
-        sequence: Sequence,
-        offset: u64,
-        len: usize,
-        buffer: Buffer,
-        now: Timestamp,
-    ) -> Result<(), Buffer> {
+    /// Reads a piece of a slot into `buffer`, when the schedule says; the buffer comes back at once if no slot has that
+    /// sequence.
+    pub fn read(&mut self, wanted: &SlotRead, buffer: Buffer, now: Timestamp) -> Result<(), Buffer> {
+        let SlotRead { id, class, client, sequence, offset, len } = *wanted;
         let Some(slot) = self.ring.ledger.table.find(sequence) else {
             return Err(buffer);
         };
         let offset = self.ring.ledger.geometry.slot_offset(slot) + offset;
-        self.reads.push(Read { id, slot, sequence, bytes: len, since: now });
-        self.queue.push_back(Request { tag: READ | id, op: Op::Read { offset, buffer, len } });
-        self.pump();
-        Ok(())
+        let request = Request { tag: READ | id, op: Op::Read { offset, buffer, len } };
+        match self.line.push(class, client, request) {
+            Ok(()) => {
+                self.reads.push(Read { id, slot, sequence, bytes: len, since: now });
+                self.begin_at_once(now);
+                Ok(())
+            }
+            Err(Request { op: Op::Read { buffer, .. }, .. }) => Err(buffer),
+            Err(_) => Ok(()),
+        }
     }
 
     /// The next read that ended.
@@ -383,19 +363,25 @@ impl<D: Disk> Driver<D> {
     /// most `wait`. `open` tells of the open slot, `gains` exports from it.
     pub fn poll(&mut self, now: Timestamp, wait: Duration, open: Option<OpenBrief>, gains: &mut Gains<'_>) {
         let mut wait = if self.in_flight == 0 { Duration::ZERO } else { wait };
+        if let Some(until) = self.line.rest() {
+            wait = wait.min(until.since(now));
+        }
         while let Some(done) = self.disk.complete(wait) {
             wait = Duration::ZERO;
             self.in_flight -= 1;
             self.done(done, now);
         }
+        self.line.note_open(open);
         self.ring.step(Event::Tick(open), now, &mut self.actions);
         self.act(now);
-        self.commit(gains, now);
-        let oldest = self.moving.iter().map(|m| m.sealed).chain(self.committing).min();
+        let pledged = self.line.granted.is_some();
+        let since = |m: &Moving| if pledged { m.oldest } else { m.sealed };
+        let oldest = self.moving.iter().map(since).chain(self.committing).min();
         self.ring.note_pending(oldest.map_or(Duration::ZERO, |since| now.since(since)));
         self.look_on(now);
         self.advance_chore(now);
-        self.pump();
+        self.look_for_commit();
+        self.begin(now, Some(gains));
     }
 
     fn done(&mut self, done: Completion, now: Timestamp) {
@@ -407,6 +393,13 @@ impl<D: Disk> Driver<D> {
             self.counts.answers += 1;
         }
         let fault = result.as_ref().map_err(|e| e.fault).copied();
+        let line = &mut self.line;
+        match tag & KIND {
+            WRITE => line.writing -= 1,
+            COMMIT | SUPERBLOCK => line.committing -= 1,
+            SCAN | CHORE | READ => line.reading -= 1,
+            _ => {}
+        }
         match tag & KIND {
             WRITE => self.slot_written(Sequence(tag & !KIND), buffer, fault, now),
             COMMIT => {
@@ -422,7 +415,7 @@ impl<D: Disk> Driver<D> {
                 self.superblock_written(fault, now);
             }
             SCAN => self.scan_read((tag & !KIND) as usize, buffer, result.clone(), now),
-            CHORE => self.chore_io(buffer, result.clone()),
+            CHORE => self.chore_io(buffer, result.clone(), now),
             MEASURE => self.measured(result, now),
             READ => self.read_ended(tag & !KIND, buffer, result, now),
             _ => {}
@@ -476,85 +469,13 @@ impl<D: Disk> Driver<D> {
         let mut actions = std::mem::take(&mut self.actions);
         for action in actions.drain(..) {
             match action {
-                Action::Write { sequence, slot, offset } => self.write_slot(sequence, slot, offset, now),
+                Action::Write { sequence, slot, offset } => self.place(sequence, slot, offset),
                 Action::Superblock(geometry) => self.write_superblocks(geometry),
                 Action::Reply(id, outcome) => self.replies.push_back((id, outcome)),
             }
         }
         self.actions = actions;
-        self.pump();
-    }
-
-    fn write_slot(&mut self, sequence: Sequence, slot: SlotNo, offset: u64, now: Timestamp) {
-        let Some(moving) = self.moving.iter_mut().find(|m| m.sequence == sequence) else {
-            return;
-        };
-        let Some(buffer) = moving.buffer.take() else {
-            return;
-        };
-        moving.since = now;
-        let len = moving.bytes;
-        // The image was sealed before its place was known.
-        let buffer = self.stamped(buffer, slot);
-        let op = Op::Write { offset, buffer, len, durable: true };
-        self.queue.push_front(Request { tag: WRITE | sequence.0, op });
-    }
-
-    fn write_superblocks(&mut self, geometry: Geometry) {
-        self.superblock.geometry = geometry;
-        self.superblock.generation += 1;
-        self.superblocks = Some((self.superblock.encode(), 0));
-        self.next_superblock();
-    }
-
-    fn next_superblock(&mut self) {
-        let Some((bytes, copy)) = &self.superblocks else {
-            return;
-        };
-        let Some(mut buffer) = self.superblock_buffer.take() else {
-            return;
-        };
-        buffer[..bytes.len()].copy_from_slice(bytes);
-        let op = Op::Write { offset: Superblock::OFFSETS[*copy], buffer, len: bytes.len(), durable: true };
-        self.queue.push_back(Request { tag: SUPERBLOCK, op });
-    }
-
-    fn superblock_written(&mut self, result: Result<(), Fault>, now: Timestamp) {
-        let Some((_, copy)) = &mut self.superblocks else {
-            return;
-        };
-        *copy += 1;
-        if result.is_ok() && *copy < Superblock::OFFSETS.len() {
-            self.next_superblock();
-            return;
-        }
-        self.superblocks = None;
-        self.ring.step(Event::SuperblockWritten(result), now, &mut self.actions);
-    }
-
-    fn commit(&mut self, gains: &mut Gains<'_>, now: Timestamp) {
-        if self.commit.is_none() {
-            return;
-        }
-        let offset = if let Some(offset) = self.ring.retry_commit() {
-            offset
-        } else if let Some((offset, room)) = self.ring.plan_commit() {
-            let Some(buffer) = &mut self.commit else {
-                return;
-            };
-            let mut writer = CommitWriter::new(&mut buffer[..room]);
-            let head = self.ring.fill(&mut writer, gains);
-            self.commit_bytes = writer.finish(&self.superblock.key, &head);
-            self.ring.filled(self.commit_bytes);
-            self.committing = Some(now);
-            offset
-        } else {
-            return;
-        };
-        if let Some(buffer) = self.commit.take() {
-            let op = Op::Write { offset, buffer, len: self.commit_bytes, durable: true };
-            self.queue.push_back(Request { tag: COMMIT, op });
-        }
+        self.begin_at_once(now);
     }
 
     /// Slot buffers that are free now.
@@ -570,9 +491,15 @@ impl<D: Disk> Driver<D> {
         buffer
     }
 
-    pub(crate) fn push_request(&mut self, request: Request) {
-        self.queue.push_back(request);
-        self.pump();
+    /// Puts in a read of our own, or a write that is as little urgent.
+    pub(crate) fn push_request(&mut self, request: Request, now: Timestamp) {
+        let client = if request.tag & KIND == SCAN { SCANNER } else { WORKER };
+        // They are few, and clients are lent fewer buffers than there is room for.
+        if let Err(request) = self.line.push(Class::Scrub, client, request) {
+            self.line.reading += 1;
+            self.queue.push_back(request);
+        }
+        self.begin_at_once(now);
     }
 
     fn pump(&mut self) {

@@ -13,6 +13,24 @@ pub(crate) struct Filling {
     looked: (Timestamp, u32),
 }
 
+/// How long gains wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// The flush interval: so long wait those of a slot that fills slowly.
+    pub(crate) flush: Duration,
+    /// A slot that will be full within this skips the journal.
+    pub(crate) soon: Duration,
+    /// Nothing waits for longer.
+    pub(crate) hard: Duration,
+}
+
+impl Waits {
+    /// On a ring that does its best.
+    pub(crate) fn plain(flush: Duration) -> Self {
+        Self { flush, soon: flush * 2, hard: flush * 2 }
+    }
+}
+
 /// What is in the open slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filled {
@@ -30,6 +48,11 @@ impl Filling {
         Self { opened: now, gaining_since: None, looked: (now, 0) }
     }
 
+    /// Since when there are gains that the journal has not.
+    pub(crate) fn gaining_since(&self) -> Option<Timestamp> {
+        self.gaining_since
+    }
+
     /// The journal has what was there at that time; what came since is that old already.
     pub(crate) fn journaled(&mut self, filled: Timestamp) {
         self.gaining_since = Some(filled);
@@ -45,7 +68,10 @@ impl Filling {
     /// A stream that comes in bursts is silent most of the time when it is looked at: so the rate is that of late, or
     /// that since the slot was opened, whichever is higher. Wrong expectations cost one interval of age, within the
     /// bound; too low ones cost the disk a second copy of everything.
-    pub(crate) fn due(&mut self, filled: Filled, flush: Duration, now: Timestamp) -> bool {
+    ///
+    /// On a ring with a guarantee the two intervals are others: see [`Waits`].
+    pub(crate) fn due(&mut self, filled: Filled, waits: Waits, now: Timestamp) -> bool {
+        let Waits { flush, soon, hard } = waits;
         let due = if filled.journaled {
             self.gaining_since = None;
             false
@@ -54,7 +80,7 @@ impl Filling {
             let lately = rate(now.since(self.looked.0), filled.payload.saturating_sub(self.looked.1));
             let mean = rate(now.since(self.opened), filled.payload);
             let fills_in = filled.room as f64 / lately.max(mean).max(1e-9);
-            oldest >= flush * 2 || (oldest >= flush && fills_in > (flush * 2).as_secs_f64())
+            oldest >= hard || (oldest >= flush && fills_in > soon.as_secs_f64())
         };
         if now.since(self.looked.0) >= flush / 2 {
             self.looked = (now, filled.payload);
@@ -93,10 +119,10 @@ mod tests {
         let look = |payload| Filled { payload, room, journaled: payload == 0 };
         let early = (0..now).step_by(10).any(|ms| {
             let payload = if ms < came { 0 } else { bytes };
-            filling.due(look(payload), FLUSH, at(ms))
+            filling.due(look(payload), Waits::plain(FLUSH), at(ms))
         });
         assert!(!early);
-        filling.due(look(bytes), FLUSH, at(now))
+        filling.due(look(bytes), Waits::plain(FLUSH), at(now))
     }
 
     #[test]
@@ -116,7 +142,11 @@ mod tests {
     fn what_the_journal_has_is_not_due() {
         let mut filling = Filling::opened(at(0));
         for ms in (0..10_000).step_by(10) {
-            assert!(!filling.due(Filled { payload: 10, room: 1000, journaled: true }, FLUSH, at(ms)));
+            assert!(!filling.due(
+                Filled { payload: 10, room: 1000, journaled: true },
+                Waits::plain(FLUSH),
+                at(ms)
+            ));
         }
     }
 
@@ -154,7 +184,7 @@ mod tests {
                 Filled { payload: payload as u32, room: whole - payload, journaled: payload == journaled };
             if payload == whole {
                 waits = None;
-            } else if filling.due(filled, FLUSH, at(now)) {
+            } else if filling.due(filled, Waits::plain(FLUSH), at(now)) {
                 run.journaled += payload - journaled;
                 (journaled, waits) = (payload, None);
                 filling.journaled(at(now));

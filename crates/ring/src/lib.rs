@@ -39,10 +39,10 @@ mod table;
 mod walk;
 
 pub use blocking::Blocking;
-pub use check::{CHECK_QUANTUM, Damage, Depth, SlotCheck, check_slot};
+pub use check::{CHECK_QUANTUM, Damage, Depth, OWN_QUANTUM, SlotCheck, check_slot};
 pub use chore::{Chore, ChoreReply, ChoreSlot, PlacedCopy};
 pub use create::{CreateError, NewRing, create, write_superblocks};
-pub use driver::{Driver, DriverCounts, Gains, ReadDone, Took, is_slot_write};
+pub use driver::{Driver, DriverCounts, Gains, ReadDone, SlotRead, Took, is_slot_write};
 pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 pub use flush::durable_after;
 pub use guarantee::{
@@ -55,8 +55,9 @@ pub use once::{OnceError, order_once};
 pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refusal};
 pub use purge::{Port, PurgeError, purge};
 pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
+pub use runway::least_slots;
 pub use scan::SCAN_READS;
-pub use schedule::{Class, Next, Policy, Promise, Reads, Schedule, View, Wanted};
+pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted};
 pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};

@@ -81,7 +81,11 @@ impl Ring {
         status.newest = newest.into_iter().chain(moving().map(|b| b.last)).max();
         status.holds = self.ledger.holds.len() as u32;
         status.scanned = self.unscanned == 0;
-        status.durable_after = flush::durable_after(self.config.flush, self.worst_write.max(self.pending));
+        status.durable_after = match &self.pledge {
+            // A device that stands still for longer than was measured makes it longer meanwhile.
+            Some(pledge) => pledge.durable_after.max(self.pending),
+            None => flush::durable_after(self.config.flush, self.worst_write.max(self.pending)),
+        };
     }
 
     /// The version of every stream's preamble that is in force, and its bytes.

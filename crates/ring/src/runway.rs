@@ -13,6 +13,12 @@ pub(crate) fn runway_of(slots: u32, buffers: u32) -> u32 {
     (2 * buffers).max(RUNWAY).min(slots / 4).max(2)
 }
 
+/// Slots that a ring must have for a guarantee: half of its runway has to last from one commit to the next, which may come
+/// only after so many slots.
+pub fn least_slots(gather: u16) -> u32 {
+    8 * (u32::from(gather.max(4)) + 1)
+}
+
 impl Ring {
     /// The next slot of the runway, for a copy: it stays in the runway's records until the copy counts.
     pub(crate) fn take_runway(&mut self) -> Option<SlotNo> {

@@ -101,14 +101,14 @@ impl<D: Disk> Driver<D> {
             for number in 0..LOOKS {
                 let may = self.scan.in_flight < most && self.scan.turn > 0;
                 if may && self.scan.looks[number].check.is_some() == begun {
-                    self.look(number);
+                    self.look(number, now);
                 }
             }
         }
     }
 
     /// Asks for the next piece of a slot, of another one if none is at hand.
-    fn look(&mut self, number: usize) {
+    fn look(&mut self, number: usize, now: Timestamp) {
         if self.scan.looks[number].buffer.is_none() || !self.has_slot(number) {
             return;
         }
@@ -122,7 +122,7 @@ impl<D: Disk> Driver<D> {
         let len = len.min(buffer.len());
         self.scan.in_flight += 1;
         self.scan.turn -= 1;
-        self.push_request(Request { tag: SCAN | number as u64, op: Op::Read { offset, buffer, len } });
+        self.push_request(Request { tag: SCAN | number as u64, op: Op::Read { offset, buffer, len } }, now);
     }
 
     /// Whether a look has a slot at hand, which it is given if there is one for it.

@@ -5,7 +5,7 @@
 
 use crate::chore::Chores;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
-use crate::flush::{Filled, Filling};
+use crate::flush::{Filled, Filling, Waits};
 use crate::held::Coming;
 use crate::journal::Journal;
 use crate::ledger::{ClockStep, EpochStart, Ledger};
@@ -84,6 +84,21 @@ pub struct Ring {
     /// Held sequences that are not on the medium yet.
     pub(crate) coming: Coming,
     pub(crate) chores: Chores,
+    /// What was promised, if anything was.
+    pub(crate) pledge: Option<Pledge>,
+}
+
+/// What a guarantee comes to, for the ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pledge {
+    /// A slot that will be full within this skips the journal.
+    pub(crate) soon: Duration,
+    /// What arrived waits for no longer until it is to be made durable.
+    pub(crate) hard: Duration,
+    /// As published.
+    pub(crate) durable_after: Duration,
+    /// Slot buffers: so many full slots may have their places and wait.
+    pub(crate) buffers: u32,
 }
 
 /// A growth under way.
@@ -143,6 +158,7 @@ impl Ring {
             releasing: Vec::new(),
             coming: Coming::with_capacity(config.buffers as usize + 4),
             chores: Chores::default(),
+            pledge: None,
             config,
             journal: Journal::new(&ledger.geometry, &journal),
             ledger,
@@ -233,6 +249,19 @@ impl Ring {
         self.journal.push(Item::ClockStep(step), None);
     }
 
+    /// From here on the ring goes by a guarantee.
+    pub(crate) fn pledge(&mut self, pledge: Pledge) {
+        self.pledge = Some(pledge);
+        // Which of them are written when is the schedule's to say.
+        self.config.writes = self.config.writes.max(pledge.buffers as usize);
+        self.flying.reserve(self.config.writes + 4);
+    }
+
+    /// Since when the open slot has had what the journal has not.
+    pub(crate) fn gaining_since(&self) -> Option<Timestamp> {
+        self.open.as_ref()?.filling.gaining_since()
+    }
+
     /// Asks for a commit of what the open slot gained, whatever its age.
     pub(crate) fn want_flush(&mut self, wanted: bool) {
         self.flush_wanted |= wanted;
@@ -279,7 +308,13 @@ impl Ring {
         {
             let journaled = brief.end == self.journal.open;
             let filled = Filled { payload: brief.end.payload, room: brief.room, journaled };
-            self.flush_wanted |= known.filling.due(filled, self.config.flush, now);
+            let flush = self.config.flush;
+            let waits = self.pledge.map_or(Waits::plain(flush), |pledge| Waits {
+                flush,
+                soon: pledge.soon,
+                hard: pledge.hard,
+            });
+            self.flush_wanted |= known.filling.due(filled, waits, now);
         }
         // Whatever failed is tried again, also when something else has been written since.
         if now >= self.retry_at {

@@ -4,7 +4,7 @@
 use holdfast_base::{BLOCK, SlotNo, Timestamp};
 use holdfast_format::Cause;
 use holdfast_media::{Buffer, FaultPlan, Seed, Stall, Survival};
-use holdfast_ring::{Config, Depth, Range, SlotCheck, SlotLook};
+use holdfast_ring::{Class, Config, Depth, Range, SlotCheck, SlotLook, SlotRead};
 use holdfast_sim::{Bound, Op, Setup, Stage, World, read_slot, survey};
 use std::time::Duration;
 
@@ -331,7 +331,8 @@ fn an_unreadable_slot_is_an_error_until_it_is_written_again() {
     world.disk().unwrap().plan_mut().unreadable = vec![place.clone()];
     let buffer = Buffer::aligned(64 << 10).unwrap();
     let now = world.now();
-    world.recorder().unwrap().driver.read(1, sequence, 0, 64 << 10, buffer, now).unwrap();
+    let wanted = SlotRead { id: 1, class: Class::Export, client: 1, sequence, offset: 0, len: 64 << 10 };
+    world.recorder().unwrap().driver.read(&wanted, buffer, now).unwrap();
     world.pass(MS).unwrap();
     let done = world.recorder().unwrap().driver.read_done().unwrap();
     let error = done.result.unwrap().unwrap_err();

@@ -7,7 +7,7 @@ use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{guarantee, show, times, watch};
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_link::wire::{RecorderStatus, Status};
+use holdfast_link::wire::{MarginStatus, RecorderStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
 use std::path::Path;
@@ -93,6 +93,27 @@ struct SlotsShown {
     holdable: u32,
 }
 
+/// How near a recorder came to breaking its promise.
+#[derive(Serialize)]
+struct MarginShown {
+    medium_bytes_per_second: u64,
+    slack_kept_seconds: f64,
+    slack_least_seconds: f64,
+    #[serde(serialize_with = "show::time")]
+    slack_least_at: Timestamp,
+}
+
+impl MarginShown {
+    fn new(margin: &MarginStatus) -> Self {
+        Self {
+            medium_bytes_per_second: margin.rate.0,
+            slack_kept_seconds: margin.kept.as_secs_f64(),
+            slack_least_seconds: margin.least.as_secs_f64(),
+            slack_least_at: margin.since,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct RecorderShown<'a> {
     pid: u32,
@@ -107,6 +128,7 @@ struct RecorderShown<'a> {
     buffers: u32,
     buffers_in_use: u32,
     buffers_most_in_use: u32,
+    margin: Option<MarginShown>,
     sources: Vec<SourceShown<'a>>,
     lanes: Vec<LaneShown<'a>>,
     warnings: &'a [String],
@@ -230,6 +252,7 @@ impl<'a> RecorderShown<'a> {
             buffers: recorder.buffers.count,
             buffers_in_use: recorder.buffers.in_use,
             buffers_most_in_use: recorder.buffers.most_in_use,
+            margin: recorder.margin.as_ref().map(MarginShown::new),
             sources: recorder
                 .sources
                 .iter()
@@ -423,6 +446,17 @@ fn recorder_lines(
     }
     let buffers = recorder.buffers;
     say("margin", format!("{} of {} buffers were never needed", buffers.least_free(), buffers.count));
+    if let Some(margin) = &recorder.margin {
+        let (least, kept) = (times::spoken(margin.least), times::spoken(margin.kept));
+        say(
+            "",
+            format!(
+                "{least} of slack at least, at {}; with {kept} nothing but writing is begun ({} on the medium)",
+                times::to_the_second(margin.since),
+                margin.rate
+            ),
+        );
+    }
     say("durable after", times::spoken(durable));
     if !recorder.device.error.is_empty() {
         let state = show::device_state(recorder.device.state);

@@ -118,6 +118,25 @@ impl Page {
             "Slot buffers in use at most since the recorder started: what is left to the number of buffers is the margin.",
             buffers.most_in_use,
         );
+        let Some(margin) = &recorder.margin else { return };
+        self.single(
+            "guaranteed_bytes_per_second",
+            "gauge",
+            "Bytes a second on the medium that are promised.",
+            margin.rate.0,
+        );
+        self.single(
+            "slack_least_seconds",
+            "gauge",
+            "The least slack since the recorder started: how long capture could have gone on without any write ending.",
+            margin.least.as_secs_f64(),
+        );
+        self.single(
+            "slack_kept_seconds",
+            "gauge",
+            "The slack with which nothing but writing is begun any more.",
+            margin.kept.as_secs_f64(),
+        );
     }
 
     fn slots(&mut self, slots: &SlotCounts) {
@@ -299,6 +318,9 @@ mod tests {
             format!("holdfast_lane_write_seconds_bucket{ring},lane=\"/data/lab.hf\",le=\"+Inf\"}} 100"),
             format!("holdfast_lane_write_worst_seconds{ring},lane=\"/data/lab.hf\"}} 0.07"),
             format!("holdfast_buffers_most_in_use{ring}}} 5"),
+            format!("holdfast_guaranteed_bytes_per_second{ring}}} 62914560"),
+            format!("holdfast_slack_least_seconds{ring}}} 4.2"),
+            format!("holdfast_slack_kept_seconds{ring}}} 9"),
         ] {
             assert!(page.lines().any(|line| line == wanted), "{wanted} is not in\n{page}");
         }

@@ -45,19 +45,28 @@ pub struct CommitHead {
 pub struct CommitWriter<'a> {
     buffer: &'a mut [u8],
     used: usize,
+    /// Where all records but the first must end.
+    limit: usize,
 }
 
 impl<'a> CommitWriter<'a> {
     /// A commit of at most `buffer.len()` bytes, padding included. At least one block is needed for it to hold
     /// anything, and more than [`MAX_COMMIT`] is not used.
     pub fn new(buffer: &'a mut [u8]) -> Self {
+        Self::within(buffer, usize::MAX)
+    }
+
+    /// The same, of `most` bytes if its records are small: only the first may go beyond, for a record that does not fit
+    /// there must not wait for ever.
+    pub fn within(buffer: &'a mut [u8], most: usize) -> Self {
         let len = buffer.len().min(MAX_COMMIT) / BLOCK * BLOCK;
-        Self { buffer: &mut buffer[..len], used: HEAD_BYTES }
+        let limit = len.min(most.max(BLOCK));
+        Self { buffer: &mut buffer[..len], used: HEAD_BYTES, limit }
     }
 
     /// Bytes left, for a record's body and the 8 bytes in front of it.
     pub fn room(&self) -> usize {
-        self.buffer.len().saturating_sub(self.used)
+        self.limit.saturating_sub(self.used)
     }
 
     /// Whether there is no record in it yet.
@@ -72,7 +81,8 @@ impl<'a> CommitWriter<'a> {
 
     /// Adds a record whose body `fill` writes; `fill` says `false` when it could not.
     pub(crate) fn push_with(&mut self, kind: u16, fill: impl FnOnce(&mut Put<'_>) -> bool) -> bool {
-        let Some(space) = self.buffer.get_mut(self.used..) else { return false };
+        let end = if self.is_empty() { self.buffer.len() } else { self.limit.max(self.used) };
+        let Some(space) = self.buffer.get_mut(self.used..end) else { return false };
         let mut put = Put::new(space);
         put.u16(kind).u16(0).u32(0);
         if !fill(&mut put) {

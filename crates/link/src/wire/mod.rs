@@ -20,6 +20,6 @@ pub use message::{
     Request, VERSION, Welcome,
 };
 pub use status::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, RecorderStatus,
-    SourceState, SourceStatus, Status,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, MarginStatus,
+    RecorderStatus, SourceState, SourceStatus, Status,
 };

@@ -1,6 +1,6 @@
 //! What a recorder says of itself beside the ring's own status: plain data. The bytes are `encode`'s.
 
-use holdfast_base::{StreamId, Timestamp};
+use holdfast_base::{Rate, StreamId, Timestamp};
 use holdfast_format::Cause;
 use holdfast_ring::RingStatus;
 use std::time::Duration;
@@ -40,6 +40,21 @@ pub struct RecorderStatus {
     pub buffers: BufferStatus,
     /// What a person should know, such as memory that could not be locked.
     pub warnings: Vec<String>,
+    /// How near it came to losing what it had promised to keep; `None` where it does its best.
+    pub margin: Option<MarginStatus>,
+}
+
+/// The margin of a guarantee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarginStatus {
+    /// Bytes a second, on the medium, that are promised.
+    pub rate: Rate,
+    /// The slack with which nothing but writing is begun any more: for the longest read, commit and pause, and a burst.
+    pub kept: Duration,
+    /// The least slack since the start: how long capture could have gone on without any write ending.
+    pub least: Duration,
+    /// When that was.
+    pub since: Timestamp,
 }
 
 /// Whether the lane's device answers.

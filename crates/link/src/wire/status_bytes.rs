@@ -3,10 +3,10 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, RecorderStatus,
-    SourceState, SourceStatus, Status,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, MarginStatus,
+    RecorderStatus, SourceState, SourceStatus, Status,
 };
-use holdfast_base::{Ordinal, StreamId};
+use holdfast_base::{Ordinal, Rate, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_ring::StreamStatus;
 
@@ -96,6 +96,12 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.list(&recorder.warnings, |put, text| {
         put.text(text);
     });
+    put.option(recorder.margin.as_ref(), |put, margin| {
+        put.u64(margin.rate.0);
+        put_span(put, margin.kept);
+        put_span(put, margin.least);
+        put.time(margin.since);
+    });
 }
 
 fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
@@ -117,6 +123,14 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
             most_in_use: get.u32("most buffers in use")?,
         },
         warnings: get.list("warnings", 2, |get| get.text("warning"))?,
+        margin: get.option("margin", |get| {
+            Ok(MarginStatus {
+                rate: Rate(get.u64("promised rate")?),
+                kept: get_span(get, "slack that is kept")?,
+                least: get_span(get, "least slack")?,
+                since: get.time("since")?,
+            })
+        })?,
     })
 }
 

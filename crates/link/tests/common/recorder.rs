@@ -301,6 +301,7 @@ impl Serving {
             lanes: Vec::new(),
             buffers: holdfast_link::wire::BufferStatus::default(),
             warnings: vec!["this is a test".to_owned()],
+            margin: None,
         };
         Status { ring, recorder: Some(recorder) }
     }

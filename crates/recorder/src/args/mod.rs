@@ -8,7 +8,7 @@ mod tests;
 
 pub use parse::parse;
 
-use holdfast_base::ByteSize;
+use holdfast_base::{ByteSize, Rate};
 use holdfast_ingest::{SourceOptions, SourceSpec};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +75,12 @@ pub struct SourceSettings {
     pub name: String,
     /// What else was said of it.
     pub options: SourceOptions,
+    /// Bytes a second of payload that it declares.
+    pub rate: Option<Rate>,
+    /// Elements a second.
+    pub elements: Option<u64>,
+    /// Bytes that may come at once beyond the rate.
+    pub burst: Option<ByteSize>,
 }
 
 /// Why a command line makes no sense; names the option.
@@ -118,6 +124,14 @@ pub enum WrongUse {
     /// A source option that its kind does not know.
     #[error("{0}")]
     NotFor(String),
+    /// What goes with a rate only.
+    #[error("{option} goes with --rate, and --source {source_spec} has none")]
+    WithoutRate {
+        /// The option.
+        option: &'static str,
+        /// The source.
+        source_spec: String,
+    },
     /// A source without a name.
     #[error("--source {0} has no name: say --name STREAM behind it")]
     Nameless(String),

@@ -3,7 +3,7 @@
 use super::{
     FLUSH_LIMITS, MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse,
 };
-use holdfast_base::{ByteSize, MAX_NAME};
+use holdfast_base::{ByteSize, MAX_NAME, Rate};
 use holdfast_ingest::Overload;
 use holdfast_ingest::packet::af_packet::MAX_RINGS;
 use holdfast_ingest::{SourceOptions, SourceSpec};
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 22] = [
+const OPTIONS: [(&str, Option<&str>); 25] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
@@ -27,6 +27,9 @@ const OPTIONS: [(&str, Option<&str>); 22] = [
     ("--speed", Some("a factor such as 1 or 10, or max")),
     ("--loop", None),
     ("--on-overload", Some("block or drop-newest")),
+    ("--rate", Some("bytes of payload a second, such as 60MiB/s")),
+    ("--elements", Some("elements a second, such as 20000")),
+    ("--burst", Some("bytes that may come at once beyond the rate, such as 64MiB")),
     ("--flush", Some("a time such as 1s or 200ms")),
     ("--memory", Some("a size such as 512MiB")),
     ("--patience", Some("a time such as 10s or 1m")),
@@ -61,6 +64,9 @@ struct Unfinished {
     spec: SourceSpec,
     name: Option<String>,
     options: SourceOptions,
+    rate: Option<Rate>,
+    elements: Option<u64>,
+    burst: Option<ByteSize>,
 }
 
 impl Parser {
@@ -138,10 +144,14 @@ impl Parser {
             "--cpu" => once(option, false, &mut self.cpus, cpus(option, &value)?),
             "--source" => {
                 let (spec, options) = (read(option, &value)?, SourceOptions::default());
-                self.sources.push(Unfinished { spec, name: None, options });
+                let (name, rate, elements, burst) = (None, None, None, None);
+                self.sources.push(Unfinished { spec, name, options, rate, elements, burst });
                 Ok(())
             }
             "--name" => once(option, true, &mut self.source(option)?.name, name(option, value)?),
+            "--rate" => once(option, true, &mut self.source(option)?.rate, rate(option, &value)?),
+            "--elements" => once(option, true, &mut self.source(option)?.elements, elements(option, &value)?),
+            "--burst" => once(option, true, &mut self.source(option)?.burst, read(option, &value)?),
             _ => {
                 let options = &mut self.source(option)?.options;
                 match option {
@@ -194,10 +204,16 @@ impl Parser {
 
 impl Unfinished {
     fn finish(self) -> Result<SourceSettings, WrongUse> {
-        let Self { spec, name, options } = self;
+        let Self { spec, name, options, rate, elements, burst } = self;
+        if rate.is_none() {
+            let said = [("--elements", elements.is_some()), ("--burst", burst.is_some())];
+            if let Some((option, _)) = said.iter().find(|(_, said)| *said) {
+                return Err(WrongUse::WithoutRate { option, source_spec: spec.to_string() });
+            }
+        }
         spec.check(&options).map_err(|error| WrongUse::NotFor(error.to_string()))?;
         let name = name.ok_or_else(|| WrongUse::Nameless(spec.to_string()))?;
-        Ok(SourceSettings { spec, name, options })
+        Ok(SourceSettings { spec, name, options, rate, elements, burst })
     }
 }
 
@@ -232,6 +248,19 @@ fn name(option: &'static str, value: String) -> Result<String, WrongUse> {
         ));
     }
     Ok(value)
+}
+
+fn rate(option: &'static str, value: &str) -> Result<Rate, WrongUse> {
+    let rate: Rate = read(option, value)?;
+    if rate.0 == 0 {
+        return Err(wrong(option, value, "give a rate above nothing, such as 60MiB/s"));
+    }
+    Ok(rate)
+}
+
+fn elements(option: &'static str, value: &str) -> Result<u64, WrongUse> {
+    let number = value.strip_suffix("/s").unwrap_or(value);
+    number.parse().map_err(|_| wrong(option, value, "give a number of elements a second, such as 20000"))
 }
 
 fn snaplen(option: &'static str, value: &str) -> Result<u32, WrongUse> {

@@ -38,6 +38,17 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
 }
 
 #[test]
+fn a_source_declares_its_load() {
+    let all = settings(
+        "r --source stdin --name a --rate 60MiB/s --elements 20000/s --burst 64MiB --source file:x --name b --rate 1MB/s",
+    );
+    let [a, b] = &all.sources[..] else { panic!("{:?}", all.sources) };
+    assert_eq!((a.rate, a.elements), (Some(Rate(60 << 20)), Some(20_000)));
+    assert_eq!(a.burst, Some(ByteSize::mib(64)));
+    assert_eq!((b.rate, b.elements, b.burst), (Some(Rate(1_000_000)), None, None));
+}
+
+#[test]
 fn defaults_are_those_of_the_manual() {
     let plain = settings("--source stdin --name s r.hf");
     assert_eq!((plain.flush, plain.memory, plain.size), (Duration::from_secs(1), None, None));
@@ -79,6 +90,14 @@ fn wrong_command_lines_are_told_by_the_option() {
         ),
         ("r --source ftp:x --name a", "--source ftp:x"),
         ("r --source replay:x --name a --loop --loop", "--loop is given twice for one source"),
+        ("r --source stdin --name a --rate fast", "--rate fast"),
+        ("r --source stdin --name a --rate 0", "--rate 0: give a rate above nothing"),
+        (
+            "r --source stdin --name a --rate 1MB/s --elements many",
+            "--elements many: give a number of elements",
+        ),
+        ("r --source stdin --name a --burst 1MiB", "--burst goes with --rate"),
+        ("r --rate 1MB/s --source stdin --name a", "--rate belongs to a source"),
         ("r --colour", "unknown option --colour"),
         ("r -x", "unknown option -x"),
         ("r --metrics=:9", "unknown option --metrics"),
@@ -110,6 +129,9 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--speed",
         "--loop",
         "--on-overload",
+        "--rate",
+        "--elements",
+        "--burst",
         "--flush",
         "--memory",
         "--patience",

@@ -10,7 +10,8 @@ use holdfast_format::{CommitWriter, Counters, Cursor};
 use holdfast_link::wire::OpenSequence;
 use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_ring::{
-    Chore, ChoreReply, DeviceState, DriverCounts, HoldStatus, Order, OrderId, Outcome, RingStatus, SlotStatus,
+    Chore, ChoreReply, Class, DeviceState, DriverCounts, HoldStatus, Margin, Order, OrderId, Outcome,
+    RingStatus, SlotRead, SlotStatus,
 };
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub struct Sheet {
     pub buffers: (usize, usize, usize),
     /// Whether the device answers.
     pub device: DeviceState,
+    /// How near it came to breaking its promise, if it gave one.
+    pub margin: Option<Margin>,
     /// The disk's last error, cut to the room there is.
     pub last_error: String,
     /// By source: what its stream had come to when the run began, and now; batches that wait.
@@ -69,12 +72,21 @@ pub enum Ask {
     Order(Order),
     /// A step of a job in the background.
     Chore(Chore),
-    /// Part of a slot: sequence, offset and length.
-    Read(Sequence, u32, u32, Buffer),
+    /// Part of a slot: sequence, offset and length; and for whom.
+    Read(Sequence, u32, u32, Buffer, Reader),
     /// What is not on the medium yet.
     OpenSlots(Vec<OpenSequence>),
     /// Records of the open slot beyond a cursor.
     Gains(Sequence, u64, Vec<u8>),
+}
+
+/// Who reads, as the schedule tells readers apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// What for.
+    pub class: Class,
+    /// Whose.
+    pub client: u64,
 }
 
 /// What came of it.
@@ -178,7 +190,9 @@ impl<D: Disk> Capture<D> {
                 self.driver.chore(chore, now);
                 None
             }
-            Ask::Read(sequence, offset, len, buffer) => self.read(id, (sequence, offset, len), buffer, now),
+            Ask::Read(sequence, offset, len, buffer, reader) => {
+                self.read(id, (sequence, offset, len), buffer, reader, now)
+            }
             Ask::OpenSlots(mut out) => {
                 let room = out.capacity();
                 let sealed = self.driver.on_the_way().map(|sequence| OpenSequence { sequence, sealed: true });
@@ -229,6 +243,7 @@ impl<D: Disk> Capture<D> {
         sheet.counts = *self.driver.counts();
         sheet.buffers = self.driver.buffers();
         sheet.device = self.driver.ring().device();
+        sheet.margin = self.driver.schedule().margin();
         sheet.now = now;
         sheet.slots_sealed = self.slots_sealed;
         sheet.last_error.clear();
@@ -265,12 +280,14 @@ impl<D: Disk> Capture<D> {
         id: u64,
         (sequence, offset, len): (Sequence, u32, u32),
         buffer: Buffer,
+        Reader { class, client }: Reader,
         now: Timestamp,
     ) -> Option<Answer> {
         let len = (len as usize).min(buffer.len()) / BLOCK * BLOCK;
         // The length comes back with the number: nothing has to be remembered.
         let number = id & READ_ID | ((len / BLOCK) as u64) << READ_ID_BITS;
-        let buffer = match self.driver.read(number, sequence, u64::from(offset), len, buffer, now) {
+        let wanted = SlotRead { id: number, class, client, sequence, offset: u64::from(offset), len };
+        let buffer = match self.driver.read(&wanted, buffer, now) {
             Ok(()) => return None,
             Err(buffer) => buffer,
         };

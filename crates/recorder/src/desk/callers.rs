@@ -5,11 +5,11 @@ use super::purging::Purging;
 use super::sources::Watch;
 use super::tickets::{CallerId, Tickets};
 use super::{Window, interest};
-use crate::capture::{Answer, Ask, NotRead};
+use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
 use holdfast_link::wire::{PIECE, Reply, Request};
-use holdfast_ring::{Order, Outcome, Refusal};
+use holdfast_ring::{Class, Order, Outcome, Refusal};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
@@ -310,7 +310,10 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
                 return wrong("a read must end inside its slot");
             }
             match help.tickets.take(help.now) {
-                Some(buffer) => Served::Asked(help.window.ask(Ask::Read(sequence, offset, len, buffer))),
+                Some(buffer) => {
+                    let reader = Reader { class: Class::Export, client: caller };
+                    Served::Asked(help.window.ask(Ask::Read(sequence, offset, len, buffer, reader)))
+                }
                 None => Served::Later(Request::Read { sequence, offset, len }),
             }
         }

@@ -7,8 +7,8 @@ use holdfast_base::{MAX_STREAMS, StreamId, Timestamp};
 use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
 use holdfast_link::wire::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency, RecorderStatus,
-    SourceStatus, Status, VERSION, Welcome,
+    BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency, MarginStatus,
+    RecorderStatus, SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_media::BufferPool;
 use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus, Took};
@@ -90,6 +90,7 @@ impl Figures {
             counts: DriverCounts::default(),
             buffers: (0, 0, 0),
             device: RingDevice::Well,
+            margin: None,
             last_error: String::with_capacity(ERROR_BYTES),
             feeds: Vec::with_capacity(facts.sources.len()),
             counters: Vec::with_capacity(MAX_STREAMS),
@@ -225,6 +226,12 @@ impl Figures {
                 most_in_use: all.saturating_sub(fewest) as u32,
             },
             warnings: self.facts.warnings.clone(),
+            margin: sheet.margin.map(|margin| MarginStatus {
+                rate: margin.rate,
+                kept: margin.kept,
+                least: margin.least,
+                since: margin.since,
+            }),
         };
         Status { ring: sheet.ring.clone(), recorder: Some(recorder) }
     }

@@ -23,11 +23,13 @@ pub(super) struct Progress {
     /// Characters of the line on the screen.
     length: usize,
     device: DeviceState,
+    /// The least slack that was told of.
+    told: Option<Duration>,
 }
 
 impl Progress {
     pub(super) fn new(shown: bool, quiet: bool) -> Self {
-        Self { shown, quiet, asked: None, last: None, length: 0, device: DeviceState::Well }
+        Self { shown, quiet, asked: None, last: None, length: 0, device: DeviceState::Well, told: None }
     }
 
     /// Whether figures are wanted for it: always about once a second, for a device that goes away is told in any case.
@@ -56,6 +58,7 @@ impl Progress {
             _ => {}
         }
         self.device = sheet.device;
+        self.tell_of_margin(sheet);
         let seen = watched(sheet);
         let Some((before, last)) = self.last else {
             self.last = Some((now, seen));
@@ -84,6 +87,21 @@ impl Progress {
         let pad = self.length.saturating_sub(line.chars().count());
         self.length = line.chars().count();
         let _ = write!(std::io::stderr(), "\r{line}{:pad$}", "");
+    }
+
+    /// Says once that the margin has become small, and again when it is half of that.
+    fn tell_of_margin(&mut self, sheet: &Sheet) {
+        let Some(margin) = sheet.margin else { return };
+        let limit = self.told.unwrap_or(margin.kept) / 2;
+        if margin.least < limit {
+            self.told = Some(margin.least);
+            self.error(&format!(
+                "{}: capture could have gone on for {:.2} s without a write, and no longer: {:.2} s are kept for the longest read and pause of the device; if that goes on, measure the device again (`holdfast profile`), or give more --memory",
+                sheet.ring.lane,
+                margin.least.as_secs_f64(),
+                margin.kept.as_secs_f64()
+            ));
+        }
     }
 
     /// Takes the line away.

@@ -6,7 +6,7 @@ use holdfast_format::FormatError;
 use holdfast_ingest::SourceError;
 use holdfast_link::LinkError;
 use holdfast_media::{CreateError as FileError, OpenError, PoolError};
-use holdfast_ring::{CreateError, RecoverError, Refusal};
+use holdfast_ring::{CreateError, RecoverError, Refusal, Refused};
 use std::io;
 use std::path::PathBuf;
 
@@ -83,6 +83,54 @@ pub enum StartError {
         /// What others take of that, and this one beside its bytes.
         others: ByteSize,
     },
+    /// Rates are declared for a lane of which nothing is known.
+    #[error(
+        "{}: --rate: nothing was measured of this ring's device, so nothing can be promised: make the ring with `holdfast format --profile`, or record without --rate", path.display()
+    )]
+    Unmeasured {
+        /// The ring.
+        path: PathBuf,
+    },
+    /// One source has no rate, others have.
+    #[error(
+        "--rate is said of other sources but not of {stream}: say it behind each --source, or behind none"
+    )]
+    Undeclared {
+        /// Its stream.
+        stream: String,
+    },
+    /// The load is more than can be promised.
+    #[error("{}: not admitted: {refused}: {advice}", path.display())]
+    NotAdmitted {
+        /// The ring.
+        path: PathBuf,
+        /// Which term fails.
+        refused: Refused,
+        /// What would do.
+        advice: String,
+    },
+    /// The journal would have to name places more often than admission counts on.
+    #[error(
+        "{}: {slots} slots are too few for a guarantee, for it takes {least}: make the ring larger, or its slots smaller", path.display()
+    )]
+    TooFewSlots {
+        /// The ring.
+        path: PathBuf,
+        /// As there are.
+        slots: u32,
+        /// As it takes.
+        least: u32,
+    },
+    /// The memory is too small for what is to be promised.
+    #[error("{}: not admitted: {refused}: {advice}", path.display())]
+    PromisedMemory {
+        /// The ring.
+        path: PathBuf,
+        /// Which term fails.
+        refused: Refused,
+        /// What would do.
+        advice: String,
+    },
     /// The bound on memory is too small.
     #[error(transparent)]
     Memory(#[from] TooLittle),
@@ -115,6 +163,7 @@ impl StartError {
             Self::Geometry(_)
             | Self::Memory(_)
             | Self::SharedPipe { .. }
+            | Self::Undeclared { .. }
             | Self::Source(SourceError::Option { .. }) => 2,
             _ => 1,
         }

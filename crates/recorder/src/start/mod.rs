@@ -5,6 +5,7 @@
 mod error;
 mod memory;
 mod pipes;
+mod promise;
 mod ring;
 
 pub use error::StartError;
@@ -12,7 +13,7 @@ pub use error::StartError;
 use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
-use crate::plan::{Needs, Plan, plan};
+use crate::plan::{Needs, Plan, fitting, plan};
 use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp, many};
 use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
 use holdfast_link::path;
@@ -22,6 +23,7 @@ use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk, Turns};
 use holdfast_ring::{
     Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write, recover,
 };
+use promise::Promise;
 use ring::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +59,8 @@ pub struct Ready {
     pub warnings: Vec<String>,
     /// How it began, in a line.
     pub greeting: String,
+    /// What is promised, in a line; nothing on a ring that does its best.
+    pub promise: Option<String>,
     /// The memory plan.
     pub plan: Plan,
     /// Slots of the ring.
@@ -102,8 +106,12 @@ fn start_on(
     let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
     let (slots, sources) = (superblock.geometry.slots, settings.sources.len());
     let available = memory::available();
-    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound: settings.memory, available };
-    let plan = plan(&needs)?;
+    let promise = Promise::weigh(settings, &superblock)?;
+    let promised = promise.map_or(0, |promise| promise.buffers());
+    let quantum = promise.map_or(usize::MAX, |promise| promise.quantum());
+    let bound = settings.memory;
+    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, quantum };
+    let plan = planned(&needs, promise.as_ref(), settings)?;
     if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32) {
         warnings.push(format!("{}: {nothing}", settings.ring.display()));
     }
@@ -145,6 +153,12 @@ fn start_on(
         writes: writes + 1,
     };
     let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall())?;
+    let refused = |refused| StartError::NotAdmitted {
+        path: settings.ring.clone(),
+        refused,
+        advice: "give it more --memory".to_owned(),
+    };
+    let promise = promise.map(|promise| promise.give(&mut driver)).transpose().map_err(refused)?;
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());
@@ -183,9 +197,35 @@ fn start_on(
         cores,
         warnings,
         greeting,
+        promise,
         plan,
         slots,
     })
+}
+
+/// The memory plan. A guarantee has all its buffers, or there is none.
+fn planned(needs: &Needs, promise: Option<&Promise>, settings: &Settings) -> Result<Plan, StartError> {
+    let short = |bound, advice| {
+        let refused = promise?.with_only(fitting(needs, bound))?;
+        Some(StartError::PromisedMemory { path: settings.ring.clone(), refused, advice })
+    };
+    let plan = plan(needs).map_err(|little| {
+        let advice = format!("give it --memory {} or more", typed(little.least()));
+        needs.bound.and_then(|bound| short(bound, advice)).unwrap_or(StartError::Memory(little))
+    })?;
+    let available = needs.available;
+    if available.0 > 0 && plan.total > available {
+        let advice = format!("it takes {} of memory, and {available} could be had", plan.total.shown_up());
+        if let Some(refused) = short(available, advice) {
+            return Err(refused);
+        }
+    }
+    Ok(plan)
+}
+
+/// A size as it can be typed.
+fn typed(size: ByteSize) -> String {
+    size.to_string().replace(' ', "")
 }
 
 /// What was on the ring, as far as it matters after the recovered state has gone into the driver.

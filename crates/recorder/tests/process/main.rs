@@ -12,6 +12,7 @@ mod link;
 mod live;
 mod packets;
 mod places;
+mod promises;
 mod purges;
 mod refusals;
 mod resources;

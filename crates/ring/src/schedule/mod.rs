@@ -10,7 +10,7 @@ mod reads;
 pub use reads::{Class, Reads, Wanted};
 
 use crate::guarantee::{COMMIT_BYTES, Costs, Load, Shape, admit};
-use holdfast_base::Timestamp;
+use holdfast_base::{Rate, Timestamp};
 use holdfast_format::Measured;
 use std::time::Duration;
 
@@ -76,8 +76,22 @@ impl Policy {
     }
 }
 
+/// How near a ring came to losing something that it had promised to keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Margin {
+    /// Bytes a second, on the medium, that were promised.
+    pub rate: Rate,
+    /// The slack with which nothing else is begun any more: for the longest read, commit and pause, and a burst.
+    pub kept: Duration,
+    /// The least slack that there was: how long capture could have gone on without any write ending.
+    pub least: Duration,
+    /// When that was.
+    pub since: Timestamp,
+}
+
 /// What the schedule must know of the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct View {
     /// The time.
     pub now: Timestamp,
@@ -99,7 +113,12 @@ pub struct View {
     pub reading: u32,
     /// Whether a read waits.
     pub reads: bool,
+    /// Whether nothing that is full can be written, whatever is done: no place is free, or the device does not answer.
+    pub starved: bool,
 }
+
+/// How long a read waits on a ring that does its best and never has buffers to spare.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is to be begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +144,8 @@ pub struct Schedule {
     draining: bool,
     /// Slots begun since the last commit.
     since_commit: u32,
+    /// Since when a read has been refused.
+    refused: Option<Timestamp>,
     /// The fewest bytes that could still arrive, and when.
     margin: Option<(f64, Timestamp)>,
     /// The most buffers that were in use at once, and when.
@@ -134,7 +155,14 @@ pub struct Schedule {
 impl Schedule {
     /// Nothing has happened yet.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, draining: false, since_commit: u32::MAX, margin: None, most: (0, Timestamp(0)) }
+        Self {
+            policy,
+            draining: false,
+            since_commit: u32::MAX,
+            refused: None,
+            margin: None,
+            most: (0, Timestamp(0)),
+        }
     }
 
     /// What it goes by.
@@ -142,11 +170,13 @@ impl Schedule {
         &self.policy
     }
 
-    /// The least slack seen: how long capture could have gone on without any write being begun; `None` for a ring that
-    /// was promised nothing, and before anything was seen.
-    pub fn margin(&self) -> Option<(Duration, Timestamp)> {
-        let (promise, (left, at)) = (self.policy.promise?, self.margin?);
-        Some((Duration::from_secs_f64(left / promise.rate.max(1.0)), at))
+    /// The least slack seen; `None` for a ring that was promised nothing, and before anything was seen.
+    pub fn margin(&self) -> Option<Margin> {
+        let (promise, (left, since)) = (self.policy.promise?, self.margin?);
+        let rate = promise.rate.max(1.0);
+        let kept = Duration::from_secs_f64(promise.blocked + promise.burst / rate);
+        let least = Duration::from_secs_f64(left / rate);
+        Some(Margin { rate: Rate(promise.rate as u64), kept, least, since })
     }
 
     /// The most buffers that were in use at once, and since when.
@@ -175,9 +205,14 @@ impl Schedule {
     fn decide(&mut self, view: &View) -> Next {
         let policy = &self.policy;
         if !policy.parallel && (view.writing > 0 || view.committing || view.reading > 0) {
-            // A drive with a head does one thing at a time; but the next write is there before the last one ends.
+            // A drive with a head does one thing at a time; but the next write is there before the last one ends, unless a
+            // commit is to come between them: else none would while the drive is busy with slots.
             let alone = view.writing == 1 && !view.committing && view.reading == 0;
-            return if alone && self.draining && view.full > 0 { Next::Write } else { Next::Rest(None) };
+            let next = alone
+                && self.draining
+                && view.full > 0
+                && !(view.commit && self.commit_bytes(view).is_some());
+            return if next { Next::Write } else { Next::Rest(None) };
         }
         if view.full == 0 {
             self.draining = false;
@@ -191,11 +226,24 @@ impl Schedule {
         }
         // Commits often come in a row; each would wait for the reads that were begun beside the one before.
         let beside = view.committing && policy.promise.is_some();
-        if view.reads && !beside && view.reading < policy.reads && self.may_read(view) {
+        let may = view.reads && !beside && view.reading < policy.reads;
+        if may && (self.may_read(view) || self.has_waited(view)) {
+            self.refused = None;
             return Next::Read;
         }
-        let forced = self.policy.promise.map(|promise| view.oldest + promise.forced);
-        Next::Rest(forced.filter(|_| view.full > 0))
+        let Some(promise) = &self.policy.promise else {
+            self.refused = self.refused.or(Some(view.now)).filter(|_| view.reads);
+            return Next::Rest(self.refused.map(|since| since + PATIENCE));
+        };
+        let forced = view.oldest + promise.forced;
+        Next::Rest(Some(forced).filter(|_| view.full > 0))
+    }
+
+    /// Whether a read goes although buffers are short: on a ring that was promised nothing, and that a source without a
+    /// rate keeps full, no read may starve.
+    fn has_waited(&self, view: &View) -> bool {
+        let waited = self.refused.is_some_and(|since| view.now >= since + PATIENCE);
+        self.policy.promise.is_none() && view.reading == 0 && waited
     }
 
     /// Whether what is full is to be written now.
@@ -210,6 +258,10 @@ impl Schedule {
 
     /// Whether capture goes on should a read take as long as reads may.
     fn may_read(&self, view: &View) -> bool {
+        if view.starved && view.full == 0 && view.writing == 0 {
+            // There is nothing that it could keep from being written.
+            return true;
+        }
         match &self.policy.promise {
             // Those under way may each fail first, one after the other: no device promises to do that side by side.
             Some(promise) => {

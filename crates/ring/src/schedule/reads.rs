@@ -74,6 +74,11 @@ impl Reads {
         Self { waiting, flows, credit: [0; 5], turn: 0, visit }
     }
 
+    /// From here on a client's turn lasts for `visit` bytes.
+    pub fn set_visit(&mut self, visit: u64) {
+        self.visit = visit.max(1);
+    }
+
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()

@@ -24,6 +24,7 @@ fn idle() -> View {
         commit: false,
         reading: 0,
         reads: false,
+        starved: false,
     }
 }
 
@@ -77,6 +78,10 @@ fn commits_go_first_where_there_is_time_and_once_for_several_slots_where_there_i
     assert_eq!(schedule.next(&tight), small);
     let then: Vec<Next> = (0..6).map(|_| schedule.next(&tight)).collect();
     assert_eq!(then, [Next::Write, Next::Write, Next::Write, Next::Write, small, Next::Write]);
+    let ahead = View { writing: 1, ..tight };
+    assert_eq!((0..5).map(|_| schedule.next(&ahead)).filter(|next| *next == Next::Write).count(), 3);
+    assert_eq!(schedule.next(&ahead), Next::Rest(None), "the fourth slot's end is the commit's turn");
+    assert_eq!(schedule.next(&tight), small);
     assert_eq!(
         schedule.next(&View { commit: true, full: 1, ..idle() }),
         Next::Commit { most: u64::MAX },
@@ -115,7 +120,9 @@ fn the_margin_is_the_least_slack_that_was_seen() {
     assert_eq!(schedule.margin(), None);
     schedule.next(&View { free: 0, room: 60 << 20, now: at(7), ..idle() });
     schedule.next(&idle());
-    assert_eq!(schedule.margin(), Some((Duration::from_secs(1), at(7))));
+    let Margin { rate, kept, least, since } = schedule.margin().unwrap();
+    assert_eq!((rate.0, least, since), (60 << 20, Duration::from_secs(1), at(7)));
+    assert!((kept.as_secs_f64() - 9.220).abs() < 0.01, "{kept:?}");
     assert_eq!(schedule.most_buffers(), (16, at(7)));
 }
 
@@ -125,6 +132,29 @@ fn without_a_promise_some_buffers_are_kept_from_readers() {
     let view = View { full: 1, writing: 1, reads: true, reading: 3, free: 4, ..idle() };
     assert_eq!(schedule.next(&view), Next::Write);
     assert_eq!(schedule.next(&View { full: 0, ..view }), Next::Read);
-    assert_eq!(schedule.next(&View { full: 0, free: 3, ..view }), Next::Rest(None));
+    let short = View { full: 0, free: 3, ..view };
+    assert_eq!(schedule.next(&short), Next::Rest(Some(short.now + PATIENCE)));
     assert_eq!(schedule.margin(), None);
+}
+
+#[test]
+fn without_a_promise_no_read_starves() {
+    let mut schedule = Schedule::new(Policy::new(None, &shape()));
+    let short = View { writing: 2, reads: true, free: 0, ..idle() };
+    let until = short.now + PATIENCE;
+    assert_eq!(schedule.next(&short), Next::Rest(Some(until)));
+    let later = View { now: until, ..short };
+    assert_eq!(schedule.next(&View { reading: 1, ..later }), Next::Rest(Some(until)), "one at a time");
+    assert_eq!(schedule.next(&later), Next::Read);
+    assert_eq!(schedule.next(&later), Next::Rest(Some(until + PATIENCE)));
+}
+
+// Promise 1: a ring without a place to write to is read (and purged) all the same, and its journal names places.
+#[test]
+fn where_nothing_can_be_written_nothing_waits_for_writing() {
+    let stuck = View { free: 0, room: 0, reads: true, commit: true, ..idle() };
+    assert_eq!(schedule().next(&stuck), Next::Commit { most: COMMIT_BYTES });
+    let stuck = View { commit: false, ..stuck };
+    assert_eq!(schedule().next(&stuck), Next::Rest(None));
+    assert_eq!(schedule().next(&View { starved: true, ..stuck }), Next::Read);
 }

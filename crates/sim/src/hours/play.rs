@@ -142,7 +142,7 @@ impl<'a> Hour<'a> {
             self.capture.arrive(bytes, first, seconds(to));
             self.take_in();
         }
-        let margin = self.schedule.margin().map_or(Duration::ZERO, |(least, _)| least);
+        let margin = self.schedule.margin().map_or(Duration::ZERO, |margin| margin.least);
         Verdict {
             arrived: self.capture.arrived,
             lost: self.capture.lost,
@@ -203,6 +203,7 @@ impl<'a> Hour<'a> {
                 commit: !self.lane.committing && self.journal.waits(&self.capture, seconds(self.now)),
                 reading: self.lane.reading,
                 reads: !self.reads.is_empty(),
+                starved: false,
             };
             match self.schedule.next(&view) {
                 Next::Rest(until) => return until.filter(|until| *until > self.now),

@@ -6,7 +6,9 @@ use crate::observe::same_rows;
 use crate::view::read_slot;
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_media::Buffer;
-use holdfast_ring::{HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotStatus};
+use holdfast_ring::{
+    Class, HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotRead, SlotStatus,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -324,7 +326,9 @@ impl World {
         let buffer = Buffer::aligned(len).map_err(|e| e.to_string())?;
         let id = self.next_order();
         let now = self.now();
-        let asked = self.recorder()?.driver.read(id, Sequence(sequence), 0, len, buffer, now);
+        let sequence_no = Sequence(sequence);
+        let wanted = SlotRead { id, class: Class::Export, client: 1, sequence: sequence_no, offset: 0, len };
+        let asked = self.recorder()?.driver.read(&wanted, buffer, now);
         if asked.is_err() {
             return Err(format!("sequence {sequence} is shown and cannot be read"));
         }

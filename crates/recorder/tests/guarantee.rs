@@ -1,0 +1,276 @@
+//! Promise 1: the capture core over an emulated drive in virtual time, at what the drive was admitted for, with readers who
+//! want all that they can get: nothing is lost, and the lane does what the schedule says. The schedule alone is tried on
+//! many more drives in `crates/sim` (`hours`).
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, SlotNo, Timestamp};
+use holdfast_format::{Geometry, Key, Measured, StreamKind};
+use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
+use holdfast_media::drive::{Curve, Flaw, Payload};
+use holdfast_media::{
+    Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed,
+};
+use holdfast_recorder::capture::{Answer, Ask, Capture, Reader, Stream};
+use holdfast_ring::{
+    Class, Config, Declared, Driver, Guarantee, NewRing, NewStream, Shape, SlotLook, admit, create, figures,
+    is_slot_write, load, recover,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+const SLOT: ByteSize = ByteSize(8 << 20);
+const SLOTS: u64 = 40;
+const QUANTUM: usize = 1 << 20;
+const ELEMENT: usize = 64 << 10;
+/// Elements of a lap.
+const LAP: u64 = SLOTS * SLOT.0 / ELEMENT as u64;
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// A slow drive, so that slots may be small: 8 MiB/s, and it tries for two seconds to read what it cannot.
+fn drive() -> DriveModel {
+    let flat = || Curve::flat(Rate(8 << 20));
+    let whole = DriveModel {
+        bytes: (1 << 20) + (4 + SLOTS) * SLOT.0,
+        write: flat(),
+        read: flat(),
+        read_error_limit: Duration::from_secs(2),
+        ..DriveModel::paper()
+    };
+    whole.damaged(Flaw::Unreadable, 12, 7)
+}
+
+fn measured(drive: &DriveModel) -> Measured {
+    Measured {
+        at: Timestamp(0),
+        write: drive.least_write(0.0..1.0),
+        read: drive.least_read(0.0..1.0),
+        reposition: drive.worst_reposition(),
+        commit: Duration::ZERO,
+        read_error: drive.read_error_limit,
+        stall: Duration::ZERO,
+        stalled: 0,
+        parallel: 1,
+        elements: 10_000_000,
+    }
+}
+
+/// What the lane was asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Did {
+    Slot,
+    Commit,
+    Read,
+}
+
+/// A disk that remembers what it was asked, and what was under way then.
+struct Logged {
+    disk: EmulatedDisk,
+    log: Vec<(Did, Vec<Did>)>,
+    flying: Vec<(u64, Did)>,
+}
+
+impl Disk for Logged {
+    fn info(&self) -> &DiskInfo {
+        self.disk.info()
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Request> {
+        let (tag, did) = match &request.op {
+            Op::Write { .. } if is_slot_write(request.tag) => (request.tag, Did::Slot),
+            Op::Write { .. } => (request.tag, Did::Commit),
+            _ => (request.tag, Did::Read),
+        };
+        self.disk.submit(request)?;
+        self.log.push((did, self.flying.iter().map(|(_, did)| *did).collect()));
+        self.flying.push((tag, did));
+        Ok(())
+    }
+
+    fn complete(&mut self, wait: Duration) -> Option<Completion> {
+        let done = self.disk.complete(wait)?;
+        let at = self.flying.iter().position(|(tag, _)| *tag == done.tag).unwrap();
+        self.flying.remove(at);
+        Some(done)
+    }
+}
+
+/// A recorder without threads at its guarantee: a source of one rate, and readers without measure.
+struct Rig {
+    capture: Capture<Logged>,
+    producer: Producer,
+    clock: ManualClock,
+    granted: Guarantee,
+    /// Between two elements.
+    pace: Duration,
+    next: Timestamp,
+    sent: u64,
+    seed: Seed,
+    readers: Vec<Buffer>,
+    read: u64,
+    failed: u64,
+}
+
+impl Rig {
+    fn start(readers: usize) -> Self {
+        let drive = drive();
+        let measured = measured(&drive);
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let mut disk =
+            EmulatedDisk::new(drive.clone(), Payload::Kept(Image::new(drive.bytes)), 1, clock.clone());
+        let geometry = Geometry::for_lane(disk.info().bytes, SLOT.0, Vec::new()).unwrap();
+        create(&mut disk, NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry), clock.now()).unwrap();
+        let recovered = recover(&mut disk).unwrap();
+
+        let shape = |buffers| Shape { slot: SLOT, flush: FLUSH, gather: 4, quantum: QUANTUM as u32, buffers };
+        // As fast as is admitted.
+        let declared = |rate: u64| Declared {
+            rate: Rate(rate),
+            elements: rate / ELEMENT as u64 + 1,
+            burst: ByteSize(0),
+        };
+        let most = figures(&measured, &load(&[declared(1 << 20)], SLOT), &shape(u32::MAX)).with_reads.0;
+        let rate = (0..most).rev().step_by(4096).find(|rate| load(&[declared(*rate)], SLOT).rate.0 <= most);
+        let rate = rate.unwrap();
+        let load = load(&[declared(rate)], SLOT);
+        // And in no more memory than it takes.
+        let buffers = admit(&measured, &load, &shape(u32::MAX)).unwrap().buffers;
+        let pool = (0..buffers).map(|_| Buffer::aligned(SLOT.0 as usize).unwrap()).collect();
+        let config = Config { buffers, flush: FLUSH, writes: 3 };
+        let disk = Logged { disk, log: Vec::new(), flying: Vec::new() };
+        let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
+        let granted = driver.promise(&measured, &load, &shape(buffers)).unwrap();
+
+        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None };
+        let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
+        let pressure = Arc::new(Pressure::default());
+        let settings = ProducerSettings::new(Overload::DropNewest, Ordinal(0));
+        let (producer, inlet) =
+            channel(&settings, Arc::new(clock.clone()), Arc::clone(&pressure), Parker::new().waker());
+        let stream = Stream { entry, lost_since: None };
+        let capture = Capture::start(driver, &[stream], vec![inlet], pressure, FLUSH, &clock);
+        let mut rig = Self {
+            capture,
+            producer,
+            next: clock.now(),
+            clock,
+            granted,
+            pace: Duration::from_secs_f64(ELEMENT as f64 / rate as f64),
+            sent: 0,
+            seed: Seed::new(3),
+            readers: (0..readers).map(|_| Buffer::aligned(QUANTUM).unwrap()).collect(),
+            read: 0,
+            failed: 0,
+        };
+        while rig.capture.driver().is_starting() {
+            rig.capture.step(rig.clock.now(), Duration::from_millis(10));
+        }
+        rig.next = rig.clock.now();
+        rig
+    }
+
+    /// The next element, when it is time for it; until then the lane works and is read from.
+    fn go(&mut self) {
+        loop {
+            let now = self.clock.now();
+            self.ask(now);
+            let wait = self.next.since(now);
+            if wait.is_zero() {
+                break;
+            }
+            self.capture.step(now, wait);
+            if !self.capture.awaits_disk() {
+                self.clock.set(self.clock.now().max(self.next));
+            }
+            while let Some((_, answer)) = self.capture.answer() {
+                let Answer::Read(buffer, len, result) = answer else { panic!("{answer:?}") };
+                self.read += if result.is_ok() { u64::from(len) } else { 0 };
+                self.failed += u64::from(result.is_err());
+                self.readers.push(buffer);
+            }
+        }
+        self.producer.stamp();
+        let mut data = vec![0; ELEMENT];
+        Seed::new(self.sent).fill(&mut data);
+        self.producer.element(&[], &data, Attributes::default()).unwrap();
+        self.producer.idle().unwrap();
+        self.sent += 1;
+        self.next = self.next + self.pace;
+        self.capture.step(self.clock.now(), Duration::ZERO);
+    }
+
+    /// Whoever has a buffer wants a piece of some slot.
+    fn ask(&mut self, now: Timestamp) {
+        let looks: Vec<_> = self.capture.driver().ring().slot_looks(SlotNo(0), u32::MAX).collect();
+        let data: Vec<_> = looks.iter().filter(|look| look.look == SlotLook::Live).collect();
+        while let Some(buffer) = self.readers.pop_if(|_| !data.is_empty()) {
+            let slot = data[self.seed.below(data.len() as u64) as usize];
+            let at = self.seed.below(SLOT.0 / QUANTUM as u64) * QUANTUM as u64;
+            let reader = Reader { class: Class::Export, client: self.seed.below(3) };
+            let ask = Ask::Read(slot.sequence, at as u32, QUANTUM as u32, buffer, reader);
+            assert!(self.capture.ask(1, ask, now).is_none());
+        }
+    }
+}
+
+#[test]
+fn at_its_guarantee_a_recorder_loses_nothing_whoever_reads() {
+    let mut rig = Rig::start(6);
+    let began = rig.clock.now();
+    // Two laps.
+    while rig.sent < 2 * LAP {
+        rig.go();
+    }
+    let took = rig.clock.now().since(began).as_secs_f64();
+    let counters = rig.capture.counters(0);
+    assert_eq!((counters.lost, counters.gaps), (0, 0), "of {}", rig.sent);
+    assert!(counters.received + 64 > rig.sent, "{counters:?}, {} sent", rig.sent);
+    assert!(rig.failed > 0, "some places were to be unreadable");
+    let left = rig.read as f64 / took / f64::from(1 << 20);
+    assert!(left > 0.02, "readers got {left:.3} MiB/s");
+    let schedule = rig.capture.driver().schedule();
+    let margin = schedule.margin().unwrap();
+    assert!(!margin.least.is_zero() && margin.least < margin.kept * 2, "{margin:?}");
+    assert!(schedule.most_buffers().0 <= rig.granted.buffers);
+    assert_eq!(rig.capture.driver().ring().status("r").durable_after, rig.granted.durable_after);
+    let image = rig.capture.into_disk().disk.image().unwrap().clone();
+    let mut reader = holdfast_link::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
+    let plan = reader.plan(&holdfast_link::Selection::ALL).unwrap();
+    let mut seen = 0;
+    reader
+        .read(&plan, &mut |item| {
+            if let holdfast_link::Item::Element(element) = item {
+                let mut data = vec![0; ELEMENT];
+                Seed::new(element.ordinal.0).fill(&mut data);
+                assert_eq!(element.data, data, "element {}", element.ordinal);
+                seen += 1;
+            }
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(seen > 1000, "{seen} are still there");
+}
+
+#[test]
+fn slots_are_written_in_goes_and_nothing_is_begun_beside_a_read() {
+    let mut rig = Rig::start(6);
+    while rig.sent < LAP {
+        rig.go();
+    }
+    let log = rig.capture.into_disk().log;
+    let reads = log.iter().filter(|(did, _)| *did == Did::Read).count();
+    assert!(reads > 10, "{reads} reads");
+    for (did, beside) in &log {
+        // One slot may wait behind another; all else has the drive for itself.
+        let may = beside.is_empty() || (*did == Did::Slot && *beside == [Did::Slot]);
+        assert!(may, "{did:?} was begun beside {beside:?}");
+    }
+    // From the first read on, commits aside.
+    let order: Vec<Did> = log.iter().map(|(did, _)| *did).filter(|did| *did != Did::Commit).collect();
+    let first = order.iter().position(|did| *did == Did::Read).unwrap();
+    let goes: Vec<usize> =
+        order[first..].chunk_by(|a, b| a == b).filter(|go| go[0] == Did::Slot).map(<[Did]>::len).collect();
+    let whole = goes.iter().filter(|go| **go >= 4).count();
+    assert!(whole * 10 >= goes.len() * 7, "{goes:?}");
+    let commits = log.iter().filter(|(did, _)| *did == Did::Commit).count() as u64;
+    assert!(commits < SLOTS, "{commits} commits for {SLOTS} slots");
+}

@@ -1,0 +1,83 @@
+//! Promise 1, at the start: what a ring was made for is weighed against the memory there is, and said; what cannot be
+//! promised is refused with what would do.
+
+use crate::common::Place;
+use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
+use holdfast_format::{Geometry, Key, Measured, Terms};
+use holdfast_media::{PlainDisk, Prefill, create_file};
+use holdfast_ring::{NewRing, create};
+use std::time::Duration;
+
+const STDIN: [&str; 4] = ["--source", "stdin", "--name", "s"];
+
+/// A ring on a device that was measured to take 40 MiB/s, made for 20.
+fn made(place: &Place) {
+    let (slot, slots) = (8 << 20, 40);
+    let bytes = (1 << 20) + (4 + slots) * slot;
+    let device = create_file(&place.ring, bytes, Prefill::No).unwrap();
+    let geometry = Geometry::for_lane(bytes, slot, Vec::new()).unwrap();
+    let measured = Measured {
+        at: Timestamp(1),
+        write: Rate(40 << 20),
+        read: Rate(40 << 20),
+        reposition: Duration::from_millis(5),
+        commit: Duration::from_millis(1),
+        read_error: Duration::from_millis(100),
+        stall: Duration::from_millis(100),
+        stalled: 1000,
+        parallel: 1,
+        elements: 1_000_000,
+    };
+    let terms = Terms {
+        measured,
+        rate: Rate(20 << 20),
+        elements: 1000,
+        burst: ByteSize(0),
+        gather: 4,
+        quantum: 1 << 20,
+        memory: ByteSize::mib(64),
+    };
+    let new = NewRing { terms: Some(terms), ..NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry) };
+    create(&mut PlainDisk::new(device, 1), new, Timestamp(1)).unwrap();
+}
+
+#[test]
+fn a_run_says_what_it_promises() {
+    let place = Place::new();
+    made(&place);
+    let ended = place.record(&STDIN, b"one\ntwo\n");
+    assert!(ended.status.success(), "{}", ended.err);
+    assert!(ended.err.contains("guaranteed 20 MiB/s of payload (20"), "{}", ended.err);
+    let options = [&STDIN[..], &["--rate", "30MiB/s"]].concat();
+    let ended = place.record(&options, b"three\n");
+    assert!(ended.err.contains("guaranteed 30 MiB/s of payload (30"), "{}", ended.err);
+    assert_eq!(place.contents().payloads().concat().len(), b"onetwothree".len() + 3, "{}", ended.err);
+    let plain = Place::new();
+    let ended = plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x");
+    assert!(ended.err.contains("recording s; best effort"), "{}", ended.err);
+}
+
+#[test]
+fn what_cannot_be_promised_is_refused_with_what_would_do() {
+    let place = Place::new();
+    made(&place);
+    let refused = |more: &[&str]| place.refused(&[&STDIN[..], more].concat());
+    let (code, error) = refused(&["--rate", "60MiB/s"]);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("not admitted: 60") && error.contains("on the medium is too fast"), "{error}");
+    assert!(error.contains("declare 3") && error.contains("on the medium or less"), "{error}");
+    let (code, error) = refused(&["--memory", "40MiB"]);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("slot buffers") && error.contains("but there is memory for 4"), "{error}");
+    let (_, least) = error.split_once("give it --memory ").unwrap();
+    let least = least.split(' ').next().unwrap();
+    assert!(place.record(&[&STDIN[..], &["--memory", least]].concat(), b"x").status.success());
+    let (code, error) = refused(&["--rate", "1MiB/s", "--source", "file:/dev/null", "--name", "t"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("but not of t"), "{error}");
+    let plain = Place::new();
+    assert!(plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x").status.success());
+    let (code, error) = plain.refused(&[&STDIN[..], &["--rate", "1MiB/s"]].concat());
+    assert_eq!(code, 1);
+    assert!(error.contains("holdfast format --profile"), "{error}");
+}

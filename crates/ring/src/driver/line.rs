@@ -1,0 +1,265 @@
+//! What waits for its turn on the lane: full slots, the commit, superblocks, reads. The schedule says what is next; here it
+//! is begun.
+
+use super::{COMMIT, Driver, Gains, WRITE};
+use crate::event::OpenBrief;
+use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
+use crate::schedule::{Class, Next, Policy, Reads, Schedule, View, Wanted};
+use crate::state::Pledge;
+use holdfast_base::{ByteSize, Sequence, SlotNo, Timestamp};
+use holdfast_format::{CommitWriter, Measured};
+use holdfast_media::{Disk, Op, Request};
+use std::time::Duration;
+
+/// Reads that may wait: more than anybody lends buffers for.
+const READS: usize = 64;
+
+/// A client's turn where nothing is known of the lane.
+const VISIT: u64 = 8 << 20;
+
+/// A client's turn lasts for so many times what the lane could read while it goes there.
+const VISITS: f64 = 16.0;
+
+/// A full slot that has a place.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    sequence: Sequence,
+    slot: SlotNo,
+    offset: u64,
+    /// Since when it has had what the journal has not.
+    oldest: Timestamp,
+}
+
+/// What waits, and how much is under way.
+#[derive(Debug)]
+pub(super) struct Line {
+    schedule: Schedule,
+    reads: Reads,
+    /// What the waiting reads ask for, by their numbers.
+    requests: Vec<(u64, Request)>,
+    next: u64,
+    placed: Vec<Placed>,
+    /// A commit waits.
+    commit: bool,
+    /// Where a commit that failed is to be written again.
+    again: Option<u64>,
+    pub(super) writing: u32,
+    pub(super) committing: u32,
+    pub(super) reading: u32,
+    /// What the open slot still takes.
+    room: u64,
+    /// Until when the schedule rests.
+    rest: Option<Timestamp>,
+    pub(super) granted: Option<Guarantee>,
+}
+
+impl Line {
+    pub(super) fn new(slot: u64, buffers: usize) -> Self {
+        let shape = Shape {
+            slot: ByteSize(slot),
+            flush: Duration::ZERO,
+            gather: 1,
+            quantum: 0,
+            buffers: buffers as u32,
+        };
+        Self {
+            schedule: Schedule::new(Policy::new(None, &shape)),
+            reads: Reads::new(READS, VISIT),
+            requests: Vec::with_capacity(READS),
+            next: 0,
+            placed: Vec::with_capacity(buffers + 8),
+            commit: false,
+            again: None,
+            writing: 0,
+            committing: 0,
+            reading: 0,
+            room: 0,
+            rest: None,
+            granted: None,
+        }
+    }
+
+    pub(super) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Until when nothing is begun, if nothing ends or arrives.
+    pub(super) fn rest(&self) -> Option<Timestamp> {
+        self.rest
+    }
+
+    /// Whether no read waits. Slots and commits that wait are the ring's to know.
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    fn promises(&self) -> bool {
+        self.granted.is_some()
+    }
+
+    /// Puts a read in; gives it back when there is no room.
+    pub(super) fn push(&mut self, class: Class, client: u64, request: Request) -> Result<(), Request> {
+        let (offset, bytes) = match &request.op {
+            Op::Read { offset, len, .. } | Op::Write { offset, len, .. } => (*offset, *len as u32),
+            Op::Flush | Op::Measure => (0, 0),
+        };
+        let wanted = Wanted { id: self.next, class, client, offset, bytes };
+        if self.reads.push(wanted).is_err() {
+            return Err(request);
+        }
+        self.requests.push((self.next, request));
+        self.next += 1;
+        Ok(())
+    }
+
+    fn pick(&mut self) -> Option<Request> {
+        let picked = self.reads.pick()?;
+        let at = self.requests.iter().position(|(id, _)| *id == picked.id)?;
+        Some(self.requests.swap_remove(at).1)
+    }
+
+    /// The oldest of what is placed.
+    fn oldest(&self) -> Option<usize> {
+        (0..self.placed.len()).min_by_key(|at| self.placed[*at].sequence)
+    }
+
+    pub(super) fn note_open(&mut self, open: Option<OpenBrief>) {
+        self.room = open.map_or(0, |open| open.room);
+    }
+}
+
+impl<D: Disk> Driver<D> {
+    /// From here on the ring goes by what is promised, if that can be: `load` on a lane of which that was `measured`.
+    pub fn promise(&mut self, measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarantee, Refused> {
+        let granted = admit(measured, load, shape)?;
+        let visit = VISITS * measured.reposition.as_secs_f64() * measured.read.0 as f64;
+        self.line.schedule = Schedule::new(Policy::new(Some((measured, load)), shape));
+        self.line.reads.set_visit((visit as u64).max(u64::from(shape.quantum)));
+        self.line.granted = Some(granted);
+        let writes = 3.0 * shape.slot.0 as f64 / measured.write.0 as f64;
+        self.ring.pledge(Pledge {
+            soon: Duration::from_secs_f64(writes).max(shape.flush * 2),
+            // A slot is never journaled only because it fills a little more slowly than was declared.
+            hard: granted.forced.max(granted.period * 9 / 8),
+            durable_after: granted.durable_after,
+            buffers: shape.buffers,
+        });
+        Ok(granted)
+    }
+
+    /// A full slot has got its place.
+    pub(super) fn place(&mut self, sequence: Sequence, slot: SlotNo, offset: u64) {
+        let oldest = self.moving.iter().find(|moving| moving.sequence == sequence).map(|m| m.oldest);
+        if let Some(oldest) = oldest {
+            self.line.placed.push(Placed { sequence, slot, offset, oldest });
+        }
+    }
+
+    /// Whether the ring has something for its journal.
+    pub(super) fn look_for_commit(&mut self) {
+        self.line.commit = self.commit.is_some() && {
+            self.line.again = self.line.again.or(self.ring.retry_commit());
+            self.line.again.is_some() || self.ring.plan_commit().is_some()
+        };
+    }
+
+    /// Where nothing is promised, what is full is written at once, whatever the journal has to say.
+    pub(super) fn begin_at_once(&mut self, now: Timestamp) {
+        if !self.line.promises() {
+            self.begin(now, None);
+        }
+    }
+
+    /// Begins what the schedule says. A commit can be begun only with what the open slot `gains`.
+    pub(super) fn begin(&mut self, now: Timestamp, mut gains: Option<&mut Gains<'_>>) {
+        loop {
+            let superblock = self.superblock_waits();
+            let view = self.view(now, superblock || (self.line.commit && gains.is_some()));
+            match self.line.schedule.next(&view) {
+                Next::Rest(until) => {
+                    self.line.rest = until;
+                    break;
+                }
+                Next::Write => self.begin_write(now),
+                Next::Commit { .. } if superblock => {
+                    self.line.committing += 1;
+                    self.begin_superblock();
+                }
+                Next::Commit { most } => {
+                    self.line.commit = false;
+                    if let Some(gains) = gains.as_deref_mut() {
+                        self.begin_commit(most, gains, now);
+                    }
+                }
+                Next::Read => {
+                    if let Some(request) = self.line.pick() {
+                        self.line.reading += 1;
+                        self.queue.push_back(request);
+                    }
+                }
+            }
+        }
+        self.pump();
+    }
+
+    fn view(&self, now: Timestamp, commit: bool) -> View {
+        let line = &self.line;
+        View {
+            now,
+            full: line.placed.len() as u32,
+            oldest: line.oldest().map_or(now, |at| line.placed[at].oldest),
+            free: self.free.len() as u32,
+            room: line.room,
+            writing: line.writing,
+            committing: line.committing > 0,
+            commit,
+            reading: line.reading,
+            reads: !line.reads.is_empty(),
+            starved: self.ring.starved().is_some(),
+        }
+    }
+
+    fn begin_write(&mut self, now: Timestamp) {
+        let Some(at) = self.line.oldest() else {
+            return;
+        };
+        let Placed { sequence, slot, offset, .. } = self.line.placed.swap_remove(at);
+        let Some(moving) = self.moving.iter_mut().find(|m| m.sequence == sequence) else {
+            return;
+        };
+        let Some(buffer) = moving.buffer.take() else {
+            return;
+        };
+        moving.since = now;
+        let len = moving.bytes;
+        // The image was sealed before its place was known.
+        let buffer = self.stamped(buffer, slot);
+        let op = Op::Write { offset, buffer, len, durable: true };
+        self.line.writing += 1;
+        self.queue.push_back(Request { tag: WRITE | sequence.0, op });
+    }
+
+    fn begin_commit(&mut self, most: u64, gains: &mut Gains<'_>, now: Timestamp) {
+        let offset = if let Some(offset) = self.line.again.take() {
+            offset
+        } else if let Some((offset, room)) = self.ring.plan_commit() {
+            let Some(buffer) = &mut self.commit else {
+                return;
+            };
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let mut writer = CommitWriter::within(&mut buffer[..room], most);
+            let head = self.ring.fill(&mut writer, gains);
+            self.commit_bytes = writer.finish(&self.superblock.key, &head);
+            self.ring.filled(self.commit_bytes);
+            self.committing = Some(now);
+            offset
+        } else {
+            return;
+        };
+        if let Some(buffer) = self.commit.take() {
+            let op = Op::Write { offset, buffer, len: self.commit_bytes, durable: true };
+            self.line.committing += 1;
+            self.queue.push_back(Request { tag: COMMIT, op });
+        }
+    }
+}
