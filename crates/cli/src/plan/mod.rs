@@ -10,7 +10,8 @@ pub(crate) mod text;
 use holdfast_base::{ByteSize, HEAD, MAX_SLOT, Rate};
 use holdfast_format::{Geometry, Measured, Terms};
 use holdfast_ring::{
-    Declared, Figures, Guarantee, Load, Refused, Shape, admit, figures, holds_nothing, least_slot, load,
+    Declared, Figures, Guarantee, Load, Refused, Shape, admit, figures, holds_nothing, least_slot,
+    least_slots, load,
 };
 use std::time::Duration;
 
@@ -195,12 +196,6 @@ pub(crate) fn slots(lane: u64, slot: ByteSize, gather: u16) -> Option<u32> {
 /// The smallest lane on which there are as many slots as a guarantee takes.
 fn smallest(slot: ByteSize, gather: u16) -> ByteSize {
     ByteSize(HEAD.saturating_add(slot.0.saturating_mul(4 + u64::from(least_slots(gather)))))
-}
-
-/// Slots that a ring must have for a guarantee: half of its runway has to last from one commit to the next, which may come
-/// only after so many slots.
-fn least_slots(gather: u16) -> u32 {
-    8 * (u32::from(gather.max(4)) + 1)
 }
 
 #[cfg(test)]
