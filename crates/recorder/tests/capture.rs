@@ -239,8 +239,10 @@ fn bad_places_cost_slots_and_nothing_else() {
         let plan = FaultPlan { unwritable, jitter: MS, ..FaultPlan::default() };
         let mut rig = Rig::start(image, plan, seed, &clock, Overload::DropNewest);
         rig.feed(6000);
-        let bad = rig.capture.driver().ring().status("x").slots.bad;
-        assert!(bad >= 20, "{bad} bad slots");
+        // Those in doubt are tried a third time one by one.
+        let seen = rig.capture.driver().ring();
+        let (bad, aside) = (seen.status("x").slots.bad as usize, seen.suspects());
+        assert!(bad > 4 && bad + aside >= 20, "{bad} bad slots, {aside} in doubt");
         let (image, sent) = rig.end();
         account(&sent, &read(image), &[Cause::NoBuffer]);
     }

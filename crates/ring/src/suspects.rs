@@ -4,7 +4,7 @@
 //! have been away for just so long. It is tried once more, and if it fails again and what follows succeeds again, it is
 //! bad. If the next one fails, too, the device counts as absent, and nothing is held against either: once it answers, those
 //! aside are tried again one by one, each followed by a place that has not failed. They stay in the runway's records all
-//! the time.
+//! the time. A trial that fails says nothing of the device, for bad places are tried often.
 
 use crate::event::Action;
 use crate::journal::Entry;
@@ -84,6 +84,11 @@ impl Suspects {
     fn waits_for_verdict(&self) -> bool {
         self.aside.iter().any(|s| s.failed.is_some())
     }
+
+    /// What one that is in doubt did on its trial proves nothing where others fail, too: it is tried yet again.
+    fn postpone(&mut self) {
+        self.aside.iter_mut().filter(|s| s.doubted).for_each(|s| s.failed = None);
+    }
 }
 
 impl Ring {
@@ -112,12 +117,14 @@ impl Ring {
 
     /// Sets a slot aside whose write failed, and tells whether it is the device.
     pub(crate) fn suspect(&mut self, slot: SlotNo, sequence: Sequence, now: Timestamp) {
-        let (absent, again) = (self.is_absent(), self.suspects.waits_for_verdict());
         self.ledger.table.get_mut(slot).state = State::Runway;
+        let (absent, doubted) = (self.is_absent(), self.suspects.is_doubted(slot));
+        self.suspects.postpone();
+        let again = self.suspects.waits_for_verdict();
         let failed = (!absent && !again).then_some(self.suspects.begun);
-        let doubted = self.suspects.is_doubted(slot);
         self.suspects.aside.push_back(Suspect { slot, sequence, failed, doubted });
-        if again && !absent {
+        // Where a place is bad, its trial often fails: that says nothing of the device.
+        if again && !absent && !doubted {
             self.absent(Fault::Io, now);
         }
         if self.suspects.aside.len() > MOST
@@ -126,7 +133,7 @@ impl Ring {
             *self.ledger.table.get_mut(free) = Slot::FREE;
         }
         self.list_again();
-        if failed.is_some() && self.runway.is_empty() {
+        if !self.is_absent() && self.runway.is_empty() {
             // There is no other place: the journal's tells whether the device answers.
             self.journal.push(Item::Runway, None);
         }
