@@ -24,7 +24,7 @@ fn shares(scene: &Scene) -> Shares {
 fn readers_get_nine_tenths_of_what_writing_leaves() {
     for (gather, readers) in [(2, 1), (4, 1), (4, 4), (8, 4)] {
         let shares = shares(&paper(gather, readers));
-        assert!(shares.readers >= 0.98, "{gather} {readers} {shares:?}");
+        assert!(shares.readers >= 0.95, "{gather} {readers} {shares:?}");
         assert!(shares.total >= 0.99, "{gather} {readers} {shares:?}");
     }
     let alone = shares(&paper(1, 1));

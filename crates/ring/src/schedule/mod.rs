@@ -205,14 +205,11 @@ impl Schedule {
     fn decide(&mut self, view: &View) -> Next {
         let policy = &self.policy;
         if !policy.parallel && (view.writing > 0 || view.committing || view.reading > 0) {
-            // A drive with a head does one thing at a time; but the next write is there before the last one ends, unless a
-            // commit is to come between them: else none would while the drive is busy with slots.
+            // A drive with a head does one thing at a time; but the next write is there before the last one ends, unless it
+            // is a commit's turn: else none would come while the drive is busy with slots.
             let alone = view.writing == 1 && !view.committing && view.reading == 0;
-            let next = alone
-                && self.draining
-                && view.full > 0
-                && !(view.commit && self.commit_bytes(view).is_some());
-            return if next { Next::Write } else { Next::Rest(None) };
+            let ahead = alone && self.draining && view.full > 0 && !(view.commit && self.owes_commit());
+            return if ahead { Next::Write } else { Next::Rest(None) };
         }
         if view.full == 0 {
             self.draining = false;
@@ -282,8 +279,13 @@ impl Schedule {
             return Some(u64::MAX);
         }
         // Where nothing is full that has a place, there may be no place before a commit has named some.
-        let turn = view.full == 0 || self.since_commit >= self.policy.gather.max(4);
+        let turn = view.full == 0 || self.owes_commit();
         turn.then_some(COMMIT_BYTES)
+    }
+
+    /// Whether so many slots were begun since the last commit that the way of the next one is counted on.
+    fn owes_commit(&self) -> bool {
+        self.since_commit >= self.policy.gather.max(4)
     }
 
     /// Whether the buffers last for so many seconds in which none becomes free.
