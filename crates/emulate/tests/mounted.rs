@@ -278,6 +278,8 @@ fn a_machine_that_is_too_slow_is_told() {
     let drive = Mounted::new(&["--bytes", "8MiB", "--model", "flash", "--late", "0us", "--log", log_path]);
     let (file, mut data) = (drive.open(), buffer(4096, 5));
     file.read_exact_at(&mut data[..4096], 0).unwrap();
+    // How late an answer was is known only after it was given.
+    drive.until("too_slow yes");
     drop(file);
     let (status, said) = drive.end();
     assert_eq!(status.code(), Some(3), "{said}");
