@@ -57,7 +57,7 @@ pub use purge::{Port, PurgeError, purge};
 pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
 pub use runway::least_slots;
 pub use scan::SCAN_READS;
-pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted};
+pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};
 pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};

@@ -4,7 +4,7 @@
 use super::{COMMIT, Driver, Gains, WRITE};
 use crate::event::OpenBrief;
 use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
-use crate::schedule::{Class, Next, Policy, Reads, Schedule, View, Wanted};
+use crate::schedule::{Class, Next, Policy, Reads, Schedule, View, Wanted, visit};
 use crate::state::Pledge;
 use holdfast_base::{ByteSize, Sequence, SlotNo, Timestamp};
 use holdfast_format::{CommitWriter, Measured};
@@ -16,9 +16,6 @@ const READS: usize = 64;
 
 /// A client's turn where nothing is known of the lane.
 const VISIT: u64 = 8 << 20;
-
-/// A client's turn lasts for so many times what the lane could read while it goes there.
-const VISITS: f64 = 16.0;
 
 /// A full slot that has a place.
 #[derive(Clone, Copy, Debug)]
@@ -132,9 +129,8 @@ impl<D: Disk> Driver<D> {
     /// From here on the ring goes by what is promised, if that can be: `load` on a lane of which that was `measured`.
     pub fn promise(&mut self, measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarantee, Refused> {
         let granted = admit(measured, load, shape)?;
-        let visit = VISITS * measured.reposition.as_secs_f64() * measured.read.0 as f64;
         self.line.schedule = Schedule::new(Policy::new(Some((measured, load)), shape));
-        self.line.reads.set_visit((visit as u64).max(u64::from(shape.quantum)));
+        self.line.reads.set_visit(visit(measured, shape.quantum));
         self.line.granted = Some(granted);
         let writes = 3.0 * shape.slot.0 as f64 / measured.write.0 as f64;
         self.ring.pledge(Pledge {

@@ -7,7 +7,7 @@
 
 mod reads;
 
-pub use reads::{Class, Reads, Wanted};
+pub use reads::{Class, Reads, Wanted, visit};
 
 use crate::guarantee::{COMMIT_BYTES, Costs, Load, Shape, admit};
 use holdfast_base::{Rate, Timestamp};

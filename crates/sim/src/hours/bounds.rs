@@ -7,7 +7,7 @@ use super::scene::{Places, Scene};
 use super::source::Stream;
 use holdfast_base::{ByteSize, Rate};
 use holdfast_media::drive::DriveModel;
-use holdfast_ring::{Class, Load, Policy, Shape, figures};
+use holdfast_ring::{Class, Load, Policy, Shape, figures, visit};
 use std::time::Duration;
 
 impl Scene {
@@ -23,7 +23,7 @@ impl Scene {
             measured,
             shape,
             base: 1 << 20,
-            visit: Self::long_visit(&measured),
+            visit: visit(&measured, shape.quantum),
             load: Load { rate, elements: 1000, burst: ByteSize(0) },
             streams: Vec::new(),
             places: Places::All,

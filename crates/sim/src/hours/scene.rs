@@ -109,11 +109,6 @@ impl Scene {
         self.base + (4 + place) * self.shape.slot.0
     }
 
-    /// Bytes of a turn that is long enough that going there is a small part of it.
-    pub(super) fn long_visit(measured: &Measured) -> u64 {
-        (16.0 * measured.reposition.as_secs_f64() * measured.read.0 as f64) as u64
-    }
-
     /// What admission gives it.
     pub fn policy(&self) -> Policy {
         Policy::new(Some((&self.measured, &self.load)), &self.shape)

@@ -6,7 +6,7 @@ use super::source::{Burst, Stream};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_media::drive::{DriveKind, DriveModel, Flaw};
 use holdfast_media::{Seed, Stall};
-use holdfast_ring::{Class, Load, Shape, admit, figures, least_slot};
+use holdfast_ring::{Class, Load, Shape, admit, figures, least_slot, visit};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Scene {
             measured,
             shape,
             base,
-            visit: Self::long_visit(&measured),
+            visit: visit(&measured, shape.quantum),
             load,
             streams,
             places,
