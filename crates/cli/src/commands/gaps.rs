@@ -6,8 +6,10 @@ use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link, stream_name};
 use crate::show::{self, GapShown};
 use crate::times;
-use holdfast_base::ByteSize;
+use holdfast_base::{ByteSize, StreamId};
+use holdfast_format::Gap;
 use holdfast_link::Item;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// List what was lost or purged: stream, ordinals, times, elements, bytes, cause
@@ -38,26 +40,36 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ("for", Side::Right),
         ("cause", Side::Left),
     ]);
-    let (mut found, mut damaged, mut said) = (0u64, Vec::new(), Ok(()));
+    let mut found = 0u64;
+    let mut show = |stream: StreamId, ordinal: u64, gap: &Gap| {
+        found += 1;
+        let name = stream_name(&streams, stream);
+        if out.is_json() {
+            return out.object(&GapShown::new(&name, ordinal, gap));
+        }
+        let unknown = || "unknown".to_owned();
+        table.row([
+            name,
+            format!("{ordinal}..{}", ordinal.saturating_add(gap.ordinals)),
+            gap.elements.map_or_else(unknown, grouped),
+            gap.bytes.map_or_else(unknown, |bytes| ByteSize(bytes).to_string()),
+            times::to_the_milli(gap.first),
+            times::spoken(gap.last.since(gap.first)),
+            show::cause_in_words(gap.cause).to_owned(),
+        ]);
+        Ok(())
+    };
+    let (mut open, mut damaged, mut said) = (BTreeMap::new(), Vec::new(), Ok(()));
     reader
         .gaps(&selection, &mut |item| {
             match item {
                 Item::Gap { stream, ordinal, gap } => {
-                    found += 1;
-                    let name = stream_name(&streams, stream);
-                    if out.is_json() {
-                        said = out.object(&GapShown::new(&name, ordinal.0, &gap));
-                    } else {
-                        let unknown = || "unknown".to_owned();
-                        table.row([
-                            name,
-                            format!("{}..{}", ordinal.0, ordinal.0.saturating_add(gap.ordinals)),
-                            gap.elements.map_or_else(unknown, grouped),
-                            gap.bytes.map_or_else(unknown, |bytes| ByteSize(bytes).to_string()),
-                            times::to_the_milli(gap.first),
-                            times::spoken(gap.last.since(gap.first)),
-                            show::cause_in_words(gap.cause).to_owned(),
-                        ]);
+                    let before = open.insert(stream, (ordinal.0, gap));
+                    if let Some((start, earlier)) = before {
+                        match joined(start, &earlier, ordinal.0, &gap) {
+                            Some(both) => drop(open.insert(stream, (start, both))),
+                            None => said = show(stream, start, &earlier),
+                        }
                     }
                 }
                 Item::Damaged { slot, sequence, place } => {
@@ -69,6 +81,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         })
         .map_err(|error| link(&error))?;
     said?;
+    for (stream, (start, gap)) in &open {
+        show(*stream, *start, gap)?;
+    }
     if !out.is_json() {
         if found == 0 {
             out.line("no gaps: nothing that is still on the ring was lost")?;
@@ -85,4 +100,48 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .advice("`holdfast check` lists all"));
     }
     if found == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+/// One loss that was written down in pieces (chunk by chunk, or slot by slot), as one: of two gaps of a stream the second
+/// begins where the first ends, for the same reason.
+fn joined(start: u64, earlier: &Gap, next: u64, later: &Gap) -> Option<Gap> {
+    let one = start.checked_add(earlier.ordinals) == Some(next)
+        && (earlier.cause, earlier.note) == (later.cause, later.note)
+        && earlier.elements.is_some() == later.elements.is_some()
+        && earlier.bytes.is_some() == later.bytes.is_some();
+    let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b));
+    one.then(|| Gap {
+        ordinals: earlier.ordinals.saturating_add(later.ordinals),
+        elements: sum(earlier.elements, later.elements),
+        bytes: sum(earlier.bytes, later.bytes),
+        first: earlier.first.min(later.first),
+        last: earlier.last.max(later.last),
+        ..*earlier
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::Timestamp;
+    use holdfast_format::Cause;
+
+    fn gap(ordinals: u64, elements: Option<u64>, first: i64) -> Gap {
+        let (first, last) = (Timestamp(first), Timestamp(first + 5));
+        Gap { ordinals, elements, bytes: Some(10), first, last, cause: Cause::Purged, note: 0 }
+    }
+
+    #[test]
+    fn only_what_adjoins_for_the_same_reason_is_one_loss() {
+        let (one, two) = (gap(4, Some(4), 100), gap(3, Some(2), 110));
+        let both = joined(20, &one, 24, &two).unwrap();
+        assert_eq!(
+            both,
+            Gap { ordinals: 7, elements: Some(6), bytes: Some(20), last: Timestamp(115), ..one }
+        );
+        assert_eq!(joined(20, &one, 25, &two), None);
+        assert_eq!(joined(20, &one, 24, &gap(3, None, 110)), None);
+        assert_eq!(joined(20, &one, 24, &Gap { cause: Cause::NoBuffer, ..two }), None);
+        assert_eq!(joined(20, &one, 24, &Gap { note: 1, ..two }), None);
+    }
 }
