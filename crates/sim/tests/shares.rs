@@ -22,9 +22,9 @@ fn shares(scene: &Scene) -> Shares {
 // Promise 1: what writing leaves is the readers'.
 #[test]
 fn readers_get_nine_tenths_of_what_writing_leaves() {
-    for (gather, readers) in [(2, 1), (4, 1), (4, 4), (8, 4)] {
+    for (gather, readers, least) in [(2, 1, 0.94), (4, 1, 0.96), (4, 4, 0.96), (8, 4, 0.97)] {
         let shares = shares(&paper(gather, readers));
-        assert!(shares.readers >= 0.95, "{gather} {readers} {shares:?}");
+        assert!(shares.readers >= least, "{gather} {readers} {shares:?}");
         assert!(shares.total >= 0.99, "{gather} {readers} {shares:?}");
     }
     let alone = shares(&paper(1, 1));
@@ -32,6 +32,15 @@ fn readers_get_nine_tenths_of_what_writing_leaves() {
         alone.readers >= 0.90 && alone.readers < 0.95,
         "gathering is what makes the difference: {alone:?}"
     );
+}
+
+// Near what the drive can do something is always full. Readers do not wait until nothing is.
+#[test]
+fn readers_have_their_turn_every_few_slots() {
+    let one = play(&paper(4, 1)).longest_read.as_secs_f64();
+    assert!(one < 2.0 * 4.0 * 128.0 / 60.0, "a go of four slots, and what is in the way: {one} s");
+    let four = play(&paper(4, 4)).longest_read.as_secs_f64();
+    assert!(four < 40.0, "{four} s");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! flight, what was measured, and the time. It moves no buffer and knows no disk; whose reads come first is in `reads`.
 //!
 //! A full slot goes first, but while somebody reads, full slots are gathered, so that a drive goes back and forth once for
-//! several. A read begins only if, should it take as long as reads may, the buffers still last: so nothing that a reader
-//! does can cost a byte within the guarantee (Bigelow et al., “Mahanaxar”, sections IV and VI).
+//! several; then it is the readers' turn again. A read begins only if, should it take as long as reads may, the buffers
+//! still last: so nothing that a reader does can cost a byte within the guarantee (Bigelow et al., “Mahanaxar”, sections
+//! IV and VI).
 
 mod reads;
 
@@ -140,8 +141,8 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     policy: Policy,
-    /// Full slots are being written, until there are none.
-    draining: bool,
+    /// So many more full slots are written before it is the readers' turn.
+    going: u32,
     /// Slots begun since the last commit.
     since_commit: u32,
     /// Since when a read has been refused.
@@ -157,7 +158,7 @@ impl Schedule {
     pub fn new(policy: Policy) -> Self {
         Self {
             policy,
-            draining: false,
+            going: 0,
             since_commit: u32::MAX,
             refused: None,
             margin: None,
@@ -195,7 +196,11 @@ impl Schedule {
         self.watch(view);
         let next = self.decide(view);
         match next {
-            Next::Write => self.since_commit = self.since_commit.saturating_add(1),
+            Next::Write => {
+                self.since_commit = self.since_commit.saturating_add(1);
+                let go = if self.going == 0 { self.policy.gather } else { self.going };
+                self.going = go - 1;
+            }
             Next::Commit { .. } => self.since_commit = 0,
             Next::Read | Next::Rest(_) => {}
         }
@@ -208,17 +213,16 @@ impl Schedule {
             // A drive with a head does one thing at a time; but the next write is there before the last one ends, unless it
             // is a commit's turn: else none would come while the drive is busy with slots.
             let alone = view.writing == 1 && !view.committing && view.reading == 0;
-            let ahead = alone && self.draining && view.full > 0 && !(view.commit && self.owes_commit());
+            let ahead = alone && view.full > 0 && self.drains(view) && !(view.commit && self.owes_commit());
             return if ahead { Next::Write } else { Next::Rest(None) };
         }
         if view.full == 0 {
-            self.draining = false;
+            self.going = 0;
         }
         if let Some(most) = self.commit_bytes(view).filter(|_| view.commit && !view.committing) {
             return Next::Commit { most };
         }
         if view.full > 0 && self.drains(view) {
-            self.draining = true;
             return Next::Write;
         }
         // Commits often come in a row; each would wait for the reads that were begun beside the one before.
@@ -246,7 +250,7 @@ impl Schedule {
     /// Whether what is full is to be written now.
     fn drains(&self, view: &View) -> bool {
         let Some(promise) = &self.policy.promise else { return true };
-        self.draining
+        self.going > 0
             || !view.reads
             || view.full >= self.policy.gather
             || !self.may_read(view)

@@ -39,9 +39,30 @@ fn full_slots_are_gathered_only_for_readers() {
     assert_eq!(schedule.next(&View { full: 4, free: 11, ..reader }), Next::Write);
     assert_eq!(schedule.next(&View { full: 3, free: 11, writing: 1, ..reader }), Next::Write, "one ahead");
     assert_eq!(schedule.next(&View { full: 2, free: 11, writing: 2, ..reader }), Next::Rest(None));
-    assert_eq!(schedule.next(&View { full: 1, free: 14, ..reader }), Next::Write, "until none is left");
+    assert_eq!(schedule.next(&View { full: 1, free: 14, ..reader }), Next::Write);
     assert_eq!(schedule.next(&View { full: 0, ..reader }), Next::Read);
     assert_eq!(schedule.next(&reader), Next::Read, "and then gathers again");
+}
+
+// Promise 1: at a rate near what the lane can do there is always something full; readers get their turn all the same, and
+// the head goes back and forth once for as many slots as are gathered.
+#[test]
+fn readers_have_their_turn_after_as_many_slots_as_are_gathered() {
+    let mut schedule = schedule();
+    let reader = View { reads: true, full: 4, free: 10, ..idle() };
+    for left in [4, 3, 3, 2] {
+        assert_eq!(schedule.next(&View { full: left, ..reader }), Next::Write);
+    }
+    let last = View { full: 3, writing: 1, ..reader };
+    assert_eq!(schedule.next(&last), Next::Rest(None), "none goes ahead of the readers");
+    assert_eq!(schedule.next(&View { full: 3, ..reader }), Next::Read);
+    assert_eq!(schedule.next(&reader), Next::Write, "until as many are full again");
+    let mut nobody = schedule.clone();
+    for left in [3, 2, 1] {
+        assert_eq!(nobody.next(&View { full: left, ..reader }), Next::Write);
+    }
+    let ahead = View { full: 1, writing: 1, reads: false, ..reader };
+    assert_eq!(nobody.next(&ahead), Next::Write, "and where nobody reads, it goes on");
 }
 
 // Promise 1: a read begins only if the buffers outlast the longest that it can take.
