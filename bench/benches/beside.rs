@@ -53,7 +53,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
                     check(cell, &outcome)?;
                 }
                 if scale == Scale::Real {
-                    println!("{}/{} {}", number + 1, missing.len(), line(cell, &outcome));
+                    println!("{}/{} {}", number + 1, missing.len(), line(cell, &outcome, &setup));
                 }
                 store.put(&cell.key(), &outcome.json(cell))?;
             }
@@ -69,7 +69,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     }
     drop(stage);
     let mut report = Report::new("beside", scale);
-    report.table(&table(&store, &all));
+    report.table(&table(&store, &all, &setup));
     report.finish()?;
     match failed {
         0 => Ok(()),
@@ -97,10 +97,12 @@ fn check(cell: &Cell, outcome: &Outcome) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn line(cell: &Cell, outcome: &Outcome) -> String {
+fn line(cell: &Cell, outcome: &Outcome, setup: &Setup) -> String {
+    let [useful, left] = shares(outcome, setup);
     let Outcome { written, read, discarded, note, .. } = outcome;
     format!(
-        "{}: {:.1} MiB/s written, {:.1} read, {:.2} % lost, {} MiB pending, {discarded} discarded. {note}",
+        "{}: {:.1} MiB/s written, {:.1} read, {:.2} % lost, {} MiB pending, {useful} of use, {left} of the rest read, \
+         {discarded} discarded. {note}",
         cell.key(),
         written / MIB,
         read / MIB,
@@ -109,7 +111,15 @@ fn line(cell: &Cell, outcome: &Outcome) -> String {
     )
 }
 
-fn table(store: &Store, all: &[Cell]) -> Vec<Vec<String>> {
+/// The share of the drive's time that was of use, and the reader's share of what writing left.
+fn shares(outcome: &Outcome, setup: &Setup) -> [String; 2] {
+    let (write, read) = setup.rates();
+    let shares = outcome.shares(write, read);
+    let show = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0));
+    [show(shares.map(|shares| shares.0)), show(shares.map(|shares| shares.1))]
+}
+
+fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
     let mut rows = vec![row![
         "contestant",
         "elements",
@@ -119,14 +129,17 @@ fn table(store: &Store, all: &[Cell]) -> Vec<Vec<String>> {
         "written",
         "read",
         "lost",
+        "drive's time of use",
+        "of the rest, read",
         "discarded"
     ]];
     for cell in all {
         let Cell { who, size, state, offer, ask } = cell;
-        let figures = store.outcome(cell).map_or(row!["–", "–", "–", "–"], |outcome| {
+        let figures = store.outcome(cell).map_or(row!["–", "–", "–", "–", "–", "–"], |outcome| {
+            let [useful, left] = shares(&outcome, setup);
             let lost = format!("{:.2} %", outcome.lost_share() * 100.0);
             let show = |rate: f64| format!("{:.1}", rate / MIB);
-            row![show(outcome.written), show(outcome.read), lost, outcome.discarded]
+            row![show(outcome.written), show(outcome.read), lost, useful, left, outcome.discarded]
         });
         rows.push([row![who, size, state, offer, ask], figures].concat());
     }

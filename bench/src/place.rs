@@ -69,6 +69,11 @@ impl Loop {
     pub fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Its name, without folder.
+    pub fn name(&self) -> std::borrow::Cow<'_, str> {
+        self.0.file_name().unwrap_or_default().to_string_lossy()
+    }
 }
 
 impl Drop for Loop {

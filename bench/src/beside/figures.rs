@@ -159,7 +159,7 @@ fn over_cycle(outcome: &Outcome, bytes: u64, get: fn(&super::outcome::Tick) -> u
 }
 
 /// Bytes of the partition.
-const PARTITION: u64 = 2 << 30;
+const PARTITION: u64 = 3 << 30;
 
 fn cycle(store: &Store, cell: &Cell, colour: usize, writing: bool) -> Vec<Line> {
     let Some(outcome) = store.outcome(cell) else { return Vec::new() };
@@ -235,7 +235,7 @@ fn small(store: &Store) -> Result<Option<Plot>, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::Tick;
-    use super::super::tally::{Counts, Steps};
+    use super::super::tally::Counts;
     use super::*;
 
     fn put(store: &Store, cell: &Cell, share: f64) {
@@ -251,8 +251,7 @@ mod tests {
             drive_written: all(rate * share, n),
             drive_read: all(5.0 * MIB, n),
         });
-        let outcome =
-            Outcome::new(60.0, ticks.collect(), (Steps::default(), Steps::default()), String::new());
+        let outcome = Outcome::new(60.0, 12.0, ticks.collect(), String::new());
         store.put(&cell.key(), &outcome.json(cell)).unwrap();
     }
 
@@ -298,6 +297,6 @@ mod tests {
         let line = plot.lines.iter().find(|line| line.name == "ext2-priority writing").unwrap();
         assert!(line.points.iter().all(|point| (point.1 - 60.0).abs() < 0.01), "{line:?}");
         let (first, last) = (line.points[0].0, line.points[line.points.len() - 1].0);
-        assert!((first - 5.0 * 60.0 / 2048.0).abs() < 0.01 && last > 1.5, "{first} {last}");
+        assert!((first - 5.0 * 60.0 / 3072.0).abs() < 0.01 && last > 1.0, "{first} {last}");
     }
 }

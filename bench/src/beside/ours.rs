@@ -32,8 +32,8 @@ pub struct Ours {
     recorder: PathBuf,
     size: Size,
     setup: Setup,
-    /// What it is to guarantee, if the ring was made for that.
-    terms: Option<String>,
+    /// Whether the ring was made for a guaranteed rate.
+    guaranteed: bool,
     /// Bytes of payload in a byte on the medium.
     share: f64,
     /// Bytes of payload that the ring holds.
@@ -62,15 +62,16 @@ impl Summary {
 }
 
 impl Ours {
-    /// Makes a ring, with terms for `offer` MiB/s where this build knows them, and ages it if that is wanted.
+    /// Makes a ring for `offer` MiB/s on the medium, and ages it if that is wanted. In a tiny run it does its best.
     pub fn prepare(stand: &Stand, size: Size, state: State, offer: u32) -> Result<Self, Trouble> {
         let setup = *stand.setup();
         let recorder = holdfast("holdfast-recorder", setup.scale)?;
         let program = holdfast("holdfast", setup.scale)?;
         let device = stand.device().to_owned();
-        let terms = format(&program, stand, offer)?;
+        let guaranteed = setup.scale == crate::Scale::Real;
+        format(&program, stand, guaranteed.then(|| declared(size, offer)))?;
         let said = stand.file("recorder.said");
-        let mut ours = Self { device, said, recorder, size, setup, terms, share: 1.0, lap: setup.bytes };
+        let mut ours = Self { device, said, recorder, size, setup, guaranteed, share: 1.0, lap: setup.bytes };
         if state == State::Aged {
             let mut running = ours.start_with(&["--on-overload", "block"])?;
             let mut source = Source::new(size);
@@ -94,14 +95,15 @@ impl Ours {
             Size::Fixed(bytes) => format!("fixed:{bytes}"),
             Size::Varied => "len32".to_owned(),
         };
-        let memory = self.setup.memory.to_string();
         let device = self.device.display().to_string();
-        let base = [
-            &device, "--source", "stdin", "--name", "beside", "--frame", &frame, "--memory", &memory,
-            "--json",
-        ];
+        let base = [&device, "--source", "stdin", "--name", "beside", "--frame", &frame, "--json"];
+        let memory = self.setup.memory.to_string();
         let mut arguments: Vec<&str> = base.to_vec();
         arguments.extend(more);
+        // What a guarantee takes is the recorder's to know.
+        if !self.guaranteed {
+            arguments.extend(["--memory", &memory]);
+        }
         let mut program = Program::start(&self.recorder, &arguments, Stdio::piped(), &self.said)?;
         let input = program.input().ok_or_else(|| Trouble::Accounting("the recorder has no input".into()))?;
         // A larger pipe wakes the two less often.
@@ -116,40 +118,41 @@ impl Ours {
     }
 }
 
-/// Makes the ring; the rate that it guarantees.
-fn format(program: &Path, stand: &Stand, offer: u32) -> Result<Option<String>, Trouble> {
+/// Payload and elements a second that may come to `offer` MiB/s on the medium. An element takes up to 60 bytes besides its
+/// own: of small ones less is promised than fits in fact.
+fn declared(size: Size, offer: u32) -> (u64, u64) {
+    let medium = u64::from(offer) << 20;
+    let payload = if size.mean() < 4096 { medium * size.mean() / (size.mean() + 60) } else { medium };
+    (payload, payload.div_ceil(size.mean()))
+}
+
+/// Makes the ring, for so many bytes and elements a second if they are given.
+fn format(program: &Path, stand: &Stand, declared: Option<(u64, u64)>) -> Result<(), Trouble> {
     let program = program.to_string_lossy();
     let device = stand.device().display().to_string();
     let slot = stand.setup().slot_bytes.to_string();
-    let make = |more: &[&str]| {
-        let all = ["format", &device, "--slot", &slot, "--name", "beside", "--force"];
-        tool::output(&program, &[&all[..], more].concat())
+    let mut arguments = vec!["format", &device, "--slot", &slot, "--name", "beside", "--force"];
+    let Some((rate, elements)) = declared else {
+        return tool::output(&program, &arguments).map(drop);
     };
-    let knows = |command: &str, option: &str| {
-        tool::output(&program, &[command, "--help"]).is_ok_and(|help| help.contains(option))
-    };
-    // A ring has terms where it was made for a profile; else it does its best, and the note of the cell says so.
-    if stand.setup().scale == crate::Scale::Real
-        && knows("profile", "--destroy")
-        && knows("format", "--profile")
-    {
-        let profile = stand.file("beside.profile.json").display().to_string();
-        let rate = format!("{offer}MiB/s");
-        // Once for all cells: the drive stays the same.
-        let mut measured = Ok(String::new());
-        if !Path::new(&profile).is_file() {
-            stand.be_timed()?;
-            let options = ["profile", &device, "--destroy", "--minutes", "2", "-o", &profile];
-            measured = tool::output(&program, &options);
-            stand.be_fast()?;
-        }
-        match measured.and_then(|_| make(&["--profile", &profile, "--rate", &rate])) {
-            Ok(_) => return Ok(Some(rate)),
-            Err(why) => println!("no terms, best effort: {why}"),
+    let profile = stand.file("beside.profile.json").display().to_string();
+    // Once for all cells: the drive stays the same.
+    if !Path::new(&profile).is_file() {
+        stand.be_timed()?;
+        let options = ["--destroy", "--minutes", "2", "--zones", "4", "-o", &profile];
+        tool::output(&program, &[&["profile", &device], &options[..]].concat())?;
+        let too_slow = stand.drive().too_slow()?;
+        stand.be_fast()?;
+        if too_slow {
+            let _ = std::fs::remove_file(&profile);
+            return Err(Trouble::skipped("the machine was too slow while the drive was profiled"));
         }
     }
-    make(&[])?;
-    Ok(None)
+    let (rate, elements) = (rate.to_string(), elements.to_string());
+    let memory = stand.setup().memory.to_string();
+    let terms = ["--profile", &profile, "--rate", &rate, "--elements", &elements, "--memory", &memory];
+    arguments.extend(terms);
+    tool::output(&program, &arguments).map(drop)
 }
 
 /// What is fed: as many bytes as wanted, cut where they are due.
@@ -195,13 +198,27 @@ impl Source {
         Ok(())
     }
 
-    /// Gives the rest of the element under way.
-    fn finish(&mut self, input: &mut impl Write) -> Result<(), Trouble> {
-        let rest = match self.size {
+    /// Bytes of the element under way that were not given.
+    fn rest(&self) -> u64 {
+        match self.size {
             Size::Fixed(bytes) => self.given.next_multiple_of(bytes) - self.given,
             Size::Varied => self.left,
-        };
-        self.give(input, rest)
+        }
+    }
+
+    /// Gives the rest of the element under way.
+    fn finish(&mut self, input: &mut impl Write) -> Result<(), Trouble> {
+        self.give(input, self.rest())
+    }
+
+    /// The same, so many bytes a second: a burst that nobody has declared might be lost.
+    fn finish_at(&mut self, input: &mut impl Write, rate: f64) -> Result<(), Trouble> {
+        while self.rest() > 0 {
+            let some = self.rest().min(PIECE as u64);
+            self.give(input, some)?;
+            std::thread::sleep(Duration::from_secs_f64(some as f64 / rate.max(1e6)));
+        }
+        Ok(())
     }
 }
 
@@ -226,6 +243,14 @@ impl Running<'_> {
     /// Feeds it and reads from it until the time is over; what is to be noted.
     pub fn run(self, stand: &Stand, rules: &Rules, tally: &Tally) -> Result<String, Trouble> {
         let Self { ours, program, mut input } = self;
+        let promise = match program.said().lines().find_map(|line| line.split_once("guaranteed ")) {
+            Some((_, promise)) => format!("guaranteed {promise}"),
+            None if ours.guaranteed => {
+                let said = format!("it guarantees nothing: {}", program.said());
+                return Err(Trouble::Program { command: "holdfast-recorder".into(), said });
+            }
+            None => "best effort".to_owned(),
+        };
         // The rate is the medium's: what describes small elements is written, too.
         let offer = rules.offer * ours.share;
         let mut source = Source::new(ours.size);
@@ -263,15 +288,14 @@ impl Running<'_> {
                 said: format!("{trouble}\n{}", program.said()),
             });
         }
-        source.finish(&mut input)?;
+        source.finish_at(&mut input, offer)?;
         let summary = Running { ours, program, input }.finish()?;
         if summary.bytes + summary.lost != source.given {
             return Err(Trouble::Accounting(format!("{} bytes were given, and {summary:?}", source.given)));
         }
         // All that was lost is in the recorder's books, to the byte.
         tally.lost(summary.lost.saturating_sub(lost.load(Relaxed)));
-        let terms = ours.terms.as_ref().map_or("best effort".to_owned(), |rate| format!("guaranteed {rate}"));
-        Ok(format!("{terms}; {:.1} MiB/s of payload", offer / MIB))
+        Ok(format!("{promise}; {:.1} MiB/s of payload arrived", offer / MIB))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::MIB;
 use super::cell::Cell;
-use super::tally::{Counts, Steps};
+use super::tally::Counts;
 use crate::Trouble;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ impl Tick {
 pub struct Outcome {
     /// How long it was.
     pub seconds: f64,
+    /// The part of it before rates were taken.
+    pub lead_in: f64,
     /// Its seconds.
     pub ticks: Vec<Tick>,
     /// Bytes a second that became durable.
@@ -50,13 +52,45 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// From its seconds and the steps of what was written and read.
-    pub fn new(seconds: f64, ticks: Vec<Tick>, steps: (Steps, Steps), note: String) -> Self {
-        let last = ticks.last().copied().unwrap_or_default().counts;
-        // Large steps say something only where there are several.
-        let rate = |steps: Steps, all: u64| steps.rate(seconds / 3.0).unwrap_or(all as f64 / seconds);
-        let (written, read) = (rate(steps.0, last.durable), rate(steps.1, last.read));
-        Self { seconds, ticks, written, read, discarded: 0, note }
+    /// From its seconds. Rates are taken behind the `lead_in`.
+    pub fn new(seconds: f64, lead_in: f64, ticks: Vec<Tick>, note: String) -> Self {
+        let mut outcome = Self { seconds, lead_in, ticks, written: 0.0, read: 0.0, discarded: 0, note };
+        outcome.written = outcome.rate(|tick| tick.counts.durable);
+        outcome.read = outcome.rate(|tick| tick.counts.read);
+        outcome
+    }
+
+    /// The seconds behind the lead-in, and how many they are.
+    fn steady(&self) -> &[Tick] {
+        self.ticks.get((self.lead_in as usize).saturating_sub(1)..).unwrap_or_default()
+    }
+
+    /// A second, of something that is counted: the slope of the line that lies nearest to all seconds behind the lead-in,
+    /// for counts come in steps, and the first and last second say where in one they lie.
+    fn rate(&self, get: fn(&Tick) -> u64) -> f64 {
+        let steady = self.steady();
+        if steady.len() < 8 {
+            return get(&self.last()) as f64 / self.seconds;
+        }
+        let middle = (steady.len() - 1) as f64 / 2.0;
+        let (mut over, mut under) = (0.0, 0.0);
+        for (second, tick) in steady.iter().enumerate() {
+            let aside = second as f64 - middle;
+            over += aside * get(tick) as f64;
+            under += aside * aside;
+        }
+        over / under
+    }
+
+    /// What became of the drive's time behind the lead-in, where it writes and reads at these rates: the share that was
+    /// of use, written by it or got by the reader; and of what writing left, the share that the reader got.
+    pub fn shares(&self, write: f64, read: f64) -> Option<(f64, f64)> {
+        let steady = self.steady();
+        let (from, to) = (steady.first()?, steady.last()?);
+        let time = (steady.len() - 1) as f64;
+        let writing = (to.drive_written - from.drive_written) as f64 / write;
+        let reading = (to.counts.read - from.counts.read) as f64 / read;
+        (time > 0.0).then(|| ((writing + reading) / time, reading / (time - writing)))
     }
 
     /// At the end.
@@ -77,7 +111,7 @@ impl Outcome {
             "cell": cell.key(),
             "contestant": cell.who.to_string(), "element": cell.size.to_string(), "state": cell.state.to_string(),
             "offer_mib_s": cell.offer, "ask_mib_s": cell.ask.to_string(),
-            "seconds": self.seconds,
+            "seconds": self.seconds, "lead_in": self.lead_in,
             "write_mib_s": round(self.written / MIB), "read_mib_s": round(self.read / MIB),
             "offered": last.offered, "lost": last.lost, "pending": last.pending(),
             "discarded_runs": self.discarded, "note": self.note,
@@ -91,6 +125,7 @@ impl Outcome {
         let number = |name: &str| value.get(name)?.as_f64();
         Some(Self {
             seconds: number("seconds")?,
+            lead_in: number("lead_in")?,
             ticks: value.get("ticks")?.as_array()?.iter().map(Tick::of).collect::<Option<_>>()?,
             written: number("write_mib_s")? * MIB,
             read: number("read_mib_s")? * MIB,
@@ -165,17 +200,48 @@ mod tests {
             drive_written: 90 * n,
             drive_read: 6 * n,
         };
-        let mut steps = (Steps::default(), Steps::default());
-        steps.0.step(0.5, 1 << 20);
-        steps.0.step(2.5, 5 << 20);
-        Outcome::new(3.0, (1..=3).map(tick).collect(), steps, "best effort".to_owned())
+        Outcome::new(3.0, 0.0, (1..=3).map(tick).collect(), "best effort".to_owned())
+    }
+
+    /// Writes 256 MiB in four seconds and reads 49 in a half, again and again; before that it only reads.
+    fn steps(seconds: u64, phase: u64) -> Outcome {
+        let tick = |n: u64| {
+            let tenths = (n * 10).saturating_sub(80) + phase;
+            let (rounds, part) = (tenths / 45, tenths % 45);
+            let written = (256 * rounds + 64 * part.min(40) / 10) << 20;
+            let read = (800 + 49 * rounds + 49 * part.saturating_sub(40) / 5) << 20;
+            Tick {
+                counts: Counts { offered: written, lost: 0, durable: written, read },
+                drive_written: written,
+                drive_read: read,
+            }
+        };
+        Outcome::new(seconds as f64, 8.0, (1..=seconds).map(tick).collect(), String::new())
     }
 
     #[test]
-    fn rates_are_taken_from_steps_where_there_are_several() {
-        let outcome = outcome();
-        assert_eq!((outcome.written, outcome.read), (2.0 * MIB, 5.0));
-        assert!((outcome.lost_share() - 0.1).abs() < 1e-9);
+    fn rates_are_those_behind_the_lead_in_wherever_in_a_step_a_cell_ends() {
+        assert_eq!((outcome().written, outcome().read), (80.0, 5.0));
+        assert!((outcome().lost_share() - 0.1).abs() < 1e-9);
+        for seconds in 40..=45 {
+            for phase in [0, 11, 23, 44] {
+                let outcome = steps(seconds, phase);
+                let (written, read) = (outcome.written / MIB, outcome.read / MIB);
+                assert!((written / 56.9 - 1.0).abs() < 0.015, "{seconds} {phase} {written}");
+                assert!((read / 10.9 - 1.0).abs() < 0.06, "{seconds} {phase} {read}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_drive_s_time_is_shared_between_writing_and_reading() {
+        for phase in [0, 11, 23, 44] {
+            let (all, left) = steps(42, phase).shares(64.0 * MIB, 98.0 * MIB).unwrap();
+            assert!((all - 1.0).abs() < 0.01 && (left - 1.0).abs() < 0.08, "{phase} {all} {left}");
+            let (all, left) = steps(42, phase).shares(128.0 * MIB, 98.0 * MIB).unwrap();
+            assert!((all - 0.556).abs() < 0.01 && (left - 0.2).abs() < 0.02, "{phase} {all} {left}");
+        }
+        assert!(Outcome::new(1.0, 0.0, Vec::new(), String::new()).shares(1.0, 1.0).is_none());
     }
 
     #[test]

@@ -184,5 +184,6 @@ fn timed(
     if let Some(last) = ticks.last_mut() {
         last.counts.lost = tally.counts().lost;
     }
-    Ok((Outcome::new(time.as_secs_f64(), ticks, tally.all_steps(), note), too_slow))
+    let lead_in = stand.setup().lead_in.as_secs_f64();
+    Ok((Outcome::new(time.as_secs_f64(), lead_in, ticks, note), too_slow))
 }

@@ -6,12 +6,13 @@ use crate::emulated::Emulated;
 use crate::place::{Loop, Place};
 use crate::undo::{Noted, Undo, note};
 use crate::{Scale, Trouble, tool};
+use holdfast_media::DriveModel;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where on the drive the partition begins: there it leaves 12 MiB/s for reading beside 60 of writing, as the paper's
 /// did.
-const PART: &str = "0.3";
+const PART: f64 = 0.3;
 
 /// The sizes of everything.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +27,8 @@ pub struct Setup {
     pub sync_bytes: u64,
     /// Of a cell.
     pub time: Duration,
+    /// The first part of it, in which buffers fill: rates are taken behind it.
+    pub lead_in: Duration,
     /// How much is measured.
     pub scale: Scale,
 }
@@ -41,17 +44,32 @@ impl Setup {
                 memory: 32 << 20,
                 sync_bytes: 4 << 20,
                 time: Duration::from_millis(500),
+                lead_in: Duration::ZERO,
                 scale,
             },
-            Scale::Real => Self {
-                bytes: 2 << 30,
-                slot_bytes: 64 << 20,
-                memory: 320 << 20,
-                sync_bytes: 128 << 20,
-                time: Duration::from_secs(seconds.unwrap_or(60)),
-                scale,
-            },
+            // A guarantee on this drive takes slots of 64 MiB, and 40 of them beside the journal: 2.8 GiB. And at most
+            // 13 slots of memory, since a drive that does not say how long it tries to read may try for 7 s.
+            Scale::Real => {
+                let time = Duration::from_secs(seconds.unwrap_or(60));
+                Self {
+                    bytes: 3 << 30,
+                    slot_bytes: 64 << 20,
+                    memory: 13 * (64 << 20),
+                    sync_bytes: 128 << 20,
+                    time,
+                    lead_in: time / 5,
+                    scale,
+                }
+            }
         }
+    }
+}
+
+impl Setup {
+    /// Bytes a second that the drive writes in the partition, and reads, when nothing disturbs it.
+    pub fn rates(&self) -> (f64, f64) {
+        let part = DriveModel::paper().part(PART, self.bytes);
+        (part.least_write(0.0..1.0).0 as f64, part.least_read(0.0..1.0).0 as f64)
     }
 }
 
@@ -70,10 +88,16 @@ impl Stand {
     pub fn new(setup: Setup) -> Result<Self, Trouble> {
         let place = Place::with_room(16 << 20)?;
         let bytes = setup.bytes.to_string();
-        let arguments = ["--model", "paper", "--part", PART, "--bytes", &bytes];
+        let part = PART.to_string();
+        let arguments = ["--model", "paper", "--part", &part, "--bytes", &bytes];
         let drive = Emulated::mount(&place, &arguments, setup.scale)?;
         drive.order("fast")?;
         let device = Loop::over(&drive.path())?;
+        // As the kernel would know it of such a drive: it turns, and what it has taken is on the medium.
+        for (name, value) in [("write_cache", "write through"), ("rotational", "1")] {
+            let name = format!("/sys/class/block/{}/queue/{name}", device.name());
+            std::fs::write(&name, value).map_err(Trouble::file(Path::new(&name), "write to it"))?;
+        }
         Ok(Self { device, drive, place, setup })
     }
 

@@ -2,7 +2,6 @@
 
 use super::cell::Ask;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often somebody who waits looks again.
@@ -35,28 +34,6 @@ impl Counts {
     }
 }
 
-/// Steps of a count that grows in large ones: a rate is taken from step to step, or a cell that ends in the middle of
-/// one would look slower than it was.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Steps {
-    first: Option<(f64, u64)>,
-    last: Option<(f64, u64)>,
-}
-
-impl Steps {
-    /// The count at a time, in seconds.
-    pub fn step(&mut self, at: f64, count: u64) {
-        self.first.get_or_insert((at, count));
-        self.last = Some((at, count));
-    }
-
-    /// A second, between the first step and the last; `None` where they are not `least` seconds apart.
-    pub fn rate(&self, least: f64) -> Option<f64> {
-        let ((from, before), (to, after)) = (self.first?, self.last?);
-        (to - from >= least).then(|| (after - before) as f64 / (to - from))
-    }
-}
-
 /// The books of a cell.
 #[derive(Debug)]
 pub struct Tally {
@@ -69,7 +46,6 @@ pub struct Tally {
     lost: AtomicU64,
     durable: AtomicU64,
     read: AtomicU64,
-    steps: Mutex<(Steps, Steps)>,
 }
 
 impl Tally {
@@ -86,7 +62,6 @@ impl Tally {
             lost: AtomicU64::new(0),
             durable: AtomicU64::new(0),
             read: AtomicU64::new(0),
-            steps: Mutex::default(),
         }
     }
 
@@ -131,22 +106,16 @@ impl Tally {
 
     /// So many more are durable. What becomes so when it is over is not counted.
     pub fn durable(&self, bytes: u64) {
-        if self.runs() && bytes > 0 {
-            let all = self.durable.fetch_add(bytes, Relaxed) + bytes;
-            self.steps().0.step(self.seconds(), all);
+        if self.runs() {
+            self.durable.fetch_add(bytes, Relaxed);
         }
     }
 
     /// The reader got so many more.
     pub fn read(&self, bytes: u64) {
-        if self.runs() && bytes > 0 {
-            let all = self.read.fetch_add(bytes, Relaxed) + bytes;
-            self.steps().1.step(self.seconds(), all);
+        if self.runs() {
+            self.read.fetch_add(bytes, Relaxed);
         }
-    }
-
-    fn steps(&self) -> std::sync::MutexGuard<'_, (Steps, Steps)> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As it stands.
@@ -155,11 +124,6 @@ impl Tally {
         // What is lost or durable was offered before: in this order the difference is never negative.
         let (lost, durable, read) = (get(&self.lost), get(&self.durable), get(&self.read));
         Counts { offered: get(&self.offered), lost, durable, read }
-    }
-
-    /// Steps of what is durable, and of what was read.
-    pub fn all_steps(&self) -> (Steps, Steps) {
-        *self.steps()
     }
 
     /// Waits until `ready`; `false` when the cell is over first.
@@ -216,18 +180,6 @@ impl<'a> Gate<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_rate_is_taken_from_step_to_step() {
-        let mut steps = Steps::default();
-        assert_eq!(steps.rate(0.0), None);
-        steps.step(3.0, 100);
-        assert_eq!(steps.rate(1.0), None);
-        steps.step(5.0, 180);
-        steps.step(13.0, 600);
-        assert_eq!(steps.rate(1.0), Some(50.0));
-        assert_eq!(steps.rate(11.0), None);
-    }
 
     #[test]
     fn what_comes_after_the_end_is_not_counted() {
