@@ -105,6 +105,7 @@ fn status() -> Status {
             kept: Duration::from_secs(9),
             least: Duration::from_millis(4200),
             since: Timestamp(3),
+            eldest: Duration::from_secs(8),
         }),
     };
     Status { ring, recorder: Some(recorder) }

@@ -1,8 +1,8 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    check, format, gaps, grow, hold, holds, metrics, plan, profile, purge, read, record, release, slots,
-    status, streams,
+    check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, read, record, release,
+    slots, status, streams,
 };
 use crate::failure::Result;
 use crate::out::Out;
@@ -31,6 +31,7 @@ enum Command {
     Profile(profile::Args),
     Plan(plan::Args),
     Format(format::Args),
+    Prove(prove::Args),
     Record(record::Args),
     Status(status::Args),
     Streams(streams::Args),
@@ -58,6 +59,7 @@ impl Cli {
             Command::Profile(args) => profile::run(args, out),
             Command::Plan(args) => plan::run(args, out),
             Command::Format(args) => format::run(args, out),
+            Command::Prove(args) => prove::run(args, out),
             Command::Record(args) => record::run(args, self.json),
             Command::Status(args) => status::run(args, out),
             Command::Streams(args) => streams::run(args, out),

@@ -1,7 +1,7 @@
 //! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
 use crate::out::{counted, grouped};
-use crate::plan::{Ask, FLUSH};
+use crate::plan::{Admitted, Ask, FLUSH};
 use crate::{show, times};
 use holdfast_base::{ByteSize, Rate, Timestamp, plural};
 use holdfast_format::{Superblock, Terms};
@@ -85,6 +85,24 @@ pub(crate) fn seen(
         ));
     }
     Some(shown)
+}
+
+impl Shown {
+    /// Why it does not hold here and now.
+    pub(crate) fn why_not(&self) -> &[String] {
+        &self.best_effort
+    }
+}
+
+/// What a ring's terms come to, with the shape and the load that they are of; `None` where nothing was promised, or what was
+/// would not be admitted any more.
+pub(crate) fn promised(superblock: &Superblock) -> Option<(Admitted, Figures)> {
+    let terms = superblock.terms.as_ref()?;
+    let slot = ByteSize(superblock.geometry.slot_bytes);
+    let (ask, weighed) = weighed(terms, slot);
+    let (_, figures) = weighed.ok()?;
+    let admitted = ask.candidate(slot, terms.gather).admit(&terms.measured).ok()?;
+    Some((admitted, figures))
 }
 
 /// Why nothing can be promised at a place, whatever was measured.

@@ -17,6 +17,7 @@ mod plan;
 mod profile_file;
 mod progress;
 mod prometheus;
+mod prove;
 mod range;
 #[cfg(test)]
 mod sample;

@@ -96,6 +96,7 @@ pub(crate) fn status() -> Status {
                 kept: Duration::from_secs(9),
                 least: Duration::from_millis(4200),
                 since: NOW,
+                eldest: Duration::from_millis(8300),
             }),
         }),
     }

@@ -8,8 +8,8 @@ use common::{ends, folder};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 16] = [
-    "", "profile", "plan", "format", "status", "streams", "slots", "gaps", "read", "hold", "holds",
+const COMMANDS: [&str; 17] = [
+    "", "profile", "plan", "format", "prove", "status", "streams", "slots", "gaps", "read", "hold", "holds",
     "release", "purge", "grow", "check", "metrics",
 ];
 

@@ -297,6 +297,7 @@ fn recorder() -> impl Strategy<Value = RecorderStatus> {
                     kept: uptime,
                     least: uptime / 2,
                     since: now,
+                    eldest: uptime / 3,
                 }),
             }
         },

@@ -1,7 +1,7 @@
 //! The memory plan: how many buffers of which kind, so that all together stay within the bound. Pure.
 
 use crate::capture::Capture;
-use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK};
+use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, Rate};
 use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, BatchRow, MIN_BATCH_BYTES};
 use holdfast_media::MemoryDisk;
 
@@ -26,6 +26,13 @@ const FREE_SLOT_BUFFERS: u64 = 8;
 /// Slot buffers at most: the runway is twice as long.
 const MOST_SLOT_BUFFERS: u64 = 64;
 
+/// A guarantee has batches for what comes in so many milliseconds: as long may the capture thread wait for a core that
+/// others keep busy.
+const HANDED_OVER: u64 = 250;
+
+/// Batches of a source at most: some hundred MiB.
+const MOST_BATCHES: usize = 1024;
+
 /// What the plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -43,6 +50,8 @@ pub struct Needs {
     pub available: ByteSize,
     /// Slot buffers that a guarantee takes; 0 without one.
     pub promised: u32,
+    /// What a guarantee is given for, of payload and elements a second; nothing without one.
+    pub load: (Rate, u64),
     /// Bytes of the largest read that is started at once.
     pub quantum: usize,
 }
@@ -110,10 +119,20 @@ impl Rest {
         self.quantum.min(most).max(CHECK_BLOCK).next_multiple_of(BLOCK)
     }
 
+    /// Batches of a source: any of them may be all that comes.
+    fn batches(&self, needs: &Needs) -> usize {
+        let (rate, elements) = needs.load;
+        let comes = |a_second: u64| u128::from(a_second) * u128::from(HANDED_OVER) / 1000;
+        let bytes = comes(rate.0).div_ceil(u128::from(self.batch_bytes.0));
+        let rows = comes(elements).div_ceil(self.batch_rows as u128);
+        let batches = usize::try_from(bytes.max(rows)).unwrap_or(usize::MAX);
+        batches.clamp(self.batches, MOST_BATCHES.max(self.batches))
+    }
+
     fn bytes(&self, needs: &Needs) -> u64 {
         // One more than the pool has: what is dropped goes there.
         let batch = self.batch_bytes.0 + (self.batch_rows * size_of::<BatchRow>()) as u64;
-        let batches = (self.batches as u64 + 1) * batch * needs.sources as u64;
+        let batches = (self.batches(needs) as u64 + 1) * batch * needs.sources as u64;
         let tickets = (self.tickets * self.quantum(needs)) as u64;
         batches + tickets + Capture::<MemoryDisk>::own_memory(needs.slot_bytes).0 + needs.source_bytes
     }
@@ -121,7 +140,7 @@ impl Rest {
     fn plan(&self, needs: &Needs, slot_buffers: u64) -> Plan {
         Plan {
             slot_buffers: slot_buffers as usize,
-            batches: self.batches,
+            batches: self.batches(needs),
             batch_bytes: self.batch_bytes,
             batch_rows: self.batch_rows,
             tickets: self.tickets,
@@ -169,6 +188,7 @@ mod tests {
             bound,
             available,
             promised: 0,
+            load: (Rate(0), 0),
             quantum: usize::MAX,
         }
     }
@@ -202,6 +222,22 @@ mod tests {
         assert_eq!(fitting(&promising(None), ByteSize::mib(560)), 69);
         let least = too_little.least().0;
         assert_eq!(plan(&promising(Some(least))).unwrap().slot_buffers, 70);
+    }
+
+    // Promise 1: what comes while the capture thread waits for a core has a place to wait in.
+    #[test]
+    fn a_guarantee_has_batches_for_a_quarter_of_a_second() {
+        let batches = |load, bound| plan(&Needs { load, ..needs(8 << 20, bound) }).unwrap();
+        let held = |plan: &Plan| plan.batches as u64 * plan.batch_bytes.0;
+        assert_eq!(batches((Rate(0), 0), None).batches, 16);
+        let plan = batches((Rate(200 << 20), 3200), None);
+        assert!(held(&plan) >= 50 << 20 && plan.total.0 < 220 << 20, "{plan:?}");
+        assert!(batches((Rate(60 << 20), 3_000_000), None).batches * 4096 >= 750_000);
+        assert_eq!(batches((Rate(u64::MAX), u64::MAX), None).batches, MOST_BATCHES);
+        // Also where memory is short.
+        let least = super::plan(&Needs { load: (Rate(200 << 20), 3200), ..needs(8 << 20, Some(1 << 20)) });
+        let plan = batches((Rate(200 << 20), 3200), Some(least.unwrap_err().least().0));
+        assert!(held(&plan) >= 50 << 20, "{plan:?}");
     }
 
     // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.

@@ -232,6 +232,8 @@ fn at_its_guarantee_a_recorder_loses_nothing_whoever_reads() {
     assert!(!margin.least.is_zero() && margin.least < margin.kept * 2, "{margin:?}");
     assert!(schedule.most_buffers().0 <= rig.granted.buffers);
     assert_eq!(rig.capture.driver().ring().status("r").durable_after, rig.granted.durable_after);
+    let eldest = rig.capture.driver().eldest();
+    assert!(!eldest.is_zero() && eldest <= rig.granted.durable_after, "{eldest:?}");
     let image = rig.capture.into_disk().disk.image().unwrap().clone();
     let mut reader = holdfast_link::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
     let plan = reader.plan(&holdfast_link::Selection::ALL).unwrap();

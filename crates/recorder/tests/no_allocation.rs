@@ -89,6 +89,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
         buffers: (0, 0, 0),
         device: DeviceState::Well,
         margin: None,
+        eldest: Duration::ZERO,
         last_error: String::with_capacity(512),
         feeds: Vec::with_capacity(4),
         counters: Vec::with_capacity(256),

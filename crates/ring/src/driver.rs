@@ -114,6 +114,8 @@ pub struct Driver<D: Disk> {
     commit_bytes: usize,
     /// Since when the commit that is not durable yet has been under way.
     committing: Option<Timestamp>,
+    /// The greatest age that anything had reached that was neither in a slot on the medium nor in the journal.
+    eldest: Duration,
     /// Bytes and next copy of superblocks being written, with the window they pass through.
     superblocks: Option<(Vec<u8>, usize)>,
     superblock_buffer: Option<Buffer>,
@@ -163,6 +165,7 @@ impl<D: Disk> Driver<D> {
             moving: Vec::with_capacity(count + rebuilt.len()),
             commit_bytes: 0,
             committing: None,
+            eldest: Duration::ZERO,
             superblocks: None,
             reads: Vec::with_capacity(64),
             reads_done: VecDeque::with_capacity(64),
@@ -260,6 +263,11 @@ impl<D: Disk> Driver<D> {
     /// The schedule, for its margin.
     pub fn schedule(&self) -> &Schedule {
         self.line.schedule()
+    }
+
+    /// The greatest age of data that was not durable yet: what a crash could have cost at worst.
+    pub fn eldest(&self) -> Duration {
+        self.eldest
     }
 
     /// When the driver wants to be polled next, though nothing should end or arrive until then.
@@ -378,6 +386,9 @@ impl<D: Disk> Driver<D> {
         let since = |m: &Moving| if pledged { m.oldest } else { m.sealed };
         let oldest = self.moving.iter().map(since).chain(self.committing).min();
         self.ring.note_pending(oldest.map_or(Duration::ZERO, |since| now.since(since)));
+        let unsafe_since =
+            self.moving.iter().map(|moving| moving.oldest).chain(self.ring.gaining_since()).min();
+        self.eldest = self.eldest.max(unsafe_since.map_or(Duration::ZERO, |since| now.since(since)));
         self.look_on(now);
         self.advance_chore(now);
         self.look_for_commit();

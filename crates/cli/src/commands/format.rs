@@ -320,7 +320,7 @@ fn refused(what: &str, path: &Path) -> Failure {
         .advice("choose another path, or say --force to destroy it")
 }
 
-fn random<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     let source = Path::new("/dev/urandom");
     let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
@@ -331,7 +331,7 @@ fn random<const N: usize>() -> Result<[u8; N]> {
 }
 
 /// A random UUID (version 4).
-fn random_id() -> Result<RingId> {
+pub(crate) fn random_id() -> Result<RingId> {
     let mut id: [u8; 16] = random()?;
     id[6] = id[6] & 0x0f | 0x40;
     id[8] = id[8] & 0x3f | 0x80;

@@ -9,6 +9,7 @@ pub(crate) mod holds;
 pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod prove;
 pub(crate) mod purge;
 pub(crate) mod read;
 pub(crate) mod record;

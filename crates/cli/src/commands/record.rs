@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
 }
 
 /// Beside this program, otherwise wherever the shell would find it.
-fn recorder() -> PathBuf {
+pub(crate) fn recorder() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| own.parent().map(|dir| dir.join(RECORDER)));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(RECORDER))
 }

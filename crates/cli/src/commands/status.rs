@@ -101,6 +101,7 @@ struct MarginShown {
     slack_least_seconds: f64,
     #[serde(serialize_with = "show::time")]
     slack_least_at: Timestamp,
+    durable_after_worst_seconds: f64,
 }
 
 impl MarginShown {
@@ -110,6 +111,7 @@ impl MarginShown {
             slack_kept_seconds: margin.kept.as_secs_f64(),
             slack_least_seconds: margin.least.as_secs_f64(),
             slack_least_at: margin.since,
+            durable_after_worst_seconds: margin.eldest.as_secs_f64(),
         }
     }
 }
@@ -457,7 +459,10 @@ fn recorder_lines(
             ),
         );
     }
-    say("durable after", times::spoken(durable));
+    let seen = recorder.margin.as_ref().map_or_else(String::new, |margin| {
+        format!("; {} at worst since the start", times::spoken(margin.eldest))
+    });
+    say("durable after", times::spoken(durable) + &seen);
     if !recorder.device.error.is_empty() {
         let state = show::device_state(recorder.device.state);
         say("device", format!("{state}: {}", clean(&recorder.device.error)));

@@ -137,6 +137,12 @@ impl Page {
             "The slack with which nothing but writing is begun any more.",
             margin.kept.as_secs_f64(),
         );
+        self.single(
+            "durable_after_worst_seconds",
+            "gauge",
+            "The greatest age of data that was not durable yet, since the recorder started.",
+            margin.eldest.as_secs_f64(),
+        );
     }
 
     fn slots(&mut self, slots: &SlotCounts) {
@@ -321,6 +327,7 @@ mod tests {
             format!("holdfast_guaranteed_bytes_per_second{ring}}} 62914560"),
             format!("holdfast_slack_least_seconds{ring}}} 4.2"),
             format!("holdfast_slack_kept_seconds{ring}}} 9"),
+            format!("holdfast_durable_after_worst_seconds{ring}}} 8.3"),
         ] {
             assert!(page.lines().any(|line| line == wanted), "{wanted} is not in\n{page}");
         }

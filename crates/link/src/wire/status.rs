@@ -55,6 +55,8 @@ pub struct MarginStatus {
     pub least: Duration,
     /// When that was.
     pub since: Timestamp,
+    /// The greatest age of data that was not durable yet, since the start: what a crash could have cost at worst.
+    pub eldest: Duration,
 }
 
 /// Whether the lane's device answers.

@@ -101,6 +101,7 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
         put_span(put, margin.kept);
         put_span(put, margin.least);
         put.time(margin.since);
+        put_span(put, margin.eldest);
     });
 }
 
@@ -129,6 +130,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
                 kept: get_span(get, "slack that is kept")?,
                 least: get_span(get, "least slack")?,
                 since: get.time("since")?,
+                eldest: get_span(get, "greatest age")?,
             })
         })?,
     })

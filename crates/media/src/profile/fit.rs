@@ -42,14 +42,18 @@ pub(super) struct Stretch {
 
 /// The rate of sequential requests, in the order of their completions. The time up to the first completion and those of
 /// fresh requests hold the way to their places: they are left out, where there are others.
-pub(super) fn stretch(timings: &[Timing]) -> Stretch {
+///
+/// Of `deep` requests in flight several may be done at once: one flush makes all durable that were written before it. So
+/// `deep` completions are looked at together; one by one, half of them would take no time and the others look like stalls.
+pub(super) fn stretch(timings: &[Timing], deep: usize) -> Stretch {
     let (Some(first), Some(last)) = (timings.first(), timings.last()) else { return Stretch::default() };
     let lasted = last.done.since(first.asked);
-    let mut steps: Vec<(Timestamp, Duration, u64)> = timings
+    let mut steps: Vec<Step> = timings
         .windows(2)
         .filter(|pair| !pair[1].fresh)
         .map(|pair| (pair[0].done, pair[1].done.since(pair[0].done), pair[1].len))
         .collect();
+    steps = together(&steps, deep);
     if steps.is_empty() {
         steps = timings.iter().map(|timing| (timing.asked, timing.took(), timing.len)).collect();
     }
@@ -69,6 +73,21 @@ pub(super) fn stretch(timings: &[Timing]) -> Stretch {
     // Faster than any clock: so fast at least.
     let rate = Rate::of(bytes, time.max(Duration::from_nanos(1)));
     Stretch { rate, stalls, lasted }
+}
+
+/// A step from one completion to the next: when it began, how long it took, its bytes.
+type Step = (Timestamp, Duration, u64);
+
+/// So many steps that follow each other as one; what is left over only where there is nothing else.
+fn together(steps: &[Step], deep: usize) -> Vec<Step> {
+    let (mut lots, mut parts): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
+    for run in steps.chunk_by(|one, next| one.0 + one.1 == next.0) {
+        for lot in run.chunks(deep.max(1)) {
+            let whole = (lot[0].0, lot.iter().map(|step| step.1).sum(), lot.iter().map(|step| step.2).sum());
+            if lot.len() == deep.max(1) { lots.push(whole) } else { parts.push(whole) }
+        }
+    }
+    if lots.is_empty() { parts } else { lots }
 }
 
 /// Mean and worst of times to get to a place, drawn at random.
@@ -152,13 +171,28 @@ mod tests {
     // Promise 1: a stall does not make a zone look slow, and is not forgotten either.
     #[test]
     fn a_stall_is_told_apart_from_a_slow_zone() {
-        let found = stretch(&row(&[40, 10, 10, 510, 10, 10]));
+        let found = stretch(&row(&[40, 10, 10, 510, 10, 10]), 1);
         assert_eq!(found.rate, Rate((1 << 20) * 100));
         assert_eq!(found.stalls, [(Timestamp(60 * MS as i64), Duration::from_millis(500))]);
         assert_eq!(found.lasted, Duration::from_millis(590));
-        assert_eq!(stretch(&row(&[10, 20, 20, 20])).rate, Rate((1 << 20) * 50), "slow is slow");
-        assert_eq!(stretch(&row(&[10])).rate, Rate((1 << 20) * 100), "one alone is all there is");
-        assert_eq!(stretch(&[]), Stretch::default());
+        assert_eq!(stretch(&row(&[10, 20, 20, 20]), 1).rate, Rate((1 << 20) * 50), "slow is slow");
+        assert_eq!(stretch(&row(&[10]), 2).rate, Rate((1 << 20) * 100), "one alone is all there is");
+        assert_eq!(stretch(&[], 2), Stretch::default());
+    }
+
+    // Promise 1: a device that ends its writes two at a time is as fast as it is, and does not stand still.
+    #[test]
+    fn writes_that_end_together_are_neither_fast_nor_stalls() {
+        for first in [0, 40] {
+            let times: Vec<u64> = (0..32).map(|n| if n % 2 == 0 { first } else { 40 - first }).collect();
+            let found = stretch(&row(&times), 2);
+            assert_eq!((found.rate, found.stalls), (Rate((1 << 20) * 50), Vec::new()));
+        }
+        let mut times = [0, 40].repeat(16);
+        times[21] = 340;
+        let found = stretch(&row(&times), 2);
+        assert!(found.rate.0.abs_diff((1 << 20) * 50) <= 1 && found.stalls.len() == 1, "{found:?}");
+        assert_eq!(found.stalls[0].1, Duration::from_millis(300));
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl<'a> Survey<'a> {
 
     /// A row of sequential writes; what stood still is noted.
     fn written(&mut self, pieces: &[Piece]) -> Result<Stretch, ProfileError> {
-        let found = stretch(&self.probe.row(Way::Write, pieces, PAIR, None)?);
+        let found = stretch(&self.probe.row(Way::Write, pieces, PAIR, None)?, PAIR);
         self.stalls.extend_from_slice(&found.stalls);
         self.watched += found.lasted;
         Ok(found)
@@ -81,7 +81,7 @@ impl<'a> Survey<'a> {
     pub(super) fn rough(&mut self, span: Duration) -> Result<Rate, ProfileError> {
         let (want, until) = (SAMPLE.min(self.writable.bytes() / 4), self.soon(span));
         let pieces = self.writable.at(0.0, want, SMALL);
-        Ok(stretch(&self.probe.row(Way::Write, &pieces, PAIR, Some(until))?).rate)
+        Ok(stretch(&self.probe.row(Way::Write, &pieces, PAIR, Some(until))?, PAIR).rate)
     }
 
     /// Sequential rates of every zone, one way, in about `span`; none for a zone with no room.
@@ -106,7 +106,7 @@ impl<'a> Survey<'a> {
                 let pieces = places.at(at, want, piece);
                 let found = match way {
                     Way::Write => self.written(&pieces)?,
-                    Way::Read => stretch(&self.probe.row(Way::Read, &pieces, PAIR, None)?),
+                    Way::Read => stretch(&self.probe.row(Way::Read, &pieces, PAIR, None)?, PAIR),
                 };
                 if way == Way::Write { &mut sampled.write } else { &mut sampled.read }.push(found.rate);
                 told(self.probe.now());
@@ -183,7 +183,7 @@ impl<'a> Survey<'a> {
             let pieces = self.writable.at(0.0, SAMPLE.max(8 * block as u64), block);
             let until = self.soon(span / BLOCKS.len() as u32);
             let timings = self.probe.row(Way::Write, &pieces, 1, Some(until))?;
-            found.push((ByteSize(block as u64), stretch(&timings).rate));
+            found.push((ByteSize(block as u64), stretch(&timings, 1).rate));
             if block == SMALL {
                 commit = beyond(&timings, rate);
             }
@@ -198,9 +198,9 @@ impl<'a> Survey<'a> {
         for depth in DEPTHS {
             let writes = self.writable.at(0.0, SAMPLE, TOGETHER);
             let (deep, until) = (usize::from(depth), self.soon(each));
-            let write = stretch(&self.probe.row(Way::Write, &writes, deep, Some(until))?).rate;
+            let write = stretch(&self.probe.row(Way::Write, &writes, deep, Some(until))?, deep).rate;
             let (reads, until) = (self.whole.at(0.0, SAMPLE, TOGETHER), self.soon(each));
-            let read = stretch(&self.probe.row(Way::Read, &reads, deep, Some(until))?).rate;
+            let read = stretch(&self.probe.row(Way::Read, &reads, deep, Some(until))?, deep).rate;
             found.push((depth, write, read));
         }
         Ok(found)
@@ -222,7 +222,7 @@ impl<'a> Survey<'a> {
                 .collect();
             let until = self.soon(each);
             let timings = self.probe.row(Way::Read, &pieces, depth.into(), Some(until))?;
-            rates.push((depth, stretch(&timings).rate.0));
+            rates.push((depth, stretch(&timings, depth.into()).rate.0));
         }
         let best = rates.iter().map(|(_, rate)| *rate).max().unwrap_or(0);
         let enough = rates.iter().find(|(_, rate)| *rate >= best - best / 10);

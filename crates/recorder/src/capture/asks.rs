@@ -41,6 +41,8 @@ pub struct Sheet {
     pub device: DeviceState,
     /// How near it came to breaking its promise, if it gave one.
     pub margin: Option<Margin>,
+    /// The greatest age of data that was not durable yet.
+    pub eldest: Duration,
     /// The disk's last error, cut to the room there is.
     pub last_error: String,
     /// By source: what its stream had come to when the run began, and now; batches that wait.
@@ -244,6 +246,7 @@ impl<D: Disk> Capture<D> {
         sheet.buffers = self.driver.buffers();
         sheet.device = self.driver.ring().device();
         sheet.margin = self.driver.schedule().margin();
+        sheet.eldest = self.driver.eldest();
         sheet.now = now;
         sheet.slots_sealed = self.slots_sealed;
         sheet.last_error.clear();

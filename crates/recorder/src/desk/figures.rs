@@ -91,6 +91,7 @@ impl Figures {
             buffers: (0, 0, 0),
             device: RingDevice::Well,
             margin: None,
+            eldest: Duration::ZERO,
             last_error: String::with_capacity(ERROR_BYTES),
             feeds: Vec::with_capacity(facts.sources.len()),
             counters: Vec::with_capacity(MAX_STREAMS),
@@ -231,6 +232,7 @@ impl Figures {
                 kept: margin.kept,
                 least: margin.least,
                 since: margin.since,
+                eldest: sheet.eldest,
             }),
         };
         Status { ring: sheet.ring.clone(), recorder: Some(recorder) }

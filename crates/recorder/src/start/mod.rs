@@ -14,7 +14,7 @@ use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
-use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp, many};
+use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many};
 use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
 use holdfast_link::path;
 use holdfast_link::server::Listener;
@@ -110,7 +110,8 @@ fn start_on(
     let promised = promise.map_or(0, |promise| promise.buffers());
     let quantum = promise.map_or(usize::MAX, |promise| promise.quantum());
     let bound = settings.memory;
-    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, quantum };
+    let load = promise.map_or((Rate(0), 0), |promise| promise.comes());
+    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, load, quantum };
     let plan = planned(&needs, promise.as_ref(), settings)?;
     if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32) {
         warnings.push(format!("{}: {nothing}", settings.ring.display()));

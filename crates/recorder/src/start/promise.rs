@@ -56,13 +56,21 @@ impl Promise {
         if slots < least {
             return Err(StartError::TooFewSlots { path: ring(), slots, least });
         }
+        // The memory that was weighed when the ring was made rides out the bursts that are published.
+        let kept = u32::try_from(terms.memory.0 / slot.0.max(1)).unwrap_or(u32::MAX);
+        let buffers = if settings.memory.is_some() { granted.buffers } else { granted.buffers.max(kept) };
         let payload = Rate(streams.iter().map(|stream| stream.rate.0).fold(0, u64::saturating_add));
-        Ok(Some(Self { measured, payload, load, shape: Shape { buffers: granted.buffers, ..shape } }))
+        Ok(Some(Self { measured, payload, load, shape: Shape { buffers, ..shape } }))
     }
 
     /// Slot buffers that it takes.
     pub(super) fn buffers(&self) -> u32 {
         self.shape.buffers
+    }
+
+    /// Payload and elements a second that it is for.
+    pub(super) fn comes(&self) -> (Rate, u64) {
+        (self.payload, self.load.elements)
     }
 
     /// The term that fails with so many buffers.

@@ -1,0 +1,415 @@
+//! The report of a proof: the machine-readable part, which is kept beside it, and the text that a person reads and signs.
+//! Pure.
+
+use super::stages::Kind;
+use super::verdict::{BurstResult, Measured, StageResult, Verdict};
+use crate::out::{Side, Table, clean, counted, grouped};
+use crate::{show, times};
+use holdfast_base::{ByteSize, Rate, Timestamp, plural};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// What every such file says of itself.
+const FORMAT: &str = "holdfast proof";
+
+/// The version that is written, and the only one there is.
+const VERSION: u32 = 1;
+
+/// A proof, as it is kept for programs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Proof {
+    pub(crate) format: &'static str,
+    pub(crate) version: u32,
+    pub(crate) holdfast: &'static str,
+    pub(crate) verdict: Verdict,
+    pub(crate) reasons: Vec<String>,
+    pub(crate) notes: Vec<String>,
+    #[serde(serialize_with = "show::time")]
+    pub(crate) began: Timestamp,
+    #[serde(serialize_with = "show::time")]
+    pub(crate) ended: Timestamp,
+    pub(crate) ring: RingShown,
+    pub(crate) device: DeviceShown,
+    pub(crate) machine: MachineShown,
+    /// What the guarantee rests on, what was declared, and what follows; `null` where nothing was promised.
+    pub(crate) terms: Option<TermsShown>,
+    /// Of which the content of every element follows.
+    pub(crate) seed: u64,
+    pub(crate) element_bytes: u64,
+    pub(crate) rate_bytes_per_second: u64,
+    pub(crate) sent_elements: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) lost_elements: u64,
+    pub(crate) gaps: u64,
+    #[serde(flatten)]
+    pub(crate) measured: Measured,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct RingShown {
+    pub(crate) path: String,
+    pub(crate) name: String,
+    pub(crate) lane_bytes: u64,
+    pub(crate) slot_bytes: u64,
+    pub(crate) slots: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct DeviceShown {
+    pub(crate) path: String,
+    pub(crate) model: String,
+    pub(crate) serial: String,
+    pub(crate) medium: String,
+    pub(crate) device_bytes: u64,
+    pub(crate) rotational: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct MachineShown {
+    pub(crate) host: String,
+    pub(crate) kernel: String,
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
+    pub(crate) realtime: bool,
+}
+
+/// As the superblock has them, with what `plan` says of them.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TermsShown {
+    #[serde(serialize_with = "show::time")]
+    pub(crate) measured_at: Timestamp,
+    pub(crate) worst_write_bytes_per_second: u64,
+    pub(crate) worst_read_bytes_per_second: u64,
+    pub(crate) worst_reposition_seconds: f64,
+    pub(crate) commit_seconds: f64,
+    pub(crate) read_error_seconds: f64,
+    pub(crate) stall_seconds: f64,
+    pub(crate) stalled_share: f64,
+    pub(crate) parallel: u16,
+    pub(crate) elements_per_second: u64,
+    pub(crate) burst_bytes: u64,
+    pub(crate) medium_bytes_per_second: u64,
+    pub(crate) gather: u16,
+    pub(crate) quantum_bytes: u32,
+    pub(crate) buffers: u32,
+    /// Of payload.
+    pub(crate) capture_only_bytes_per_second: u64,
+    /// Of payload.
+    pub(crate) with_reads_bytes_per_second: u64,
+    pub(crate) reads_left_bytes_per_second: u64,
+    pub(crate) burst_seconds: [Option<f64>; 3],
+    pub(crate) durable_after_seconds: f64,
+}
+
+impl Proof {
+    /// What every proof begins with.
+    pub(crate) fn head() -> (&'static str, u32, &'static str) {
+        (FORMAT, VERSION, env!("CARGO_PKG_VERSION"))
+    }
+
+    /// The machine-readable part: what is kept, and of which the text has the digest.
+    pub(crate) fn json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+
+    fn stage(&self, kind: Kind) -> Option<&StageResult> {
+        self.measured.stages.iter().find(|stage| stage.kind == Some(kind))
+    }
+
+    /// The text. `kept` is the name of the file with the machine-readable part.
+    pub(crate) fn text(&self, kept: &str, json: &str) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut text);
+        let digest = blake3::hash(json.as_bytes());
+        let _ = write!(
+            text,
+            "\nThe figures, for programs, are in {}\nBLAKE3 {digest}\n\n\
+             I was there and have read this.\n\n\
+             Name      ______________________________\n\n\
+             Date      ______________________________\n\n\
+             Signature ______________________________\n",
+            clean(kept)
+        );
+        text
+    }
+
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        let ring = &self.ring;
+        let of = if ring.name.is_empty() { &ring.path } else { &ring.name };
+        let title = match self.terms {
+            Some(_) => format!("Proof of the guarantee of the ring \"{}\"", clean(of)),
+            None => format!("Measurement of the ring \"{}\", which promises nothing", clean(of)),
+        };
+        writeln!(text, "{title}\n{}\n", "=".repeat(title.chars().count()))?;
+        writeln!(text, "{}\n", self.verdict())?;
+        for reason in &self.reasons {
+            writeln!(text, "  - {}", clean(reason))?;
+        }
+        if !self.reasons.is_empty() {
+            writeln!(text)?;
+        }
+        let mut say = |what: &str, said: String| writeln!(text, "{what:<17} {said}");
+        say("bytes in", self.came())?;
+        say("on disk", self.on_disk())?;
+        say("gaps", self.lost())?;
+        say("worst slack", self.slack())?;
+        say("worst read", self.worst_read())?;
+        writeln!(text, "\nWhat was promised, and what was measured\n\n{}", self.figures())?;
+        writeln!(text, "The stages\n\n{}", self.stages())?;
+        let readers = self.readers();
+        if !readers.is_empty() {
+            writeln!(text, "Who read meanwhile\n\n{readers}")?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(text, "To be known\n")?;
+            for note in &self.notes {
+                writeln!(text, "  - {}", clean(note))?;
+            }
+            writeln!(text)?;
+        }
+        writeln!(text, "What was proved\n")?;
+        for (what, said) in self.about() {
+            writeln!(text, "{what:<17} {said}")?;
+        }
+        Ok(())
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Pass => "PASS: all that was promised was kept.",
+            Verdict::Fail => "FAIL: this ring did not keep what it promised.",
+            Verdict::Void => {
+                "NO VERDICT: this proves nothing, for the device or the machine was not what was counted on."
+            }
+            Verdict::Measured => {
+                "MEASURED, NOT PROMISED: nothing was wrong; what was lost, if anything, is told."
+            }
+        }
+    }
+
+    fn came(&self) -> String {
+        format!(
+            "{}, {} of {} (seed {:016x})",
+            ByteSize(self.sent_bytes),
+            counted(self.sent_elements, "element"),
+            ByteSize(self.element_bytes),
+            self.seed
+        )
+    }
+
+    fn on_disk(&self) -> String {
+        let back = &self.measured.read_back;
+        let expired = match back.expired_elements {
+            0 => String::new(),
+            expired => format!("; {} had expired, as the oldest do", counted(expired, "element")),
+        };
+        let wrong = match self.measured.wrong {
+            0 => "each as it was sent".to_owned(),
+            wrong => format!("{} WRONG", grouped(wrong)),
+        };
+        format!("{} verified, {}, {wrong}{expired}", ByteSize(back.bytes), counted(back.elements, "element"))
+    }
+
+    fn lost(&self) -> String {
+        if self.gaps == 0 && self.lost_elements == 0 {
+            return "none".to_owned();
+        }
+        let counted = counted(self.lost_elements, "element");
+        format!("{} {}, of {counted}", grouped(self.gaps), plural(self.gaps, "gap"))
+    }
+
+    /// The stage with the least slack; bursts beyond what was promised are not asked.
+    fn slack(&self) -> String {
+        let promised = |stage: &&StageResult| stage.kind != Some(Kind::Bursts);
+        let stages = self.measured.stages.iter().filter(promised);
+        let least = stages
+            .filter_map(|stage| Some((stage.slack_least_seconds?, stage.stage)))
+            .min_by(|one, other| one.0.total_cmp(&other.0));
+        least.map_or("not known of a ring that promises nothing".to_owned(), |(least, stage)| {
+            format!("{} left before a write had to end ({stage})", span(least))
+        })
+    }
+
+    fn worst_read(&self) -> String {
+        let stages = &self.measured.stages;
+        let device = stages.iter().map(|stage| stage.worst_read_seconds).fold(0.0, f64::max);
+        let readers = stages.iter().flat_map(|stage| &stage.readers);
+        let waited = readers.map(|reader| reader.longest_wait_seconds).fold(0.0, f64::max);
+        format!("{} at the device; a reader waited {} at most", span(device), span(waited))
+    }
+
+    fn figures(&self) -> Table {
+        let mut table = Table::new(&[("", Side::Left), ("promised", Side::Left), ("measured", Side::Left)]);
+        let terms = self.terms.as_ref();
+        let none = || "nothing".to_owned();
+        let rate = |bytes: u64| Rate(bytes).to_string();
+        let lost = |stage: &StageResult| match stage.lost_elements {
+            0 => "nothing lost".to_owned(),
+            lost => format!("{} LOST", counted(lost, "element")),
+        };
+        for (kind, promised) in [
+            (Kind::Guarantee, Some(self.rate_bytes_per_second)),
+            (Kind::Capture, terms.map(|terms| terms.capture_only_bytes_per_second)),
+            (Kind::Reads, terms.map(|terms| terms.with_reads_bytes_per_second)),
+        ] {
+            let Some(stage) = self.stage(kind) else { continue };
+            let name = if kind == Kind::Guarantee { "the guarantee, whoever reads" } else { kind.name() };
+            let measured = format!("{}, {}", rate(stage.sent_bytes_per_second), lost(stage));
+            let promised = promised.filter(|_| terms.is_some()).map_or_else(none, rate);
+            table.row([name.to_owned(), promised, measured]);
+        }
+        if let Some(stage) = self.stage(Kind::Left) {
+            let promised = terms.map(|terms| terms.reads_left_bytes_per_second);
+            table.row([
+                "left for reads".to_owned(),
+                promised.map_or_else(none, rate),
+                stage.read_rate().to_string(),
+            ]);
+        }
+        for burst in self.stage(Kind::Bursts).iter().flat_map(|stage| &stage.bursts) {
+            let promised = match (terms, burst.promised_seconds) {
+                (None, _) => none(),
+                (Some(_), None) => "for ever".to_owned(),
+                (Some(_), Some(seconds)) => span(seconds),
+            };
+            let name = format!("burst of {} times the rate", burst.factor);
+            table.row([name, promised, burst_in_words(burst)]);
+        }
+        let eldest = self.measured.stages.iter().filter(|stage| stage.kind != Some(Kind::Bursts));
+        let eldest = eldest
+            .filter_map(|stage| stage.durable_after_worst_seconds)
+            .fold(None, |most, seconds| Some(f64::max(most.unwrap_or(0.0), seconds)));
+        let promised = terms.map(|terms| terms.durable_after_seconds);
+        let measured = eldest.map_or("not known".to_owned(), |seconds| format!("{} at worst", span(seconds)));
+        table.row(["durable after".to_owned(), promised.map_or_else(none, span), measured]);
+        table
+    }
+
+    fn stages(&self) -> Table {
+        let mut table = Table::new(&[
+            ("stage", Side::Left),
+            ("seconds", Side::Right),
+            ("came", Side::Right),
+            ("read", Side::Right),
+            ("lost", Side::Right),
+            ("slack", Side::Right),
+            ("buffers", Side::Right),
+            ("worst write", Side::Right),
+            ("worst read", Side::Right),
+        ]);
+        for stage in &self.measured.stages {
+            table.row([
+                stage.stage.to_owned(),
+                format!("{:.1}", stage.seconds),
+                Rate(stage.sent_bytes_per_second).to_string(),
+                stage.read_rate().to_string(),
+                grouped(stage.lost_elements),
+                stage.slack_least_seconds.map_or("-".to_owned(), span),
+                format!("{} of {}", stage.buffers_most_in_use, stage.buffers),
+                span(stage.worst_write_seconds),
+                span(stage.worst_read_seconds),
+            ]);
+        }
+        table
+    }
+
+    fn readers(&self) -> String {
+        let mut table = Table::new(&[
+            ("stage", Side::Left),
+            ("reader", Side::Left),
+            ("elements", Side::Right),
+            ("bytes", Side::Right),
+            ("longest wait", Side::Right),
+        ]);
+        let mut any = false;
+        for stage in &self.measured.stages {
+            for reader in &stage.readers {
+                any = true;
+                table.row([
+                    stage.stage.to_owned(),
+                    reader.reads.to_owned(),
+                    grouped(reader.elements),
+                    ByteSize(reader.bytes).to_string(),
+                    span(reader.longest_wait_seconds),
+                ]);
+            }
+        }
+        if any { table.to_string() } else { String::new() }
+    }
+
+    /// Which ring, on which device, in which machine, resting on what.
+    fn about(&self) -> Vec<(&'static str, String)> {
+        let (ring, device, machine) = (&self.ring, &self.device, &self.machine);
+        let slots = format!("{} of {}", grouped(ring.slots.into()), ByteSize(ring.slot_bytes));
+        let known = [device.model.as_str(), device.serial.as_str()].join(" ");
+        let known = if known.trim().is_empty() { "unnamed".to_owned() } else { clean(known.trim()) };
+        let turns = match device.rotational {
+            Some(true) => ", with a head",
+            Some(false) => ", without a head",
+            None => "",
+        };
+        let mut all = vec![
+            ("ring", format!("{}, {}, slots {slots}", clean(&ring.path), ByteSize(ring.lane_bytes))),
+            (
+                "device",
+                format!("{known}, {}, {}{turns}", clean(&device.medium), ByteSize(device.device_bytes)),
+            ),
+        ];
+        if let Some(terms) = &self.terms {
+            all.push(("profile", format!(
+                "of {}: writing {}, reading {}, repositioning {}, commit {}, bad places {}, stalls {} and {:.2} % of the time",
+                times::to_the_second(terms.measured_at),
+                Rate(terms.worst_write_bytes_per_second),
+                Rate(terms.worst_read_bytes_per_second),
+                span(terms.worst_reposition_seconds),
+                span(terms.commit_seconds),
+                span(terms.read_error_seconds),
+                span(terms.stall_seconds),
+                terms.stalled_share * 100.0
+            )));
+            all.push(("terms", format!(
+                "{} of payload, {} on the medium, {} elements/s, bursts of {}; {} written in one go, reads of {}, {} slot buffers",
+                Rate(self.rate_bytes_per_second),
+                Rate(terms.medium_bytes_per_second),
+                grouped(terms.elements_per_second),
+                ByteSize(terms.burst_bytes),
+                counted(terms.gather.into(), "slot"),
+                ByteSize(terms.quantum_bytes.into()),
+                terms.buffers
+            )));
+        }
+        let realtime = if machine.realtime { ", the disk's thread in real time" } else { "" };
+        all.push((
+            "machine",
+            format!(
+                "{}, Linux {}, {} cores of {}{realtime}",
+                clean(&machine.host),
+                clean(&machine.kernel),
+                machine.cores,
+                clean(&machine.processor)
+            ),
+        ));
+        all.push(("program", format!("Holdfast {}", self.holdfast)));
+        all.push((
+            "time",
+            format!("{} to {}", times::to_the_second(self.began), times::to_the_second(self.ended)),
+        ));
+        all
+    }
+}
+
+fn span(seconds: f64) -> String {
+    times::spoken(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+fn burst_in_words(burst: &BurstResult) -> String {
+    match (burst.lost_after_seconds, burst.promised_seconds) {
+        (None, _) => format!("nothing lost in {}", span(burst.driven_seconds)),
+        (Some(lost), Some(promised)) if lost > promised => {
+            format!("{} (then, beyond the promise, an exact gap)", span(lost))
+        }
+        (Some(lost), _) => format!("{}, then a LOSS", span(lost)),
+    }
+}

@@ -1,0 +1,189 @@
+//! The ring that is to be proved: whether it may be filled, what it has promised and in which machine, and how it is emptied.
+
+use super::report::{DeviceShown, MachineShown, TermsShown};
+use super::stages::{Promised, element};
+use crate::commands::format::{random, random_id};
+use crate::failure::{Failure, Result};
+use crate::session::{self, link};
+use crate::{guarantee, identity};
+use holdfast_base::Rate;
+use holdfast_format::{Key, Superblock};
+use holdfast_media::{Access, Device, RealDisk, wipe};
+use holdfast_ring::{NewRing, SlotStatus, create};
+use rustix::fs::FileType;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// What is to be proved.
+pub(crate) struct Subject {
+    pub(crate) superblock: Superblock,
+    pub(crate) has_data: bool,
+    /// Payload to drive it with.
+    pub(crate) rate: Rate,
+    /// Bytes of an element.
+    pub(crate) element: u64,
+    pub(crate) promised: Option<(Promised, TermsShown)>,
+}
+
+impl Subject {
+    /// Looks at the ring: whether it may be filled, and what it has promised.
+    pub(crate) fn open(path: &Path, destroy: bool, rate: Option<Rate>) -> Result<Self> {
+        // A recorder would own it; what may not be written cannot be proved.
+        let cannot = |error| Failure::failed(format_args!("cannot be proved: {error}"));
+        drop(Device::open(path, Access::Own).map_err(cannot)?);
+        let mut reader = session::open(path)?;
+        let superblock = reader.superblock().clone();
+        let slots = reader.slots().map_err(|error| link(&error))?;
+        let status = reader.status().map_err(|error| link(&error))?;
+        let streams = reader.streams().map_err(|error| link(&error))?;
+        let has_data = !streams.is_empty() || status.ring.holds > 0 || slots.iter().any(SlotStatus::has_data);
+        if has_data && !destroy {
+            return Err(Failure::failed("there is data on this ring, and a proof writes all over it")
+                .at_path(path)
+                .advice("prove it before it is used, or say --destroy to lose the data"));
+        }
+        let unwritten = slots.iter().filter(|slot| slot.sequence.0 == 0).count() as u64;
+        let shown = guarantee::of(path, &superblock, unwritten);
+        let Some(shown) = shown else {
+            let rate = rate.ok_or_else(|| {
+                Failure::failed("this ring promises nothing: it was made without a profile").at_path(path).advice(
+                    "measure the device with `holdfast profile`, then make the ring with `holdfast format --profile FILE --rate \
+                     RATE`; or give --rate to see what it does",
+                )
+            })?;
+            let element = element(rate, rate.0.div_ceil(crate::plan::ELEMENT));
+            return Ok(Self { superblock, has_data, rate, element, promised: None });
+        };
+        if rate.is_some() {
+            return Err(
+                Failure::usage("this ring is driven at the rate that it promises").advice("leave --rate out")
+            );
+        }
+        if !shown.why_not().is_empty() {
+            return Err(Failure::failed(format_args!(
+                "nothing is promised here now: {}",
+                shown.why_not().join("; ")
+            ))
+            .at_path(path)
+            .advice(
+                "a file that was made with `holdfast format --prefill` keeps its promise from the start",
+            ));
+        }
+        let (promised, terms) = promised(&superblock).ok_or_else(|| {
+            Failure::failed("the ring's terms would not be admitted any more").at_path(path)
+        })?;
+        let (rate, count) = superblock.terms.map_or((Rate(0), 0), |terms| (terms.rate, terms.elements));
+        Ok(Self {
+            has_data,
+            rate,
+            element: element(rate, count),
+            promised: Some((promised, terms)),
+            superblock,
+        })
+    }
+}
+
+/// What a ring has promised, and what that rests on.
+fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
+    let terms = superblock.terms.as_ref()?;
+    let (admitted, figures) = guarantee::promised(superblock)?;
+    let measured = &terms.measured;
+    let medium = admitted.load.rate;
+    let share = terms.rate.0 as f64 / (medium.0 as f64).max(1.0);
+    let payload = |rate: Rate| Rate((rate.0 as f64 * share) as u64);
+    let (slot, still) = (admitted.shape.slot.0 as f64, f64::from(measured.stalled) / 1e6);
+    let seconds = |span: Duration| span.as_secs_f64();
+    // Those that are written in one go stand behind each other at the device.
+    let writes = f64::from(terms.gather.max(1) + 1) * slot / (measured.write.0 as f64).max(1.0);
+    let write = seconds(measured.reposition) + seconds(measured.commit) + writes;
+    let read = seconds(admitted.guarantee.wait) + slot / (measured.write.0 as f64).max(1.0);
+    let longest =
+        |span: f64| Duration::from_secs_f64((span + seconds(measured.stall)) / (1.0 - still).max(0.01));
+    let promised = Promised {
+        capture_only: payload(figures.capture_only),
+        with_reads: payload(figures.with_reads),
+        reads_left: figures.reads_left,
+        bursts: figures.bursts,
+        durable_after: admitted.guarantee.durable_after,
+        burst: terms.burst,
+        longest_write: longest(write),
+        longest_read: longest(read),
+        buffers: admitted.shape.buffers,
+    };
+    let shown = TermsShown {
+        measured_at: measured.at,
+        worst_write_bytes_per_second: measured.write.0,
+        worst_read_bytes_per_second: measured.read.0,
+        worst_reposition_seconds: seconds(measured.reposition),
+        commit_seconds: seconds(measured.commit),
+        read_error_seconds: seconds(measured.read_error),
+        stall_seconds: seconds(measured.stall),
+        stalled_share: still,
+        parallel: measured.parallel,
+        elements_per_second: terms.elements,
+        burst_bytes: terms.burst.0,
+        medium_bytes_per_second: medium.0,
+        gather: terms.gather,
+        quantum_bytes: terms.quantum,
+        buffers: admitted.shape.buffers,
+        capture_only_bytes_per_second: promised.capture_only.0,
+        with_reads_bytes_per_second: promised.with_reads.0,
+        reads_left_bytes_per_second: promised.reads_left.0,
+        burst_seconds: figures.bursts.map(|burst| burst.map(seconds)),
+        durable_after_seconds: seconds(promised.durable_after),
+    };
+    Some((promised, shown))
+}
+
+/// Makes the ring anew, empty, as it was made: under another key, so that nothing that is left of the old one counts.
+pub(crate) fn empty(path: &Path) -> Result<Superblock> {
+    let cannot = |what: &dyn std::fmt::Display| {
+        Failure::failed(format_args!("cannot empty the ring: {what}")).at_path(path)
+    };
+    let mut reader = session::open(path)?;
+    let old = reader.superblock().clone();
+    let slots = reader.slots().map_err(|error| link(&error))?;
+    drop(reader);
+    let device = Device::open(path, Access::Own).map_err(|error| cannot(&error))?;
+    wipe(&device).map_err(|error| cannot(&error))?;
+    let mut disk = RealDisk::new(device, &[], 1);
+    let plain = NewRing::plain(random_id()?, Key(random()?), &old.name, old.geometry.clone());
+    let prefilled = old.prefilled || slots.iter().all(|slot| slot.sequence.0 > 0);
+    let new = NewRing { prefilled, terms: old.terms, ..plain };
+    create(&mut disk, new, session::now()).map_err(|error| cannot(&error))
+}
+
+/// The device, as the system tells it.
+pub(crate) fn device(path: &Path) -> DeviceShown {
+    let is_file = rustix::fs::stat(path)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    let bytes = if is_file {
+        fs::metadata(path).map_or(0, |found| found.len())
+    } else {
+        Device::open(path, Access::Look).map_or(0, |device| device.info().bytes)
+    };
+    let identity = identity::of(path, bytes);
+    DeviceShown {
+        path: identity.path,
+        model: identity.model,
+        serial: identity.serial,
+        medium: identity.medium,
+        device_bytes: identity.bytes.0,
+        rotational: identity.rotational,
+    }
+}
+
+/// The machine.
+pub(crate) fn machine(realtime: bool) -> MachineShown {
+    let first = |file: &str| fs::read_to_string(file).unwrap_or_default().trim().to_owned();
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    MachineShown {
+        host: first("/proc/sys/kernel/hostname"),
+        kernel: first("/proc/sys/kernel/osrelease"),
+        processor: name.map_or("an unnamed processor".to_owned(), |(_, name)| name.trim().to_owned()),
+        cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        realtime,
+    }
+}

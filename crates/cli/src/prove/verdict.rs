@@ -1,0 +1,461 @@
+//! What follows from what was measured: whether the ring kept what it promised, and if not, which promise was broken and
+//! whether the device was another than was measured. Pure.
+
+use super::stages::{Kind, Promised};
+use holdfast_base::{Rate, many};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What reaches so much of a promised rate for reading counts as that rate: a stage is short, and a reader's first and last
+/// pieces are not whole.
+const READS: f64 = 0.9;
+
+/// The source counts as having driven the ring when it sent so much of the declared rate.
+const DRIVEN: f64 = 0.98;
+
+/// A reader that checks for more of its time than this was not waiting for the device.
+const CHECKING: f64 = 0.5;
+
+/// How finely the age of data is seen: the capture thread looks every 20 ms, and a busy machine later.
+const SEEN: Duration = Duration::from_millis(100);
+
+/// What a burst came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct BurstResult {
+    /// How many times the declared rate were asked for.
+    pub(crate) factor: f64,
+    /// How many times it came to.
+    pub(crate) reached: f64,
+    /// For how long the ring promised to take it; `null`: for ever, or nothing was promised.
+    pub(crate) promised_seconds: Option<f64>,
+    /// For how long it was driven.
+    pub(crate) driven_seconds: f64,
+    /// When the first loss was seen.
+    pub(crate) lost_after_seconds: Option<f64>,
+}
+
+/// What a reader got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct ReaderResult {
+    /// What it does.
+    pub(crate) reads: &'static str,
+    pub(crate) elements: u64,
+    pub(crate) bytes: u64,
+    /// The longest that it waited for something.
+    pub(crate) longest_wait_seconds: f64,
+    /// The share of its time in which it checked what it had.
+    pub(crate) checking_share: f64,
+}
+
+/// What a stage came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct StageResult {
+    #[serde(skip)]
+    pub(crate) kind: Option<Kind>,
+    pub(crate) stage: &'static str,
+    pub(crate) seconds: f64,
+    /// Payload that was to come, and that came.
+    pub(crate) asked_bytes_per_second: u64,
+    pub(crate) sent_bytes_per_second: u64,
+    pub(crate) sent_elements: u64,
+    pub(crate) sent_bytes: u64,
+    /// What the recorder says it has recorded, and lost.
+    pub(crate) recorded_elements: u64,
+    pub(crate) lost_elements: u64,
+    pub(crate) gaps: u64,
+    pub(crate) unknown_gaps: u64,
+    /// Elements, by the causes that `gaps` names.
+    pub(crate) lost_by_cause: BTreeMap<String, u64>,
+    /// The least slack; `null` where nothing was promised.
+    pub(crate) slack_least_seconds: Option<f64>,
+    /// The greatest age of data that was not durable yet.
+    pub(crate) durable_after_worst_seconds: Option<f64>,
+    pub(crate) buffers: u32,
+    pub(crate) buffers_most_in_use: u32,
+    /// As the device served them.
+    pub(crate) worst_write_seconds: f64,
+    pub(crate) worst_read_seconds: f64,
+    pub(crate) disk_errors: u64,
+    /// What was read from the device.
+    pub(crate) read_bytes: u64,
+    pub(crate) readers: Vec<ReaderResult>,
+    pub(crate) bursts: Vec<BurstResult>,
+}
+
+impl StageResult {
+    /// What the device gave readers.
+    pub(crate) fn read_rate(&self) -> Rate {
+        Rate((self.read_bytes as f64 / self.seconds.max(1e-3)) as u64)
+    }
+
+    /// Losses of bursts that went on for longer than was promised are no broken promise.
+    fn may_lose(&self) -> bool {
+        let beyond = |burst: &BurstResult| {
+            burst
+                .lost_after_seconds
+                .zip(burst.promised_seconds)
+                .is_some_and(|(lost, promised)| lost > promised)
+        };
+        self.kind == Some(Kind::Bursts) && self.bursts.iter().any(beyond)
+    }
+}
+
+/// What reading everything back came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct ReadBack {
+    /// Elements that are on the medium as they were sent.
+    pub(crate) elements: u64,
+    pub(crate) bytes: u64,
+    /// Elements that gaps on the ring tell of.
+    pub(crate) lost_elements: u64,
+    pub(crate) gaps: u64,
+    /// Elements that had expired before they were read back, as the oldest do.
+    pub(crate) expired_elements: u64,
+}
+
+/// All that was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Measured {
+    pub(crate) stages: Vec<StageResult>,
+    pub(crate) read_back: ReadBack,
+    /// Wrong, missing, damaged: how many, and the first of them.
+    pub(crate) wrong: u64,
+    pub(crate) faults: Vec<String>,
+}
+
+/// How a proof ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    /// All that was promised was kept.
+    Pass,
+    /// A promise was broken.
+    Fail,
+    /// Nothing follows: the device was another than was measured, or the machine did not drive it.
+    Void,
+    /// Nothing was promised, nothing was wrong.
+    Measured,
+}
+
+/// A verdict and why.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    pub(crate) reasons: Vec<String>,
+    /// What a reader should know who takes the figures further than they go.
+    pub(crate) notes: Vec<String>,
+}
+
+fn seconds(span: Duration) -> f64 {
+    span.as_secs_f64()
+}
+
+/// Judges a proof of a ring that promised `promised`, or nothing, at the declared `rate`.
+pub(crate) fn judge(measured: &Measured, rate: Rate, promised: Option<&Promised>) -> Judged {
+    let (mut broken, mut void, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    // Wrong bytes and silent loss are wrong on any ring, whatever its device does.
+    let mut wrong = Vec::new();
+    if measured.wrong > 0 {
+        let more = measured.wrong - measured.faults.len().min(measured.wrong as usize) as u64;
+        wrong.extend(measured.faults.iter().cloned());
+        if more > 0 {
+            wrong.push(format!("and {more} more"));
+        }
+    }
+    for stage in &measured.stages {
+        let told = stage.recorded_elements + stage.lost_elements;
+        if told != stage.sent_elements {
+            wrong.push(format!(
+                "{}: {} were sent, and the recorder knows of {told}",
+                stage.stage,
+                many(stage.sent_elements, "element")
+            ));
+        }
+        if stage.unknown_gaps > 0 {
+            wrong.push(format!("{}: a gap does not know how many were lost", stage.stage));
+        }
+        if stage.disk_errors > 0 {
+            void.push(format!("{}: the device failed {}", stage.stage, many(stage.disk_errors, "request")));
+        }
+        if let Some(promised) = promised {
+            stalls(stage, promised, &mut void);
+            kept(stage, rate, promised, &mut broken, &mut void, &mut notes);
+        }
+    }
+    let verdict = match promised {
+        _ if !wrong.is_empty() => Verdict::Fail,
+        None => Verdict::Measured,
+        // The promise rests on what was measured of the device.
+        Some(_) if !void.is_empty() => Verdict::Void,
+        Some(_) if !broken.is_empty() => Verdict::Fail,
+        Some(_) => Verdict::Pass,
+    };
+    wrong.extend(void);
+    wrong.extend(broken);
+    Judged { verdict, reasons: wrong, notes }
+}
+
+/// What the device did that its profile does not know.
+fn stalls(stage: &StageResult, promised: &Promised, void: &mut Vec<String>) {
+    for (what, worst, limit) in [
+        ("write", stage.worst_write_seconds, promised.longest_write),
+        ("read", stage.worst_read_seconds, promised.longest_read),
+    ] {
+        if worst > seconds(limit) {
+            void.push(format!(
+                "{}: the device took {worst:.2} s for a {what}, by its profile {:.2} s at most: measure it again, for longer",
+                stage.stage,
+                seconds(limit)
+            ));
+        }
+    }
+}
+
+fn kept(
+    stage: &StageResult,
+    rate: Rate,
+    promised: &Promised,
+    broken: &mut Vec<String>,
+    void: &mut Vec<String>,
+    notes: &mut Vec<String>,
+) {
+    let name = stage.stage;
+    let kind = stage.kind.unwrap_or(Kind::Guarantee);
+    if stage.lost_elements > 0 && !stage.may_lose() {
+        let causes: Vec<&str> = stage.lost_by_cause.keys().map(String::as_str).collect();
+        let why = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
+        broken.push(format!("{name}: {} lost{why}", many(stage.lost_elements, "element")));
+    }
+    if let Some(worst) = stage.durable_after_worst_seconds
+        && kind != Kind::Bursts
+        && worst > seconds(promised.durable_after + SEEN)
+    {
+        let limit = seconds(promised.durable_after);
+        broken.push(format!(
+            "{name}: data was {worst:.2} s old before it was durable, promised are {limit:.2} s"
+        ));
+    }
+    let sent = Rate(stage.sent_bytes_per_second);
+    let asked = Rate(stage.asked_bytes_per_second);
+    if kind != Kind::Bursts && (sent.0 as f64) < asked.0 as f64 * DRIVEN {
+        if (sent.0 as f64) < rate.0 as f64 * DRIVEN {
+            void.push(format!("{name}: this machine sent only {sent} instead of {asked}: the ring was not driven at its guarantee"));
+        } else {
+            notes.push(format!("{name}: this machine sent {sent} instead of {asked}; more was not shown"));
+        }
+    }
+    if kind == Kind::Left {
+        reading(stage, promised, broken, notes);
+    }
+    if stage.buffers < promised.buffers && stage.buffers > 0 {
+        void.push(format!(
+            "{name}: the recorder had {} slot buffers instead of {}",
+            stage.buffers, promised.buffers
+        ));
+    }
+    for burst in &stage.bursts {
+        bursts(burst, broken, notes);
+    }
+}
+
+fn reading(stage: &StageResult, promised: &Promised, broken: &mut Vec<String>, notes: &mut Vec<String>) {
+    let read = stage.read_rate();
+    if read.0 as f64 >= promised.reads_left.0 as f64 * READS {
+        return;
+    }
+    let checking = stage.readers.iter().map(|reader| reader.checking_share).fold(0.0, f64::max);
+    let text =
+        format!("{}: readers got {read}, left for them should be {}", stage.stage, promised.reads_left);
+    if checking > CHECKING {
+        notes.push(format!(
+            "{text}; they were busy checking {:.0} % of the time, so more was not shown",
+            checking * 100.0
+        ));
+    } else {
+        broken.push(text);
+    }
+}
+
+fn bursts(burst: &BurstResult, broken: &mut Vec<String>, notes: &mut Vec<String>) {
+    let BurstResult { factor, reached, promised_seconds, driven_seconds, lost_after_seconds } = *burst;
+    let times = format!("burst of {factor} times the rate");
+    match (lost_after_seconds, promised_seconds) {
+        (Some(lost), None) => broken.push(format!("{times}: lost after {lost:.1} s, promised for ever")),
+        (Some(lost), Some(promised)) if lost <= promised => {
+            broken.push(format!("{times}: lost after {lost:.1} s, promised are {promised:.1} s"));
+        }
+        _ => {}
+    }
+    if reached < factor * DRIVEN {
+        notes.push(format!("{times}: this machine sent {reached:.2} times the rate; more was not shown"));
+    }
+    let wanted = promised_seconds.unwrap_or(f64::INFINITY);
+    if lost_after_seconds.is_none() && driven_seconds < wanted {
+        let wanted = promised_seconds.map_or("for ever".to_owned(), |promised| format!("{promised:.1} s"));
+        notes.push(format!(
+            "{times}: driven for {driven_seconds:.1} s, promised are {wanted}: a longer proof shows more"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stages::tests::promised;
+    use super::*;
+    use proptest::prelude::*;
+
+    const MIB: u64 = 1 << 20;
+    const RATE: Rate = Rate(60 * MIB);
+
+    fn stage(kind: Kind) -> StageResult {
+        StageResult {
+            kind: Some(kind),
+            stage: kind.name(),
+            seconds: 10.0,
+            asked_bytes_per_second: RATE.0,
+            sent_bytes_per_second: RATE.0,
+            sent_elements: 9600,
+            sent_bytes: RATE.0 * 10,
+            recorded_elements: 9600,
+            slack_least_seconds: Some(2.0),
+            durable_after_worst_seconds: Some(16.9),
+            buffers: 10,
+            buffers_most_in_use: 7,
+            worst_write_seconds: 3.9,
+            worst_read_seconds: 0.2,
+            read_bytes: 40 * MIB,
+            ..StageResult::default()
+        }
+    }
+
+    fn good() -> Measured {
+        let mut bursts = stage(Kind::Bursts);
+        bursts.bursts = vec![
+            BurstResult {
+                factor: 2.0,
+                reached: 2.0,
+                promised_seconds: Some(5.0),
+                driven_seconds: 6.0,
+                lost_after_seconds: None,
+            },
+            BurstResult {
+                factor: 4.0,
+                reached: 4.0,
+                promised_seconds: Some(2.0),
+                driven_seconds: 3.0,
+                lost_after_seconds: Some(2.6),
+            },
+        ];
+        bursts.lost_elements = 100;
+        bursts.recorded_elements = 9500;
+        bursts.gaps = 1;
+        let stages =
+            vec![stage(Kind::Capture), stage(Kind::Left), stage(Kind::Guarantee), stage(Kind::Reads), bursts];
+        Measured { stages, ..Measured::default() }
+    }
+
+    fn verdict(change: impl FnOnce(&mut Measured)) -> (Verdict, String) {
+        let mut measured = good();
+        change(&mut measured);
+        let judged = judge(&measured, RATE, Some(&promised()));
+        (judged.verdict, judged.reasons.join("; "))
+    }
+
+    type Change = fn(&mut Measured);
+
+    // Promises 1, 2 and 6: what a proof says is kept was kept.
+    #[test]
+    fn every_broken_promise_fails_and_is_named() {
+        assert_eq!(verdict(|_| {}), (Verdict::Pass, String::new()));
+        let lose = |measured: &mut Measured, at: usize| {
+            measured.stages[at].lost_elements += 3;
+            measured.stages[at].recorded_elements -= 3;
+        };
+        for at in 0..4 {
+            let (verdict, why) = verdict(|measured| lose(measured, at));
+            assert!(verdict == Verdict::Fail && why.contains("3 elements lost"), "{why}");
+        }
+        let cases: [(Change, &str); 8] = [
+            (|m| m.stages[2].recorded_elements -= 1, "9599"),
+            (|m| m.stages[4].unknown_gaps = 1, "does not know"),
+            (|m| (m.wrong, m.faults) = (1, vec!["element 7 is not what was sent".to_owned()]), "element 7"),
+            (|m| m.stages[0].durable_after_worst_seconds = Some(17.2), "17.20 s old"),
+            (|m| m.stages[1].read_bytes = 30 * MIB, "left for them should be 4 MiB/s"),
+            (|m| m.stages[4].bursts[1].lost_after_seconds = Some(1.9), "lost after 1.9 s"),
+            (|m| m.stages[4].bursts[0].lost_after_seconds = Some(4.0), "promised are 5.0 s"),
+            (|m| (m.wrong, m.faults) = (9, vec!["x".to_owned()]), "and 8 more"),
+        ];
+        for (change, wanted) in cases {
+            let (verdict, why) = verdict(change);
+            assert!(verdict == Verdict::Fail && why.contains(wanted), "{wanted}: {verdict:?} {why}");
+        }
+    }
+
+    #[test]
+    fn a_loss_proves_nothing_when_the_device_was_not_what_was_measured() {
+        let lost = |measured: &mut Measured| {
+            measured.stages[2].lost_elements = 5;
+            measured.stages[2].recorded_elements -= 5;
+        };
+        let (stalled, why) = verdict(|m| {
+            lost(m);
+            m.stages[2].worst_write_seconds = 4.1;
+        });
+        assert!(
+            stalled == Verdict::Void
+                && why.contains("took 4.10 s for a write")
+                && why.contains("5 elements lost"),
+            "{why}"
+        );
+        assert_eq!(verdict(|m| m.stages[2].worst_read_seconds = 8.1).0, Verdict::Void);
+        assert_eq!(verdict(|m| m.stages[2].disk_errors = 1).0, Verdict::Void);
+        // Wrong bytes are wrong on any device.
+        let (wrong, _) = verdict(|m| {
+            m.stages[2].worst_write_seconds = 4.1;
+            m.wrong = 1;
+        });
+        assert_eq!(wrong, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_machine_that_cannot_drive_the_ring_proves_nothing() {
+        let (slow, why) = verdict(|m| m.stages[2].sent_bytes_per_second = 50 * MIB);
+        assert!(slow == Verdict::Void && why.contains("sent only 50 MiB/s"), "{why}");
+        // More than was declared need not be reached, but is told.
+        let mut measured = good();
+        measured.stages[0].asked_bytes_per_second = 100 * MIB;
+        measured.stages[0].sent_bytes_per_second = 80 * MIB;
+        let judged = judge(&measured, RATE, Some(&promised()));
+        assert!(
+            judged.verdict == Verdict::Pass && judged.notes[0].contains("80 MiB/s instead of 100 MiB/s"),
+            "{judged:?}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_was_lost_inside_a_promise_passes(
+            at in 0usize..4, lost in 1u64..9600, counted: bool, write in 0.0f64..10.0, sent in 0u64..100,
+        ) {
+            let (verdict, _) = verdict(|m| {
+                m.stages[at].recorded_elements -= lost;
+                m.stages[at].lost_elements = if counted { lost } else { 0 };
+                m.stages[at].worst_write_seconds = write;
+                m.stages[at].sent_bytes_per_second = sent * MIB;
+            });
+            prop_assert_ne!(verdict, Verdict::Pass);
+            prop_assert!(counted || verdict == Verdict::Fail);
+        }
+    }
+
+    #[test]
+    fn a_ring_that_promised_nothing_is_only_measured() {
+        let mut measured = good();
+        measured.stages[0].lost_elements = 5;
+        measured.stages[0].recorded_elements -= 5;
+        assert_eq!(judge(&measured, RATE, None).verdict, Verdict::Measured);
+        measured.wrong = 1;
+        assert_eq!(judge(&measured, RATE, None).verdict, Verdict::Fail);
+    }
+}
