@@ -24,6 +24,8 @@ const SAMPLE: u64 = 64 << 20;
 const WHERE: [f64; 3] = [0.0, 0.5, 1.0];
 /// A device that takes longer than this to get anywhere has a head.
 const HEAD: Duration = Duration::from_millis(1);
+/// And than this, has one whatever the system says: it knows nothing of what is behind a loop device or a USB bridge.
+const SURELY_HEAD: Duration = Duration::from_millis(5);
 
 /// A zone and what was measured in it, from its beginning to its end.
 #[derive(Clone, Debug)]
@@ -208,7 +210,7 @@ impl<'a> Survey<'a> {
 
     /// Whether it has a head, as far as times tell.
     pub(super) fn has_head(rotational: Option<bool>, ways: &Ways) -> bool {
-        rotational.unwrap_or(ways.mean > HEAD)
+        rotational.unwrap_or(ways.mean > HEAD) || ways.mean > SURELY_HEAD
     }
 
     /// The fewest scattered reads in flight that come within a tenth of what more bring.

@@ -64,6 +64,9 @@ impl Loop {
         let made = made?;
         // One whose last user was killed while it was locked stays so.
         tool("blockdev", &["--setrw", &made]);
+        // And one that somebody gave no cache that is volatile, for which it would be flushed.
+        let name = made.rsplit('/').next().unwrap_or_default();
+        let _ = std::fs::write(format!("/sys/class/block/{name}/queue/write_cache"), "write back");
         Some(Self(made.into()))
     }
 }

@@ -68,7 +68,7 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
     assert!(error.contains("declare 3") && error.contains("on the medium or less"), "{error}");
     let (code, error) = refused(&["--memory", "40MiB"]);
     assert_eq!(code, 1, "{error}");
-    assert!(error.contains("slot buffers") && error.contains("but there is memory for 4"), "{error}");
+    assert!(error.contains("slot buffers") && error.contains("but there is memory for 3"), "{error}");
     let (_, least) = error.split_once("give it --memory ").unwrap();
     let least = least.split(' ').next().unwrap();
     assert!(place.record(&[&STDIN[..], &["--memory", least]].concat(), b"x").status.success());
