@@ -65,6 +65,7 @@ pub(crate) fn cause_in_words(cause: Cause) -> &'static str {
         Cause::Purged => "purged on purpose",
         Cause::Aborted => "source broke off",
         Cause::Oversized => "larger than any element may be",
+        Cause::OverRate => "beyond the declared rate",
     }
 }
 

@@ -90,6 +90,9 @@ pub struct Batch {
     bytes: Box<[u8]>,
     /// Bytes in use.
     filled: usize,
+    /// Bytes that belong to rows, and elements that begin.
+    claimed: u64,
+    elements: u64,
 }
 
 impl Batch {
@@ -99,7 +102,8 @@ impl Batch {
         // Written, not just reserved: pages must not be found missing while packets arrive.
         let mut all = vec![1u8; bytes];
         all.fill(0);
-        Self { rows: Vec::with_capacity(rows.max(16)), bytes: all.into_boxed_slice(), filled: 0 }
+        let rows = Vec::with_capacity(rows.max(16));
+        Self { rows, bytes: all.into_boxed_slice(), filled: 0, claimed: 0, elements: 0 }
     }
 
     /// The rows, in the order of arrival.
@@ -117,6 +121,16 @@ impl Batch {
         &self.bytes[..self.filled]
     }
 
+    /// What its stream pays for with its rate: bytes of rows, and elements that begin.
+    pub fn weight(&self) -> (u64, u64) {
+        (self.claimed, self.elements)
+    }
+
+    /// When the last of it arrived.
+    pub fn arrived(&self) -> Option<Timestamp> {
+        Some(self.rows.last()?.arrival)
+    }
+
     /// Bytes that it can take.
     pub fn capacity(&self) -> usize {
         self.bytes.len()
@@ -130,7 +144,7 @@ impl Batch {
     /// Forgets what is in it.
     pub fn clear(&mut self) {
         self.rows.clear();
-        self.filled = 0;
+        (self.filled, self.claimed, self.elements) = (0, 0, 0);
     }
 
     /// Rows that it can still take without allocating.
@@ -169,6 +183,8 @@ impl Batch {
     pub fn push(&mut self, row: BatchRow) -> bool {
         let fits = self.rows_left() > 0 && row.at as usize + row.bytes() <= self.filled;
         if fits {
+            self.claimed += row.bytes() as u64;
+            self.elements += u64::from(matches!(row.content, Content::Whole | Content::First { .. }));
             self.rows.push(row);
         }
         fits
@@ -201,7 +217,9 @@ mod tests {
         let limit = batch.rows_left();
         assert_eq!((0..limit + 5).filter(|_| batch.push(row)).count(), limit);
         assert_eq!(batch.bytes_of(&batch.rows()[0]), b"data");
+        assert_eq!(batch.weight(), (4 * limit as u64, limit as u64));
         batch.clear();
+        assert_eq!(batch.weight(), (0, 0));
         assert!(batch.is_empty() && batch.room() == batch.capacity() && batch.rows_left() == limit);
     }
 }

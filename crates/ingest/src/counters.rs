@@ -2,9 +2,9 @@
 
 use crate::Cause;
 use holdfast_base::Timestamp;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-/// Places for causes: the format numbers them from 1, and has 9.
+/// Places for causes: the format numbers them from 1, and has 10.
 const CAUSES: usize = 16;
 
 fn place(cause: Cause) -> usize {
@@ -36,6 +36,8 @@ pub struct SourceCounters {
     pub refused: AtomicU64,
     /// Batches sent.
     pub batches: AtomicU64,
+    /// Written by the capture thread: what came last is beyond the declared rate.
+    beyond: AtomicBool,
     /// See [`SourceCounters::handed_over_until`]; 0: nothing is under way.
     keeps_from: AtomicI64,
 }
@@ -78,6 +80,18 @@ impl SourceCounters {
     /// Bytes not recorded, whatever the cause, as far as they are known.
     pub fn all_dropped_bytes(&self) -> u64 {
         self.dropped_bytes.iter().map(|n| n.load(Ordering::Relaxed)).sum()
+    }
+
+    pub(crate) fn set_beyond(&self, beyond: bool) {
+        self.beyond.store(beyond, Ordering::Relaxed);
+    }
+
+    /// The cause that a drop of this source has now.
+    pub(crate) fn cause(&self, pressure: &Pressure) -> Cause {
+        match pressure.cause() {
+            Cause::NoBuffer if self.beyond.load(Ordering::Relaxed) => Cause::OverRate,
+            cause => cause,
+        }
     }
 
     pub(crate) fn drop_more(&self, cause: Cause, elements: u64, bytes: u64) {

@@ -243,7 +243,7 @@ fn capture_loop<D: Disk>(
         // What one step has begun, the next may go on with: only two idle ones in a row are a reason to sleep.
         idle = if round.busy { 0 } else { idle + 1 };
         if idle > 1 {
-            let due = capture.driver().rests_until().map_or(sleep, |until| until.since(now));
+            let due = capture.rests_until().map_or(sleep, |until| until.since(now));
             // A time that has passed is no reason to run in circles.
             parker.wait(Some(due.clamp(LEAST_SLEEP, sleep)));
         }

@@ -63,6 +63,7 @@ pub fn cause_text(cause: Cause) -> &'static str {
         Cause::Purged => "purged",
         Cause::Aborted => "given up",
         Cause::Oversized => "too large",
+        Cause::OverRate => "beyond the declared rate",
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use allocation_counter::measure;
-use holdfast_base::{Clock, RingId, Sequence, SlotNo, SystemClock, Timestamp};
+use holdfast_base::{ByteSize, Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Geometry, Key, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
@@ -11,13 +11,15 @@ use holdfast_media::{
 };
 use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
 use holdfast_ring::{
-    Config, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order, Range, create,
-    is_slot_write, recover,
+    Config, Declared, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order, Range,
+    Rates, create, is_slot_write, recover,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 const SLOT: u64 = 256 << 10;
+
+const DECLARED: Declared = Declared { rate: Rate(1 << 20), elements: 100, burst: ByteSize(0) };
 
 /// An order to keep what is open and on its way.
 fn hold_from(sequence: Sequence) -> Order {
@@ -63,6 +65,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let (mut producer, inlet) = channel(&settings, shared, Arc::clone(&pressure), parker.waker());
     let stream = Stream { entry, lost_since: None };
     let mut capture = Capture::start(driver, &[stream], vec![inlet], pressure, flush, &*clock);
+    capture.hold_to(Rates::new(&[None], &DECLARED, clock.now()));
 
     let stop = StopFlag::new().unwrap();
     let stopped = stop.clone();

@@ -270,6 +270,11 @@ impl<D: Disk> Driver<D> {
         self.eldest
     }
 
+    /// Bytes that may be packed beyond what was declared; the open slot, if there is one, takes `room` more.
+    pub fn spare(&self, room: Option<u64>, now: Timestamp) -> u64 {
+        self.line.spare(now, self.free.len() as u32, room)
+    }
+
     /// When the driver wants to be polled next, though nothing should end or arrive until then.
     pub fn rests_until(&self) -> Option<Timestamp> {
         self.line.rest()

@@ -18,7 +18,9 @@ mod world;
 
 pub use content::Content;
 pub use crash::Bound;
-pub use hours::{Burst, Habit, Places, Reader, Scene, Shares, Stream, Tightness, Verdict, play, play_under};
+pub use hours::{
+    Burst, Habit, Places, Reader, Scene, Shares, Stream, Tightness, Verdict, Wild, play, play_under,
+};
 pub use model::{Model, ModelHold, ModelSlot, Preambles, Pushed, Stage};
 pub use observe::{Shown, prefix, same_rows};
 pub use op::{Diet, Op, ops};

@@ -23,6 +23,24 @@ fn what_was_admitted_loses_nothing() {
     assert!(bad.is_empty(), "{} hours went wrong; {}", bad.len(), first.unwrap_or_default());
 }
 
+// Nor does it for streams that keep their word beside some that bring 1.5 to 10 times what they declared; and these lose
+// only what is beyond it.
+#[test]
+fn who_keeps_its_word_loses_nothing_to_who_does_not() {
+    let (mut beyond, mut bad) = (0, Vec::new());
+    for seed in 0..80 {
+        let scene = Scene::wild_from_seed(seed);
+        let verdict = play(&scene);
+        beyond += u64::from(verdict.beyond > 0.0);
+        bad.extend(verdict.wrong(&scene).map(|why| (seed, why)));
+    }
+    for (seed, why) in &bad {
+        println!("hours --wild --seed {seed}: {why}");
+    }
+    assert!(bad.is_empty(), "{} hours went wrong", bad.len());
+    assert!(beyond > 40, "in {beyond} of 80 hours somebody was to bring too much");
+}
+
 // A runway that is shorter than what is gathered is renewed also when there is no time for a commit: else capture would
 // stand still for ever.
 #[test]

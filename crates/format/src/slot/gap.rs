@@ -27,6 +27,8 @@ pub enum Cause {
     Aborted = 8,
     /// It was larger than an element may be.
     Oversized = 9,
+    /// It was beyond what its stream had declared, and what was left did not last for it.
+    OverRate = 10,
 }
 
 impl Cause {
@@ -42,16 +44,27 @@ impl Cause {
             Self::Purged => "purged",
             Self::Aborted => "aborted",
             Self::Oversized => "oversized",
+            Self::OverRate => "over_rate",
         }
     }
 
     /// The cause with this number.
     pub fn from_byte(byte: u8) -> Option<Self> {
         use Cause::{
-            Aborted, Crash, DeviceAbsent, Kernel, NoBuffer, NoSlot, Oversized, Purged, SourceFailed,
+            Aborted, Crash, DeviceAbsent, Kernel, NoBuffer, NoSlot, OverRate, Oversized, Purged, SourceFailed,
         };
-        const ALL: [Cause; 9] =
-            [NoSlot, NoBuffer, Kernel, Crash, DeviceAbsent, SourceFailed, Purged, Aborted, Oversized];
+        const ALL: [Cause; 10] = [
+            NoSlot,
+            NoBuffer,
+            Kernel,
+            Crash,
+            DeviceAbsent,
+            SourceFailed,
+            Purged,
+            Aborted,
+            Oversized,
+            OverRate,
+        ];
         ALL.get(usize::from(byte).wrapping_sub(1)).copied()
     }
 }

@@ -55,6 +55,11 @@ impl Inlet {
         self.end.take()
     }
 
+    /// Says whether this source brings more than was declared: then what finds no batch is lost for that.
+    pub fn set_beyond(&self, beyond: bool) {
+        self.counters.set_beyond(beyond);
+    }
+
     /// Gives a batch back, done with.
     pub fn give_back(&mut self, mut batch: Batch) {
         batch.clear();

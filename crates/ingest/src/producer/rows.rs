@@ -64,7 +64,7 @@ impl Producer {
 
     /// From here on what arrives is dropped, the rest of an open element too.
     pub(super) fn spill_over(&mut self) {
-        let cause = self.pressure.cause();
+        let cause = self.counters.cause(&self.pressure);
         if let Some(mut open) = self.open {
             if open.fate == Fate::Kept {
                 self.abort_row(&open);
@@ -145,7 +145,7 @@ impl Producer {
         let fate = match &self.batch {
             _ if total.is_some_and(|total| total > MAX_ELEMENT) => Fate::Dropped(Cause::Oversized),
             Some(_) => Fate::Kept,
-            None => Fate::Dropped(self.pressure.cause()),
+            None => Fate::Dropped(self.counters.cause(&self.pressure)),
         };
         self.open = Some(Open {
             ordinal,

@@ -151,7 +151,9 @@ impl<D: Disk> Capture<D> {
     /// Gives the orders whose time has come, in their order: sources have handed over what arrived before.
     pub(super) fn give_orders(&mut self, now: Timestamp) {
         while let Some(first) = self.orders.front() {
-            let here = self.feeds.iter().all(|feed| feed.inlet.has_all_until(first.until));
+            let until = first.until;
+            let here =
+                self.feeds.iter().all(|feed| feed.inlet.has_all_until(until) && !feed.holds_back(until));
             if !here && now < first.deadline {
                 return;
             }

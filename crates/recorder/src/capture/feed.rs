@@ -5,7 +5,7 @@ use holdfast_base::Timestamp;
 use holdfast_format::{Counters, Entry, SlotFlags};
 use holdfast_ingest::{Batch, Inlet, Place, Progress};
 use holdfast_media::Disk;
-use holdfast_ring::{NewStream, Refusal};
+use holdfast_ring::{NewStream, Passage, Piece, Refusal};
 
 /// One source, as the capture thread sees it.
 pub(super) struct Feed {
@@ -15,6 +15,10 @@ pub(super) struct Feed {
     /// The stream's counters when the run began.
     pub(super) began: Counters,
     pub(super) lead: Lead,
+    /// The batch in part is let through, whatever else comes.
+    passed: bool,
+    /// It waits, beyond the declared rate, until then at most.
+    pub(super) held: Option<Timestamp>,
 }
 
 /// Where a preamble is that comes with the input.
@@ -31,7 +35,13 @@ pub(super) enum Lead {
 impl Feed {
     pub(super) fn new(inlet: Inlet, stream: &Stream) -> Self {
         let lead = if inlet.leads() { Lead::Awaited } else { Lead::None };
-        Self { inlet, batch: None, began: stream.entry.counters, lead }
+        Self { inlet, batch: None, began: stream.entry.counters, lead, passed: false, held: None }
+    }
+
+    /// Whether something waits, beyond the declared rate, that arrived until then.
+    pub(super) fn holds_back(&self, until: Timestamp) -> bool {
+        let first = self.batch.as_ref().filter(|_| self.held.is_some());
+        first.and_then(|(batch, _)| batch.rows().first()).is_some_and(|row| row.arrival <= until)
     }
 
     /// Whether nothing is there and nothing will come.
@@ -47,7 +57,7 @@ impl<D: Disk> Capture<D> {
         for _ in 0..self.feeds.len() {
             match self.feed_one(self.turn, now) {
                 Fed::Packed => fed = true,
-                Fed::Nothing => {}
+                Fed::Nothing | Fed::Held => {}
                 Fed::NoRoom => return fed,
             }
             self.turn = (self.turn + 1) % self.feeds.len();
@@ -108,6 +118,25 @@ impl<D: Disk> Capture<D> {
         Ok(())
     }
 
+    /// Whether a batch is let through: at the declared rate, or because the others leave room. Once it is, all of it is.
+    fn passes(&mut self, at: usize, batch: &Batch, now: Timestamp) -> bool {
+        let Some(rates) = &mut self.rates else { return true };
+        let feed = &mut self.feeds[at];
+        if !feed.passed {
+            let room = self.packer.is_open().then(|| self.packer.slot().room() as u64);
+            let (bytes, elements) = batch.weight();
+            let piece = Piece { arrived: batch.arrived().unwrap_or(now), bytes, elements };
+            let passage = rates.pass(at, &piece, self.driver.spare(room, now), now);
+            feed.inlet.set_beyond(passage != Passage::Within);
+            feed.held = match passage {
+                Passage::Held(until) => Some(until),
+                Passage::Within | Passage::Beyond => None,
+            };
+            feed.passed = feed.held.is_none();
+        }
+        feed.passed
+    }
+
     fn feed_one(&mut self, at: usize, now: Timestamp) -> Fed {
         let feed = &mut self.feeds[at];
         let Some((batch, mut place)) =
@@ -115,6 +144,10 @@ impl<D: Disk> Capture<D> {
         else {
             return Fed::Nothing;
         };
+        if !self.passes(at, &batch, now) {
+            self.feeds[at].batch = Some((batch, place));
+            return Fed::Held;
+        }
         loop {
             if !self.ensure_open(now) {
                 self.feeds[at].batch = Some((batch, place));
@@ -122,6 +155,7 @@ impl<D: Disk> Capture<D> {
             }
             match self.packer.push(at as u16, &batch, place) {
                 Progress::Done => {
+                    self.feeds[at].passed = false;
                     self.feeds[at].inlet.give_back(batch);
                     return Fed::Packed;
                 }
@@ -138,4 +172,6 @@ enum Fed {
     Packed,
     Nothing,
     NoRoom,
+    /// It is beyond its declared rate, and what is left does not last for it.
+    Held,
 }

@@ -20,7 +20,7 @@ use holdfast_base::{Age, ByteSize, Clock, LaneNo, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, Cursor, Entry, SlotFlags, SlotId};
 use holdfast_ingest::{Inlet, Packer, Pressure};
 use holdfast_media::{Buffer, Disk};
-use holdfast_ring::{Bounds, Driver, OpenBrief, SealedSlot};
+use holdfast_ring::{Bounds, Driver, Excess, OpenBrief, Rates, SealedSlot};
 use opening::Opening;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct Capture<D: Disk> {
     driver: Driver<D>,
     packer: Packer<Buffer>,
     feeds: Vec<Feed>,
+    /// What the feeds' streams may bring, where something is promised.
+    rates: Option<Rates>,
     /// Whose turn it is.
     turn: usize,
     /// The dictionary of the next slot: the feeds' streams first, in their order.
@@ -86,6 +88,7 @@ impl<D: Disk> Capture<D> {
             driver,
             packer,
             feeds,
+            rates: None,
             turn: 0,
             counted: Vec::with_capacity(entries.len()),
             entries,
@@ -99,6 +102,22 @@ impl<D: Disk> Capture<D> {
             gains: vec![0; commit],
             slots_sealed: 0,
         }
+    }
+
+    /// Holds the feeds' streams, by their numbers, to what they declared.
+    pub fn hold_to(&mut self, rates: Rates) {
+        self.rates = Some(rates);
+    }
+
+    /// What a feed's stream brought beyond what it declared, and was recorded all the same.
+    pub fn excess(&self, feed: usize) -> Excess {
+        self.rates.as_ref().map(|rates| rates.excess(feed)).unwrap_or_default()
+    }
+
+    /// When there is something to do again though nothing should end or arrive until then.
+    pub fn rests_until(&self) -> Option<Timestamp> {
+        let held = self.feeds.iter().filter_map(|feed| feed.held).min();
+        held.into_iter().chain(self.driver.rests_until()).min()
     }
 
     /// The driver, to look at.

@@ -91,14 +91,6 @@ pub enum StartError {
         /// The ring.
         path: PathBuf,
     },
-    /// One source has no rate, others have.
-    #[error(
-        "--rate is said of other sources but not of {stream}: say it behind each --source, or behind none"
-    )]
-    Undeclared {
-        /// Its stream.
-        stream: String,
-    },
     /// The load is more than can be promised.
     #[error("{}: not admitted: {refused}: {advice}", path.display())]
     NotAdmitted {
@@ -163,7 +155,6 @@ impl StartError {
             Self::Geometry(_)
             | Self::Memory(_)
             | Self::SharedPipe { .. }
-            | Self::Undeclared { .. }
             | Self::Source(SourceError::Option { .. }) => 2,
             _ => 1,
         }

@@ -15,7 +15,7 @@ use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
 use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many};
-use holdfast_ingest::{Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
+use holdfast_ingest::{Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
 use holdfast_link::path;
 use holdfast_link::server::Listener;
 use holdfast_link::wire::LaneFile;
@@ -107,10 +107,10 @@ fn start_on(
     let (slots, sources) = (superblock.geometry.slots, settings.sources.len());
     let available = memory::available();
     let promise = Promise::weigh(settings, &superblock)?;
-    let promised = promise.map_or(0, |promise| promise.buffers());
-    let quantum = promise.map_or(usize::MAX, |promise| promise.quantum());
+    let promised = promise.as_ref().map_or(0, Promise::buffers);
+    let quantum = promise.as_ref().map_or(usize::MAX, Promise::quantum);
     let bound = settings.memory;
-    let load = promise.map_or((Rate(0), 0), |promise| promise.comes());
+    let load = promise.as_ref().map_or((Rate(0), 0), Promise::comes);
     let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, load, quantum };
     let plan = planned(&needs, promise.as_ref(), settings)?;
     if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32) {
@@ -159,33 +159,17 @@ fn start_on(
         refused,
         advice: "give it more --memory".to_owned(),
     };
+    let rates = promise.as_ref().map(|promise| promise.rates(clock.now()));
     let promise = promise.map(|promise| promise.give(&mut driver)).transpose().map_err(refused)?;
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());
-    let (mut sources, mut inlets) = (Vec::new(), Vec::new());
-    for ((settings, opened), stream) in settings.sources.iter().zip(opened).zip(&streams) {
-        let shape = ProducerSettings {
-            batches: plan.batches,
-            batch_bytes: plan.batch_bytes,
-            batch_rows: plan.batch_rows,
-            overload: opened.overload,
-            next: stream.next(),
-            leads: opened.leads,
-        };
-        let (producer, inlet) =
-            channel(&shape, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&pressure), parker.waker());
-        let facts = SourceFacts {
-            stream: stream.entry.stream,
-            name: settings.name.clone(),
-            spec: settings.spec.to_string(),
-            counters: Arc::clone(inlet.counters()),
-        };
-        inlets.push(inlet);
-        sources.push(ReadySource { facts, source: opened.source, producer });
-    }
+    let (sources, inlets) = join(settings, opened, &streams, &plan, &clock, &pressure, &parker);
     let slots = superblock.geometry.slots;
-    let capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock);
+    let mut capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock);
+    if let Some(rates) = rates {
+        capture.hold_to(rates);
+    }
     let listener = Listener::bind(superblock.ring)?;
     Ok(Ready {
         capture,
@@ -202,6 +186,40 @@ fn start_on(
         plan,
         slots,
     })
+}
+
+/// Joins the sources to the capture thread.
+fn join(
+    settings: &Settings,
+    opened: Vec<Opened>,
+    streams: &[Stream],
+    plan: &Plan,
+    clock: &Arc<SystemClock>,
+    pressure: &Arc<Pressure>,
+    parker: &Parker,
+) -> (Vec<ReadySource>, Vec<Inlet>) {
+    let (mut sources, mut inlets) = (Vec::new(), Vec::new());
+    for ((settings, opened), stream) in settings.sources.iter().zip(opened).zip(streams) {
+        let shape = ProducerSettings {
+            batches: plan.batches,
+            batch_bytes: plan.batch_bytes,
+            batch_rows: plan.batch_rows,
+            overload: opened.overload,
+            next: stream.next(),
+            leads: opened.leads,
+        };
+        let (producer, inlet) =
+            channel(&shape, Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(pressure), parker.waker());
+        let facts = SourceFacts {
+            stream: stream.entry.stream,
+            name: settings.name.clone(),
+            spec: settings.spec.to_string(),
+            counters: Arc::clone(inlet.counters()),
+        };
+        inlets.push(inlet);
+        sources.push(ReadySource { facts, source: opened.source, producer });
+    }
+    (sources, inlets)
 }
 
 /// The memory plan. A guarantee has all its buffers, or there is none.

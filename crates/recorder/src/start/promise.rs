@@ -2,43 +2,40 @@
 //! memory that there is. The arithmetic is the ring's.
 
 use super::StartError;
-use crate::args::Settings;
-use holdfast_base::{ByteSize, Rate};
-use holdfast_format::{Measured, Superblock};
+use crate::args::{Settings, SourceSettings};
+use holdfast_base::{ByteSize, Rate, Timestamp};
+use holdfast_format::{Measured, Superblock, Terms};
 use holdfast_media::Disk;
 use holdfast_ring::{
-    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Refused, Shape, admit, advise, least_slots, load,
+    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise,
+    least_slots, load,
 };
 
 /// Without `--elements` they are taken to be so long.
 const ELEMENT: u64 = 64 << 10;
 
 /// What a run is to promise.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Promise {
     measured: Measured,
-    /// Payload.
-    payload: Rate,
+    declared: Declarations,
     load: Load,
     /// With as many buffers as it takes.
     shape: Shape,
 }
 
 impl Promise {
-    /// Weighs what was declared here, or else when the ring was made; `None` where nothing was.
+    /// Weighs what was declared here, and for streams that declare nothing what was when the ring was made; `None` where
+    /// nothing was.
     pub(super) fn weigh(settings: &Settings, superblock: &Superblock) -> Result<Option<Self>, StartError> {
         let ring = || settings.ring.clone();
-        let declared = declared(settings)?;
         let Some(terms) = &superblock.terms else {
-            return if declared.is_empty() { Ok(None) } else { Err(StartError::Unmeasured { path: ring() }) };
+            let some = settings.sources.iter().any(|source| source.rate.is_some());
+            return if some { Err(StartError::Unmeasured { path: ring() }) } else { Ok(None) };
         };
-        let streams = if declared.is_empty() {
-            vec![Declared { rate: terms.rate, elements: terms.elements, burst: terms.burst }]
-        } else {
-            declared
-        };
+        let declared = Declarations::of(settings, terms);
         let slot = ByteSize(superblock.geometry.slot_bytes);
-        let (measured, load) = (terms.measured, load(&streams, slot));
+        let (measured, load) = (terms.measured, load(&declared.all(), slot));
         let shape = Shape {
             slot,
             flush: settings.flush,
@@ -59,8 +56,7 @@ impl Promise {
         // The memory that was weighed when the ring was made rides out the bursts that are published.
         let kept = u32::try_from(terms.memory.0 / slot.0.max(1)).unwrap_or(u32::MAX);
         let buffers = if settings.memory.is_some() { granted.buffers } else { granted.buffers.max(kept) };
-        let payload = Rate(streams.iter().map(|stream| stream.rate.0).fold(0, u64::saturating_add));
-        Ok(Some(Self { measured, payload, load, shape: Shape { buffers, ..shape } }))
+        Ok(Some(Self { measured, declared, load, shape: Shape { buffers, ..shape } }))
     }
 
     /// Slot buffers that it takes.
@@ -70,7 +66,7 @@ impl Promise {
 
     /// Payload and elements a second that it is for.
     pub(super) fn comes(&self) -> (Rate, u64) {
-        (self.payload, self.load.elements)
+        (self.declared.payload(), self.load.elements)
     }
 
     /// The term that fails with so many buffers.
@@ -90,10 +86,20 @@ impl Promise {
         Ok(self.line(&granted, buffers))
     }
 
+    /// What holds the streams to it from then on, in the order of the sources.
+    pub(super) fn rates(&self, begin: Timestamp) -> Rates {
+        Rates::new(&self.declared.streams, &self.declared.rest, begin)
+    }
+
     fn line(&self, granted: &Guarantee, buffers: u32) -> String {
+        let left = match &self.declared.unpromised[..] {
+            [] => String::new(),
+            [one] => format!(" (but {one} gets what is left)"),
+            some => format!(" (but {} get what is left)", some.join(", ")),
+        };
         format!(
-            "guaranteed {} of payload ({} on the medium), whoever reads; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
-            self.payload,
+            "guaranteed {} of payload ({} on the medium), whoever reads{left}; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
+            self.declared.payload(),
             self.load.rate,
             granted.durable_after.as_secs_f64(),
             granted.buffers
@@ -101,18 +107,50 @@ impl Promise {
     }
 }
 
-/// What the sources declare: all of them, or none.
-fn declared(settings: &Settings) -> Result<Vec<Declared>, StartError> {
-    let mut all = Vec::new();
-    let some = settings.sources.iter().any(|source| source.rate.is_some());
-    for source in settings.sources.iter().filter(|_| some) {
-        let Some(rate) = source.rate else {
-            return Err(StartError::Undeclared { stream: source.name.clone() });
+/// What the sources declare.
+#[derive(Clone, Debug)]
+struct Declarations {
+    /// By source; `None` where nothing was said of it.
+    streams: Vec<Option<Declared>>,
+    /// What the ring was made for beyond that, for those of which nothing was said.
+    rest: Declared,
+    /// Streams that are promised nothing.
+    unpromised: Vec<String>,
+}
+
+impl Declarations {
+    fn of(settings: &Settings, terms: &Terms) -> Self {
+        let of_source = |source: &SourceSettings| {
+            let rate = source.rate?;
+            let elements = source.elements.unwrap_or_else(|| rate.0.div_ceil(ELEMENT));
+            Some(Declared { rate, elements, burst: source.burst.unwrap_or_default() })
         };
-        let elements = source.elements.unwrap_or_else(|| rate.0.div_ceil(ELEMENT));
-        all.push(Declared { rate, elements, burst: source.burst.unwrap_or_default() });
+        let streams: Vec<Option<Declared>> = settings.sources.iter().map(of_source).collect();
+        let mut rest = Declared { rate: terms.rate, elements: terms.elements, burst: terms.burst };
+        for Declared { rate, elements, burst } in streams.iter().flatten() {
+            rest.rate.0 = rest.rate.0.saturating_sub(rate.0);
+            rest.elements = rest.elements.saturating_sub(*elements);
+            rest.burst.0 = rest.burst.0.saturating_sub(burst.0);
+        }
+        let nothing = rest.rate.0 == 0 || rest.elements == 0;
+        let unsaid = streams.iter().any(Option::is_none);
+        if nothing || !unsaid {
+            rest = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
+        }
+        let without = settings.sources.iter().filter(|source| nothing && source.rate.is_none());
+        let unpromised = without.map(|source| source.name.clone()).collect();
+        Self { streams, rest, unpromised }
     }
-    Ok(all)
+
+    /// All of them, and the rest if there is one.
+    fn all(&self) -> Vec<Declared> {
+        let rest = Some(self.rest).filter(|rest| rest.rate.0 > 0);
+        self.streams.iter().copied().flatten().chain(rest).collect()
+    }
+
+    fn payload(&self) -> Rate {
+        Rate(self.all().iter().map(|stream| stream.rate.0).fold(0, u64::saturating_add))
+    }
 }
 
 /// What would do instead, as far as it can be changed here.

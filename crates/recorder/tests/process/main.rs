@@ -14,6 +14,7 @@ mod packets;
 mod places;
 mod promises;
 mod purges;
+mod rates;
 mod refusals;
 mod resources;
 mod sources;

@@ -80,6 +80,10 @@ impl Line {
         &self.schedule
     }
 
+    pub(super) fn spare(&self, now: Timestamp, free: u32, room: Option<u64>) -> u64 {
+        self.schedule.spare(now, free, room, self.reading)
+    }
+
     /// Until when nothing is begun, if nothing ends or arrives.
     pub(super) fn rest(&self) -> Option<Timestamp> {
         self.rest

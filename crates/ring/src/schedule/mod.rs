@@ -47,6 +47,8 @@ pub struct Promise {
     pub blocked_by_commit: f64,
     /// The age of its first byte at which what is full is written, whoever reads.
     pub forced: Duration,
+    /// Slots that are written in that time.
+    pub beyond: u32,
 }
 
 impl Policy {
@@ -62,6 +64,8 @@ impl Policy {
                 read: costs.wait / costs.moving,
                 blocked_by_commit: costs.blocked_by_commit(),
                 forced: granted.forced,
+                beyond: (granted.forced.as_secs_f64() * costs.drained(shape.slot) / shape.slot.0 as f64)
+                    as u32,
             };
             Some((promise, measured.parallel))
         });
@@ -145,6 +149,8 @@ pub struct Schedule {
     going: u32,
     /// Slots begun since the last commit.
     since_commit: u32,
+    /// When somebody last read, or wanted to.
+    read: Option<Timestamp>,
     /// Since when a read has been refused.
     refused: Option<Timestamp>,
     /// The fewest bytes that could still arrive, and when.
@@ -160,6 +166,7 @@ impl Schedule {
             policy,
             going: 0,
             since_commit: u32::MAX,
+            read: None,
             refused: None,
             margin: None,
             most: (0, Timestamp(0)),
@@ -189,6 +196,29 @@ impl Schedule {
     pub fn forget_margin(&mut self) {
         self.margin = None;
         self.most = (0, Timestamp(0));
+    }
+
+    /// Bytes that may be taken in beyond what was declared, with `free` buffers besides the open slot, which takes `room`
+    /// more, and so many reads under way.
+    ///
+    /// The others keep what may come of theirs until a buffer is free, as if a read began now. And what is beyond never
+    /// lets more slots wait than are written in the age at which data is forced out; and fewer than that and than are
+    /// gathered where somebody reads: readers have their turn before what waits is due.
+    pub fn spare(&self, now: Timestamp, free: u32, room: Option<u64>, reading: u32) -> u64 {
+        let Some(promise) = &self.policy.promise else { return u64::MAX };
+        let closed = self.policy.buffers.saturating_sub(free + u32::from(room.is_some()));
+        let reads = self.read.is_some_and(|read| now.since(read) < promise.forced);
+        let most =
+            if reads { promise.beyond.min(self.policy.gather).saturating_sub(1) } else { promise.beyond };
+        if closed >= most.max(1) {
+            return 0;
+        }
+        let seconds = promise.blocked + f64::from(reading.saturating_sub(1)) * promise.read;
+        // A slot's end may be left empty, for an element that does not fit.
+        let kept = promise.rate * seconds + promise.burst + self.policy.slot as f64 / 8.0;
+        let left = f64::from(free) * self.policy.slot as f64 + room.unwrap_or(0) as f64;
+        // A float below zero becomes zero.
+        (left - kept) as u64
     }
 
     /// What to begin now. The caller begins it and asks again, until told to rest.
@@ -303,6 +333,9 @@ impl Schedule {
     }
 
     fn watch(&mut self, view: &View) {
+        if view.reads || view.reading > 0 {
+            self.read = Some(view.now);
+        }
         let used = self.policy.buffers.saturating_sub(view.free);
         if used > self.most.0 {
             self.most = (used, view.now);

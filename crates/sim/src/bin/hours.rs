@@ -16,6 +16,7 @@ const HELP: &str = "Plays hours of a ring's life over emulated drives, in virtua
 
   hours --seeds 0..100000 [--threads N]   all of these; a summary
   hours --seed N                          this one, in words
+  hours --wild …                          the same, with streams that bring more than they declared
   hours --tightness                       what is admitted against what never lost, by drive, slot and gather
   hours --shares                          what readers get of the head time that writing leaves
 ";
@@ -123,18 +124,23 @@ impl std::fmt::Display for Summary {
     }
 }
 
-fn tell(seed: u64) -> ExitCode {
-    let scene = Scene::from_seed(seed);
-    let verdict = play(&scene);
+fn scene_of(wild: bool) -> fn(u64) -> Scene {
+    if wild { Scene::wild_from_seed } else { Scene::from_seed }
+}
+
+fn tell(scene: &Scene) -> ExitCode {
+    let verdict = play(scene);
     println!("{scene}\n{verdict:#?}");
-    match verdict.wrong(&scene) {
+    match verdict.wrong(scene) {
         Some(why) => println!("{why}"),
         None => println!("nothing was lost"),
     }
-    ExitCode::from(u8::from(verdict.wrong(&scene).is_some()))
+    ExitCode::from(u8::from(verdict.wrong(scene).is_some()))
 }
 
-fn many(seeds: &Range<u64>, threads: u64) -> ExitCode {
+fn many(seeds: &Range<u64>, threads: u64, wild: bool) -> ExitCode {
+    let scene = scene_of(wild);
+    let kind = if wild { "--wild " } else { "" };
     let (next, begun) = (AtomicU64::new(seeds.start), Instant::now());
     let total = Mutex::new(Summary::default());
     let work = || {
@@ -144,12 +150,12 @@ fn many(seeds: &Range<u64>, threads: u64) -> ExitCode {
             if seed >= seeds.end {
                 break;
             }
-            let scene = Scene::from_seed(seed);
+            let scene = scene(seed);
             let before = summary.wrong.len();
             summary.add(&scene, &play(&scene));
             for (seed, why) in &summary.wrong[before..] {
                 eprintln!(
-                    "hour {seed}: {why}; again: cargo run --release -p holdfast-sim --bin hours -- --seed {seed}"
+                    "hour {seed}: {why}; again: cargo run --release -p holdfast-sim --bin hours -- {kind}--seed {seed}"
                 );
             }
             let done = seed + 1 - seeds.start;
@@ -253,10 +259,11 @@ fn main() -> ExitCode {
         visits();
         return ExitCode::SUCCESS;
     }
+    let wild = words.iter().any(|word| word == "--wild");
     let seed = of("--seed").and_then(|text| text.parse().ok());
     match (seed, of("--seeds").and_then(|text| range(text))) {
-        (Some(seed), _) => tell(seed),
-        (None, Some(seeds)) => many(&seeds, threads),
+        (Some(seed), _) => tell(&scene_of(wild)(seed)),
+        (None, Some(seeds)) => many(&seeds, threads, wild),
         (None, None) => {
             print!("{HELP}");
             ExitCode::from(2)

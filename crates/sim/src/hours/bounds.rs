@@ -26,6 +26,7 @@ impl Scene {
             visit: visit(&measured, shape.quantum),
             load: Load { rate, elements: 1000, burst: ByteSize(0) },
             streams: Vec::new(),
+            wild: Vec::new(),
             places: Places::All,
             readers: Vec::new(),
             lasts: Duration::from_hours(1),

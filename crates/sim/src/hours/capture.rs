@@ -38,6 +38,11 @@ impl Capture {
         self.open.map_or(0.0, |open| self.slot - open.bytes)
     }
 
+    /// The same, if one is open.
+    pub(super) fn open_room(&self) -> Option<f64> {
+        self.open.map(|open| self.slot - open.bytes)
+    }
+
     /// Bytes until something happens; when none is open, that is a slot's first ones.
     pub(super) fn until_full(&self) -> f64 {
         self.open.map_or(4096.0, |open| self.slot - open.bytes).max(0.5)

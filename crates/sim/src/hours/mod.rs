@@ -6,6 +6,7 @@
 
 mod bounds;
 mod capture;
+mod intake;
 mod lane;
 mod play;
 mod readers;
@@ -14,6 +15,7 @@ mod seeds;
 mod source;
 
 pub use bounds::{Shares, Tightness};
+pub use intake::Wild;
 pub use play::{Verdict, play, play_under};
 pub use readers::{Habit, Reader};
 pub use scene::{Places, Scene};

@@ -1,6 +1,7 @@
 //! Lets an hour pass.
 
 use super::capture::{Capture, Journal};
+use super::intake::Intake;
 use super::lane::{Errand, Lane};
 use super::readers::{AHEAD, Habit, Reader};
 use super::scene::Scene;
@@ -17,6 +18,10 @@ pub struct Verdict {
     pub arrived: f64,
     /// Bytes of these that found no buffer.
     pub lost: f64,
+    /// Bytes that streams lost which brought more than they declared.
+    pub beyond: f64,
+    /// Bytes within its rate that such a stream is short of.
+    pub withheld: f64,
     /// The least slack, in the schedule's own account.
     pub margin: Duration,
     /// The most buffers in use at once.
@@ -50,6 +55,9 @@ impl Verdict {
     pub fn wrong(&self, scene: &Scene) -> Option<String> {
         if self.lost > 0.0 {
             return Some(format!("lost {:.0} bytes", self.lost));
+        }
+        if self.withheld > 0.0 {
+            return Some(format!("withheld {:.0} bytes that were within a rate", self.withheld));
         }
         // At least two slots, or as much as came.
         if self.slots < 2 || self.arrived < 2.0 * scene.shape.slot.0 as f64 {
@@ -97,6 +105,8 @@ struct Hour<'a> {
     reads: Reads,
     lane: Lane,
     source: Source,
+    /// Instead of that, where somebody breaks his word.
+    intake: Option<Intake>,
     capture: Capture,
     journal: Journal,
     readers: Vec<Reader>,
@@ -119,6 +129,7 @@ impl<'a> Hour<'a> {
             reads: Reads::new(64, scene.visit),
             lane: Lane::new(Drive::new(scene.drive.clone(), scene.seed)),
             source: Source::new(&scene.streams),
+            intake: Intake::new(scene),
             capture: Capture::new(slot, policy.buffers, patience(scene)),
             journal: Journal::new(&scene.shape, policy.buffers, slots, scene.base),
             readers: scene.readers.clone(),
@@ -135,17 +146,29 @@ impl<'a> Hour<'a> {
         while self.now < end {
             self.journal.owe(seconds(self.now));
             self.ask();
-            let rest = self.begin();
+            let mut rest = self.begin();
+            if let Some(intake) = &mut self.intake {
+                intake.pack(seconds(self.now), &mut self.capture, &self.schedule, self.lane.reading);
+                rest = self.begin();
+            }
             let to = self.next_event(rest).min(end);
-            let (bytes, first) = self.source.advance(seconds(to));
             self.now = to;
-            self.capture.arrive(bytes, first, seconds(to));
+            if let Some(intake) = &mut self.intake {
+                intake.advance(seconds(to), &mut self.capture, &self.schedule, self.lane.reading);
+            } else {
+                let (bytes, first) = self.source.advance(seconds(to));
+                self.capture.arrive(bytes, first, seconds(to));
+            }
             self.take_in();
         }
+        let within = self.intake.as_ref().map_or((self.capture.lost, 0.0), Intake::lost);
+        let withheld = self.intake.as_ref().map_or(0.0, |intake| intake.withheld(seconds(self.now)));
         let margin = self.schedule.margin().map_or(Duration::ZERO, |margin| margin.least);
         Verdict {
             arrived: self.capture.arrived,
-            lost: self.capture.lost,
+            lost: within.0,
+            beyond: within.1,
+            withheld,
             margin,
             most_buffers: self.schedule.most_buffers().0,
             ..self.verdict
@@ -154,7 +177,10 @@ impl<'a> Hour<'a> {
 
     fn next_event(&self, rest: Option<Timestamp>) -> Timestamp {
         let now = seconds(self.now);
-        let mut next = self.source.next_event(self.capture.until_full());
+        let mut next = match &self.intake {
+            Some(intake) => intake.next_event(),
+            None => self.source.next_event(self.capture.until_full()),
+        };
         next = next.min(self.journal.orders);
         let due = self.capture.due();
         if due > now {

@@ -1,5 +1,6 @@
 //! What there is in an hour: a drive, a ring on it, streams at what is admitted, readers, holds, trouble.
 
+use super::intake::Wild;
 use super::readers::Reader;
 use super::source::Stream;
 use holdfast_base::{ByteSize, Rate, Timestamp};
@@ -74,6 +75,8 @@ pub struct Scene {
     pub load: Load,
     /// How that comes.
     pub streams: Vec<Stream>,
+    /// Who of them breaks his word, and how.
+    pub wild: Vec<(usize, Wild)>,
     /// Which slots are free to go.
     pub places: Places,
     /// Who reads.
@@ -85,11 +88,14 @@ pub struct Scene {
 /// In a few lines, for whoever looks into an hour that went wrong.
 impl std::fmt::Display for Scene {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { seed, drive, region, measured, shape, load, streams, places, readers, .. } = self;
+        let Self { seed, drive, region, measured, shape, load, streams, wild, places, readers, .. } = self;
         let size = ByteSize(drive.bytes);
         writeln!(f, "hour {seed}: {} of {size} at {:?}, {region:?} used", drive.name, drive.stretch)?;
         writeln!(f, "  stalls {:?}, damage {:?}", drive.stalls, drive.damage)?;
         writeln!(f, "  {measured:?}\n  {shape:?}\n  {load:?}, {streams:?}, free places: {places:?}")?;
+        for (stream, wild) in wild {
+            writeln!(f, "  stream {stream} breaks its word: {wild:?}")?;
+        }
         for reader in readers {
             writeln!(f, "  {:?} for {:?}", reader.habit, reader.class)?;
         }

@@ -1,5 +1,6 @@
 //! From a seed to an hour. Whatever a scene can be, some seed draws it, mostly just within what is admitted.
 
+use super::intake::Wild;
 use super::readers::{Habit, Reader};
 use super::scene::{Places, Scene};
 use super::source::{Burst, Stream};
@@ -72,6 +73,7 @@ impl Scene {
             visit: visit(&measured, shape.quantum),
             load,
             streams,
+            wild: Vec::new(),
             places,
             readers,
             lasts,
@@ -87,6 +89,44 @@ impl Scene {
             scene.readers.push(reader(0, stubborn, &mut seed));
         }
         debug_assert!(admit(&scene.measured, &scene.load, &scene.shape).is_ok(), "{scene}");
+        scene
+    }
+
+    /// The hour of a seed in which some streams bring 1.5 to 10 times what they declared: all the time, or again and again,
+    /// often just when the drive stands still or the others' bursts come. At least one keeps its word.
+    pub fn wild_from_seed(number: u64) -> Self {
+        let mut scene = Self::from_seed(number);
+        let mut seed = Seed::new(number ^ 0x7769_6c64);
+        scene.lasts = Duration::from_mins(20);
+        if scene.streams.len() == 1 {
+            // Half of it is somebody else's.
+            let half = |stream: &Stream| Stream {
+                rate: stream.rate / 2.0,
+                burst: stream.burst.map(|burst| Burst { bytes: burst.bytes / 2.0, ..burst }),
+            };
+            scene.streams = vec![half(&scene.streams[0]); 2];
+        }
+        let tame = seed.below(scene.streams.len() as u64) as usize;
+        let lasts = scene.lasts.as_secs_f64();
+        for at in (0..scene.streams.len()).filter(|at| *at != tame) {
+            if !seed.happens(0.7) && scene.wild.len() + 1 < at {
+                continue;
+            }
+            let always = seed.happens(0.4);
+            let every = if always { 2.0 * lasts } else { 5.0 + seed.below(300) as f64 };
+            let stall = scene.drive.stalls.first().filter(|_| seed.happens(0.5));
+            let first = stall.map_or(seed.below(60) as f64, |stall| stall.first.as_secs_f64());
+            scene.wild.push((
+                at,
+                Wild {
+                    times: 1.5 + seed.below(86) as f64 / 10.0,
+                    lasts: if always { every } else { every * (1 + seed.below(9)) as f64 / 10.0 },
+                    every,
+                    first: if always { 0.0 } else { first % lasts },
+                    lump: (seed.below(10) * scene.shape.slot.0) as f64,
+                },
+            ));
+        }
         scene
     }
 
