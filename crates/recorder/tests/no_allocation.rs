@@ -60,15 +60,14 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: Some(b"head") };
     let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
     let pressure = Arc::new(Pressure::default());
+    let streams = [Stream { entry, lost_since: None }];
     let settings = ProducerSettings::new(Overload::Block, entry.counters.next_ordinal);
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
     let (mut producer, inlet) = channel(&settings, shared, Arc::clone(&pressure), parker.waker());
-    let stream = Stream { entry, lost_since: None };
-    let mut capture = Capture::start(driver, &[stream], vec![inlet], pressure, flush, &*clock);
+    let mut capture = Capture::start(driver, &streams, vec![inlet], pressure, flush, &*clock);
     capture.hold_to(Rates::new(&[None], &DECLARED, clock.now()));
 
-    let stop = StopFlag::new().unwrap();
-    let stopped = stop.clone();
+    let (stop, stopped) = StopFlag::new().map(|stop| (stop.clone(), stop)).unwrap();
     let source = std::thread::spawn(move || {
         let data = [7; 1000];
         let mut next = producer.stamp();
