@@ -8,12 +8,12 @@ use holdfast_format::{Geometry, Key, Measured, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::{Curve, Flaw, Payload};
 use holdfast_media::{
-    Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed,
+    Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed, Stall,
 };
 use holdfast_recorder::capture::{Answer, Ask, Capture, Reader, Stream};
 use holdfast_ring::{
-    Class, Config, Declared, Driver, Guarantee, NewRing, NewStream, Shape, SlotLook, admit, create, figures,
-    is_slot_write, load, recover,
+    Class, Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Shape, SlotLook, admit, create,
+    figures, is_slot_write, least_slots, load, recover,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ const LAP: u64 = SLOTS * SLOT.0 / ELEMENT as u64;
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// A slow drive, so that slots may be small: 8 MiB/s, and it tries for two seconds to read what it cannot.
-fn drive() -> DriveModel {
+fn drive(slots: u64) -> DriveModel {
     let flat = || Curve::flat(Rate(8 << 20));
     let whole = DriveModel {
-        bytes: (1 << 20) + (4 + SLOTS) * SLOT.0,
+        bytes: (1 << 20) + (4 + slots) * SLOT.0,
         write: flat(),
         read: flat(),
         read_error_limit: Duration::from_secs(2),
@@ -110,10 +110,27 @@ struct Rig {
     failed: u64,
 }
 
+/// A load at the highest rate that is admitted, and the rate of payload that it stands for.
+fn fastest(measured: &Measured) -> (u64, Load) {
+    let declared =
+        |rate: u64| Declared { rate: Rate(rate), elements: rate / ELEMENT as u64 + 1, burst: ByteSize(0) };
+    let most = figures(measured, &load(&[declared(1 << 20)], SLOT), &shape(u32::MAX)).with_reads.0;
+    let rate = (0..most).rev().step_by(4096).find(|rate| load(&[declared(*rate)], SLOT).rate.0 <= most);
+    let rate = rate.unwrap();
+    (rate, load(&[declared(rate)], SLOT))
+}
+
+fn shape(buffers: u32) -> Shape {
+    Shape { slot: SLOT, flush: FLUSH, gather: 4, quantum: QUANTUM as u32, buffers }
+}
+
 impl Rig {
     fn start(readers: usize) -> Self {
-        let drive = drive();
-        let measured = measured(&drive);
+        let drive = drive(SLOTS);
+        Self::start_on(&drive, &measured(&drive), readers)
+    }
+
+    fn start_on(drive: &DriveModel, measured: &Measured, readers: usize) -> Self {
         let clock = ManualClock::new(Timestamp(1_000_000_000));
         let mut disk =
             EmulatedDisk::new(drive.clone(), Payload::Kept(Image::new(drive.bytes)), 1, clock.clone());
@@ -121,24 +138,15 @@ impl Rig {
         create(&mut disk, NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry), clock.now()).unwrap();
         let recovered = recover(&mut disk).unwrap();
 
-        let shape = |buffers| Shape { slot: SLOT, flush: FLUSH, gather: 4, quantum: QUANTUM as u32, buffers };
         // As fast as is admitted.
-        let declared = |rate: u64| Declared {
-            rate: Rate(rate),
-            elements: rate / ELEMENT as u64 + 1,
-            burst: ByteSize(0),
-        };
-        let most = figures(&measured, &load(&[declared(1 << 20)], SLOT), &shape(u32::MAX)).with_reads.0;
-        let rate = (0..most).rev().step_by(4096).find(|rate| load(&[declared(*rate)], SLOT).rate.0 <= most);
-        let rate = rate.unwrap();
-        let load = load(&[declared(rate)], SLOT);
+        let (rate, load) = fastest(measured);
         // And in no more memory than it takes.
-        let buffers = admit(&measured, &load, &shape(u32::MAX)).unwrap().buffers;
+        let buffers = admit(measured, &load, &shape(u32::MAX)).unwrap().buffers;
         let pool = (0..buffers).map(|_| Buffer::aligned(SLOT.0 as usize).unwrap()).collect();
         let config = Config { buffers, flush: FLUSH, writes: 3 };
         let disk = Logged { disk, log: Vec::new(), flying: Vec::new() };
         let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
-        let granted = driver.promise(&measured, &load, &shape(buffers)).unwrap();
+        let granted = driver.promise(measured, &load, &shape(buffers)).unwrap();
 
         let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None };
         let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
@@ -275,4 +283,28 @@ fn slots_are_written_in_goes_and_nothing_is_begun_beside_a_read() {
     assert!(whole * 10 >= goes.len() * 7, "{goes:?}");
     let commits = log.iter().filter(|(did, _)| *did == Did::Commit).count() as u64;
     assert!(commits < SLOTS, "{commits} commits for {SLOTS} slots");
+}
+
+/// While a drive stands still no slot can be named, so that all names that the wait takes have to be there before: on a
+/// small ring, too.
+#[test]
+fn a_stall_that_was_admitted_costs_nothing_on_the_smallest_ring_that_is() {
+    let (length, every) = (Duration::from_secs(15), Duration::from_secs(150));
+    let measured = Measured { stall: length, stalled: 100_000, ..measured(&drive(SLOTS)) };
+    let granted = admit(&measured, &fastest(&measured).1, &shape(u32::MAX)).unwrap();
+    let slots = least_slots(&granted, 4);
+    assert!(u64::from(slots) > SLOTS, "{slots}");
+    for phase in [0, 700, 2500, 3900] {
+        let first = Duration::from_millis(20_000 + phase);
+        let drive = drive(slots.into()).stalling(Stall { first, length, every: Some(every) });
+        let mut rig = Rig::start_on(&drive, &measured, 4);
+        // Two stalls, the second on a ring that is full.
+        while rig.clock.now() < Timestamp(0) + first + every + length * 3 {
+            rig.go();
+        }
+        let counters = rig.capture.counters(0);
+        assert_eq!((counters.lost, counters.gaps), (0, 0), "of {}, phase {phase}", rig.sent);
+        let margin = rig.capture.driver().schedule().margin().unwrap();
+        assert!(margin.least < length, "{margin:?}: it was to stand still");
+    }
 }

@@ -57,7 +57,7 @@ pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refus
 pub use purge::{Port, PurgeError, purge};
 pub use rates::{Excess, Passage, Piece, Rates};
 pub use recover::{Rebuilt, RecoverError, Recovered, find_superblock, read_superblock, recover};
-pub use runway::least_slots;
+pub use runway::{fewest_slots, least_named, least_slots};
 pub use scan::SCAN_READS;
 pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};
 pub use small::{HoldsNothing, holds_nothing};

@@ -1,5 +1,6 @@
 //! The runway: which slots are named to be overwritten, in which order, and who takes them.
 
+use crate::guarantee::Guarantee;
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Slot, State};
@@ -13,9 +14,41 @@ pub(crate) fn runway_of(slots: u32, buffers: u32) -> u32 {
     (2 * buffers).max(RUNWAY).min(slots / 4).max(2)
 }
 
+/// Names that a guarantee takes, in slots.
+///
+/// Nothing is named while the lane is kept from commits, but slots fill: each takes a name, and there are as many as fill in
+/// the longest wait. Before it so many may have been taken as lie between two commits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Names {
+    /// When no more are left, it is time for new ones.
+    pub(crate) ahead: u32,
+    /// Length of a runway that has them at any time.
+    pub(crate) length: u32,
+}
+
+impl Names {
+    pub(crate) fn of(granted: &Guarantee, gather: u16) -> Self {
+        let between = u32::from(gather.max(4));
+        // What is left of the buffers beside the open slot and those that are gathered.
+        let waiting = granted.buffers.saturating_sub(u32::from(gather) + 1);
+        let ahead = waiting + between;
+        Self { ahead, length: ahead + between }
+    }
+}
+
 /// Slots that a ring must have for a guarantee: half of its runway has to last from one commit to the next, which may come
-/// only after so many slots.
-pub fn least_slots(gather: u16) -> u32 {
+/// only after so many slots; and at most half of the ring is runway.
+pub fn least_slots(granted: &Guarantee, gather: u16) -> u32 {
+    fewest_slots(gather).max(2 * Names::of(granted, gather).length)
+}
+
+/// Slots that are named to be overwritten, at least, where that is promised.
+pub fn least_named(granted: &Guarantee, gather: u16) -> u32 {
+    Names::of(granted, gather).length
+}
+
+/// As [`least_slots`] before it is known how long anything has to wait: with fewer there is no guarantee at all.
+pub fn fewest_slots(gather: u16) -> u32 {
     8 * (u32::from(gather.max(4)) + 1)
 }
 
@@ -47,14 +80,17 @@ impl Ring {
 
     /// Length of a full runway.
     pub(crate) fn runway_target(&self) -> u32 {
-        runway_of(self.ledger.table.len(), self.config.buffers)
+        let least = self.pledge.map_or(0, |pledge| pledge.names.length);
+        runway_of(self.ledger.table.len(), self.config.buffers).max(least)
     }
 
-    /// Names the next victims when half of the runway is used: from now on their data counts as expired.
+    /// Names the next victims when half of the runway is used, or earlier where that is too late for what is promised: from
+    /// now on their data counts as expired.
     pub(crate) fn name_victims(&mut self) {
         let target = self.runway_target() as usize;
-        let half_used = self.runway.len() <= target / 2;
-        let short = !half_used && self.runs_short_of_sequences(target as u64);
+        let ahead = self.pledge.map_or(0, |pledge| pledge.names.ahead as usize);
+        let half_used = self.runway.len() <= ahead.max(target / 2);
+        let short = !half_used && self.runs_short_of_sequences((target / 4).max(ahead) as u64);
         if !self.naming.is_empty() {
             return;
         }
@@ -83,10 +119,10 @@ impl Ring {
     }
 
     /// Whether sequences run out before slots do, and naming the runway anew would help.
-    fn runs_short_of_sequences(&self, target: u64) -> bool {
+    fn runs_short_of_sequences(&self, least: u64) -> bool {
         let under_way = self.journal.queue.iter().any(|entry| entry.item == Item::Runway)
             || self.journal.flight.as_ref().is_some_and(|flight| flight.named.is_some());
-        let nearly_used = self.ledger.next.0 + target / 4 >= self.reserved.0;
+        let nearly_used = self.ledger.next.0 + least >= self.reserved.0;
         nearly_used && self.could_reserve() > self.reserved && !under_way && !self.is_starting()
     }
 }

@@ -24,14 +24,15 @@ pub struct HoldsNothing {
 }
 
 /// Slots that capture keeps from holds, of a ring with so many.
-fn needed(slots: u32, buffers: u32) -> u32 {
-    default_reserve(slots).max(runway_of(slots, buffers) + buffers)
+fn needed(slots: u32, buffers: u32, named: u32) -> u32 {
+    default_reserve(slots).max(runway_of(slots, buffers).max(named) + buffers)
 }
 
-/// Looks whether a recorder with so many slot buffers leaves any slot of a ring to holds.
-pub fn holds_nothing(geometry: &Geometry, buffers: u32) -> Option<HoldsNothing> {
+/// Looks whether a recorder with so many slot buffers leaves any slot of a ring to holds. A guarantee has `named` slots
+/// named at least: see [`least_named`](crate::least_named).
+pub fn holds_nothing(geometry: &Geometry, buffers: u32, named: u32) -> Option<HoldsNothing> {
     let slots = geometry.slots;
-    let leaves_some = |slots: u32| slots > needed(slots, buffers);
+    let leaves_some = |slots: u32| slots > needed(slots, buffers, named);
     if leaves_some(slots) {
         return None;
     }
@@ -42,7 +43,7 @@ pub fn holds_nothing(geometry: &Geometry, buffers: u32) -> Option<HoldsNothing> 
         .find(|other| leaves_some(other.slots));
     Some(HoldsNothing {
         slots,
-        needed: needed(slots, buffers),
+        needed: needed(slots, buffers, named),
         enough: ByteSize(geometry.lane_bytes + u64::from(more) * geometry.slot_bytes),
         smaller: smaller.map(|other| ByteSize(other.slot_bytes)),
     })
@@ -69,20 +70,21 @@ mod tests {
     fn what_would_do_does() {
         for slot in [64 << 10, MIB, 8 * MIB] {
             for slots in 4..12 {
-                for buffers in [3, 4, 9] {
+                for (buffers, named) in [(3, 0), (4, 0), (9, 0), (3, 5)] {
                     let geometry = Geometry::for_lane(MIB + (4 + slots) * slot, slot, Vec::new()).unwrap();
-                    let Some(told) = holds_nothing(&geometry, buffers) else {
-                        assert!(slots > 2 + u64::from(buffers), "{slots} slots, {buffers} buffers");
+                    let Some(told) = holds_nothing(&geometry, buffers, named) else {
+                        let least = u64::from(named.max(2) + buffers);
+                        assert!(slots > least, "{slots} slots, {buffers} buffers, {named} named");
                         continue;
                     };
                     assert!(told.needed >= told.slots);
                     let grown = geometry.grown(told.enough.0).unwrap();
-                    assert_eq!(holds_nothing(&grown, buffers), None, "{told}");
+                    assert_eq!(holds_nothing(&grown, buffers, named), None, "{told}");
                     let less = geometry.grown(told.enough.0 - slot).unwrap();
-                    assert!(holds_nothing(&less, buffers).is_some(), "{told}: less would do");
+                    assert!(holds_nothing(&less, buffers, named).is_some(), "{told}: less would do");
                     if let Some(smaller) = told.smaller {
                         let other = Geometry::for_lane(geometry.lane_bytes, smaller.0, Vec::new()).unwrap();
-                        assert_eq!(holds_nothing(&other, buffers), None, "{told}");
+                        assert_eq!(holds_nothing(&other, buffers, named), None, "{told}");
                     }
                 }
             }

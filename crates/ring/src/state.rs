@@ -10,6 +10,7 @@ use crate::held::Coming;
 use crate::journal::Journal;
 use crate::ledger::{ClockStep, EpochStart, Ledger};
 use crate::orders::Waiting;
+use crate::runway::Names;
 use crate::snapshot::Item;
 use crate::suspects::Suspects;
 use crate::table::{Bounds, Slot, State};
@@ -99,6 +100,8 @@ pub(crate) struct Pledge {
     pub(crate) durable_after: Duration,
     /// Slot buffers: so many full slots may have their places and wait.
     pub(crate) buffers: u32,
+    /// Names that are to be there.
+    pub(crate) names: Names,
 }
 
 /// A growth under way.

@@ -12,7 +12,7 @@ use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
     Access, Buffer, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
-use holdfast_ring::{NewRing, create, holds_nothing};
+use holdfast_ring::{NewRing, Shape, create, holds_nothing, least_named};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::fs::File;
@@ -98,7 +98,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         There::Nothing => in_new_file(args, promise.as_ref())?,
     };
     let mut warnings = device.warnings().to_vec();
-    warnings.extend(holds_nothing(&layout.geometry, layout.buffers).map(|nothing| nothing.to_string()));
+    let nothing = holds_nothing(&layout.geometry, layout.buffers, layout.named);
+    warnings.extend(nothing.map(|nothing| nothing.to_string()));
     let mut disk = RealDisk::new(device, &[], 1);
     let plain = NewRing::plain(random_id()?, Key(random()?), &name, layout.geometry);
     let new = NewRing { prefilled: filled, terms: layout.terms, ..plain };
@@ -177,6 +178,8 @@ struct Layout {
     terms: Option<Terms>,
     /// Slot buffers that a recorder will have.
     buffers: u32,
+    /// Slots that it will have named to be overwritten, at least.
+    named: u32,
 }
 
 /// A place that is ready to become a ring.
@@ -195,10 +198,12 @@ fn promise(args: &Args) -> Result<Option<Promise>> {
 /// How a lane of so many bytes is divided: as was said, or as is admitted.
 fn layout(bytes: u64, args: &Args, promise: Option<&Promise>) -> Result<Layout> {
     let Some(promise) = promise else {
-        return Ok(Layout { geometry: divide(bytes, args.slot)?, terms: None, buffers: BUFFERS });
+        return Ok(Layout { geometry: divide(bytes, args.slot)?, terms: None, buffers: BUFFERS, named: 0 });
     };
     let Kept { geometry, terms, admitted } = promise.weigh(bytes)?;
-    Ok(Layout { geometry, terms: Some(terms), buffers: admitted.shape.buffers })
+    let Shape { buffers, gather, .. } = admitted.shape;
+    let named = least_named(&admitted.guarantee, gather);
+    Ok(Layout { geometry, terms: Some(terms), buffers, named })
 }
 
 /// The division of a lane; a slot size that does not fit is the caller's mistake.

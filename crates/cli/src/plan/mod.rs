@@ -10,8 +10,8 @@ pub(crate) mod text;
 use holdfast_base::{ByteSize, HEAD, MAX_SLOT, Rate};
 use holdfast_format::{Geometry, Measured, Terms};
 use holdfast_ring::{
-    Declared, Figures, Guarantee, Load, Refused, Shape, admit, figures, holds_nothing, least_slot,
-    least_slots, load,
+    Declared, Figures, Guarantee, Load, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
+    least_named, least_slot, least_slots, load,
 };
 use std::time::Duration;
 
@@ -131,6 +131,11 @@ impl Admitted {
         ByteSize(u64::from(self.shape.buffers).saturating_mul(self.shape.slot.0))
     }
 
+    /// The smallest lane with the slots that it takes.
+    pub(crate) fn lane(&self) -> ByteSize {
+        smallest(self.shape.slot, least_slots(&self.guarantee, self.shape.gather))
+    }
+
     /// What is published.
     pub(crate) fn figures(&self, measured: &Measured) -> Figures {
         figures(measured, &self.load, &self.shape)
@@ -164,17 +169,24 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
         pairs.filter(|(slot, gather)| *slot < least || slots(lane, *slot, *gather).is_some()).collect();
     if fitting.is_empty() {
         let slot = ask.slot.unwrap_or(least);
-        return Err(Refusal::TooSmall { slot, lane: smallest(slot, ask.gather.unwrap_or(GATHERS[0])) });
+        let fewest = fewest_slots(ask.gather.unwrap_or(GATHERS[0]));
+        return Err(Refusal::TooSmall { slot, lane: smallest(slot, fewest) });
     }
     let all = || fitting.iter().map(|(slot, gather)| ask.candidate(*slot, *gather));
-    let mut admitted = all().filter_map(|candidate| candidate.admit(measured).ok());
+    let whole = || all().filter_map(|candidate| candidate.admit(measured).ok());
+    let mut admitted = whole().filter(|admitted| lane >= admitted.lane().0);
     let modest = |admitted: &Admitted| {
-        let Shape { slot, buffers, .. } = admitted.shape;
+        let Shape { slot, buffers, gather, .. } = admitted.shape;
         let geometry = Geometry::for_lane(lane, slot.0, Vec::new());
-        buffers <= MANY_BUFFERS && geometry.is_ok_and(|geometry| holds_nothing(&geometry, buffers).is_none())
+        let named = least_named(&admitted.guarantee, gather);
+        buffers <= MANY_BUFFERS
+            && geometry.is_ok_and(|geometry| holds_nothing(&geometry, buffers, named).is_none())
     };
     if let Some(admitted) = admitted.clone().find(modest).or_else(|| admitted.next()) {
         return Ok(admitted);
+    }
+    if let Some(nearest) = whole().min_by_key(Admitted::lane) {
+        return Err(Refusal::TooSmall { slot: nearest.shape.slot, lane: nearest.lane() });
     }
     let rate = |candidate: &Candidate| figures(measured, &candidate.load, &candidate.shape).with_reads;
     // Of equals the first.
@@ -187,15 +199,15 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
     }
 }
 
-/// Slots of a lane, if they are as many as a guarantee takes.
+/// Slots of a lane, if they are as many as any guarantee takes.
 pub(crate) fn slots(lane: u64, slot: ByteSize, gather: u16) -> Option<u32> {
     let geometry = Geometry::for_lane(lane, slot.0, Vec::new()).ok()?;
-    (geometry.slots >= least_slots(gather)).then_some(geometry.slots)
+    (geometry.slots >= fewest_slots(gather)).then_some(geometry.slots)
 }
 
-/// The smallest lane on which there are as many slots as a guarantee takes.
-fn smallest(slot: ByteSize, gather: u16) -> ByteSize {
-    ByteSize(HEAD.saturating_add(slot.0.saturating_mul(4 + u64::from(least_slots(gather)))))
+/// The smallest lane with so many slots.
+fn smallest(slot: ByteSize, slots: u32) -> ByteSize {
+    ByteSize(HEAD.saturating_add(slot.0.saturating_mul(4 + u64::from(slots))))
 }
 
 #[cfg(test)]

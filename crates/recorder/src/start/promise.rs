@@ -7,7 +7,7 @@ use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_format::{Measured, Superblock, Terms};
 use holdfast_media::Disk;
 use holdfast_ring::{
-    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise,
+    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise, least_named,
     least_slots, load,
 };
 
@@ -22,6 +22,8 @@ pub(super) struct Promise {
     load: Load,
     /// With as many buffers as it takes.
     shape: Shape,
+    /// Slots that are named to be overwritten.
+    named: u32,
 }
 
 impl Promise {
@@ -49,14 +51,16 @@ impl Promise {
             refused,
             advice: advice(&measured, &load, &shape),
         })?;
-        let (slots, least) = (superblock.geometry.slots, least_slots(shape.gather));
+        let (slots, least) = (superblock.geometry.slots, least_slots(&granted, shape.gather));
         if slots < least {
             return Err(StartError::TooFewSlots { path: ring(), slots, least });
         }
         // The memory that was weighed when the ring was made rides out the bursts that are published.
         let kept = u32::try_from(terms.memory.0 / slot.0.max(1)).unwrap_or(u32::MAX);
         let buffers = if settings.memory.is_some() { granted.buffers } else { granted.buffers.max(kept) };
-        Ok(Some(Self { measured, declared, load, shape: Shape { buffers, ..shape } }))
+        let named = least_named(&granted, shape.gather);
+        let shape = Shape { buffers, ..shape };
+        Ok(Some(Self { measured, declared, load, shape, named }))
     }
 
     /// Slot buffers that it takes.
@@ -67,6 +71,11 @@ impl Promise {
     /// Payload and elements a second that it is for.
     pub(super) fn comes(&self) -> (Rate, u64) {
         (self.declared.payload(), self.load.elements)
+    }
+
+    /// Slots that are named to be overwritten, at least.
+    pub(super) fn named(&self) -> u32 {
+        self.named
     }
 
     /// The term that fails with so many buffers.

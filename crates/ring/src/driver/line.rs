@@ -4,6 +4,7 @@
 use super::{COMMIT, Driver, Gains, WRITE};
 use crate::event::OpenBrief;
 use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
+use crate::runway::Names;
 use crate::schedule::{Class, Next, Policy, Reads, Schedule, View, Wanted, visit};
 use crate::state::Pledge;
 use holdfast_base::{ByteSize, Sequence, SlotNo, Timestamp};
@@ -143,6 +144,7 @@ impl<D: Disk> Driver<D> {
             hard: granted.forced.max(granted.period * 9 / 8),
             durable_after: granted.durable_after,
             buffers: shape.buffers,
+            names: Names::of(&granted, shape.gather),
         });
         Ok(granted)
     }
