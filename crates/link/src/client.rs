@@ -136,8 +136,15 @@ impl Connection {
 
     /// Sends a request and waits for its reply. An error that the recorder answers with is an error here.
     pub fn call(&mut self, request: &Request) -> Result<Reply, LinkError> {
-        let id = self.send(request)?;
-        self.reply_to(id, request.name())
+        match self.send(request) {
+            Ok(id) => self.reply_to(id, request.name()),
+            // Who is turned away is told why before anything is taken from him.
+            Err(gone @ LinkError::Gone { .. }) => match self.frame(request.name()) {
+                Ok((0, told @ Reply::Error { .. })) => checked(told, request.name()),
+                _ => Err(gone),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends a request; its id will come with the reply.

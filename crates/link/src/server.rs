@@ -45,6 +45,8 @@ pub enum Arrival {
     Refused(String),
     /// Nobody is waiting.
     Nobody,
+    /// Somebody waits, but the system has no descriptor or memory for another: try again in a while, not at once.
+    Later,
 }
 
 impl Listener {
@@ -98,6 +100,7 @@ impl Listener {
         let socket = match accept_with(&self.socket, flags) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(Arrival::Nobody),
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Ok(Arrival::Later),
             Err(cause) => {
                 let what = "cannot take a client";
                 return Err(LinkError::Socket { path: self.path.clone(), what, cause: cause.into() });

@@ -172,7 +172,7 @@ fn more_clients_than_there_is_room_for_are_told_so() {
     let why = loop {
         match listener.accept(MAX_CLIENTS).unwrap() {
             Arrival::Refused(why) => break why,
-            Arrival::Nobody => std::thread::yield_now(),
+            Arrival::Nobody | Arrival::Later => std::thread::yield_now(),
             Arrival::Client(_) => panic!("one too many"),
         }
     };
@@ -215,4 +215,47 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
     assert!(matches!(status, Err(LinkError::Gone { during: "status", .. })), "{status:?}");
     drop(listener);
     assert!(matches!(Connection::connect(&path), Err(LinkError::NoRecorder { .. })));
+}
+
+#[test]
+fn who_is_turned_away_is_told_why_even_if_he_says_hello_too_late() {
+    let (_directory, path) = socket();
+    let listener = Listener::bind_at(path.clone()).unwrap();
+    // Refused between its connect and its hello, as often as that happens, and after that.
+    let refusing = std::thread::spawn(move || {
+        let mut refused = 0;
+        while refused < 200 {
+            refused += u32::from(matches!(listener.accept(MAX_CLIENTS), Ok(Arrival::Refused(_))));
+        }
+    });
+    for _ in 0..200 {
+        let told = Connection::connect(&path).unwrap_err().to_string();
+        assert!(told.contains("connected already"), "{told}");
+    }
+    refusing.join().unwrap();
+}
+
+/// Promises 1 and 5: who was given the ticket area can look, and nothing else, whichever way it is opened anew.
+#[test]
+fn what_a_client_is_given_cannot_be_changed() {
+    use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals};
+    use std::fs::File;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::FileExt as _;
+    let mut pool = BufferPool::shared(1, 65536, Lock::No).unwrap();
+    let mut buffer = pool.take().unwrap();
+    buffer[..8].copy_from_slice(b"recorded");
+    let given = File::from(pool.fd().unwrap().try_clone_to_owned().unwrap());
+    let path = format!("/proc/self/fd/{}", given.as_raw_fd());
+    let again = File::options().read(true).write(true).open(path);
+    for file in [Some(&given), again.as_ref().ok()].into_iter().flatten() {
+        assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
+        assert!(file.write_at(b"scribble", 0).is_err());
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        assert!(fallocate(file, hole, 0, 4096).is_err());
+        assert!(fcntl_add_seals(file, SealFlags::WRITE).is_err());
+    }
+    let mut seen = [0; 8];
+    given.read_exact_at(&mut seen, 0).unwrap();
+    assert_eq!((&seen, &buffer[..8]), (b"recorded", &b"recorded"[..]));
 }

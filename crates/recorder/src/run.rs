@@ -6,7 +6,7 @@ use crate::desk::{Bell, Counter, Desk, Facts, Report, Setup, Watch, passage};
 use crate::signals;
 use crate::start::{Cores, Ready, StartError, lock_memory, start};
 use crate::summary::{StreamSummary, Summary, failure_json, gained};
-use crate::voice::complain;
+use crate::voice::{complain, say};
 use holdfast_base::{Clock as _, Timestamp, many};
 use holdfast_format::Cause;
 use holdfast_ingest::{Parker, StopFlag, spawn};
@@ -83,12 +83,11 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let mut ready = start(settings, &stop)?;
     ready.warnings.extend(lock_memory());
     if !settings.quiet {
-        let mut err = std::io::stderr();
         for warning in &ready.warnings {
-            let _ = writeln!(err, "warning: {warning}");
+            say(&format!("warning: {warning}\n"));
         }
         let promise = ready.promise.as_deref().unwrap_or("best effort");
-        let _ = writeln!(err, "{}; recording {}; {promise}", ready.greeting, names(settings));
+        say(&format!("{}; recording {}; {promise}\n", ready.greeting, names(settings)));
     }
     let Ready { mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, .. } = ready;
 
@@ -140,12 +139,27 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let report = finish(desk, &ended);
     let summary = summarize(settings, &capture, &kept, begun.elapsed(), report, &ended);
     let text = if settings.json { summary.json() } else { summary.text() };
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let told = tell(&text);
     if matches!(ended, Ended::Stuck { .. }) {
         // Its lane waits for the device; nothing else does.
         std::mem::forget(capture);
     }
-    Ok(if summary.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if told && summary.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints what was recorded. A script that is told nothing must not take that for success; who does not listen at all
+/// wants to know nothing.
+fn tell(text: &str) -> bool {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(&format!(
+                "standard output: what was recorded cannot be told there ({cause}), but it is recorded: see `holdfast streams`"
+            ));
+            false
+        }
+        _ => true,
+    }
 }
 
 fn names(settings: &Settings) -> String {

@@ -128,6 +128,17 @@ mod tests {
         }
     }
 
+    // Promise 5: a client's mapping is for looking.
+    #[test]
+    fn nobody_can_map_it_for_writing() {
+        let pool = BufferPool::shared(1, 8192, Lock::No).unwrap();
+        let fd = pool.fd().unwrap().try_clone_to_owned().unwrap();
+        let write = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+        let mapped = unsafe { rustix::mm::mmap(std::ptr::null_mut(), 8192, write, MapFlags::SHARED, &fd, 0) };
+        assert_eq!(mapped.map(|_| ()), Err(rustix::io::Errno::PERM));
+    }
+
     #[test]
     fn a_file_that_may_shrink_is_refused() {
         let fd = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();

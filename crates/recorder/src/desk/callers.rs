@@ -94,11 +94,23 @@ impl Callers {
         }
     }
 
-    pub(super) fn accept(&mut self, listener: &Listener) {
-        // A failure to accept (too many open files) is the client's to notice: it is tried again at the next round.
-        while let Ok(Arrival::Client(client)) = listener.accept(self.all.len()) {
-            self.next += 1;
-            self.all.push(Caller { id: self.next, client, parked: VecDeque::new(), waiting: Vec::new() });
+    /// Takes those who wait; `false` if some wait on for whom there is nothing left: they are tried again at the next
+    /// round, which they are no reason for.
+    pub(super) fn accept(&mut self, listener: &Listener) -> bool {
+        loop {
+            match listener.accept(self.all.len()) {
+                Ok(Arrival::Client(client)) => {
+                    self.next += 1;
+                    self.all.push(Caller {
+                        id: self.next,
+                        client,
+                        parked: VecDeque::new(),
+                        waiting: Vec::new(),
+                    });
+                }
+                Ok(Arrival::Nobody | Arrival::Refused(_)) => return true,
+                Ok(Arrival::Later) | Err(_) => return false,
+            }
         }
     }
 

@@ -166,6 +166,8 @@ pub struct Desk {
     window: Window,
     bell: Bell,
     listener: Listener,
+    /// Whether somebody who comes is a reason to wake.
+    listens: bool,
     callers: Callers,
     tickets: Tickets,
     figures: Figures,
@@ -189,6 +191,7 @@ impl Desk {
             window: passage.window,
             bell: passage.bell,
             listener: setup.listener,
+            listens: true,
             callers: Callers::default(),
             tickets: Tickets::new(setup.area),
             figures: Figures::new(setup.facts),
@@ -228,7 +231,7 @@ impl Desk {
     fn wait(&mut self) {
         let room = self.window.has_room();
         let mut fds =
-            vec![PollFd::new(&*self.bell.0, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
+            vec![PollFd::new(&*self.bell.0, PollFlags::IN), interest(&self.listener, self.listens, false)];
         let fixed = fds.len();
         fds.extend(self.callers.interests(room));
         let tick = self.figures.due_in(Instant::now()).map_or(TICK, |due| due.min(TICK));
@@ -281,7 +284,7 @@ impl Desk {
     }
 
     fn accept(&mut self) {
-        self.callers.accept(&self.listener);
+        self.listens = self.callers.accept(&self.listener);
     }
 
     fn serve(&mut self, now: Instant) {

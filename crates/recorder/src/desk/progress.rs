@@ -2,12 +2,11 @@
 
 use super::figures::{Figures, Watched, watched};
 use crate::capture::Sheet;
-use crate::voice::complain;
+use crate::voice::{complain, mention, say};
 use holdfast_base::{Rate, Timestamp, many};
 use holdfast_media::Fault;
 use holdfast_ring::DeviceState;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 /// How often the line is renewed.
@@ -86,7 +85,7 @@ impl Progress {
         }
         let pad = self.length.saturating_sub(line.chars().count());
         self.length = line.chars().count();
-        let _ = write!(std::io::stderr(), "\r{line}{:pad$}", "");
+        mention(&format!("\r{line}{:pad$}", ""));
     }
 
     /// Says once that the margin has become small, and again when it is half of that.
@@ -107,7 +106,7 @@ impl Progress {
     /// Takes the line away.
     pub(super) fn clear(&mut self) {
         if self.length > 0 {
-            let _ = write!(std::io::stderr(), "\r{:1$}\r", "", self.length);
+            mention(&format!("\r{:1$}\r", "", self.length));
             self.length = 0;
         }
     }
@@ -116,7 +115,7 @@ impl Progress {
     pub(super) fn say(&mut self, text: &str) {
         if !self.quiet {
             self.clear();
-            let _ = writeln!(std::io::stderr(), "{text}");
+            say(&format!("{text}\n"));
         }
     }
 

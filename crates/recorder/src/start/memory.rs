@@ -88,10 +88,33 @@ pub(super) fn available() -> ByteSize {
     let info = read("/proc/meminfo");
     let free = info.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next());
     let free = free.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10;
-    let groups = read("/proc/self/cgroup");
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    let limit = read(&format!("/sys/fs/cgroup{group}/memory.max"));
-    ByteSize(limit.trim().parse::<u64>().map_or(free, |limit| limit.min(free)))
+    let within = group_limit(&read("/proc/self/cgroup"), |path| std::fs::read_to_string(path).ok());
+    ByteSize(within.map_or(free, |limit| limit.min(free)))
+}
+
+/// What the groups of this process, of either version, and those above them let it have. A container may see its own
+/// group as the root.
+fn group_limit(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let mut least: Option<u64> = None;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(kinds), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (root, file) = match kinds {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            kinds if kinds.split(',').any(|kind| kind == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let mut group = path.trim_end_matches('/');
+        loop {
+            let limit = read(&format!("{root}{group}/{file}")).and_then(|text| text.trim().parse().ok());
+            least = least.into_iter().chain(limit).min();
+            let Some((above, _)) = group.rsplit_once('/') else { break };
+            group = above;
+        }
+    }
+    least
 }
 
 /// Memory that a source of this kind takes beside its batches.
@@ -105,5 +128,29 @@ pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
         SourceSpec::Replay(_) => 2 << 20,
         SourceSpec::Tcp(_) => 1 << 20,
         SourceSpec::Stdin | SourceSpec::File(_) => 128 << 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promise 1: what is locked and then killed for its size captures nothing.
+    #[test]
+    fn the_least_limit_of_all_groups_above_counts() {
+        let files = [
+            ("/sys/fs/cgroup/memory.max", "max\n"),
+            ("/sys/fs/cgroup/a/memory.max", "5000\n"),
+            ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "4000\n"),
+        ];
+        let read =
+            |path: &str| files.iter().find(|(known, _)| *known == path).map(|(_, text)| (*text).to_owned());
+        assert_eq!(group_limit("0::/a/b\n", read), Some(5000));
+        assert_eq!(group_limit("4:cpu,memory:/c\n0::/\n", read), Some(4000));
+        // Of a container that does not see its own path.
+        assert_eq!(group_limit("4:memory:/unknown/x\n0::/\n", read), Some(9_223_372_036_854_771_712));
+        assert_eq!(group_limit("0::/\n1:cpu:/c\nnonsense", read), None);
     }
 }

@@ -3,6 +3,7 @@
 //! removed again when it has not.
 
 mod error;
+mod limits;
 mod memory;
 mod pipes;
 mod promise;
@@ -80,12 +81,15 @@ pub struct ReadySource {
 /// Starts a run. `stop` ends waiting for a `--preamble` that is a pipe of its own.
 pub fn start(settings: &Settings, stop: &StopFlag) -> Result<Ready, StartError> {
     let mut warnings = Vec::new();
+    limits::open_files();
+    let mortal = limits::outlive_others();
     let place = ring::find_or_make(settings, &mut warnings)?;
     let made = place.made.clone();
-    let started = start_on(settings, stop, place, warnings);
-    if started.is_err()
-        && let Some(path) = made
-    {
+    let mut started = start_on(settings, stop, place, warnings);
+    if let Ok(ready) = &mut started {
+        // Who promises nothing need not warn of everything.
+        ready.warnings.extend(mortal.filter(|_| ready.promise.is_some()));
+    } else if let Some(path) = made {
         // It was made a moment ago and holds nothing.
         let _ = std::fs::remove_file(path);
     }
@@ -113,7 +117,8 @@ fn start_on(
     let load = promise.as_ref().map_or((Rate(0), 0), Promise::comes);
     let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, load, quantum };
     let plan = planned(&needs, promise.as_ref(), settings)?;
-    if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32) {
+    let named = promise.map_or(0, |promise| promise.named());
+    if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named) {
         warnings.push(format!("{}: {nothing}", settings.ring.display()));
     }
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;

@@ -4,6 +4,7 @@
 mod absent;
 mod common;
 mod device;
+mod disturbers;
 mod ends;
 mod kills;
 #[allow(dead_code)] // the other tests of packets use it all
