@@ -5,6 +5,7 @@
 pub mod beside;
 pub mod compare;
 pub mod cores;
+pub mod disturbers;
 pub mod emulated;
 pub mod fio;
 pub mod link;

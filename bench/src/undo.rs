@@ -26,12 +26,14 @@ pub enum Undo {
     Space(String),
     /// A program that runs.
     Program(u32),
+    /// A control group, with the processes in it.
+    Group(PathBuf),
     /// A file of the kernel's, and what it said before.
     Setting(&'static str, String),
 }
 
 impl Undo {
-    fn carry_out(&self) {
+    pub(crate) fn carry_out(&self) {
         match self {
             Self::Folder(path) => {
                 let _ = std::fs::remove_dir_all(path);
@@ -48,6 +50,7 @@ impl Undo {
                     let _ = kill_process(pid, Signal::KILL);
                 }
             }
+            Self::Group(folder) => end_group(folder),
             Self::Setting(path, before) => {
                 let _ = std::fs::write(path, before);
             }
@@ -57,6 +60,20 @@ impl Undo {
 
 fn pid_of(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+/// Ends all that is in a control group, then the group: the last are gone a moment after they were killed.
+fn end_group(folder: &Path) {
+    for _ in 0..200 {
+        let all = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        for pid in all.lines().filter_map(|pid| pid.parse().ok()).filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if std::fs::remove_dir(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 static ALL: Mutex<Vec<(u64, Undo)>> = Mutex::new(Vec::new());
@@ -135,6 +152,13 @@ pub fn sweep() {
     for entry in std::fs::read_dir(crate::place::parent()).into_iter().flatten().flatten() {
         if gone(owner_of_folder(&entry.file_name().to_string_lossy())) {
             Undo::Folder(entry.path()).carry_out();
+        }
+    }
+    for groups in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"] {
+        for entry in std::fs::read_dir(groups).into_iter().flatten().flatten() {
+            if gone(owner_of_folder(&entry.file_name().to_string_lossy())) {
+                Undo::Group(entry.path()).carry_out();
+            }
         }
     }
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {

@@ -1,0 +1,171 @@
+//! A ring with terms on the emulated drive, and the real recorder on that, fed at the rate of the terms.
+
+use super::case::Case;
+use crate::beside::stand::{Setup, Stand};
+use crate::program::{Program, holdfast};
+use crate::{Scale, Trouble};
+use holdfast_base::{ByteSize, Clock as _, Rate, RingId, SystemClock, Timestamp};
+use holdfast_format::{Geometry, Key, Measured, Terms};
+use holdfast_link::RingReader;
+use holdfast_media::drive::DriveModel;
+use holdfast_media::{Access, Device, PlainDisk, Seed};
+use holdfast_ring::{Declared, NewRing, Shape, admit, create, load};
+use std::ffi::OsString;
+use std::process::{ChildStdin, Stdio};
+use std::time::Duration;
+
+/// Bytes of an element.
+pub const ELEMENT: usize = 64 << 10;
+
+/// What may come at once beyond the rate: a feeder that was kept waiting catches up.
+const BURST: ByteSize = ByteSize(8 << 20);
+
+/// The drive, and what a ring on it is to carry.
+#[derive(Debug)]
+pub struct Scene {
+    stand: Stand,
+    scale: Scale,
+}
+
+/// Sizes of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Amount {
+    /// Of a slot.
+    pub slot: u64,
+    /// Payload a second.
+    pub rate: Rate,
+    /// How long a case takes, unless its disturber takes longer.
+    pub time: Duration,
+}
+
+impl Amount {
+    fn of(scale: Scale) -> Self {
+        match scale {
+            Scale::Tiny => Self { slot: 8 << 20, rate: Rate(40 << 20), time: Duration::from_millis(300) },
+            // 60 MiB/s of the paper, from the outer third of its drive.
+            Scale::Real => Self { slot: 32 << 20, rate: Rate(60 << 20), time: Duration::from_secs(15) },
+        }
+    }
+}
+
+impl Scene {
+    /// The emulated drive of the paper, a partition of it under a loop device.
+    pub fn new(scale: Scale) -> Result<Self, Trouble> {
+        let slot_bytes = Amount::of(scale).slot;
+        // As many slots as ten seconds of standing still take.
+        let bytes = scale.pick(45, 72) * slot_bytes;
+        let time = Duration::ZERO;
+        let setup = Setup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, scale };
+        Ok(Self { stand: Stand::new(setup)?, scale })
+    }
+
+    /// Drive, device and folder.
+    pub fn stand(&self) -> &Stand {
+        &self.stand
+    }
+
+    /// How much is done.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Sizes.
+    pub fn amount(&self) -> Amount {
+        Amount::of(self.scale)
+    }
+
+    /// What the drive's model says of it, with the stalls that the case has profiled.
+    fn measured(&self, case: &Case) -> Measured {
+        let model = DriveModel::paper().part(0.3, self.stand.setup().bytes);
+        Measured {
+            at: Timestamp(1),
+            write: model.least_write(0.0..1.0),
+            read: model.least_read(0.0..1.0),
+            // Slots of a tiny run are as small as they may be.
+            reposition: self.scale.pick(Duration::from_millis(2), model.worst_reposition()),
+            commit: Duration::from_millis(2),
+            read_error: Duration::from_millis(100),
+            // As long as they are in a tiny run.
+            stall: self.scale.pick(case.stall / 100, case.stall),
+            stalled: case.stalled,
+            parallel: 1,
+            elements: 1_000_000,
+        }
+    }
+
+    /// Makes a new ring with terms for a case; the slot buffers that these take.
+    pub fn ring(&self, case: &Case) -> Result<u64, Trouble> {
+        let Amount { slot, rate, .. } = self.amount();
+        let elements = rate.0.div_ceil(ELEMENT as u64);
+        let measured = self.measured(case);
+        let asked = load(&[Declared { rate, elements, burst: BURST }], ByteSize(slot));
+        let quantum = 1 << 20;
+        let flush = Duration::from_secs(1);
+        let shape = Shape { slot: ByteSize(slot), flush, gather: 4, quantum, buffers: u32::MAX };
+        let granted = admit(&measured, &asked, &shape).map_err(Trouble::of("admitting the rate"))?;
+        let buffers = u64::from(granted.buffers);
+        let terms = Terms {
+            measured,
+            rate,
+            elements,
+            burst: BURST,
+            gather: shape.gather,
+            quantum,
+            memory: ByteSize(buffers * slot),
+        };
+        self.stand.be_fast()?;
+        let device = Device::open(self.stand.device(), Access::Own);
+        let device = device.map_err(Trouble::of("opening the device"))?;
+        let geometry = Geometry::for_lane(self.stand.setup().bytes, slot, Vec::new());
+        let geometry = geometry.map_err(Trouble::of("dividing the device"))?;
+        let now = SystemClock::new().now();
+        let mut key = Seed::new(now.0.unsigned_abs());
+        let (mut ring, mut secret) = ([0; 16], [0; 32]);
+        key.fill(&mut ring);
+        key.fill(&mut secret);
+        let plain = NewRing::plain(RingId(ring), Key(secret), "disturbed", geometry);
+        let new = NewRing { terms: Some(terms), ..plain };
+        create(&mut PlainDisk::new(device, 1), new, now).map_err(Trouble::of("making the ring"))?;
+        Ok(buffers)
+    }
+
+    /// Starts a recorder for a case, behind a shell's words if there are any, and waits until it answers.
+    pub fn record(&self, case: &Case, before: Option<&str>) -> Result<Recorder, Trouble> {
+        let path = holdfast("holdfast-recorder", self.scale)?;
+        let device = self.stand.device().display().to_string();
+        let frame = format!("fixed:{ELEMENT}");
+        let mut words: Vec<OsString> = Vec::new();
+        let mut program = path.clone();
+        if let Some(before) = before {
+            program = "/bin/sh".into();
+            let script = format!("{before}\nexec \"$@\"");
+            words.extend(["-c".into(), script.into(), "sh".into(), path.into()]);
+        }
+        let options = [&device, "--source", "stdin", "--name", "s", "--frame", &frame, "--json"];
+        words.extend(options.map(OsString::from));
+        words.extend(["--on-overload", "drop-newest"].map(OsString::from));
+        words.extend(case.realtime.then(|| "--realtime".into()));
+        let said = self.stand.file("recorder.said");
+        let mut program = Program::start(&program, &words, Stdio::piped(), &said)?;
+        let input = program.input().ok_or_else(|| Trouble::Accounting("the recorder has no input".into()))?;
+        let _ = rustix::pipe::fcntl_setpipe_size(&input, 1 << 20);
+        let mut reader = None;
+        program.until("recording", |_| {
+            reader = RingReader::open(self.stand.device()).ok().filter(RingReader::is_live);
+            reader.is_some()
+        })?;
+        let watch = reader.ok_or_else(|| Trouble::Accounting("the recorder went away".into()))?;
+        Ok(Recorder { program, input, watch })
+    }
+}
+
+/// A recorder at work.
+#[derive(Debug)]
+pub struct Recorder {
+    /// It.
+    pub program: Program,
+    /// What it is fed through.
+    pub input: ChildStdin,
+    /// A client that was there before all others.
+    pub watch: RingReader,
+}
