@@ -55,7 +55,7 @@ impl Scene {
         // As many slots as ten seconds of standing still take.
         let bytes = scale.pick(45, 72) * slot_bytes;
         let time = Duration::ZERO;
-        let setup = Setup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, scale };
+        let setup = Setup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, lead_in: time, scale };
         Ok(Self { stand: Stand::new(setup)?, scale })
     }
 
