@@ -27,24 +27,32 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn of(granted: &Guarantee, gather: u16) -> Self {
+    fn of(buffers: u32, gather: u16) -> Self {
         let between = u32::from(gather.max(4));
         // What is left of the buffers beside the open slot and those that are gathered.
-        let waiting = granted.buffers.saturating_sub(u32::from(gather) + 1);
+        let waiting = buffers.saturating_sub(u32::from(gather) + 1);
         let ahead = waiting + between;
         Self { ahead, length: ahead + between }
+    }
+
+    /// For a ring of so many slots: for the buffers that are there beyond what was granted, too, which ride out bursts that
+    /// nobody declared, as far as that leaves half of the ring.
+    pub(crate) fn on(slots: u32, granted: &Guarantee, buffers: u32, gather: u16) -> Self {
+        let (least, most) = (Self::of(granted.buffers, gather), Self::of(buffers, gather));
+        let spare = most.length.min(slots / 2).saturating_sub(least.length);
+        Self { ahead: least.ahead + spare, length: least.length + spare }
     }
 }
 
 /// Slots that a ring must have for a guarantee: half of its runway has to last from one commit to the next, which may come
 /// only after so many slots; and at most half of the ring is runway.
 pub fn least_slots(granted: &Guarantee, gather: u16) -> u32 {
-    fewest_slots(gather).max(2 * Names::of(granted, gather).length)
+    fewest_slots(gather).max(2 * Names::of(granted.buffers, gather).length)
 }
 
 /// Slots that are named to be overwritten, at least, where that is promised.
 pub fn least_named(granted: &Guarantee, gather: u16) -> u32 {
-    Names::of(granted, gather).length
+    Names::of(granted.buffers, gather).length
 }
 
 /// As [`least_slots`] before it is known how long anything has to wait: with fewer there is no guarantee at all.
@@ -124,5 +132,24 @@ impl Ring {
             || self.journal.flight.as_ref().is_some_and(|flight| flight.named.is_some());
         let nearly_used = self.ledger.next.0 + least >= self.reserved.0;
         nearly_used && self.could_reserve() > self.reserved && !under_way && !self.is_starting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guarantee::admit;
+    use crate::guarantee::tests::{drive, load, shape};
+
+    // Promise 1: what fills while nothing can be named has names.
+    #[test]
+    fn there_are_names_for_the_whole_wait_and_for_more_buffers_if_the_ring_is_large() {
+        let granted = admit(&drive(), &load(60), &shape()).unwrap();
+        // Ten, of which five are for the wait: five names, four until a commit comes, and four that are used up then.
+        let (names, least) = (Names::on(40, &granted, 10, 4), least_slots(&granted, 4));
+        assert_eq!((granted.buffers, names, least), (10, Names { ahead: 9, length: 13 }, 40));
+        assert_eq!(Names::on(400, &granted, 30, 4), Names { ahead: 29, length: 33 });
+        assert_eq!(Names::on(40, &granted, 30, 4), Names { ahead: 16, length: 20 });
+        assert_eq!(Names::on(12, &granted, 30, 4), names, "what is promised is not a matter of room");
     }
 }

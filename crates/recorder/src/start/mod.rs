@@ -118,9 +118,8 @@ fn start_on(
     let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, load, quantum };
     let plan = planned(&needs, promise.as_ref(), settings)?;
     let named = promise.map_or(0, |promise| promise.named());
-    if let Some(nothing) = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named) {
-        warnings.push(format!("{}: {nothing}", settings.ring.display()));
-    }
+    let nothing = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named);
+    warnings.extend(nothing.map(|nothing| format!("{}: {nothing}", settings.ring.display())));
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;
     let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;
     warnings.extend(device.warnings().iter().cloned());

@@ -138,13 +138,14 @@ impl<D: Disk> Driver<D> {
         self.line.reads.set_visit(visit(measured, shape.quantum));
         self.line.granted = Some(granted);
         let writes = 3.0 * shape.slot.0 as f64 / measured.write.0 as f64;
+        let slots = self.superblock().geometry.slots;
         self.ring.pledge(Pledge {
             soon: Duration::from_secs_f64(writes).max(shape.flush * 2),
             // A slot is never journaled only because it fills a little more slowly than was declared.
             hard: granted.forced.max(granted.period * 9 / 8),
             durable_after: granted.durable_after,
             buffers: shape.buffers,
-            names: Names::of(&granted, shape.gather),
+            names: Names::on(slots, &granted, shape.buffers, shape.gather),
         });
         Ok(granted)
     }
