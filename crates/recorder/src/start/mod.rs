@@ -117,7 +117,7 @@ fn start_on(
     let load = promise.as_ref().map_or((Rate(0), 0), Promise::comes);
     let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, load, quantum };
     let plan = planned(&needs, promise.as_ref(), settings)?;
-    let named = promise.map_or(0, |promise| promise.named());
+    let named = promise.as_ref().map_or(0, Promise::named);
     let nothing = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named);
     warnings.extend(nothing.map(|nothing| format!("{}: {nothing}", settings.ring.display())));
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;

@@ -7,8 +7,8 @@ use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_format::{Measured, Superblock, Terms};
 use holdfast_media::Disk;
 use holdfast_ring::{
-    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise, least_named,
-    least_slots, load,
+    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise,
+    least_named, least_slots, load,
 };
 
 /// Without `--elements` they are taken to be so long.
