@@ -220,6 +220,12 @@ impl Ring {
         if self.growing.is_some() {
             return Err(Refusal::Busy("growth"));
         }
+        if self.superblock.terms.is_some() {
+            return Err(Refusal::Geometry(format!(
+                "the guarantee of this ring rests on what was measured of its {}, and on nothing beyond: make it anew, with a profile of all that it is to use",
+                ByteSize(self.ledger.geometry.lane_bytes)
+            )));
+        }
         let grown = self.ledger.geometry.grown(bytes.0).map_err(|e| Refusal::Geometry(e.to_string()))?;
         if grown.slots <= self.ledger.geometry.slots {
             return Err(Refusal::Geometry(format!(

@@ -5,7 +5,7 @@ use crate::common::Place;
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, Terms};
 use holdfast_media::{PlainDisk, Prefill, create_file};
-use holdfast_ring::{NewRing, create};
+use holdfast_ring::{NewRing, Order, Outcome, Refusal, create};
 use std::time::Duration;
 
 const STDIN: [&str; 4] = ["--source", "stdin", "--name", "s"];
@@ -67,6 +67,22 @@ fn a_run_says_what_it_promises() {
     let plain = Place::new();
     let ended = plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x");
     assert!(ended.err.contains("recording s; best effort"), "{}", ended.err);
+}
+
+// What was admitted rests on what was measured: no client of whatever kind makes the ring larger than that.
+#[test]
+fn a_ring_with_a_promise_is_not_made_larger_by_anybody() {
+    let place = Place::new();
+    made(&place);
+    let recorder = place.start(&STDIN);
+    let bytes = std::fs::metadata(&place.ring).unwrap().len();
+    std::fs::File::options().write(true).open(&place.ring).unwrap().set_len(bytes + (80 << 20)).unwrap();
+    let larger = Order::Grow(ByteSize(bytes + (80 << 20)));
+    let Outcome::Refused(Refusal::Geometry(why)) = recorder.connect().order(larger).unwrap() else {
+        panic!("it was done")
+    };
+    assert!(why.contains("rests on what was measured"), "{why}");
+    assert!(recorder.end().status.success());
 }
 
 #[test]

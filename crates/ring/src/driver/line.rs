@@ -141,8 +141,7 @@ impl<D: Disk> Driver<D> {
         let slots = self.superblock().geometry.slots;
         self.ring.pledge(Pledge {
             soon: Duration::from_secs_f64(writes).max(shape.flush * 2),
-            // A slot is never journaled only because it fills a little more slowly than was declared.
-            hard: granted.forced.max(granted.period * 9 / 8),
+            hard: granted.forced,
             durable_after: granted.durable_after,
             buffers: shape.buffers,
             names: Names::on(slots, &granted, shape.buffers, shape.gather),

@@ -29,6 +29,9 @@ pub const COMMIT_BYTES: u64 = 64 << 10;
 /// Most bytes of a commit.
 const LARGEST_COMMIT: u64 = 1 << 20;
 
+/// Where slots skip the journal, what the open one has may become so many times older than it takes to fill.
+const LATER: f64 = 9.0 / 8.0;
+
 /// Slots are at least so many times what the lane could write while it repositions.
 const LEAST_SLOT: f64 = 30.0;
 
@@ -228,7 +231,7 @@ pub fn least_slot(measured: &Measured) -> ByteSize {
 /// W = s + C/w + c + j·J        R = s + q/r + e        T = C/λ        blocked = (R + J + W + σ) / (1−ρ)
 /// admit iff  W/(1−ρ) ≤ 0.98·T  and  elements/s ≤ 0.8 of the packer's
 ///       and  B = g + 1 + ceil((blocked + b/λ) / T)  buffers fit
-/// D = max(flush + J, g·min(T, 3·C/w))        durable after = D + blocked + b·W/(C·(1−ρ))
+/// D = max(flush + J, g·min(T, 3·C/w), 9/8·T where T ≤ 3·C/w)        durable after = D + blocked + b·W/(C·(1−ρ))
 /// ```
 ///
 /// Where a device serves several reads at once, data may have to wait for each of them to fail, one after the other. Where
@@ -269,7 +272,11 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
         });
     }
     let soon = period.min(3.0 * shape.slot.0 as f64 / measured.write.0 as f64);
-    let forced = (shape.flush.as_secs_f64() + costs.commit).max(f64::from(shape.gather) * soon);
+    let mut forced = (shape.flush.as_secs_f64() + costs.commit).max(f64::from(shape.gather) * soon);
+    if period <= soon {
+        // A slot that fills a little more slowly than was declared is not written twice for that.
+        forced = forced.max(period * LATER);
+    }
     let mut beside = f64::from(measured.parallel.max(1) - 1) * costs.wait;
     if period > soon {
         beside += shape.slot.0.div_ceil(LARGEST_COMMIT) as f64 * costs.largest;
@@ -341,6 +348,22 @@ pub(crate) mod tests {
         );
         let Err(Refused::Rate { most, .. }) = admit(&drive(), &load(63), &shape()) else { panic!() };
         assert!((most.0 as f64 / f64::from(1 << 20) - 62.27).abs() < 0.01, "{most:?}");
+    }
+
+    // Promise 6: what waits in a slot that fills a little more slowly than was declared is within the bound.
+    #[test]
+    fn data_is_forced_out_no_earlier_than_its_slot_is_full() {
+        let forced = |mib, gather| {
+            let granted = admit(&drive(), &load(mib), &Shape { gather, ..shape() }).unwrap();
+            (granted.forced.as_secs_f64(), granted.period.as_secs_f64(), granted.durable_after)
+        };
+        let (age, period, durable) = forced(60, 1);
+        assert!((age - period * 1.125).abs() < 1e-6 && durable.as_secs_f64() > age + 7.0, "{age} {period}");
+        let (age, period, _) = forced(60, 4);
+        assert!((age - period * 4.0).abs() < 1e-6, "{age} {period}");
+        // Slots that fill slowly do not skip the journal.
+        let (age, period, _) = forced(1, 1);
+        assert!((age - 3.0 * 128.0 / 65.0).abs() < 1e-6 && period > 100.0, "{age} {period}");
     }
 
     // Promise 1: a refusal names the term that fails.

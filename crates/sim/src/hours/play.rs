@@ -312,8 +312,5 @@ fn patience(scene: &Scene) -> f64 {
     if fills > 3.0 * slot / scene.measured.write.0 as f64 {
         return flush;
     }
-    let forced = admit(&scene.measured, &scene.load, &scene.shape)
-        .map_or(flush, |granted| granted.forced.as_secs_f64());
-    // One that is about to be full is not written twice.
-    forced.max(fills * 1.1)
+    admit(&scene.measured, &scene.load, &scene.shape).map_or(flush, |granted| granted.forced.as_secs_f64())
 }
