@@ -3,7 +3,7 @@
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_link::wire::{
     BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST, MarginStatus,
-    OpenSequence, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, Welcome,
+    OpenSequence, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -63,7 +63,7 @@ fn requests() -> Vec<Request> {
         Request::Order(Order::Release(HoldId(4))),
         Request::Order(Order::Purge(purge)),
         Request::Order(Order::Grow(ByteSize::gib(2))),
-        Request::Read { sequence: Sequence(7), offset: 4096, len: 8192 },
+        Request::Read { sequence: Sequence(7), offset: 4096, len: 8192, purpose: Purpose::Search },
         Request::Done { offset: 4096 },
         Request::OpenSlots,
         Request::OpenGains { sequence: Sequence(8), cursor: 77 },

@@ -8,6 +8,7 @@ use common::recorder::{FakeRecorder, Mood};
 use common::{Given, Maker, bytes, read};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Gap};
+use holdfast_link::wire::Purpose;
 use holdfast_link::{LinkError, Missing, RingReader, Selection};
 use holdfast_media::MemoryDisk;
 use holdfast_ring::Range;
@@ -237,6 +238,18 @@ fn gaps_are_found_without_reading_the_rest() {
         assert_eq!(report.unwrap().gaps, wanted.len() as u64);
         assert_eq!(given, wanted);
     }
+    // Promise 1: and a recorder is told what reads are for, so that it can share out what it has left for them.
+    let told = |purposes: &[Purpose]| {
+        let asked = std::mem::take(&mut *recorder.asked.lock().unwrap());
+        assert!(asked.iter().copied().eq(purposes.iter().map(|purpose| *purpose as u8)), "{asked:?}");
+    };
+    let mut reader = RingReader::connect(recorder.socket()).unwrap();
+    told(&[Purpose::Search]);
+    read(&mut reader, &Selection::ALL).unwrap();
+    told(&[Purpose::Export]);
+    reader.reads_for(Purpose::Scrub);
+    read(&mut reader, &Selection::ALL).unwrap();
+    told(&[Purpose::Scrub]);
 }
 
 #[test]

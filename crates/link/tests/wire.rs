@@ -7,8 +7,8 @@ use holdfast_base::{
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
     BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS, LaneFile,
-    LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, RecorderStatus, Reply, Request,
-    SourceState, SourceStatus, Status, Welcome, WireError,
+    LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose, RecorderStatus, Reply,
+    Request, SourceState, SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -73,16 +73,18 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         any::<u64>().prop_map(|id| Request::Holds { after: HoldId(id) }),
         order().prop_map(Request::Order),
-        (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(sequence, offset, len)| Request::Read {
-            sequence: Sequence(sequence),
-            offset,
-            len,
+        (any::<u64>(), any::<u32>(), any::<u32>(), purpose()).prop_map(|(sequence, offset, len, purpose)| {
+            Request::Read { sequence: Sequence(sequence), offset, len, purpose }
         }),
         any::<u64>().prop_map(|offset| Request::Done { offset }),
         Just(Request::OpenSlots),
         (any::<u64>(), any::<u64>())
             .prop_map(|(sequence, cursor)| Request::OpenGains { sequence: Sequence(sequence), cursor }),
     ]
+}
+
+fn purpose() -> impl Strategy<Value = Purpose> {
+    prop_oneof![Just(Purpose::Export), Just(Purpose::Search), Just(Purpose::Evacuation), Just(Purpose::Scrub),]
 }
 
 fn slot() -> impl Strategy<Value = SlotStatus> {

@@ -8,6 +8,7 @@ use crate::progress;
 use crate::session::{RingArg, link};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Superblock};
+use holdfast_link::wire::Purpose;
 use holdfast_link::{Item, Plan, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_ring::{
@@ -204,6 +205,7 @@ impl Check<'_> {
 
     /// While a recorder owns the ring, it decides when there is time to read: all elements are read and verified.
     fn through_recorder(&mut self, reader: &mut RingReader) -> Result<()> {
+        reader.reads_for(Purpose::Scrub);
         let plan = reader.plan(&Selection::ALL).map_err(|error| link(&error))?;
         let bar = progress::bar(plan.bytes, true);
         let mut said = Ok(());

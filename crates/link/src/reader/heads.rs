@@ -9,6 +9,7 @@ use super::output::{Filter, Output};
 use super::session::{Interrupt, flow};
 use super::slot::{Head, Wrong, head_bytes, may_have};
 use crate::LinkError;
+use crate::wire::Purpose;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::{Gap, Kind};
 use holdfast_ring::Bounds;
@@ -22,8 +23,15 @@ const AHEAD: usize = 16;
 type Look<'l> = dyn FnMut(&mut RingReader, &PlannedSlot, Result<Head, Miss>) -> Result<(), Interrupt> + 'l;
 
 impl RingReader {
-    /// Reads the heads of slots in order and hands each to `look`.
+    /// Reads the heads of slots in order and hands each to `look`. This is a search, whoever wants it.
     fn heads(&mut self, planned: &[PlannedSlot], look: &mut Look<'_>) -> Result<(), Interrupt> {
+        let before = self.reads_for(Purpose::Search);
+        let looked = self.look_through(planned, look);
+        self.reads_for(before);
+        looked
+    }
+
+    fn look_through(&mut self, planned: &[PlannedSlot], look: &mut Look<'_>) -> Result<(), Interrupt> {
         let len = head_bytes(self.superblock.geometry.slot_bytes as usize);
         let mut under_way: VecDeque<(PlannedSlot, u64)> = VecDeque::new();
         let mut next = planned.iter();

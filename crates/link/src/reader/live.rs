@@ -4,7 +4,7 @@ use super::access::{Got, Want};
 use super::open::OpenImage;
 use crate::LinkError;
 use crate::client::Connection;
-use crate::wire::{Reply, Request};
+use crate::wire::{Purpose, Reply, Request};
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence};
 use holdfast_format::Superblock;
 use holdfast_media::{Buffer, BufferPool, Lock};
@@ -59,6 +59,8 @@ pub(crate) struct Live {
     done: VecDeque<(u64, Got)>,
     /// The open slot as it was when it was asked for.
     open: Option<OpenImage>,
+    /// What reads are for from here on.
+    pub(crate) purpose: Purpose,
 }
 
 impl Live {
@@ -69,7 +71,7 @@ impl Live {
         let quantum = quantum(welcome.quantum);
         let pool = BufferPool::new(DEPTH, quantum, Lock::No)?;
         let (tickets, done) = (BTreeMap::new(), VecDeque::new());
-        Ok(Self { connection, superblock, pool, tickets, done, open: None })
+        Ok(Self { connection, superblock, pool, tickets, done, open: None, purpose: Purpose::default() })
     }
 
     pub(crate) fn connection(&mut self) -> &mut Connection {
@@ -131,7 +133,8 @@ impl Live {
         ticket.stage = Stage::Asked;
         let sequence = ticket.want.sequence;
         let (offset, len) = ticket.piece(self.quantum());
-        let id = self.connection.send(&Request::Read { sequence, offset: offset as u32, len: len as u32 })?;
+        let (offset, len, purpose) = (offset as u32, len as u32, self.purpose);
+        let id = self.connection.send(&Request::Read { sequence, offset, len, purpose })?;
         self.tickets.insert(id, ticket);
         Ok(())
     }

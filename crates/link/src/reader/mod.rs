@@ -29,7 +29,7 @@ use crate::LinkError;
 use crate::client::Connection;
 use crate::find;
 use crate::path::{self, Place};
-use crate::wire::Status;
+use crate::wire::{Purpose, Status};
 use access::Access;
 use assemble::Assembler;
 use direct::Direct;
@@ -94,6 +94,14 @@ impl RingReader {
     /// Whether a recorder answers.
     pub fn is_live(&self) -> bool {
         matches!(self.pump.access, Access::Live(_))
+    }
+
+    /// Says what reads are for from here on: a recorder gives each purpose its share. What it was before comes back.
+    pub fn reads_for(&mut self, purpose: Purpose) -> Purpose {
+        match &mut self.pump.access {
+            Access::Live(live) => std::mem::replace(&mut live.purpose, purpose),
+            Access::Direct(_) => Purpose::default(),
+        }
     }
 
     /// The recorder's process.

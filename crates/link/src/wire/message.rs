@@ -69,6 +69,8 @@ pub enum Request {
         offset: u32,
         /// How many, at most a quantum.
         len: u32,
+        /// What for.
+        purpose: Purpose,
     },
     /// The piece of the ticket area that a read was answered with has been copied out.
     Done {
@@ -84,6 +86,32 @@ pub enum Request {
         /// 0, or what the last reply gave.
         cursor: u64,
     },
+}
+
+/// What a read is for: readers of different purposes share what is left for reading by their weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To give somebody data.
+    #[default]
+    Export = 0,
+    /// To find something.
+    Search = 1,
+    /// To bring a hold to an archive.
+    Evacuation = 2,
+    /// To see that everything is still there.
+    Scrub = 3,
+}
+
+impl Purpose {
+    /// The purpose of this number; one that is not known is an export.
+    pub(crate) fn from_byte(byte: u8) -> Self {
+        match byte {
+            1 => Self::Search,
+            2 => Self::Evacuation,
+            3 => Self::Scrub,
+            _ => Self::Export,
+        }
+    }
 }
 
 /// What the recorder answers. Every reply carries the id of its request.

@@ -2,7 +2,7 @@
 
 use crate::wire::bytes::{Get, WireError};
 use crate::wire::frame::{Head, frame, kind};
-use crate::wire::message::Request;
+use crate::wire::message::{Purpose, Request};
 use crate::wire::order::{get_order, put_order};
 use holdfast_base::{HoldId, Sequence, StreamId};
 
@@ -24,8 +24,8 @@ impl Request {
                 put.u64(after.0);
             }
             Self::Order(order) => put_order(put, order),
-            Self::Read { sequence, offset, len } => {
-                put.u64(sequence.0).u32(*offset).u32(*len);
+            Self::Read { sequence, offset, len, purpose } => {
+                put.u64(sequence.0).u32(*offset).u32(*len).u8(*purpose as u8);
             }
             Self::Done { offset } => {
                 put.u64(*offset);
@@ -55,6 +55,8 @@ impl Request {
                 sequence: Sequence(get.u64("sequence")?),
                 offset: get.u32("offset")?,
                 len: get.u32("length")?,
+                // Clients that are older do not say.
+                purpose: Purpose::from_byte(get.rest().first().copied().unwrap_or_default()),
             },
             kind::DONE => Self::Done { offset: get.u64("offset")? },
             kind::OPEN_SLOTS => Self::OpenSlots,

@@ -8,9 +8,10 @@ use holdfast_link::wire::{LaneFile, OpenSequence, RecorderStatus, Reply, Request
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Mood {
 
 pub struct FakeRecorder {
     pub socket: PathBuf,
+    /// What reads were for.
+    pub asked: Arc<Mutex<BTreeSet<u8>>>,
     _thread: Thread,
     _directory: Option<tempfile::TempDir>,
 }
@@ -54,9 +57,12 @@ impl FakeRecorder {
         let listener = Listener::bind_at(socket.clone()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || Serving::new(maker, mood).run(&listener, &shared));
+        let asked = Arc::new(Mutex::new(BTreeSet::new()));
+        let heard = Arc::clone(&asked);
+        let serving = move || Serving { asked: heard, ..Serving::new(maker, mood) }.run(&listener, &shared);
+        let thread = std::thread::spawn(serving);
         let thread = Thread { stop, handle: Some(thread) };
-        Self { socket, _thread: thread, _directory: None }
+        Self { socket, asked, _thread: thread, _directory: None }
     }
 
     pub fn socket(&self) -> &Path {
@@ -83,12 +89,13 @@ struct Serving {
     out: Vec<(usize, u64, Buffer, bool)>,
     waiting: Vec<(usize, u64, Request)>,
     reads: usize,
+    asked: Arc<Mutex<BTreeSet<u8>>>,
 }
 
 impl Serving {
     fn new(maker: Maker, mood: Mood) -> Self {
         let pool = BufferPool::shared(TICKETS, QUANTUM, Lock::No).unwrap();
-        Self { maker, mood, pool, out: Vec::new(), waiting: Vec::new(), reads: 0 }
+        Self { maker, mood, pool, out: Vec::new(), waiting: Vec::new(), reads: 0, asked: Arc::default() }
     }
 
     fn run(mut self, listener: &Listener, stop: &AtomicBool) {
@@ -146,7 +153,8 @@ impl Serving {
                 let welcome = self.welcome();
                 return client.welcome(id, welcome, self.pool.fd().unwrap());
             }
-            Request::Read { sequence, offset, len } => {
+            Request::Read { sequence, offset, len, purpose } => {
+                self.asked.lock().unwrap().insert(purpose as u8);
                 let Some(reply) = self.read(number, sequence.0, offset as usize, len as usize) else {
                     self.waiting.push((number, id, request));
                     return Ok(());

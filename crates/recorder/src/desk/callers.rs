@@ -8,7 +8,7 @@ use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
-use holdfast_link::wire::{PIECE, Reply, Request};
+use holdfast_link::wire::{PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Order, Outcome, Refusal};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
@@ -307,7 +307,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::OpenGains { sequence, cursor } => {
             Served::Asked(help.window.ask(Ask::Gains(sequence, cursor, Vec::with_capacity(PIECE))))
         }
-        Request::Read { sequence, offset, len } => {
+        Request::Read { sequence, offset, len, purpose } => {
             let block = BLOCK as u32;
             let quantum = help.tickets.pool().stride() as u64;
             let slot = help.figures.slot_bytes();
@@ -323,12 +323,22 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             }
             match help.tickets.take(help.now) {
                 Some(buffer) => {
-                    let reader = Reader { class: Class::Export, client: caller };
+                    let reader = Reader { class: class(purpose), client: caller };
                     Served::Asked(help.window.ask(Ask::Read(sequence, offset, len, buffer, reader)))
                 }
-                None => Served::Later(Request::Read { sequence, offset, len }),
+                None => Served::Later(Request::Read { sequence, offset, len, purpose }),
             }
         }
+    }
+}
+
+/// How the schedule calls it. To rebuild is the recorder's own affair.
+fn class(purpose: Purpose) -> Class {
+    match purpose {
+        Purpose::Export => Class::Export,
+        Purpose::Search => Class::Search,
+        Purpose::Evacuation => Class::Evacuation,
+        Purpose::Scrub => Class::Scrub,
     }
 }
 

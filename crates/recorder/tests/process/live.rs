@@ -3,7 +3,7 @@
 use crate::common::{Contents, Place, hold};
 use holdfast_base::{ByteSize, Sequence, Timestamp};
 use holdfast_link::LinkError;
-use holdfast_link::wire::{Reply, Request, SourceState};
+use holdfast_link::wire::{Purpose, Reply, Request, SourceState};
 use holdfast_ring::{Order, Outcome, PurgeRequest, Range, Refusal};
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -176,11 +176,11 @@ fn clients_that_misbehave_lose_their_connection_and_nothing_else() {
     // Reads of nonsense.
     let mut connection = recorder.connect();
     for (sequence, offset, len) in [(1, 1, 4096), (1, 0, 0), (1, 0, 1 << 30), (1, !4095, 4096), (1, 0, 100)] {
-        let request = Request::Read { sequence: Sequence(sequence), offset, len };
+        let request = Request::Read { sequence: Sequence(sequence), offset, len, purpose: Purpose::Search };
         let refused = connection.call(&request);
         assert!(matches!(refused, Err(LinkError::Refused { .. })), "{refused:?}");
     }
-    let request = Request::Read { sequence: Sequence(99_999), offset: 0, len: 4096 };
+    let request = Request::Read { sequence: Sequence(99_999), offset: 0, len: 4096, purpose: Purpose::Scrub };
     assert_eq!(connection.call(&request).unwrap(), Reply::Expired);
     assert_eq!(connection.call(&Request::Done { offset: 77 }).unwrap(), Reply::Done { kept: false });
     drop(stdin);
@@ -204,7 +204,7 @@ fn reads_beyond_the_tickets_there_are_do_not_stand_in_the_way_of_their_return() 
     // More than there can be tickets, all before the first answer is looked at.
     let asked = 30;
     for _ in 0..asked {
-        connection.send(&Request::Read { sequence, offset: 0, len: 4096 }).unwrap();
+        connection.send(&Request::Read { sequence, offset: 0, len: 4096, purpose: Purpose::Scrub }).unwrap();
     }
     let mut kept = 0;
     while kept < asked {
