@@ -5,7 +5,7 @@ use crate::Trouble;
 use crate::beside::tally::Tally;
 use crate::program::Program;
 use holdfast_base::Sequence;
-use holdfast_link::wire::{HEAD_BYTES, Head, MAX_FRAME, Reply, Request, VERSION};
+use holdfast_link::wire::{HEAD_BYTES, Head, MAX_FRAME, Purpose, Reply, Request, VERSION};
 use holdfast_media::Seed;
 use rustix::fs::{FallocateFlags, SealFlags};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -93,8 +93,10 @@ pub fn dawdlers(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
         let mut stream = greeting(socket)?;
         for id in 2..24 {
             stream.write_all(&Request::Slots { from: 0, count: u32::MAX }.encode(id))?;
-            stream
-                .write_all(&Request::Read { sequence: Sequence(id), offset: 0, len: 1 << 16 }.encode(id))?;
+            stream.write_all(
+                &Request::Read { sequence: Sequence(id), offset: 0, len: 1 << 16, purpose: Purpose::Export }
+                    .encode(id),
+            )?;
         }
         stream.set_nonblocking(true)?;
         Ok(stream)
@@ -167,7 +169,12 @@ pub fn scribblers(socket: &Path, tally: &Tally) -> Result<String, Trouble> {
         spoil(area)?;
         // Pieces that are not ours are given back, and more is asked for than there is.
         let _ = stream.write_all(&Request::Done { offset: seed.below(1 << 23) }.encode(2));
-        let request = Request::Read { sequence: Sequence(seed.below(100)), offset: 1, len: u32::MAX };
+        let request = Request::Read {
+            sequence: Sequence(seed.below(100)),
+            offset: 1,
+            len: u32::MAX,
+            purpose: Purpose::Search,
+        };
         let _ = stream.write_all(&request.encode(3));
         let mut nonsense = vec![0; seed.below(9000) as usize];
         seed.fill(&mut nonsense);

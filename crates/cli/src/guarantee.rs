@@ -23,6 +23,9 @@ pub(crate) struct Shown {
     elements_per_second: u64,
     burst_bytes: u64,
     medium_bytes_per_second: u64,
+    /// What the run that is under way was admitted for: its streams may declare something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_medium_bytes_per_second: Option<u64>,
     gather: u16,
     buffers: u32,
     memory_bytes: u64,
@@ -74,6 +77,8 @@ pub(crate) fn seen(
     slots: &[SlotStatus],
 ) -> Option<Shown> {
     let mut shown = of(path, superblock, unwritten(slots))?;
+    let margin = status.recorder.as_ref().and_then(|recorder| recorder.margin);
+    shown.run_medium_bytes_per_second = margin.map(|margin| margin.rate.0);
     if let Some(recorder) = &status.recorder
         && recorder.buffers.count < shown.buffers
     {
@@ -155,6 +160,7 @@ fn shown(terms: &Terms, superblock: &Superblock, mut why: Vec<String>) -> Shown 
         elements_per_second: terms.elements,
         burst_bytes: terms.burst.0,
         medium_bytes_per_second: ask.load(slot).rate.0,
+        run_medium_bytes_per_second: None,
         gather: terms.gather,
         buffers: u32::try_from(terms.memory.0 / slot.0.max(1)).unwrap_or(u32::MAX),
         memory_bytes: terms.memory.0,
@@ -184,6 +190,9 @@ pub(crate) fn lines(guarantee: Option<&Shown>) -> Vec<String> {
     } else {
         format!("best effort: {why} (admitted for {promise})")
     }];
+    if let Some(run) = shown.run_medium_bytes_per_second.filter(|run| *run != shown.medium_bytes_per_second) {
+        lines.push(format!("this run was admitted for {} on the medium, as its streams declare", Rate(run)));
+    }
     if let Some(figures) = &shown.figures {
         let span = |seconds: f64| times::spoken(std::time::Duration::from_secs_f64(seconds));
         lines.push(format!(

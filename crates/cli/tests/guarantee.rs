@@ -5,9 +5,12 @@
 #[path = "common/by_hand.rs"]
 mod by_hand;
 mod common;
+#[path = "common/recording.rs"]
+mod recording;
 
 use by_hand::{of_file, profile, promising};
 use common::{Loop, documented, ends, folder, run};
+use recording::Recording;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -48,6 +51,28 @@ fn what_was_admitted_is_kept_in_the_ring_and_told_by_every_command() {
         assert!(said.contains("best effort: it was made without a profile"), "{line}: {said}");
     }
     assert_eq!(ends(dir, "status b.hf --json", 0).json()["guarantee"], Value::Null);
+}
+
+// A run is admitted for what its streams declare, and says so beside what the ring was made for.
+#[test]
+fn a_run_tells_what_it_was_admitted_for() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    ends(dir, "format r.hf --size 400MiB --profile p.json --rate 100MiB/s", 0);
+    let mut recording = Recording::start(dir, "--rate 20MiB/s");
+    recording.lines(1);
+    recording.await_lines(dir, 1);
+    let shown = ends(dir, "status r.hf --json", 0).json();
+    documented("guarantee", [&shown["guarantee"]]);
+    let (run, made) = ("run_medium_bytes_per_second", "medium_bytes_per_second");
+    assert_eq!(shown["guarantee"][run], shown["recorder"]["margin"][made]);
+    assert!(shown["guarantee"][run].as_u64().unwrap() < 30 * MIB, "{shown}");
+    assert!(shown["guarantee"][made].as_u64().unwrap() > 90 * MIB, "{shown}");
+    let said = ends(dir, "status r.hf", 0).out;
+    assert!(said.contains("this run was admitted for 20"), "{said}");
+    recording.end();
+    assert!(!ends(dir, "status r.hf", 0).out.contains("this run"));
 }
 
 #[test]
