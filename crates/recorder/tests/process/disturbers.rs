@@ -6,7 +6,7 @@ use crate::watch::Watch;
 use holdfast_base::Sequence;
 use holdfast_link::client::Connection;
 use holdfast_link::server::MAX_CLIENTS;
-use holdfast_link::wire::{Reply, Request};
+use holdfast_link::wire::{Purpose, Reply, Request};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Write as _;
@@ -112,7 +112,9 @@ fn a_client_that_keeps_all_that_it_was_given_keeps_nobody_from_reading() {
     let mut dawdler = recorder.connect();
     // More than there are pieces.
     for sequence in sequences.iter().cycle().take(10) {
-        dawdler.send(&Request::Read { sequence: *sequence, offset: 0, len: 4096 }).unwrap();
+        dawdler
+            .send(&Request::Read { sequence: *sequence, offset: 0, len: 4096, purpose: Purpose::Export })
+            .unwrap();
     }
     for _ in 0..8 {
         assert!(matches!(dawdler.next_reply().unwrap().1, Reply::Ready { .. }));
