@@ -8,6 +8,7 @@ pub mod cores;
 pub mod disturbers;
 pub mod emulated;
 pub mod fio;
+pub mod greedy;
 pub mod link;
 pub mod miniature;
 pub mod place;

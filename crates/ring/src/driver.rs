@@ -464,6 +464,15 @@ impl<D: Disk> Driver<D> {
         self.ring.step(Event::Wrote { sequence, result }, now, &mut self.actions);
     }
 
+    /// What a read takes is counted from here: before, it waited for its turn, which says nothing of the device.
+    fn read_begins(&mut self, tag: u64, now: Timestamp) {
+        if tag & KIND == READ
+            && let Some(read) = self.reads.iter_mut().find(|read| read.id == tag & !KIND)
+        {
+            read.since = now;
+        }
+    }
+
     fn read_ended(&mut self, id: u64, buffer: Option<Buffer>, result: Result<(), DiskError>, now: Timestamp) {
         let Some(at) = self.reads.iter().position(|read| read.id == id) else {
             return;

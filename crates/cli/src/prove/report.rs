@@ -345,17 +345,9 @@ impl Proof {
         let slots = format!("{} of {}", grouped(ring.slots.into()), ByteSize(ring.slot_bytes));
         let known = [device.model.as_str(), device.serial.as_str()].join(" ");
         let known = if known.trim().is_empty() { "unnamed".to_owned() } else { clean(known.trim()) };
-        let turns = match device.rotational {
-            Some(true) => ", with a head",
-            Some(false) => ", without a head",
-            None => "",
-        };
         let mut all = vec![
             ("ring", format!("{}, {}, slots {slots}", clean(&ring.path), ByteSize(ring.lane_bytes))),
-            (
-                "device",
-                format!("{known}, {}, {}{turns}", clean(&device.medium), ByteSize(device.device_bytes)),
-            ),
+            ("device", format!("{known}, {}, {}", clean(&device.medium), ByteSize(device.device_bytes))),
         ];
         if let Some(terms) = &self.terms {
             all.push(("profile", format!(

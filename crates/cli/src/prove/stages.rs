@@ -119,7 +119,9 @@ pub(crate) fn bursts(stage: &Stage, halves: [u32; 3], promised: Option<&Promised
     halves.map(|halves| {
         let promised = promised.and_then(|promised| promised.bursts[number]);
         number += 1;
-        Burst { halves, promised, lead: third / 5, lasts: third / 2 }
+        // A little longer than was promised, to see how far it goes.
+        let wanted = promised.map_or(third / 2, |promised| promised * 5 / 4 + Duration::from_secs(1));
+        Burst { halves, promised, lead: third / 6, lasts: wanted.min(third * 3 / 4) }
     })
 }
 

@@ -195,6 +195,7 @@ impl<D: Disk> Driver<D> {
                 }
                 Next::Read => {
                     if let Some(request) = self.line.pick() {
+                        self.read_begins(request.tag, now);
                         self.line.reading += 1;
                         self.queue.push_back(request);
                     }

@@ -1,0 +1,167 @@
+//! Holdfast, `ReductStore` and plain files on this machine's disk, each beside the same number of readers that take all they
+//! get: what is lost, and how long it takes until an element can be read by others. Elements of 1 MiB come at a steady rate
+//! and wait in a queue of 64 MiB for whoever records them. And packets: Holdfast and `dumpcap` beside as many readers.
+
+use holdfast_base::{ByteSize, Rate};
+use holdfast_bench::greedy::files::Files;
+use holdfast_bench::greedy::ours::Ours;
+use holdfast_bench::greedy::reduct::Reduct;
+use holdfast_bench::greedy::{Load, Outcome, play};
+use holdfast_bench::link::{Link, Traffic};
+use holdfast_bench::place::Place;
+use holdfast_bench::recorders::Recorder;
+use holdfast_bench::report::Report;
+use holdfast_bench::{Scale, Trouble, row, run};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Readers at once.
+const READERS: usize = 4;
+
+fn main() -> std::process::ExitCode {
+    run(bench)
+}
+
+fn bench(scale: Scale) -> Result<(), Trouble> {
+    let load = Load {
+        rate: scale.pick(16 << 20, 200 << 20),
+        lasts: Duration::from_millis(scale.pick(1000, 120_000)),
+        kept: scale.pick(64 << 20, 4 << 30),
+        readers: READERS,
+    };
+    let mut report = Report::new("readers", scale);
+    let mut rows =
+        vec![row!["recorded by", "came", "lost", "readable after: middle", "99 %", "worst", "readers got"]];
+    for who in ["Holdfast", "ReductStore", "plain files", "plain files, each element synced"] {
+        match one(who, &load, scale) {
+            Ok(outcome) => rows.push(told(who, &load, &outcome)),
+            Err(Trouble::Skipped { why }) if who != "Holdfast" => println!("skipped {who}: {why}"),
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    report.say(&format!(
+        "Elements of 1 MiB at {} for {:.0} s, {} kept, {READERS} readers:",
+        Rate(load.rate),
+        load.lasts.as_secs_f64(),
+        ByteSize(load.kept)
+    ));
+    report.table(&rows);
+    match packets(scale) {
+        Ok(rows) => report.table(&rows),
+        Err(Trouble::Skipped { why }) => println!("skipped packets: {why}"),
+        Err(trouble) => return Err(trouble),
+    }
+    report.finish()
+}
+
+fn one(who: &str, load: &Load, scale: Scale) -> Result<Outcome, Trouble> {
+    let place = Place::with_room(load.kept + load.kept / 4)?;
+    let folder = place.file("files");
+    play(load, |seen| {
+        Ok(match who {
+            "Holdfast" => Box::new(Ours::begin(&place, load, scale, seen)?),
+            "ReductStore" => Box::new(Reduct::begin(&place, load)?),
+            "plain files" => Box::new(Files::begin(&folder, load, false)?),
+            _ => Box::new(Files::begin(&folder, load, true)?),
+        })
+    })
+}
+
+fn told(who: &str, load: &Load, outcome: &Outcome) -> Vec<String> {
+    let ms = |lag: Duration| format!("{:.0} ms", lag.as_secs_f64() * 1e3);
+    let lost = outcome.lost as f64 * 100.0 / (outcome.came.max(1)) as f64;
+    let broken = match outcome.broken {
+        0 => String::new(),
+        broken => format!(", cut off {broken} times"),
+    };
+    let _ = load;
+    row![
+        who,
+        outcome.came,
+        format!("{} ({lost:.2} %)", outcome.lost),
+        ms(outcome.lags[0]),
+        ms(outcome.lags[1]),
+        ms(outcome.lags[2]),
+        format!("{}{broken}", Rate(outcome.read))
+    ]
+}
+
+/// Frames of 1400 bytes from a virtual link, recorded while what was recorded is read.
+fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
+    let link = Link::make()?;
+    let mut rows = vec![row!["packets recorded by", "came", "lost", "readers got"]];
+    for recorder in [Recorder::Holdfast, Recorder::Dumpcap] {
+        if let Err(why) = recorder.path(scale) {
+            println!("{why}");
+            continue;
+        }
+        let place = Place::with_room(scale.pick(64 << 20, 5 << 30))?;
+        let time = Duration::from_millis(scale.pick(1000, 60_000));
+        let rate = Some(scale.pick(5000, 40_000));
+        let running = recorder.start(scale, link.near(), place.path())?;
+        let file = match recorder {
+            Recorder::Holdfast => place.file("ring"),
+            _ => place.file("dumpcap.pcapng"),
+        };
+        let (stop, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+        let sent = std::thread::scope(|scope| {
+            for _ in 0..READERS {
+                scope.spawn(|| read_on(recorder, &file, &stop, &bytes));
+            }
+            let sent = link.send(Traffic { frame: 1400, rate, time, most: u64::MAX });
+            stop.store(true, Ordering::Relaxed);
+            sent
+        })?;
+        std::thread::sleep(Duration::from_millis(400));
+        let recorded = running.end()?;
+        let lost = sent.frames.saturating_sub(recorded.packets);
+        let share = lost as f64 * 100.0 / sent.frames.max(1) as f64;
+        let read = Rate((bytes.into_inner() as f64 / sent.took.as_secs_f64()) as u64);
+        rows.push(row![recorder.name(), sent.frames, format!("{lost} ({share:.2} %)"), read]);
+    }
+    Ok(rows)
+}
+
+/// Reads again and again, each from the beginning.
+fn read_on(recorder: Recorder, file: &Path, stop: &AtomicBool, bytes: &AtomicU64) {
+    let mut buffer = vec![0; 1 << 20];
+    while !stop.load(Ordering::Relaxed) {
+        let read = match recorder {
+            Recorder::Holdfast => through(file, stop),
+            _ => plainly(&file.to_path_buf(), &mut buffer, stop),
+        };
+        bytes.fetch_add(read.unwrap_or(0), Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn through(ring: &Path, stop: &AtomicBool) -> Option<u64> {
+    use holdfast_link::{Item, RingReader, Selection};
+    use std::ops::ControlFlow;
+    let mut reader = RingReader::open(ring).ok()?;
+    let plan = reader.plan(&Selection::ALL).ok()?;
+    let mut bytes = 0;
+    let mut sink = |item: Item<'_>| {
+        if let Item::Element(element) = item {
+            bytes += element.data.len() as u64;
+        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    reader.read(&plan, &mut sink).ok()?;
+    Some(bytes)
+}
+
+fn plainly(file: &PathBuf, buffer: &mut [u8], stop: &AtomicBool) -> Option<u64> {
+    let mut file = File::open(file).ok()?;
+    let mut bytes = 0;
+    while !stop.load(Ordering::Relaxed) {
+        match file.read(buffer).ok()? {
+            0 => break,
+            read => bytes += read as u64,
+        }
+    }
+    Some(bytes)
+}

@@ -1,0 +1,89 @@
+//! Plain files, as people write them: one after the other, the oldest deleted; with or without making every element durable.
+
+use super::{Load, Reading, Recorder, below};
+use crate::Trouble;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes of a file.
+const FILE: u64 = 64 << 20;
+
+/// Files being written.
+pub struct Files {
+    folder: PathBuf,
+    kept: usize,
+    size: u64,
+    all: VecDeque<PathBuf>,
+    next: u64,
+    file: Option<(File, u64)>,
+    synced: bool,
+}
+
+impl Files {
+    /// Begins in a folder; `synced` makes every element durable before the next.
+    pub fn begin(folder: &Path, load: &Load, synced: bool) -> Result<Self, Trouble> {
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).map_err(Trouble::file(folder, "make it"))?;
+        let size = FILE.min(load.kept / 8);
+        let kept = (load.kept / size).max(2) as usize;
+        let folder = folder.to_owned();
+        Ok(Self { folder, kept, size, all: VecDeque::new(), next: 0, file: None, synced })
+    }
+}
+
+impl Recorder for Files {
+    fn take(&mut self, _: u64, element: &[u8]) -> Result<(), Trouble> {
+        if self.file.is_none() {
+            while self.all.len() >= self.kept {
+                if let Some(oldest) = self.all.pop_front() {
+                    fs::remove_file(&oldest).map_err(Trouble::file(&oldest, "delete it"))?;
+                }
+            }
+            let path = self.folder.join(format!("{:08}", self.next));
+            self.next += 1;
+            let file = File::create(&path).map_err(Trouble::file(&path, "make it"))?;
+            self.all.push_back(path);
+            self.file = Some((file, 0));
+        }
+        if let Some((file, written)) = &mut self.file {
+            file.write_all(element).map_err(Trouble::file(&self.folder, "write there"))?;
+            if self.synced {
+                file.sync_data().map_err(Trouble::file(&self.folder, "write there"))?;
+            }
+            *written += element.len() as u64;
+            if *written >= self.size {
+                self.file = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn reader(&self, seed: u64) -> Result<Reading, Trouble> {
+        let (folder, mut random) = (self.folder.clone(), seed);
+        let mut buffer = vec![0; 1 << 20];
+        Ok(Box::new(move || {
+            let found = fs::read_dir(&folder).map_err(Trouble::file(&folder, "read it"))?;
+            let names: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
+            let Some(path) = names.get(below(&mut random, names.len() as u64) as usize) else { return Ok(0) };
+            let mut file = File::open(path).map_err(Trouble::file(path, "open it"))?;
+            let mut bytes = 0;
+            loop {
+                match file.read(&mut buffer).map_err(Trouble::file(path, "read it"))? {
+                    0 => return Ok(bytes),
+                    read => bytes += read as u64,
+                }
+            }
+        }))
+    }
+
+    fn end(self: Box<Self>) -> Result<u64, Trouble> {
+        // The next one is to find the disk at rest.
+        for path in &self.all {
+            let _ = File::open(path).and_then(|file| file.sync_all());
+        }
+        fs::remove_dir_all(&self.folder).map_err(Trouble::file(&self.folder, "delete it"))?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,221 @@
+//! Recorders beside greedy readers: elements come at a steady rate whatever becomes of them, wait in a bounded queue for the
+//! recorder to take them, and are lost when that is full. How long it takes until each can be read by others is taken
+//! down. Who records is in `ours`, `files` and `reduct`.
+
+pub mod files;
+pub mod ours;
+pub mod reduct;
+
+use crate::Trouble;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of an element.
+pub const ELEMENT: usize = 1 << 20;
+
+/// Elements that wait for a recorder at most: everybody gets as much.
+const QUEUE: usize = 64;
+
+/// What is to be recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes a second.
+    pub rate: u64,
+    /// For how long.
+    pub lasts: Duration,
+    /// Bytes that are kept: the oldest go.
+    pub kept: u64,
+    /// Readers that take all they get.
+    pub readers: usize,
+}
+
+/// When what came can be read by others.
+#[derive(Debug)]
+pub struct Seen {
+    start: Instant,
+    /// When each that was taken was to come, in the order in which they were taken.
+    due: Mutex<Vec<Duration>>,
+    lags: Mutex<Vec<Duration>>,
+}
+
+impl Seen {
+    fn new() -> Self {
+        Self { start: Instant::now(), due: Mutex::default(), lags: Mutex::default() }
+    }
+
+    fn coming(&self, due: Duration) {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).push(due);
+    }
+
+    /// As many as that can be read now.
+    pub fn visible(&self, count: u64) {
+        let now = self.start.elapsed();
+        let due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lags = self.lags.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(due.len());
+        for at in lags.len()..count {
+            lags.push(now.saturating_sub(due[at]));
+        }
+    }
+}
+
+/// One that records.
+pub trait Recorder {
+    /// Takes an element; comes back when it has it.
+    fn take(&mut self, number: u64, element: &[u8]) -> Result<(), Trouble>;
+
+    /// What one of its readers does, again and again: bytes that it got.
+    fn reader(&self, seed: u64) -> Result<Reading, Trouble>;
+
+    /// Ends it: elements that it lost itself.
+    fn end(self: Box<Self>) -> Result<u64, Trouble>;
+
+    /// Whether it tells by itself when elements can be read; otherwise they can when they are taken.
+    fn tells(&self) -> bool {
+        false
+    }
+}
+
+/// What a reader does again and again.
+pub type Reading = Box<dyn FnMut() -> Result<u64, Trouble> + Send>;
+
+/// How it went.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Elements that came, and that were lost.
+    pub came: u64,
+    /// Of these.
+    pub lost: u64,
+    /// Until an element could be read: the middle, the 99th of a hundred, the worst.
+    pub lags: [Duration; 3],
+    /// Bytes a second that readers got.
+    pub read: u64,
+    /// Why readers had to begin again: that often.
+    pub broken: u64,
+}
+
+/// Lets it record.
+pub fn play(
+    load: &Load,
+    begin: impl FnOnce(Arc<Seen>) -> Result<Box<dyn Recorder>, Trouble>,
+) -> Result<Outcome, Trouble> {
+    let seen = Arc::new(Seen::new());
+    let mut recorder = begin(Arc::clone(&seen))?;
+    let (stop, read, broken) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let mut readings = Vec::new();
+    for number in 0..load.readers {
+        readings.push(recorder.reader(number as u64 + 1)?);
+    }
+    let (full, filled) = sync_channel(QUEUE);
+    let (back, empty) = sync_channel(QUEUE);
+    for _ in 0..QUEUE {
+        let _ = back.send(noise());
+    }
+    let started = Instant::now();
+    let shift = started.duration_since(seen.start);
+    let (came, lost, taken) = std::thread::scope(|scope| {
+        for mut reading in readings {
+            let (stop, read, broken) = (&stop, &read, &broken);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    match reading() {
+                        Ok(0) => std::thread::sleep(Duration::from_millis(5)),
+                        Ok(bytes) => _ = read.fetch_add(bytes, Ordering::Relaxed),
+                        Err(_) => {
+                            broken.fetch_add(1, Ordering::Relaxed);
+                            std::thread::sleep(Duration::from_millis(5));
+                        }
+                    }
+                }
+            });
+        }
+        let producer = scope.spawn(move || produce(load, started, &empty, &full));
+        let taken = take(&mut *recorder, &filled, &back, &seen, shift);
+        drop(filled);
+        let made = producer.join().unwrap_or((0, 0));
+        stop.store(true, Ordering::Relaxed);
+        (made.0, made.1, taken)
+    });
+    let took = started.elapsed();
+    taken?;
+    let lost = lost + recorder.end()?;
+    let mut lags = seen.lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    lags.sort_unstable();
+    let at = |share: f64| lags.get(((lags.len() as f64 * share) as usize).min(lags.len().saturating_sub(1)));
+    let lags = [0.5, 0.99, 1.0].map(|share| at(share).copied().unwrap_or_default());
+    let read = (read.into_inner() as f64 / took.as_secs_f64()) as u64;
+    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner() })
+}
+
+type Element = (u64, Duration, Vec<u8>);
+
+/// Elements as they come: how many, and how many found no room.
+fn produce(
+    load: &Load,
+    started: Instant,
+    empty: &Receiver<Vec<u8>>,
+    full: &std::sync::mpsc::SyncSender<Element>,
+) -> (u64, u64) {
+    let (mut came, mut lost) = (0u64, 0);
+    loop {
+        let due = Duration::from_secs_f64(came as f64 * ELEMENT as f64 / load.rate as f64);
+        if due >= load.lasts {
+            return (came, lost);
+        }
+        std::thread::sleep(due.saturating_sub(started.elapsed()));
+        match empty.try_recv() {
+            Ok(mut element) => {
+                element[..8].copy_from_slice(&came.to_le_bytes());
+                if full.send((came, due, element)).is_err() {
+                    return (came, lost);
+                }
+            }
+            Err(TryRecvError::Empty) => lost += 1,
+            Err(TryRecvError::Disconnected) => return (came, lost),
+        }
+        came += 1;
+    }
+}
+
+/// Hands what has come to the recorder.
+fn take(
+    recorder: &mut dyn Recorder,
+    filled: &Receiver<Element>,
+    back: &std::sync::mpsc::SyncSender<Vec<u8>>,
+    seen: &Seen,
+    shift: Duration,
+) -> Result<(), Trouble> {
+    let mut count = 0;
+    while let Ok((number, due, element)) = filled.recv() {
+        seen.coming(due + shift);
+        recorder.take(number, &element)?;
+        count += 1;
+        if !recorder.tells() {
+            seen.visible(count);
+        }
+        let _ = back.send(element);
+    }
+    Ok(())
+}
+
+/// What cannot be compressed.
+fn noise() -> Vec<u8> {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random.to_le_bytes()
+    };
+    (0..ELEMENT / 8).flat_map(|_| next()).collect()
+}
+
+/// A number below `end` that differs from call to call.
+pub(crate) fn below(random: &mut u64, end: u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random % end.max(1)
+}
