@@ -56,6 +56,14 @@ impl Filter {
         self.ordinal(row.ordinal) && !late
     }
 
+    /// Whether anything of a slot may be wanted, as far as its times are known. A plan by time has neighbours in it, for the
+    /// beginnings of what arrived at its start: what they lacked is told with the element.
+    pub(crate) fn may_want(&self, slot: &PlannedSlot) -> bool {
+        let outside = |first: Timestamp, last: Timestamp| last < self.from || first > self.to;
+        let known = slot.first.zip(slot.last).filter(|_| self.timed && !self.by_event);
+        !known.is_some_and(|(first, last)| outside(first, last))
+    }
+
     pub(crate) fn note(&self, row: &Row) -> bool {
         self.ordinals.is_none() && self.element(row)
     }
@@ -186,5 +194,35 @@ impl<'s> Output<'s> {
             Some((from, to, first, last)) => self.item(Item::Expired { from, to, first, last }),
             None => ControlFlow::Continue(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::Age;
+
+    // Promise 4: who reads what is held is not told that something expired which was never asked for.
+    #[test]
+    fn a_neighbour_that_has_nothing_of_a_range_of_time_is_not_wanted() {
+        let slot = |first: Option<i64>, last: Option<i64>| PlannedSlot {
+            sequence: Sequence(1),
+            slot: None,
+            age: Age(1),
+            first: first.map(Timestamp),
+            last: last.map(Timestamp),
+            bytes: 1,
+        };
+        let range = Range { from: Timestamp(10), to: Timestamp(20), ..Range::ALL };
+        let filter = Filter::new(&range);
+        for (first, last, wanted) in
+            [(0, 9, false), (0, 10, true), (12, 15, true), (20, 30, true), (21, 30, false)]
+        {
+            assert_eq!(filter.may_want(&slot(Some(first), Some(last))), wanted, "{first} to {last}");
+        }
+        assert!(filter.may_want(&slot(None, None)) && filter.may_want(&slot(Some(30), None)));
+        let by_event = Filter::new(&Range { by_event: true, ..range });
+        assert!(by_event.may_want(&slot(Some(0), Some(9))));
+        assert!(Filter::new(&Range::ALL).may_want(&slot(Some(0), Some(9))));
     }
 }

@@ -130,7 +130,7 @@ impl Session<'_, '_, '_> {
                     self.load_preambles(load)?;
                     self.slot(at, &planned, skip)?;
                 }
-                Some(Settled::Expired) => flow(self.state.out.expired(&planned))?,
+                Some(Settled::Expired) => self.expired(&planned)?,
                 Some(Settled::Wrong(wrong)) => self.wrong(at, skip, &planned, &wrong)?,
                 Some(Settled::Ready(_)) => {}
             }
@@ -139,6 +139,11 @@ impl Session<'_, '_, '_> {
             flow(self.state.out.item(Item::Progress { bytes: self.state.done }))?;
             at += 1;
         }
+    }
+
+    /// A slot that is gone, if anything of it was wanted.
+    fn expired(&mut self, planned: &PlannedSlot) -> Result<(), Interrupt> {
+        if self.state.filter.may_want(planned) { flow(self.state.out.expired(planned)) } else { Ok(()) }
     }
 
     /// A slot whose head is not what it should be.
@@ -195,7 +200,7 @@ impl Session<'_, '_, '_> {
             };
             match result {
                 Ok(()) => {}
-                Err(Broken::Expired) => return flow(self.state.out.expired(planned)),
+                Err(Broken::Expired) => return self.expired(planned),
                 Err(Broken::Off(interrupt)) => return Err(interrupt),
             }
         }
