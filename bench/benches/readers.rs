@@ -28,7 +28,7 @@ fn main() -> std::process::ExitCode {
 fn bench(scale: Scale) -> Result<(), Trouble> {
     let load = Load {
         rate: scale.pick(16 << 20, 200 << 20),
-        lasts: Duration::from_millis(scale.pick(1000, 120_000)),
+        lasts: Duration::from_millis(scale.pick(1000, 60_000)),
         kept: scale.pick(64 << 20, 4 << 30),
         readers: READERS,
     };
@@ -99,7 +99,7 @@ fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
             continue;
         }
         let place = Place::with_room(scale.pick(64 << 20, 5 << 30))?;
-        let time = Duration::from_millis(scale.pick(1000, 60_000));
+        let time = Duration::from_millis(scale.pick(1000, 30_000));
         let rate = Some(scale.pick(5000, 40_000));
         let running = recorder.start(scale, link.near(), place.path())?;
         let file = match recorder {

@@ -113,17 +113,7 @@ impl Tally {
                     ));
                 }
             }
-            Item::Partial { ordinal, why, .. } => {
-                // The oldest may have lost its beginning to what came later.
-                let expired = *why == Missing::Expired
-                    && self.next.is_none_or(|next| self.has_expired(next, ordinal.0));
-                if expired {
-                    self.next = self.next.map(|_| ordinal.0 + 1);
-                } else if self.passed(ordinal.0) {
-                    self.next = Some(ordinal.0 + 1);
-                    self.fault(format!("element {ordinal} is not whole: {why}"));
-                }
-            }
+            Item::Partial { ordinal, why, .. } => self.partial(ordinal.0, *why),
             Item::Damaged { slot, sequence, place } => {
                 self.fault(format!("slot {slot} (sequence {sequence}) is damaged: {place}"));
             }
@@ -131,6 +121,26 @@ impl Tally {
                 self.fault(format!("slots of sequence {from} to {to} were overwritten"));
             }
             Item::Preamble { .. } | Item::Note { .. } | Item::Progress { .. } => {}
+        }
+    }
+
+    /// The oldest may have lost its beginning to what came later, and so may what lies across the bounds of something that
+    /// is held: of that the rest is told when all else has been.
+    fn partial(&mut self, ordinal: u64, why: Missing) {
+        let across = self.expired.iter().any(|(from, to)| (from.saturating_sub(1)..=*to).contains(&ordinal));
+        match self.next {
+            None if why == Missing::Expired => {}
+            Some(next) if across => {
+                if ordinal >= next && self.has_expired(next, ordinal) {
+                    self.next = Some(ordinal + 1);
+                }
+            }
+            _ => {
+                if self.passed(ordinal) {
+                    self.next = Some(ordinal + 1);
+                    self.fault(format!("element {ordinal} is not whole: {why}"));
+                }
+            }
         }
     }
 
@@ -321,6 +331,18 @@ mod tests {
         assert_eq!(read(vec![(2, 5)], 9), ["elements 2 to 6 are not there, and no gap tells of them"]);
         assert_eq!(read(vec![(2, 7)], 10), ["elements 9 to 9 are not there, and no gap tells of them"]);
         assert_eq!(read(vec![(2, 7), (9, 12)], 12), [""; 0]);
+        // What lies across both ends of the hole; what is behind the first is told last.
+        let partial = |tally: &mut Tally, ordinal, why| {
+            tally.take(&Item::Partial { stream: StreamId(1), ordinal: Ordinal(ordinal), why });
+        };
+        let mut tally = Tally::new(sent(0, 9), Begins::AtFirst).without(vec![(2, 7)]);
+        give(&mut tally, 0, &bytes(0));
+        partial(&mut tally, 6, Missing::Lost);
+        give(&mut tally, 7, &bytes(7));
+        give(&mut tally, 8, &bytes(8));
+        partial(&mut tally, 1, Missing::Unfinished);
+        partial(&mut tally, 8, Missing::Unfinished);
+        assert_eq!(tally.finish().faults, ["element 8 comes after 8"]);
     }
 
     #[test]
