@@ -4,7 +4,7 @@ use super::pattern::Pattern;
 use super::readers::{Crowd, Found, Known};
 use super::recording::{Load, Recording};
 use super::source::Source;
-use super::stages::{Burst, Kind, Promised, Stage, bursts, elements};
+use super::stages::{Burst, Kind, Promised, Readers, Stage, bursts, elements};
 use super::tally::Sent;
 use super::verdict::{BurstResult, StageResult};
 use crate::failure::{Failure, Result, reason};
@@ -143,9 +143,11 @@ pub(crate) fn drive(
     told: &mut dyn FnMut(Duration),
 ) -> Result<Driven> {
     let burst = job.promised.map_or(ByteSize(0), |promised| promised.burst);
+    // While nobody reads a ring takes more than it could be made to promise beside readers: that is only driven.
+    let declared = if stage.readers == Readers::Nobody { job.rate } else { stage.rate };
     let load = Load {
         element: job.element,
-        declared: job.promised.map(|_| (stage.rate, elements(stage.rate, job.element), burst)),
+        declared: job.promised.map(|_| (declared, elements(declared, job.element), burst)),
         realtime: job.realtime,
     };
     let (mut recording, stdin) = Recording::start(job.ring, &load)?;
@@ -200,6 +202,10 @@ fn finish(running: Running<'_>, stage: &Stage, first: u64) -> Result<(StageResul
     let worst = |latency: fn(&holdfast_link::wire::LaneStatus) -> Duration| {
         seen.lanes.iter().map(latency).max().unwrap_or_default().as_secs_f64()
     };
+    // Of requests that it serves at once the times add up.
+    let at_once = job.promised.map_or(1, |promised| promised.parallel.max(1));
+    let busy = seen.lanes.iter().map(|lane| lane.read_latency.total + lane.write_latency.total);
+    let busy = busy.sum::<Duration>().as_secs_f64() / f64::from(at_once);
     let margin = seen.margin.as_ref();
     let result = StageResult {
         kind: Some(stage.kind),
@@ -219,6 +225,7 @@ fn finish(running: Running<'_>, stage: &Stage, first: u64) -> Result<(StageResul
         worst_write_seconds: worst(|lane| lane.write_latency.worst),
         worst_read_seconds: worst(|lane| lane.read_latency.worst),
         disk_errors: summary.disk_errors,
+        device_busy_share: busy / seen.uptime.as_secs_f64().max(1e-3),
         ..StageResult::default()
     };
     Ok((result, first + sent.elements))

@@ -244,13 +244,16 @@ impl Reader {
             .held
             .filter(|_| whole)
             .map(|(from, to)| Tally::new(Sent { from, to, ..sent }, Begins::AtFirst));
+        let expected = self.found.held;
         let (mut first, mut last) = (None, None);
         let (mut elements, mut bytes, mut faults) = (0, 0, Vec::new());
         let (mut waited, mut longest) = (Instant::now(), Duration::ZERO);
         let ended = reader.read(&plan, &mut |item: Item<'_>| {
             let came = Instant::now();
             longest = longest.max(came.duration_since(waited));
-            if let Some(tally) = &mut tally {
+            if let Some(tally) = &mut tally
+                && expected.is_some_and(|range| concerns(range, &item))
+            {
                 tally.take(&item);
             }
             match &item {
@@ -291,10 +294,21 @@ impl Reader {
                     self.found.fault(&format!("what is held: {fault}"));
                 }
             } else if let (Some(first), Some(last)) = (first, last) {
-                self.found.held = Some((first, last + 1));
+                // A hold keeps slots by when they were filled: what lies across its ends may lose a part.
+                self.found.held = Some((first + 1, last)).filter(|(from, to)| from < to);
             }
         }
         Ok(())
+    }
+}
+
+/// Whether something that was read is of those ordinals; that slots expired which have none of them is no matter.
+fn concerns((from, to): (u64, u64), item: &Item<'_>) -> bool {
+    match item {
+        Item::Element(element) => (from..to).contains(&element.ordinal.0),
+        Item::Partial { ordinal, .. } | Item::Gap { ordinal, .. } => (from..to).contains(&ordinal.0),
+        Item::Expired { .. } => false,
+        _ => true,
     }
 }
 

@@ -110,6 +110,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         longest_write: longest(write),
         longest_read: longest(read),
         buffers: admitted.shape.buffers,
+        parallel: measured.parallel,
     };
     let shown = TermsShown {
         measured_at: measured.at,

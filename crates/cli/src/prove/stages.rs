@@ -20,6 +20,8 @@ pub(crate) struct Promised {
     pub(crate) longest_read: Duration,
     /// Slot buffers.
     pub(crate) buffers: u32,
+    /// Requests that the device serves at once.
+    pub(crate) parallel: u16,
 }
 
 /// What a stage is for.
@@ -163,6 +165,7 @@ pub(crate) mod tests {
             longest_write: Duration::from_secs(4),
             longest_read: Duration::from_secs(8),
             buffers: 10,
+            parallel: 1,
         }
     }
 

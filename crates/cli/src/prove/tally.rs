@@ -129,7 +129,8 @@ impl Tally {
     fn partial(&mut self, ordinal: u64, why: Missing) {
         let across = self.expired.iter().any(|(from, to)| (from.saturating_sub(1)..=*to).contains(&ordinal));
         match self.next {
-            None if why == Missing::Expired => {}
+            // Behind something older that is held, what has expired looks lost to a reader.
+            None if matches!(why, Missing::Expired | Missing::Lost) => {}
             Some(next) if across => {
                 if ordinal >= next && self.has_expired(next, ordinal) {
                     self.next = Some(ordinal + 1);

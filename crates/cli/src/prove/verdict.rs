@@ -17,6 +17,9 @@ const DRIVEN: f64 = 0.98;
 /// A reader that checks for more of its time than this was not waiting for the device.
 const CHECKING: f64 = 0.5;
 
+/// A device that was busy for less of the time was not what readers waited for: this machine was.
+const BUSY: f64 = 0.9;
+
 /// How finely the age of data is seen: the capture thread looks every 20 ms, and a busy machine later.
 const SEEN: Duration = Duration::from_millis(100);
 
@@ -77,6 +80,8 @@ pub(crate) struct StageResult {
     pub(crate) worst_write_seconds: f64,
     pub(crate) worst_read_seconds: f64,
     pub(crate) disk_errors: u64,
+    /// The share of the time in which the device had something to do.
+    pub(crate) device_busy_share: f64,
     /// What was read from the device.
     pub(crate) read_bytes: u64,
     pub(crate) readers: Vec<ReaderResult>,
@@ -267,7 +272,11 @@ fn reading(stage: &StageResult, promised: &Promised, broken: &mut Vec<String>, n
     let checking = stage.readers.iter().map(|reader| reader.checking_share).fold(0.0, f64::max);
     let text =
         format!("{}: readers got {read}, left for them should be {}", stage.stage, promised.reads_left);
-    if checking > CHECKING {
+    if stage.device_busy_share < BUSY {
+        let busy = stage.device_busy_share * 100.0;
+        notes
+            .push(format!("{text}; the device was busy {busy:.0} % of the time only, so more was not shown"));
+    } else if checking > CHECKING {
         notes.push(format!(
             "{text}; they were busy checking {:.0} % of the time, so more was not shown",
             checking * 100.0
@@ -325,6 +334,7 @@ mod tests {
             worst_write_seconds: 3.9,
             worst_read_seconds: 0.2,
             read_bytes: 40 * MIB,
+            device_busy_share: 0.97,
             ..StageResult::default()
         }
     }
@@ -431,6 +441,24 @@ mod tests {
             judged.verdict == Verdict::Pass && judged.notes[0].contains("80 MiB/s instead of 100 MiB/s"),
             "{judged:?}"
         );
+    }
+
+    #[test]
+    fn readers_that_the_device_did_not_keep_waiting_say_nothing_of_it() {
+        for change in
+            [(|stage: &mut StageResult| stage.device_busy_share = 0.6) as fn(&mut StageResult), |stage| {
+                stage.readers = vec![ReaderResult { checking_share: 0.7, ..ReaderResult::default() }]
+            }]
+        {
+            let mut measured = good();
+            measured.stages[1].read_bytes = 30 * MIB;
+            change(&mut measured.stages[1]);
+            let judged = judge(&measured, RATE, Some(&promised()));
+            assert!(
+                judged.verdict == Verdict::Pass && judged.notes[0].contains("more was not shown"),
+                "{judged:?}"
+            );
+        }
     }
 
     proptest! {
