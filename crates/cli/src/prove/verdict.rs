@@ -447,7 +447,7 @@ mod tests {
     fn readers_that_the_device_did_not_keep_waiting_say_nothing_of_it() {
         for change in
             [(|stage: &mut StageResult| stage.device_busy_share = 0.6) as fn(&mut StageResult), |stage| {
-                stage.readers = vec![ReaderResult { checking_share: 0.7, ..ReaderResult::default() }]
+                stage.readers = vec![ReaderResult { checking_share: 0.7, ..ReaderResult::default() }];
             }]
         {
             let mut measured = good();
