@@ -159,10 +159,12 @@ pub(crate) struct Chores {
 }
 
 impl Ring {
-    /// Whether the open slot should be sealed now for work in the background.
+    /// Whether the open slot should be sealed now: for work in the background, or because the journal has so much of it that
+    /// a restart would take too long.
     pub fn wants_seal(&self) -> bool {
         let open = self.open.map(|o| o.sequence);
-        self.chores.settling.zip(open).is_some_and(|(until, open)| open < until)
+        let settles = self.chores.settling.zip(open).is_some_and(|(until, open)| open < until);
+        settles || self.is_too_large_for_snapshot()
     }
 
     fn chore_slot(&self, no: SlotNo) -> ChoreSlot {
@@ -503,6 +505,8 @@ impl<D: Disk> Driver<D> {
                     .iter()
                     .map(|s| s.sequence)
                     .chain(ring.flying.iter().map(|f| f.sealed.sequence));
+                let doubted = ring.doubted.iter().map(|(sequence, _)| *sequence);
+                let moving = moving.chain(doubted);
                 let waits = open || moving.min().is_some_and(|lowest| lowest < until) || ring.unscanned > 0;
                 (!waits).then_some(ChoreReply::Done)
             }

@@ -4,11 +4,14 @@
 use crate::event::{Action, DeviceState};
 use crate::journal::Flight;
 use crate::snapshot::{Item, Runway, Walk};
-use crate::state::Ring;
+use crate::state::{Appending, Ring};
 use crate::table::State;
 use holdfast_base::{Sequence, SlotNo, Timestamp};
 use holdfast_format::{CommitHead, CommitWriter, Cursor};
 use holdfast_media::Fault;
+
+/// Bytes of the open slot that a snapshot takes along.
+const LARGE: u32 = 64 << 20;
 
 impl Ring {
     /// The lowest sequence that is not on the medium.
@@ -16,7 +19,8 @@ impl Ring {
         let flying = self.flying.iter().map(|f| f.sealed.sequence);
         let unplaced = self.unplaced.iter().map(|s| s.sequence);
         let open = self.open.iter().map(|o| o.sequence);
-        flying.chain(unplaced).chain(open).min().unwrap_or(self.ledger.next)
+        let doubted = self.doubted.iter().map(|(sequence, _)| *sequence);
+        flying.chain(unplaced).chain(open).chain(doubted).min().unwrap_or(self.ledger.next)
     }
 
     /// Whether a commit should be made now: where it goes and how large it may be. The caller fills it with
@@ -37,15 +41,21 @@ impl Ring {
             }
             return (!waits).then(|| self.journal.place());
         }
-        if self.starting.is_some() && self.journaled.is_empty() {
-            self.switch_extent();
-            return Some(self.journal.place());
+        if self.starting.is_some() {
+            self.look_for_start();
+            if self.appending == Appending::Yes && self.journal.is_out_of_room() {
+                self.stop_appending();
+            }
+            if self.journaled.is_empty() && self.appending != Appending::Yes {
+                self.switch_extent();
+                return Some(self.journal.place());
+            }
+            if self.journal.is_out_of_room() {
+                self.unblock();
+                return None;
+            }
         }
-        if self.starting.is_some() && self.journal.is_out_of_room() {
-            self.unblock();
-            return None;
-        }
-        if self.chores.switching && self.may_switch() {
+        if self.chores.switching && self.may_switch() && !self.open_is_large() {
             self.switch_extent();
             self.chores.switching = false;
             return Some(self.journal.place());
@@ -54,11 +64,12 @@ impl Ring {
         if self.journal.queue.is_empty() && !gains {
             return None;
         }
-        if self.starting.is_none() && self.may_switch() && self.journal.is_worn(|| self.live_bytes()) {
+        let may_switch = self.may_switch() && !self.open_is_large();
+        if self.starting.is_none() && may_switch && self.journal.is_worn(|| self.live_bytes()) {
             self.switch_extent();
         } else if self.journal.is_full() && self.starting.is_none() {
             let out_of_room = self.journal.is_out_of_room();
-            if self.may_switch() || out_of_room {
+            if may_switch || out_of_room {
                 self.switch_extent();
             } else if self.journal.queue.is_empty() {
                 return None;
@@ -67,9 +78,52 @@ impl Ring {
         Some(self.journal.place())
     }
 
+    /// Whether the run can begin before all that the journal alone has is on the medium: behind it, in the same extent.
+    fn look_for_start(&mut self) {
+        if self.appending != Appending::Unknown || self.journaled.is_empty() {
+            return;
+        }
+        self.appending = Appending::No;
+        // A superblock that knows less than the journal is told by a snapshot.
+        if let Some(epoch) = self.starting
+            && !self.journal.is_out_of_room()
+            && self.superblock.geometry == self.ledger.geometry
+        {
+            self.appending = Appending::Yes;
+            self.ledger.epoch = epoch;
+            self.ledger.unclean = true;
+            // Behind the streams of the run, which nothing of it may be found without.
+            self.journal.queue.append(&mut self.joining);
+            self.journal.push(Item::Epoch, None);
+        }
+    }
+
+    /// Whether the run cannot begin before what is doubted has been looked at.
+    pub(crate) fn start_waits_for_doubts(&self) -> bool {
+        self.is_starting() && self.appending == Appending::No && !self.doubted.is_empty()
+    }
+
+    /// The run cannot begin behind what is in the journal: it begins with a snapshot, once that is on the medium.
+    fn stop_appending(&mut self) {
+        self.appending = Appending::No;
+        self.journal.queue.retain(|entry| entry.item != Item::Epoch);
+    }
+
     /// Whether a snapshot that begins now can end: nothing of sealed slots is in the journal alone, and slots are there.
     fn may_switch(&self) -> bool {
         self.journaled.is_empty() && self.runway.len() > 1
+    }
+
+    /// Whether the journal has more of the open slot than a snapshot is to take along: a restart that finds a snapshot that
+    /// is not whole reads all that it has, and the other extent behind it.
+    fn open_is_large(&self) -> bool {
+        self.journal.open.payload > LARGE && self.open.is_some_and(|open| open.journaled)
+    }
+
+    /// Whether the open slot should be sealed short so that the other extent can begin with little.
+    pub(crate) fn is_too_large_for_snapshot(&self) -> bool {
+        let wanted = self.journal.is_full() || self.chores.switching;
+        wanted && self.open_is_large() && self.journal.snapshot.is_none() && self.starting.is_none()
     }
 
     /// About what a snapshot would take now.
@@ -86,6 +140,10 @@ impl Ring {
         if self.runway.is_empty() && self.flying.is_empty() && !self.unplaced.is_empty() {
             // What comes behind them can wait until their places are named.
             let last = self.unplaced.iter().rposition(|sealed| self.journaled.contains(&sealed.sequence));
+            if last.is_none() && !self.doubted.is_empty() {
+                // It is the check behind capture that is waited for.
+                return;
+            }
             let wanted = last.map_or(1, |at| at + 1).min(self.naming.len());
             self.runway.extend(self.naming.drain(..wanted));
             if self.runway.is_empty() {
@@ -122,14 +180,19 @@ impl Ring {
     /// The slots that the sequences from the lowest unwritten one on have got, in the order of the sequences: also those
     /// whose write overtook an older one, so that a slot's place in the list tells its sequence.
     pub(crate) fn list_flying(&mut self, slots: &mut Vec<SlotNo>) {
+        let lowest = self.lowest_unwritten();
         let table = &self.ledger.table;
         self.landed.retain(|(sequence, no)| {
-            table.get(*no).state == State::Data && table.get(*no).sequence == *sequence
+            let here = table.get(*no);
+            *sequence > lowest && here.state == State::Data && here.sequence == *sequence
         });
         let landed = self.landed.iter().copied();
         self.order_scratch.clear();
-        self.order_scratch.extend(self.flying.iter().map(|f| (f.sealed.sequence, f.slot)).chain(landed));
+        let flying = self.flying.iter().map(|f| (f.sealed.sequence, f.slot));
+        let doubted = self.doubted.iter().copied();
+        self.order_scratch.extend(flying.chain(landed).chain(doubted));
         self.order_scratch.sort_unstable();
+        self.order_scratch.dedup();
         slots.extend(self.order_scratch.iter().map(|(_, no)| *no));
     }
 
@@ -221,7 +284,7 @@ impl Ring {
                 if !self.ledger.emit(&mut entry.item, &runway, writer) {
                     break;
                 }
-                if entry.item == Item::Runway {
+                if matches!(entry.item, Item::Runway | Item::Epoch) {
                     flight.named = Some((until, self.naming.len()));
                 }
                 flight.entries.extend(self.journal.queue.pop_front());
@@ -279,6 +342,15 @@ impl Ring {
                 self.want_flush(true);
                 self.switch_extent();
                 return;
+            } else if fault == Fault::Io && self.appending == Appending::Yes && self.starting.is_some() {
+                // Nothing can follow here: what only this extent has goes to its place first, and then the other begins.
+                self.journal.give_up();
+                for entry in flight.entries.drain(..).rev() {
+                    self.journal.queue.push_front(entry);
+                }
+                self.journal.spare = flight.entries;
+                self.stop_appending();
+                return;
             } else {
                 self.absent(fault, now);
             }
@@ -301,6 +373,9 @@ impl Ring {
         }
         if flight.ends {
             self.journal.snapshot = None;
+            self.starting = None;
+        }
+        if self.starting.is_some() && flight.entries.iter().any(|entry| entry.item == Item::Epoch) {
             self.starting = None;
         }
         for entry in flight.entries.drain(..) {

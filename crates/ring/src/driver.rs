@@ -13,6 +13,7 @@ pub use counts::{DriverCounts, Took};
 use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::guarantee::Guarantee;
+use crate::rebuild::{Doubt, Rebuilt};
 use crate::scan::Scan;
 use crate::schedule::{Class, Schedule};
 use crate::state::Ring;
@@ -120,6 +121,8 @@ pub struct Driver<D: Disk> {
     superblocks: Option<(Vec<u8>, usize)>,
     superblock_buffer: Option<Buffer>,
     pub(crate) scan: Scan,
+    /// What takes the place of slots that the check behind capture may find torn.
+    pub(crate) doubts: Vec<Doubt>,
     reads: Vec<Read>,
     reads_done: VecDeque<ReadDone>,
     line: Line,
@@ -151,6 +154,7 @@ impl<D: Disk> Driver<D> {
         let superblock = recovered.superblock.clone();
         let rebuilt = std::mem::take(&mut recovered.rebuilt);
         let suspects = std::mem::take(&mut recovered.suspects);
+        let doubts = std::mem::take(&mut recovered.doubts);
         let count = buffers.len();
         let line = Line::new(superblock.geometry.slot_bytes, count);
         let mut driver = Self {
@@ -159,10 +163,11 @@ impl<D: Disk> Driver<D> {
             commit: Some(Buffer::aligned(superblock.geometry.commit_bytes())?),
             superblock_buffer: Some(Buffer::aligned(BLOCK)?),
             scan: Scan::new(suspects, &superblock.geometry)?,
+            doubts: Vec::new(),
             superblock,
             free: buffers,
             buffers: count,
-            moving: Vec::with_capacity(count + rebuilt.len()),
+            moving: Vec::with_capacity(count + rebuilt.len() + doubts.len()),
             commit_bytes: 0,
             committing: None,
             eldest: Duration::ZERO,
@@ -181,23 +186,34 @@ impl<D: Disk> Driver<D> {
             chore: None,
             chore_reply: None,
         };
-        for slot in rebuilt {
-            for (stream, preamble, counters) in slot.counters {
-                driver.ring.note_counters(stream, preamble, counters, slot.sealed.sequence);
-            }
-            driver.moving.push(Moving {
-                sequence: slot.sealed.sequence,
-                bytes: slot.sealed.bytes,
-                buffer: Some(slot.image),
-                since: now,
-                sealed: now,
-                oldest: now,
-                extra: true,
-            });
-            driver.ring.adopt(slot.sealed, &mut driver.actions);
+        for doubt in &doubts {
+            driver.ring.doubt(doubt.rebuilt.sealed.sequence, doubt.slot);
         }
+        driver.doubts = doubts;
+        for slot in rebuilt {
+            let sealed = slot.sealed;
+            driver.take_rebuilt(slot, now);
+            driver.ring.adopt(sealed, &mut driver.actions);
+        }
+        driver.ring.note_landed();
         driver.act(now);
         Ok(driver)
+    }
+
+    /// A slot that was rebuilt is to be written, from a buffer that is not of the pool.
+    pub(crate) fn take_rebuilt(&mut self, slot: Rebuilt, now: Timestamp) {
+        for (stream, preamble, counters) in slot.counters {
+            self.ring.note_counters(stream, preamble, counters, slot.sealed.sequence);
+        }
+        self.moving.push(Moving {
+            sequence: slot.sealed.sequence,
+            bytes: slot.sealed.bytes,
+            buffer: Some(slot.image),
+            since: now,
+            sealed: now,
+            oldest: now,
+            extra: true,
+        });
     }
 
     /// The ring.

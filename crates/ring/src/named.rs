@@ -30,8 +30,6 @@ pub(crate) struct Named {
     purging: bool,
     /// Sequences that no longer count.
     freed: Vec<Sequence>,
-    /// Sequences that the journal has a part of.
-    pub(crate) journaled: Vec<Sequence>,
 }
 
 impl Named {
@@ -54,9 +52,6 @@ impl Named {
             }
             Record::Freed { sequences } => self.freed.extend(sequences),
             Record::Purged(_) => self.purging |= !in_snapshot,
-            Record::OpenSlot(open) if !self.journaled.contains(&open.sequence) => {
-                self.journaled.push(open.sequence);
-            }
             _ => {}
         }
     }

@@ -6,22 +6,18 @@
 
 use crate::blocking::Blocking;
 use crate::check::{Depth, check_slot};
-use crate::event::SealedSlot;
 use crate::journal::JournalEnd;
 use crate::ledger::{Ledger, Preamble};
 use crate::named::Named;
+use crate::rebuild::{Candidates, Doubt, Rebuilt};
 use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
 use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Counters, Entry, EntrySummary, FormatError, Geometry, HoldRecord, Name, OpenSlot, PartHeader,
-    Rebuild, Record, SlotFlags, SlotId, StreamRecord, Summary, Superblock, find_recovery, footer_binds,
-    read_commit,
+    EntrySummary, FormatError, Geometry, HoldRecord, PartHeader, Record, StreamRecord, Summary, Superblock,
+    find_recovery, footer_binds, read_commit,
 };
-use holdfast_media::{Buffer, Disk, DiskError, PoolError};
-
-/// Slots of which only the journal has a part: more than a run can leave behind means a forged or broken journal.
-const MAX_REBUILT: usize = 64;
+use holdfast_media::{Disk, DiskError, PoolError};
 
 /// Why a ring could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -60,17 +56,6 @@ pub enum RecoverError {
     },
 }
 
-/// A slot that only the journal had, sealed anew.
-#[derive(Debug)]
-pub struct Rebuilt {
-    /// What it is.
-    pub sealed: SealedSlot,
-    /// Its bytes; the slot number in its header is to be stamped when it gets its place.
-    pub image: Buffer,
-    /// What its streams had come to.
-    pub counters: Vec<(StreamId, u32, Counters)>,
-}
-
 /// What recovery found.
 #[derive(Debug)]
 pub struct Recovered {
@@ -80,8 +65,10 @@ pub struct Recovered {
     /// Named slots that were not written, in order.
     pub(crate) runway: Vec<SlotNo>,
     pub(crate) journal: JournalEnd,
-    /// Slots to be written before anything else.
+    /// Slots that only the journal has, to be written before anything else.
     pub rebuilt: Vec<Rebuilt>,
+    /// Slots that look whole, and what the journal has of them should they turn out not to be.
+    pub(crate) doubts: Vec<Doubt>,
     /// Written slots that may have been in flight when the run was cut off: to be checked in full.
     pub(crate) suspects: Vec<SlotNo>,
     /// The latest arrival that is known to be kept.
@@ -183,7 +170,7 @@ pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, Recove
             Found { offset, generation: commit.generation, wall: wall.unwrap_or(Timestamp::MIN), superblock };
         let placed = (0..2).any(|extent| found.superblock.geometry.extent_offset(extent) == offset);
         // Of a ring that was overwritten no snapshot may be whole.
-        if placed && matches!(newest_snapshot(&mut window, &found.superblock), Ok(Some(_))) {
+        if placed && matches!(newest_snapshot(&mut window, &found.superblock, false), Ok(Some(_))) {
             all.push(found);
         }
     }
@@ -195,8 +182,34 @@ pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, Recove
     Ok(newest.map(|found| found.superblock))
 }
 
-/// Opens a ring for reading or for a new run.
+/// Opens a ring for reading, or for a run that has time: what was being written when the last run was cut off is read in
+/// full.
 pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
+    let mut recovered = recover_for_capture(disk)?;
+    let doubts = std::mem::take(&mut recovered.doubts);
+    if doubts.is_empty() {
+        return Ok(recovered);
+    }
+    let superblock = recovered.superblock.clone();
+    let mut window = Blocking::new(disk, WINDOW)?;
+    let mut headers = Headers { window: &mut window, superblock: &superblock };
+    for Doubt { slot, rebuilt } in doubts {
+        let sequence = rebuilt.sealed.sequence;
+        if headers.is_whole(slot, sequence) {
+            continue;
+        }
+        // Torn: what the journal has of it takes its place.
+        *recovered.ledger.table.get_mut(slot) = Slot::FREE;
+        recovered.suspects.retain(|no| *no != slot);
+        recovered.rebuilt.push(rebuilt);
+    }
+    recovered.rebuilt.sort_unstable_by_key(|slot| slot.sealed.sequence);
+    Ok(recovered)
+}
+
+/// Opens a ring for a run that is to begin at once. What was being written when the last run was cut off, and looks whole, is
+/// for the check behind capture; what the journal has of it is kept until then.
+pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     let superblock = read_superblock(disk)?;
     let info = disk.info();
     let name = info.name.clone();
@@ -208,8 +221,8 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
         });
     }
     let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
-    let found = newest_snapshot(&mut window, &superblock)?;
-    let Some(Replayed { mut ledger, named, end: journal, newest }) = found else {
+    let found = newest_snapshot(&mut window, &superblock, true)?;
+    let Some(Replayed { mut ledger, named, end: journal, candidates }) = found else {
         return Err(RecoverError::NoSnapshot { disk: name });
     };
     if ledger.geometry.lane_bytes < superblock.geometry.lane_bytes {
@@ -241,24 +254,17 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
         ledger.table.get_mut(*no).state = State::Runway;
     }
 
-    let mut wanted = Vec::new();
-    for sequence in named.journaled.iter().copied().filter(|s| *s >= named.naming) {
+    let (mut rebuilt, mut doubts) = (Vec::new(), Vec::new());
+    for slot in candidates.sealed(&superblock)? {
+        let sequence = slot.sealed.sequence;
         let on_medium = written.iter().find(|(_, header)| header.sequence == sequence);
-        let whole = match on_medium {
-            Some((no, header)) => headers.is_whole(*no, header.sequence),
-            None => ledger.table.find(sequence).is_some(),
-        };
-        if !whole {
-            if let Some((no, _)) = on_medium {
-                // Torn: what the journal has of it takes its place.
-                *ledger.table.get_mut(*no) = Slot { state: State::Free, ..Slot::FREE };
-            }
-            wanted.push(sequence);
+        match on_medium {
+            Some((no, _)) => doubts.push(Doubt { slot: *no, rebuilt: slot }),
+            None if ledger.table.find(sequence).is_some() => continue,
+            None => rebuilt.push(slot),
         }
     }
-    wanted.truncate(MAX_REBUILT);
-    let rebuilt = rebuild(&mut window, &superblock, &ledger, &journal, &wanted, newest)?;
-    for slot in &rebuilt {
+    for slot in rebuilt.iter().chain(doubts.iter().map(|doubt| &doubt.rebuilt)) {
         last_arrival = last_arrival.max(Some(slot.sealed.bounds.last));
         for (stream, _, counters) in &slot.counters {
             if let Some(known) = ledger.stream_mut(*stream)
@@ -269,7 +275,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
         }
     }
     ledger.count_holds();
-    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, suspects, last_arrival })
+    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, doubts, suspects, last_arrival })
 }
 
 /// What the extent with the newest whole snapshot says.
@@ -278,43 +284,15 @@ struct Replayed {
     /// What was named since.
     named: Named,
     end: JournalEnd,
-    newest: Newest,
+    /// What it has of slots that may not be on the medium.
+    candidates: Candidates,
 }
 
-/// The slot that was open last, built anew while its extent is read: as a rule nothing else is wanted of the journal, and
-/// it need not be read twice.
-#[derive(Default)]
-struct Newest {
-    slot: Option<Rebuild>,
-    image: Option<Buffer>,
-}
-
-impl Newest {
-    fn note(&mut self, record: &Record<'_>, superblock: &Superblock, ledger: &Ledger) {
-        match (record, &mut self.slot, &mut self.image) {
-            (Record::OpenSlot(open), slot, image) => {
-                if slot.as_ref().is_some_and(|slot| slot.sequence() == open.sequence) {
-                    return;
-                }
-                // Without memory the second walk says so, if it comes to that.
-                let taken =
-                    image.take().or_else(|| Buffer::aligned(superblock.geometry.slot_bytes as usize).ok());
-                *slot = taken.and_then(|mut fresh| {
-                    let begun = begin_rebuild(&mut fresh, superblock, ledger, open);
-                    *image = Some(fresh);
-                    begun
-                });
-            }
-            (_, Some(slot), Some(image)) => drop(slot.apply(image, record)),
-            _ => {}
-        }
-    }
-}
-
-/// Replays the extent with the newest whole snapshot.
+/// Replays the extent with the newest whole snapshot, and builds open slots anew where `images` are wanted.
 fn newest_snapshot(
     window: &mut Blocking<'_>,
     superblock: &Superblock,
+    images: bool,
 ) -> Result<Option<Replayed>, RecoverError> {
     let (key, ring) = (superblock.key.clone(), superblock.ring);
     let mut heads = Vec::new();
@@ -328,18 +306,20 @@ fn newest_snapshot(
     while let Some((generation, extent)) = heads.pop() {
         let mut ledger = Ledger::empty(superblock.geometry.clone());
         let mut named = Named::default();
-        let mut newest = Newest::default();
+        let mut candidates = Candidates::default();
         let walked =
             walk::walk(window, &superblock.geometry, extent, &key, ring, u64::MAX, &mut |head, records| {
                 for record in records.flatten() {
-                    newest.note(&record, superblock, &ledger);
+                    if images {
+                        candidates.note(&record, superblock, &ledger);
+                    }
                     ledger.apply(&record);
                     named.note(&record, head.part, &mut ledger);
                 }
             })?;
         if let Some(walked) = walked.filter(|w| w.whole) {
             let end = JournalEnd { extent, at: walked.end, generation, highest, number: walked.last.number };
-            return Ok(Some(Replayed { ledger, named, end, newest }));
+            return Ok(Some(Replayed { ledger, named, end, candidates }));
         }
     }
     Ok(None)
@@ -406,109 +386,4 @@ fn note_newest(
             }
         }
     }
-}
-
-/// Builds the wanted slots anew from what the journal has of them: in one more walk over it, unless only the newest is.
-fn rebuild(
-    window: &mut Blocking<'_>,
-    superblock: &Superblock,
-    ledger: &Ledger,
-    journal: &JournalEnd,
-    wanted: &[Sequence],
-    newest: Newest,
-) -> Result<Vec<Rebuilt>, RecoverError> {
-    let mut found: Vec<(Buffer, Rebuild)> = Vec::new();
-    found.extend(newest.image.zip(newest.slot).filter(|(_, slot)| wanted.contains(&slot.sequence())));
-    if wanted.iter().all(|sequence| found.iter().any(|(_, slot)| slot.sequence() == *sequence)) {
-        return Ok(found
-            .into_iter()
-            .filter_map(|(image, slot)| seal_rebuilt(slot, image, superblock))
-            .collect());
-    }
-    found.clear();
-    let mut no_memory = None;
-    walk::walk(
-        window,
-        &superblock.geometry,
-        journal.extent,
-        &superblock.key,
-        superblock.ring,
-        u64::MAX,
-        &mut |_, records| {
-            for record in records.flatten() {
-                if let Record::OpenSlot(open) = &record {
-                    let known = found.iter().any(|(_, slot)| slot.sequence() == open.sequence);
-                    if known || !wanted.contains(&open.sequence) {
-                        continue;
-                    }
-                    match Buffer::aligned(superblock.geometry.slot_bytes as usize) {
-                        Ok(mut image) => {
-                            let begun = begin_rebuild(&mut image, superblock, ledger, open);
-                            found.extend(begun.map(|slot| (image, slot)));
-                        }
-                        Err(error) => no_memory = Some(error),
-                    }
-                    continue;
-                }
-                for (image, slot) in &mut found {
-                    // A piece that does not fit the slot is left out: what follows it then has a hole before it.
-                    drop(slot.apply(image, &record));
-                }
-            }
-        },
-    )?;
-    if let Some(error) = no_memory {
-        return Err(error.into());
-    }
-    found.sort_by_key(|(_, slot)| slot.sequence());
-    Ok(found.into_iter().filter_map(|(image, slot)| seal_rebuilt(slot, image, superblock)).collect())
-}
-
-fn begin_rebuild(
-    image: &mut Buffer,
-    superblock: &Superblock,
-    ledger: &Ledger,
-    open: &OpenSlot<'_>,
-) -> Option<Rebuild> {
-    let entries: Option<Vec<Entry>> = open
-        .entries
-        .iter()
-        .map(|entry| {
-            let stream = ledger.stream(entry.stream)?;
-            Some(Entry {
-                stream: entry.stream,
-                kind: stream.kind,
-                name: Name::new(&stream.name).ok()?,
-                preamble: entry.preamble,
-                schema: stream.schema,
-                counters: entry.counters,
-            })
-        })
-        .collect();
-    let entries = entries?;
-    let id = SlotId {
-        ring: superblock.ring,
-        group: superblock.group,
-        lane: superblock.lane,
-        sequence: open.sequence,
-        epoch: open.epoch,
-        age: open.age,
-    };
-    let builder = Builder::new(superblock.geometry.slot_bytes, entries.len().max(1));
-    Rebuild::open(builder, image, id, open.opened, &entries).ok()
-}
-
-fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) -> Option<Rebuilt> {
-    let mut builder = rebuild.finish(&mut image);
-    if builder.is_empty() {
-        return None;
-    }
-    let (id, opened) = (builder.id(), builder.opened());
-    let flags = SlotFlags::SHORT | SlotFlags::REBUILT;
-    let summaries: Vec<EntrySummary> = builder.summaries().collect();
-    let bounds = bounds_of(&summaries);
-    let sealed = builder.seal(&mut image, &superblock.key, SlotNo(0), bounds.last.max(opened), flags);
-    let counters = summaries.iter().map(|e| (e.stream, e.preamble, e.counters)).collect();
-    let sealed = SealedSlot { sequence: id.sequence, age: id.age, bytes: sealed.bytes, bounds };
-    Some(Rebuilt { sealed, image, counters })
 }

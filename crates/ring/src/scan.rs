@@ -6,6 +6,7 @@ use crate::CHECK_QUANTUM;
 use crate::check::{Depth, SlotCheck, most_of_a_head};
 use crate::driver::{Driver, SCAN};
 use crate::event::Event;
+use crate::rebuild::Doubt;
 use crate::table::State;
 use holdfast_base::{BLOCK, Sequence, SlotNo, Timestamp};
 use holdfast_format::Geometry;
@@ -76,9 +77,12 @@ impl<D: Disk> Driver<D> {
     /// Reads on in the check behind capture, a piece of each slot at hand.
     pub(crate) fn look_on(&mut self, now: Timestamp) {
         let nothing = self.ring.unscanned == 0 && self.scan.suspects.is_empty();
-        if self.ring.is_starting() || now < self.scan.after || (nothing && self.scan.is_idle()) {
+        let too_early = self.ring.is_starting() && !self.ring.start_waits_for_doubts();
+        if too_early || now < self.scan.after || (nothing && self.scan.is_idle()) {
             return;
         }
+        let ring = &self.ring;
+        self.doubts.retain(|doubt| ring.is_doubted(doubt.rebuilt.sealed.sequence));
         self.scan.turn = LOOKS;
         self.look_at_more(now);
         if self.scan.is_idle() {
@@ -157,6 +161,21 @@ impl<D: Disk> Driver<D> {
         Some((SlotNo(self.scan.next - 1), Depth::Head))
     }
 
+    /// A slot has been looked at: where the journal has a part of it and it is torn, that takes its place.
+    fn settle_doubt(&mut self, slot: SlotNo, sequence: Sequence, whole: bool, now: Timestamp) {
+        let is = |doubt: &Doubt| doubt.slot == slot && doubt.rebuilt.sealed.sequence == sequence;
+        let Some(at) = self.doubts.iter().position(is) else {
+            return;
+        };
+        let Doubt { rebuilt, .. } = self.doubts.swap_remove(at);
+        let torn = !whole && self.ring.is_doubted(sequence);
+        let instead = torn.then_some(rebuilt.sealed);
+        if torn {
+            self.take_rebuilt(rebuilt, now);
+        }
+        self.ring.settle_doubt((sequence, slot), instead, &mut self.actions);
+    }
+
     /// Takes what look `number` asked for.
     pub(crate) fn scan_read(
         &mut self,
@@ -188,8 +207,9 @@ impl<D: Disk> Driver<D> {
         if let Some(check) = ended {
             let found = check.sound().filter(|(header, ..)| fed && header.sequence == sequence);
             let bounds = found.map(|(.., bounds)| bounds);
-            let event = Event::Scanned { slot: check.slot(), sequence, bounds };
-            self.ring.step(event, now, &mut self.actions);
+            let slot = check.slot();
+            self.settle_doubt(slot, sequence, bounds.is_some(), now);
+            self.ring.step(Event::Scanned { slot, sequence, bounds }, now, &mut self.actions);
         }
     }
 }

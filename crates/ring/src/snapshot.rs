@@ -35,6 +35,8 @@ pub(crate) enum Item {
         copies: Vec<PlacedCopy>,
     },
     Runway,
+    /// The run that begins behind what the one before it left in the journal, with its first runway.
+    Epoch,
     CleanEnd(Timestamp),
 }
 
@@ -113,6 +115,7 @@ impl Ledger {
                 writer.push_replaced(&[*original], copies.iter().map(copy))
             }
             Item::Runway => self.emit_runway(runway, writer),
+            Item::Epoch => self.emit_epoch(writer) && self.emit_runway(runway, writer),
             Item::CleanEnd(at) => writer.push(&Record::CleanEnd { arrival: *at }),
         }
     }

@@ -7,7 +7,7 @@ use crate::chore::Chores;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 use crate::flush::{Filled, Filling, Waits};
 use crate::held::Coming;
-use crate::journal::Journal;
+use crate::journal::{Entry, Journal};
 use crate::ledger::{ClockStep, EpochStart, Ledger};
 use crate::orders::Waiting;
 use crate::runway::Names;
@@ -68,8 +68,14 @@ pub struct Ring {
     /// The failed commit in flight is to be written again now.
     pub(crate) retry_commit: bool,
     pub(crate) unscanned: u32,
-    /// The run that begins once all that the journal alone had is on the medium; `None` once it has begun.
+    /// The run that is to begin; `None` once it has.
     pub(crate) starting: Option<EpochStart>,
+    /// How it begins where the journal alone has something.
+    pub(crate) appending: Appending,
+    /// Streams that were added before that was known.
+    pub(crate) joining: VecDeque<Entry>,
+    /// Slots with header and footer of which the journal has a part, until they have been looked at in full.
+    pub(crate) doubted: Vec<(Sequence, SlotNo)>,
     pub(crate) slots_scratch: Vec<SlotNo>,
     pub(crate) order_scratch: Vec<(Sequence, SlotNo)>,
     /// The time of the last tick.
@@ -87,6 +93,18 @@ pub struct Ring {
     pub(crate) chores: Chores,
     /// What was promised, if anything was.
     pub(crate) pledge: Option<Pledge>,
+}
+
+/// Whether a run begins behind what the one before it left in the journal: then that is written to its place behind
+/// capture. Else capture waits for it, and the run begins with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Appending {
+    /// Not looked at yet.
+    Unknown,
+    /// The record that it begins is queued or in flight.
+    Yes,
+    /// There is no room for that, or the place is bad.
+    No,
 }
 
 /// What a guarantee comes to, for the ring.
@@ -123,8 +141,8 @@ pub(crate) struct Open {
 }
 
 impl Ring {
-    /// Begins a run on what recovery found: the next epoch. Until its first snapshot is durable no slot can be
-    /// opened; slots that were rebuilt from the journal ([`Ring::adopt`]) go to the medium before that.
+    /// Begins a run on what recovery found: the next epoch. Until that is durable no slot can be opened. Slots that were
+    /// rebuilt from the journal ([`Ring::adopt`]) go to the medium first; their extent is kept until they are there.
     pub fn start(recovered: Recovered, config: Config, now: Timestamp, wall: Timestamp) -> Self {
         let Recovered { superblock, ledger, runway, journal, .. } = recovered;
         let clean = !ledger.unclean;
@@ -150,6 +168,9 @@ impl Ring {
             retry_commit: false,
             unscanned,
             starting: Some(epoch),
+            appending: Appending::Unknown,
+            joining: VecDeque::new(),
+            doubted: Vec::new(),
             slots_scratch: Vec::with_capacity(LISTED),
             order_scratch: Vec::with_capacity(LISTED),
             landed: Vec::with_capacity(LISTED),
@@ -175,8 +196,61 @@ impl Ring {
     pub fn adopt(&mut self, sealed: SealedSlot, out: &mut Vec<Action>) {
         self.journaled.push(sealed.sequence);
         self.coming.add(sealed.sequence, self.holds_of(sealed.sequence));
-        self.unplaced.push_back(sealed);
+        // The oldest that is not on the medium goes first.
+        let place = self.unplaced.partition_point(|other| other.sequence < sealed.sequence);
+        self.unplaced.insert(place, sealed);
         self.place(out);
+    }
+
+    /// What looks whole and may be torn: the journal keeps what it has of it until that is known.
+    pub(crate) fn doubt(&mut self, sequence: Sequence, slot: SlotNo) {
+        self.journaled.push(sequence);
+        self.doubted.push((sequence, slot));
+    }
+
+    /// A slot that was doubted has been looked at in full: it is as it should be, or `instead` is written.
+    pub(crate) fn settle_doubt(
+        &mut self,
+        (sequence, slot): (Sequence, SlotNo),
+        instead: Option<SealedSlot>,
+        out: &mut Vec<Action>,
+    ) {
+        if self.doubted.contains(&(sequence, slot)) {
+            self.doubted.retain(|doubt| *doubt != (sequence, slot));
+            self.journaled.retain(|s| *s != sequence);
+            if let Some(sealed) = instead {
+                // As a write that failed: once more at the same place, which the runway's record still names.
+                self.journaled.push(sequence);
+                self.coming.add(sequence, self.holds_of(sequence));
+                *self.ledger.table.get_mut(slot) = Slot::FREE;
+                self.launch(sealed, slot, out);
+            }
+        }
+    }
+
+    /// Whether a slot is still doubted: it may have expired before it was looked at.
+    pub fn is_doubted(&self, sequence: Sequence) -> bool {
+        self.doubted.iter().any(|(doubted, _)| *doubted == sequence)
+    }
+
+    /// Nothing is to be known any more of slots that have expired.
+    fn forget_doubts(&mut self) {
+        let (table, journaled) = (&self.ledger.table, &mut self.journaled);
+        self.doubted.retain(|(sequence, slot)| {
+            let here = table.get(*slot);
+            let still = here.state == State::Data && here.sequence == *sequence;
+            if !still {
+                journaled.retain(|s| s != sequence);
+            }
+            still
+        });
+    }
+
+    /// Takes note of what is on the medium though something older is not: a runway record tells of both.
+    pub(crate) fn note_landed(&mut self) {
+        let lowest = self.lowest_unwritten();
+        let data = self.ledger.table.iter().filter(|(_, s)| s.state == State::Data && s.sequence > lowest);
+        self.landed.extend(data.map(|(no, slot)| (slot.sequence, no)));
     }
 
     /// The run.
@@ -299,6 +373,9 @@ impl Ring {
             Event::Tick(open) => self.tick(open, now, out),
         }
         self.name_victims();
+        if !self.doubted.is_empty() {
+            self.forget_doubts();
+        }
         self.place(out);
         self.settle(out);
     }
@@ -463,6 +540,7 @@ impl Ring {
             && self.journal.snapshot.is_none()
             && self.waiting.is_empty()
             && self.growing.is_none()
+            && self.doubted.is_empty()
             && self.starting.is_none()
     }
 }

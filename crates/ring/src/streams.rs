@@ -1,8 +1,9 @@
 //! The streams of a ring: names, preambles, and what a new run must know of them.
 
+use crate::journal;
 use crate::ledger::{Ledger, Preamble};
 use crate::snapshot::Item;
-use crate::state::Ring;
+use crate::state::{Appending, Ring};
 use crate::{Refusal, StreamStatus};
 use holdfast_base::{MAX_NAME, MAX_STREAMS, Sequence, StreamId, Timestamp};
 use holdfast_format::{Counters, Entry, Name, StreamKind, StreamRecord};
@@ -89,7 +90,8 @@ impl Ring {
             }
         };
         let id = self.ledger.streams[at].id;
-        let version = self.version_of(id, self.ledger.streams[at].preamble, new.preamble);
+        let before = self.ledger.streams[at].preamble;
+        let version = self.version_of(id, before, new.preamble);
         let stream = &mut self.ledger.streams[at];
         stream.preamble = version;
         new.framing.clone_into(&mut stream.framing);
@@ -106,10 +108,14 @@ impl Ring {
             (self.ledger.streams, self.ledger.preambles) = backup;
             return Err(Refusal::JournalFull { bytes, budget });
         }
-        if !self.is_starting() || self.journal.snapshot.is_some() {
-            self.journal.push(Item::Preamble { stream: id, version, offset: 0 }, None);
-            self.journal.push(Item::Stream(id), None);
+        // The snapshot with which a run begins has them all.
+        let later = self.is_starting() && self.journal.snapshot.is_none() && self.appending != Appending::Yes;
+        let queue = if later { &mut self.joining } else { &mut self.journal.queue };
+        let entry_of = |item| journal::Entry { item, order: None, step: None };
+        if version != before {
+            queue.push_back(entry_of(Item::Preamble { stream: id, version, offset: 0 }));
         }
+        queue.push_back(entry_of(Item::Stream(id)));
         Ok(entry)
     }
 

@@ -45,11 +45,13 @@ pub(crate) fn walk(
     visit: &mut dyn FnMut(&CommitHead, Records<'_>),
 ) -> Result<Option<Walked>, DiskError> {
     let (start, bytes) = (geometry.extent_offset(extent), geometry.extent_bytes());
+    // Of a few commits no more than they can take.
+    let most_bytes = (most.saturating_mul(geometry.commit_bytes() as u64)).min(window.size() as u64);
     let mut walked: Option<Walked> = None;
     let mut at = 0;
     let mut seen = 0;
     while at < bytes && seen < most {
-        let piece = match window.read(start + at, (bytes - at).min(window.size() as u64) as usize) {
+        let piece = match window.read(start + at, (bytes - at).min(most_bytes) as usize) {
             Ok(piece) => piece,
             // A torn or unreadable place in a larger piece: what lies before it can still be read block by block.
             Err(_) => match read_small(window, start + at, key, ring) {

@@ -17,6 +17,8 @@ pub struct Shown {
     pub holds: Vec<HoldStatus>,
     /// Sequences that are sealed and not on the medium.
     pub on_the_way: BTreeSet<u64>,
+    /// Sequences on the medium that are still to be looked at in full, and that the journal has a part of.
+    pub doubted: BTreeSet<u64>,
     /// Length of a full runway, by the design's rule.
     pub runway: u32,
     /// How much longer it may be after a crash.
@@ -84,6 +86,9 @@ impl Model {
                 SlotLook::Writing => {}
                 SlotLook::Pinned if !look.has_data() => {}
                 SlotLook::Bad => counts.2 += 1,
+                // It may be torn, and what the journal has then be on its way.
+                _ if shown.doubted.contains(&look.sequence.0)
+                    && self.slots.get(&look.sequence.0).is_some_and(|s| s.stage == Stage::Moving) => {}
                 SlotLook::Live | SlotLook::Held | SlotLook::Pinned | SlotLook::Damaged => {
                     if visible.insert(look.sequence.0, look.slot).is_some() {
                         return Err(format!("sequence {} is in two slots", look.sequence));

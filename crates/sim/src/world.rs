@@ -259,9 +259,11 @@ impl World {
         let torn = if self.crashed { self.setup.config.writes } else { 0 };
         self.set_aside = self.set_aside.max(self.left_aside + ring.suspects());
         let on_top = (torn + self.set_aside) as u32;
+        let doubted = || slots.iter().map(|look| look.sequence).filter(|s| ring.is_doubted(*s));
         let shown = Shown {
             holds: ring.hold_looks().collect(),
-            on_the_way: driver.on_the_way().map(|s| s.0).collect(),
+            on_the_way: driver.on_the_way().chain(doubted()).map(|s| s.0).collect(),
+            doubted: doubted().map(|s| s.0).collect(),
             runway: (2 * self.setup.config.buffers).max(16).min(slots.len() as u32 / 4).max(2),
             on_top,
             idle: driver.is_idle(),

@@ -22,7 +22,7 @@ use holdfast_link::server::Listener;
 use holdfast_link::wire::LaneFile;
 use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk, Turns};
 use holdfast_ring::{
-    Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write, recover,
+    Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write, recover_for_capture,
 };
 use promise::Promise;
 use ring::Place;
@@ -128,7 +128,7 @@ fn start_on(
     disk.take_turns(Turns::new(is_slot_write, writes));
 
     let begun = Instant::now();
-    let recovered = recover(&mut disk)?;
+    let recovered = recover_for_capture(&mut disk)?;
     let greeting = greeting(&recovered, made.as_ref(), begun.elapsed());
     let floor = recovered.last_arrival.unwrap_or(Timestamp::MIN);
     let clock = Arc::new(SystemClock::not_before(floor + Duration::from_nanos(1)));

@@ -21,7 +21,8 @@ const UNTIL_CUT: u16 = 60;
 impl World {
     /// Begins a run on what is on the disk. Whether that is as it must be, the caller has seen.
     pub(super) fn start(&mut self, mut disk: FaultyDisk) -> Result<(), String> {
-        let recovered = holdfast_ring::recover(&mut disk).map_err(|e| format!("no recovery: {e}"))?;
+        let recovered =
+            holdfast_ring::recover_for_capture(&mut disk).map_err(|e| format!("no recovery: {e}"))?;
         self.superblock = recovered.superblock.clone();
         self.runs += 1;
         self.left_aside = self.set_aside;

@@ -1,0 +1,134 @@
+//! Slots that only the journal has a part of, built anew while it is read: once, since reading it is what a restart takes
+//! most of its time for. Whether they are needed is recovery's to say.
+
+use crate::event::SealedSlot;
+use crate::ledger::Ledger;
+use crate::recover::{RecoverError, bounds_of};
+use holdfast_base::{Sequence, SlotNo, StreamId};
+use holdfast_format::{
+    Builder, Counters, Entry, EntrySummary, Name, OpenSlot, Rebuild, Record, SlotFlags, SlotId, Superblock,
+};
+use holdfast_media::{Buffer, PoolError};
+
+/// More than a run can leave behind means a forged or broken journal.
+const MOST: usize = 64;
+
+/// A slot that only the journal had, sealed anew.
+#[derive(Debug)]
+pub struct Rebuilt {
+    /// What it is.
+    pub sealed: SealedSlot,
+    /// Its bytes; the slot number in its header is to be stamped when it gets its place.
+    pub image: Buffer,
+    /// What its streams had come to.
+    pub counters: Vec<(StreamId, u32, Counters)>,
+}
+
+/// A slot with a header and a footer that may have been in flight, so that its middle may be torn.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    pub(crate) slot: SlotNo,
+    /// What takes its place if it is.
+    pub(crate) rebuilt: Rebuilt,
+}
+
+/// What the journal has of slots that may not be on the medium.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    /// Memory is touched only as far as there is something in it.
+    slots: Vec<(Rebuild, Buffer)>,
+    /// Those for which there was no memory.
+    failed: Vec<(Sequence, PoolError)>,
+}
+
+impl Candidates {
+    /// Takes note of a record, before the ledger does.
+    pub(crate) fn note(&mut self, record: &Record<'_>, superblock: &Superblock, ledger: &Ledger) {
+        match record {
+            Record::Runway { naming, .. } => {
+                // What is below is on the medium.
+                self.slots.retain(|(slot, _)| slot.sequence() >= *naming);
+                self.failed.retain(|(sequence, _)| sequence >= naming);
+            }
+            Record::OpenSlot(open) => {
+                let known = self.slots.iter().any(|(slot, _)| slot.sequence() == open.sequence);
+                if known || self.slots.len() == MOST {
+                    return;
+                }
+                match Buffer::aligned(superblock.geometry.slot_bytes as usize) {
+                    Ok(mut image) => {
+                        let begun = begin_rebuild(&mut image, superblock, ledger, open);
+                        self.slots.extend(begun.map(|slot| (slot, image)));
+                    }
+                    Err(error) => self.failed.push((open.sequence, error)),
+                }
+            }
+            Record::OpenPayload { .. } | Record::OpenRows { .. } => {
+                for (slot, image) in &mut self.slots {
+                    // A piece that does not fit the slot is left out: what follows it then has a hole before it.
+                    drop(slot.apply(image, record));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// All of them, oldest first, without those that are empty.
+    pub(crate) fn sealed(self, superblock: &Superblock) -> Result<Vec<Rebuilt>, RecoverError> {
+        if let Some((_, error)) = self.failed.into_iter().next() {
+            return Err(error.into());
+        }
+        let mut slots = self.slots;
+        slots.sort_unstable_by_key(|(slot, _)| slot.sequence());
+        Ok(slots.into_iter().filter_map(|(slot, image)| seal_rebuilt(slot, image, superblock)).collect())
+    }
+}
+
+fn begin_rebuild(
+    image: &mut Buffer,
+    superblock: &Superblock,
+    ledger: &Ledger,
+    open: &OpenSlot<'_>,
+) -> Option<Rebuild> {
+    let entries: Option<Vec<Entry>> = open
+        .entries
+        .iter()
+        .map(|entry| {
+            let stream = ledger.stream(entry.stream)?;
+            Some(Entry {
+                stream: entry.stream,
+                kind: stream.kind,
+                name: Name::new(&stream.name).ok()?,
+                preamble: entry.preamble,
+                schema: stream.schema,
+                counters: entry.counters,
+            })
+        })
+        .collect();
+    let entries = entries?;
+    let id = SlotId {
+        ring: superblock.ring,
+        group: superblock.group,
+        lane: superblock.lane,
+        sequence: open.sequence,
+        epoch: open.epoch,
+        age: open.age,
+    };
+    let builder = Builder::new(superblock.geometry.slot_bytes, entries.len().max(1));
+    Rebuild::open(builder, image, id, open.opened, &entries).ok()
+}
+
+fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) -> Option<Rebuilt> {
+    let mut builder = rebuild.finish(&mut image);
+    if builder.is_empty() {
+        return None;
+    }
+    let (id, opened) = (builder.id(), builder.opened());
+    let flags = SlotFlags::SHORT | SlotFlags::REBUILT;
+    let summaries: Vec<EntrySummary> = builder.summaries().collect();
+    let bounds = bounds_of(&summaries);
+    let sealed = builder.seal(&mut image, &superblock.key, SlotNo(0), bounds.last.max(opened), flags);
+    let counters = summaries.iter().map(|e| (e.stream, e.preamble, e.counters)).collect();
+    let sealed = SealedSlot { sequence: id.sequence, age: id.age, bytes: sealed.bytes, bounds };
+    Some(Rebuilt { sealed, image, counters })
+}
