@@ -476,6 +476,10 @@ impl Ring {
         if matches!(self.device, DeviceState::Absent { .. }) {
             return;
         }
+        if self.starting.is_some() && self.appending != Appending::No {
+            // What was rebuilt is durable in the journal: capture does not wait for its writes.
+            return;
+        }
         while self.flying.len() < self.config.writes.max(1) && !self.unplaced.is_empty() {
             let Some(slot) = self.runway.pop_front() else {
                 return;
