@@ -140,7 +140,8 @@ impl Journal {
     /// Whether the extent in use has no room left but for orders and runways.
     pub(crate) fn is_full(&self) -> bool {
         // In an extent of many commits one place more is kept for a run that begins behind what is there.
-        let kept = if self.extent_bytes >= 16 * self.commit_bytes as u64 { self.commit_bytes as u64 } else { 0 };
+        let kept =
+            if self.extent_bytes >= 16 * self.commit_bytes as u64 { self.commit_bytes as u64 } else { 0 };
         (self.extent_bytes - kept).min(READ).saturating_sub(self.at) < self.least_room
     }
 

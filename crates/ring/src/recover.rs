@@ -260,7 +260,7 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
         let on_medium = written.iter().find(|(_, header)| header.sequence == sequence);
         match on_medium {
             Some((no, _)) => doubts.push(Doubt { slot: *no, rebuilt: slot }),
-            None if ledger.table.find(sequence).is_some() => continue,
+            None if ledger.table.find(sequence).is_some() => {}
             None => rebuilt.push(slot),
         }
     }
