@@ -173,8 +173,8 @@ pub enum Fault {
     /// The request does not fit the medium or its alignment: a programming error.
     #[error("the request is outside the medium or not aligned")]
     Misplaced,
-    /// Anything else, with its errno.
-    #[error("system error {0}")]
+    /// Anything else, with its errno; said in the system's words.
+    #[error("{}", std::io::Error::from_raw_os_error(*.0))]
     Os(i32),
 }
 

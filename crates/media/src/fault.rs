@@ -32,5 +32,6 @@ mod tests {
         assert_eq!(of(Errno::NODEV), Fault::Gone);
         assert_eq!(of(Errno::DQUOT), Fault::NoSpace);
         assert_eq!(of(Errno::PERM), Fault::Os(1));
+        assert_eq!(of(Errno::PERM).to_string(), "Operation not permitted (os error 1)");
     }
 }
