@@ -11,6 +11,7 @@ use holdfast_media::drive::DriveModel;
 use holdfast_media::{Access, Device, PlainDisk, Seed};
 use holdfast_ring::{Declared, NewRing, Shape, admit, create, load};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::time::Duration;
 
@@ -56,7 +57,9 @@ impl Scene {
         let bytes = scale.pick(45, 72) * slot_bytes;
         let time = Duration::ZERO;
         let setup = Setup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, lead_in: time, scale };
-        Ok(Self { stand: Stand::new(setup)?, scale })
+        let stand = Stand::new(setup)?;
+        whole_requests(stand.device());
+        Ok(Self { stand, scale })
     }
 
     /// Drive, device and folder.
@@ -157,6 +160,13 @@ impl Scene {
         let watch = reader.ok_or_else(|| Trouble::Accounting("the recorder went away".into()))?;
         Ok(Recorder { program, input, watch })
     }
+}
+
+/// A loop device passes on more at once than the drive below takes in one request. Where the second of two fails, it says
+/// that all was written: no drive does that, and what was torn so would be found as damage.
+fn whole_requests(device: &Path) {
+    let name = device.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let _ = std::fs::write(format!("/sys/class/block/{name}/queue/max_sectors_kb"), "1024");
 }
 
 /// A recorder at work.
