@@ -52,6 +52,9 @@ pub(crate) fn open(path: &Path, destroy: bool) -> Result<Place> {
     }
     let buffers = ProfileBuffers::new().map_err(Failure::failed)?;
     let described = describe(&device);
+    if described.zoned {
+        return Err(zoned(path));
+    }
     let mut disk = RealDisk::new(device, &buffers.regions(), PROFILE_DEPTH);
     let whole = Range { start: 0, end: bytes };
     let (mut writable, mut slots, mut ring, mut prefilled) = (vec![whole.clone()], whole, None, false);
@@ -76,6 +79,13 @@ fn not_opened(error: OpenError, path: &Path) -> Failure {
         }
         other => Failure::failed(format_args!("cannot be measured: {other}")),
     }
+}
+
+/// The system knows of its zones: written in any order but theirs it takes as long as it likes, or refuses.
+fn zoned(path: &Path) -> Failure {
+    Failure::failed("its tracks overlap (a zoned, shingled drive): no order of writing but that of its zones can be relied on")
+        .at_path(path)
+        .advice("record there as best effort, or take a drive without that (CMR)")
 }
 
 /// It is not for us to take.
@@ -140,5 +150,8 @@ pub(crate) fn too_full((free, all): (usize, usize), path: &Path, bytes: u64) -> 
         ByteSize(bytes)
     ))
     .at_path(path)
-    .advice("measure a ring before it is full, or another device of the same model that is empty")
+    .advice(
+        "measure a ring before it is full, or another device of the same model that is empty, or say --destroy to lose \
+         what is there",
+    )
 }

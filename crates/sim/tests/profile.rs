@@ -9,7 +9,7 @@ use holdfast_media::{
     Subject, profile,
 };
 use holdfast_ring::{Load, Shape, figures, measured};
-use holdfast_sim::Scene;
+use holdfast_sim::{Places, Scene, play};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ fn subject(bytes: u64) -> Subject {
         preconditioned: false,
         packer_elements: 100_000_000,
         packer_bytes: Rate(1 << 30),
+        remarks: Vec::new(),
     }
 }
 
@@ -165,6 +166,30 @@ fn stalls_are_found_again_and_do_not_make_zones_look_slow() {
     let found = is_found(&DriveModel::paper().stalling(once), 6);
     assert_eq!(found.stalls.count, 1);
     assert!(near(found.stalls.sigma.as_secs_f64(), 3.0, 2.0), "{:?}", found.stalls);
+}
+
+/// A drive that hides its zones streams like any other what is written in order, and rewrites whole zones for what is not,
+/// once its media cache is full. A profile sees that of a small cache only, and even then what follows from it is not
+/// safe: so it is said of all that turns that no measurement can tell, and loudly where one does.
+#[test]
+fn a_drive_that_hides_overlapping_tracks_is_not_told_by_its_profile() {
+    let small = DriveModel::shingled().squeezed(64 << 30);
+    let found = of(&small, &subject(small.bytes), 7).unwrap();
+    assert!(found.remarks.iter().any(|remark| remark.contains("shingled")), "{found:?}");
+    let scene = |places| {
+        let steady = Scene::steady(small.clone(), 0.8, ByteSize::mib(128), 4, Rate(1));
+        let measured = measured(&found, small.bytes / 5 * 4 / 4096 * 4096).unwrap();
+        let scene = Scene { measured, ..steady };
+        let rate = scene.admitted();
+        Scene { places, ..scene.at(rate) }
+    };
+    assert!(play(&scene(Places::All)).lost <= 0.0, "in order");
+    assert!(play(&scene(Places::Torn)).lost > 0.0, "from both ends in turn");
+    let whole = DriveModel::shingled();
+    let found = of(&whole, &subject(whole.bytes), 7).unwrap();
+    assert!(found.stalls.sigma < Duration::from_secs(1) && found.remarks.is_empty(), "{:?}", found.stalls);
+    let plain = of(&DriveModel::paper(), &subject(DriveModel::paper().bytes), 7).unwrap();
+    assert!(plain.remarks.is_empty(), "{:?}", plain.remarks);
 }
 
 // Promise 3, 5: nothing is written but what may be.

@@ -160,7 +160,16 @@ pub(crate) fn notes(profile: &Profile) -> Vec<String> {
             times::spoken(limit)
         ));
     }
-    if !profile.preconditioned {
+    let turns = profile.device.rotational;
+    if turns != Some(false) {
+        notes.push(
+            "a shingled drive (overlapping tracks, SMR) that hides it looks like any other, and can be promised nothing: \
+             the maker's data sheet tells"
+                .to_owned(),
+        );
+    }
+    // Where there is a head, a place takes as long before it was written.
+    if !profile.preconditioned && turns != Some(true) {
         notes.push(
             "not every place had been written before it was measured: a flash device looks too fast then"
                 .to_owned(),

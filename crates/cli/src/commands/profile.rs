@@ -169,6 +169,7 @@ fn measure(place: Place, path: &Path, args: &Args) -> Result<Profile> {
         lasts: args.minutes,
         packer_elements,
         packer_bytes,
+        remarks: unlimited(described.unlimited, path).into_iter().collect(),
     };
     let bar = progress::share();
     let found = measure_device(&mut disk, &SystemClock::new(), buffers, &subject, &mut |now| {
@@ -179,6 +180,17 @@ fn measure(place: Place, path: &Path, args: &Args) -> Result<Profile> {
     found.map_err(|error| match (error, ring) {
         (ProfileError::Places { .. }, Some(ring)) => subject::too_full(ring, path, bytes),
         (error, _) => Failure::failed(format_args!("cannot be measured: {error}")),
+    })
+}
+
+/// What to do about a drive that tries for ever.
+fn unlimited(so: bool, path: &Path) -> Option<String> {
+    so.then(|| {
+        format!(
+            "its limit on read errors (SCT ERC) is switched off: it may try for minutes, and longer than is assumed; \
+             `smartctl -l scterc,70,70 {}` sets 7 s until power is lost: then measure again",
+            path.display()
+        )
     })
 }
 
@@ -338,4 +350,54 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
     .into_iter()
     .filter(|(_, text)| !text.is_empty())
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile_file::tests::paper;
+
+    #[test]
+    fn it_is_said_what_a_write_cache_means_and_how_long_reads_are_tried() {
+        let say = |write_cache, read_error| {
+            let found = Profile { write_cache, read_error, ..paper() };
+            let lines = lines(&found);
+            let line = |wanted: &str| lines.iter().find(|(what, _)| *what == wanted).unwrap().1.clone();
+            (line("write cache"), line("bad places"), notes(&found).join("\n"))
+        };
+        let seven = Duration::from_secs(7);
+        let (cache, places, notes) = say(Some(true), ReadError::Limited(seven));
+        assert!(
+            cache.contains("a volatile one is on")
+                && notes.contains("every slot waits until that is flushed")
+        );
+        assert!(
+            places == "given up after 7.0 s, says the drive" && !notes.contains("assumed"),
+            "{places} {notes}"
+        );
+        let (cache, places, notes) = say(Some(false), ReadError::Assumed(seven));
+        assert!(cache.contains("what is written is on the medium") && !notes.contains("flushed"), "{cache}");
+        assert!(
+            places.contains("which is assumed") && notes.contains("7.0 s are assumed"),
+            "{places} {notes}"
+        );
+        assert!(say(None, ReadError::Assumed(seven)).0.contains("does not say"));
+        assert_eq!(unlimited(false, Path::new("/dev/sdb")), None);
+        assert!(unlimited(true, Path::new("/dev/sdb")).unwrap().contains("scterc,70,70 /dev/sdb"));
+    }
+
+    #[test]
+    fn what_turns_need_not_have_been_written_and_may_hide_its_zones() {
+        let say = |rotational| {
+            let mut found = Profile { preconditioned: false, ..paper() };
+            found.device.rotational = rotational;
+            notes(&found).join("\n")
+        };
+        let turns = say(Some(true));
+        assert!(turns.contains("shingled") && !turns.contains("flash device"), "{turns}");
+        let flash = say(Some(false));
+        assert!(!flash.contains("shingled") && flash.contains("flash device"), "{flash}");
+        let unknown = say(None);
+        assert!(unknown.contains("shingled") && unknown.contains("flash device"), "{unknown}");
+    }
 }

@@ -1,7 +1,10 @@
 //! What the system and the drive say of how it works: cache, discard, read errors. Nothing is measured here; which
 //! device it is, is asked elsewhere.
 
-use super::{ReadError, sct};
+use super::{
+    ReadError,
+    sct::{self, Limit},
+};
 use crate::{Device, Medium};
 use rustix::fs::{fstat, major, minor};
 use std::path::{Path, PathBuf};
@@ -19,6 +22,11 @@ pub struct Described {
     pub discard: bool,
     /// How long it tries to read a bad place.
     pub read_error: ReadError,
+    /// Whether it could limit that, and does not.
+    pub unlimited: bool,
+    /// Whether its tracks overlap, or whatever else makes zones of it that are to be written in order (`host-aware`,
+    /// `host-managed`). Drives that hide it are not known.
+    pub zoned: bool,
 }
 
 /// Asks the system, and the drive. Of a file it is that of the device that it lies on, where that is one.
@@ -31,11 +39,16 @@ pub fn describe(device: &Device) -> Described {
         Some(text.trim().to_owned())
     };
     let ata = whole && said("device/vendor").as_deref() == Some("ATA");
-    let limit = if ata { sct::read_limit(device) } else { None };
+    let limit = if ata { sct::read_limit(device) } else { Limit::Unknown };
     Described {
         write_cache: said("queue/write_cache").map(|kind| kind == "write back"),
         discard: said("queue/discard_max_bytes").is_some_and(|bytes| bytes != "0"),
-        read_error: limit.map_or(ReadError::Assumed(ASSUMED_READ_ERROR), ReadError::Limited),
+        read_error: match limit {
+            Limit::After(limit) => ReadError::Limited(limit),
+            Limit::Off | Limit::Unknown => ReadError::Assumed(ASSUMED_READ_ERROR),
+        },
+        unlimited: limit == Limit::Off,
+        zoned: said("queue/zoned").is_some_and(|kind| kind != "none"),
     }
 }
 
@@ -58,7 +71,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let device = Device::open(file.path(), Access::Own).unwrap();
-        assert_eq!(describe(&device).read_error, ReadError::Assumed(ASSUMED_READ_ERROR));
+        let described = describe(&device);
+        assert_eq!(described.read_error, ReadError::Assumed(ASSUMED_READ_ERROR));
+        assert!(!described.unlimited && !described.zoned);
         assert_eq!(disk("0:0"), None);
     }
 }

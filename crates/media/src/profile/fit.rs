@@ -48,12 +48,15 @@ pub(super) struct Stretch {
 pub(super) fn stretch(timings: &[Timing], deep: usize) -> Stretch {
     let (Some(first), Some(last)) = (timings.first(), timings.last()) else { return Stretch::default() };
     let lasted = last.done.since(first.asked);
-    let mut steps: Vec<Step> = timings
+    let steps: Vec<Step> = timings
         .windows(2)
         .filter(|pair| !pair[1].fresh)
         .map(|pair| (pair[0].done, pair[1].done.since(pair[0].done), pair[1].len))
         .collect();
-    steps = together(&steps, deep);
+    let (mut steps, mut parts) = together(&steps, deep);
+    if steps.is_empty() {
+        std::mem::swap(&mut steps, &mut parts);
+    }
     if steps.is_empty() {
         steps = timings.iter().map(|timing| (timing.asked, timing.took(), timing.len)).collect();
     }
@@ -61,6 +64,7 @@ pub(super) fn stretch(timings: &[Timing], deep: usize) -> Stretch {
     times.sort_unstable();
     let usual = times[(times.len() - 1) / 2];
     let limit = usual * USUAL / 4 + SLACK;
+    let lot = steps.first().map_or(1, |step| step.2.max(1)) as f64;
     let (mut bytes, mut time, mut stalls) = (0, Duration::ZERO, Vec::new());
     for (began, took, len) in steps {
         if took > limit {
@@ -70,6 +74,11 @@ pub(super) fn stretch(timings: &[Timing], deep: usize) -> Stretch {
             time += took;
         }
     }
+    // Fewer take no longer than all of a lot do, unless something stands still.
+    let late = parts.iter().filter(|part| part.1 > limit);
+    let share = |part: &Step| usual.mul_f64((part.2 as f64 / lot).min(1.0));
+    stalls.extend(late.map(|part| (part.0, part.1.saturating_sub(share(part)))));
+    stalls.sort_unstable();
     // Faster than any clock: so fast at least.
     let rate = Rate::of(bytes, time.max(Duration::from_nanos(1)));
     Stretch { rate, stalls, lasted }
@@ -78,8 +87,9 @@ pub(super) fn stretch(timings: &[Timing], deep: usize) -> Stretch {
 /// A step from one completion to the next: when it began, how long it took, its bytes.
 type Step = (Timestamp, Duration, u64);
 
-/// So many steps that follow each other as one; what is left over only where there is nothing else.
-fn together(steps: &[Step], deep: usize) -> Vec<Step> {
+/// So many steps that follow each other as one, and apart from them what is left over: it has the same stalls, but says
+/// nothing of a rate.
+fn together(steps: &[Step], deep: usize) -> (Vec<Step>, Vec<Step>) {
     let (mut lots, mut parts): (Vec<Step>, Vec<Step>) = (Vec::new(), Vec::new());
     for run in steps.chunk_by(|one, next| one.0 + one.1 == next.0) {
         for lot in run.chunks(deep.max(1)) {
@@ -87,7 +97,7 @@ fn together(steps: &[Step], deep: usize) -> Vec<Step> {
             if lot.len() == deep.max(1) { lots.push(whole) } else { parts.push(whole) }
         }
     }
-    if lots.is_empty() { parts } else { lots }
+    (lots, parts)
 }
 
 /// Mean and worst of times to get to a place, drawn at random.
@@ -193,6 +203,19 @@ mod tests {
         let found = stretch(&row(&times), 2);
         assert!(found.rate.0.abs_diff((1 << 20) * 50) <= 1 && found.stalls.len() == 1, "{found:?}");
         assert_eq!(found.stalls[0].1, Duration::from_millis(300));
+    }
+
+    // Promise 1: wherever in a row it stands still, at its end too, which makes no pair.
+    #[test]
+    fn a_stall_is_seen_behind_every_completion_of_a_row() {
+        for at in 1..16 {
+            let mut times = [10; 16];
+            times[at] = 260;
+            let found = stretch(&row(&times), 2);
+            assert!(found.rate.0.abs_diff((1 << 20) * 100) <= 1, "{at}: {found:?}");
+            assert_eq!(found.stalls.len(), 1, "{at}");
+            assert_eq!(found.stalls[0].1, Duration::from_millis(250), "{at}");
+        }
     }
 
     #[test]

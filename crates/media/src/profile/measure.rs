@@ -41,7 +41,12 @@ pub struct Subject {
     pub packer_elements: u64,
     /// Bytes a second that it manages with elements of 1 MiB.
     pub packer_bytes: Rate,
+    /// What is to be said of it in any case.
+    pub remarks: Vec<String>,
 }
+
+/// A drive with a head that stands still for a larger share of the time, in millionths, rewrites what it was not asked to.
+const SHINGLED: u32 = 50_000;
 
 /// How far a measurement is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,6 +117,8 @@ pub fn profile(
     survey.watch(&mut parts, until, &mut |now| tell("watching for stalls", now))?;
     fill(&mut parts);
     let zones: Vec<_> = parts.into_iter().flat_map(Sampled::split).map(|part| part.zone()).collect();
+    let stalls = fit::stalls(&mut survey.stalls, survey.watched);
+    let shingled = head && stalls.rho > SHINGLED;
     let write_beside_reads = beside.or(zones.first().map(|zone| zone.write_mean)).unwrap_or_default();
     Ok(Profile {
         device: subject.device.clone(),
@@ -120,7 +127,7 @@ pub fn profile(
         reposition: reposition(&ways),
         commit,
         read_error: subject.read_error,
-        stalls: fit::stalls(&mut survey.stalls, survey.watched),
+        stalls,
         by_block,
         by_depth,
         parallel,
@@ -130,7 +137,7 @@ pub fn profile(
         preconditioned: subject.precondition || subject.preconditioned,
         packer_elements: subject.packer_elements,
         packer_bytes: subject.packer_bytes,
-        remarks: remarks(survey.watched, survey.probe.unread, lasts),
+        remarks: remarks(&subject.remarks, (survey.watched, lasts), survey.probe.unread, shingled),
     })
 }
 
@@ -195,8 +202,20 @@ fn fill(parts: &mut [Sampled]) {
 }
 
 /// What a person should know besides, and no field says.
-fn remarks(watched: Duration, unread: u32, lasts: Duration) -> Vec<String> {
-    let mut remarks = Vec::new();
+fn remarks(
+    said: &[String],
+    (watched, lasts): (Duration, Duration),
+    unread: u32,
+    shingled: bool,
+) -> Vec<String> {
+    let mut remarks = said.to_vec();
+    if shingled {
+        remarks.push(
+            "it stood still for much of the time, as drives with overlapping tracks (shingled, SMR) do: do not rely on \
+             anything in this profile"
+                .to_owned(),
+        );
+    }
     if lasts < Duration::from_mins(5) {
         remarks.push(format!(
             "watched for {watched:.0?} only: stalls that come less often are not in this profile"

@@ -15,6 +15,10 @@ const TIMEOUT_MS: u32 = 15_000;
 /// Where the question is written.
 const LOG: u8 = 0xe0;
 
+/// Bits of the status.
+const ERROR: u8 = 0x01;
+const FAULT: u8 = 0x20;
+
 const COMMAND: [u8; 16] = command();
 
 const fn command() -> [u8; 16] {
@@ -59,8 +63,19 @@ struct Header {
     info: u32,
 }
 
-/// How long the drive tries; `None` where it does not say, has no limit, or may not be asked.
-pub(super) fn read_limit(drive: &impl AsFd) -> Option<Duration> {
+/// What a drive says of its limit on read errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limit {
+    /// It gives up after this.
+    After(Duration),
+    /// It could have one, and has none: it tries for as long as it likes.
+    Off,
+    /// It does not say, or may not be asked.
+    Unknown,
+}
+
+/// How long the drive tries.
+pub(super) fn read_limit(drive: &impl AsFd) -> Limit {
     let (mut question, mut sense) = (question(), [0u8; 32]);
     let mut header = Header {
         interface: i32::from(b'S'),
@@ -89,7 +104,7 @@ pub(super) fn read_limit(drive: &impl AsFd) -> Option<Duration> {
     };
     // SAFETY: the header is laid out as the kernel's, and its pointers and lengths are those of arrays that outlive the call.
     let done = unsafe { libc::ioctl(drive.as_fd().as_raw_fd(), SG_IO, &raw mut header) };
-    (done == 0 && header.host_status == 0).then(|| answer(&sense)).flatten()
+    if done == 0 && header.host_status == 0 { answer(&sense) } else { Limit::Unknown }
 }
 
 /// Error recovery control (action 3): tell (function 2) the timer of reads (selection 1).
@@ -99,29 +114,54 @@ fn question() -> [u8; 512] {
     sector
 }
 
-/// What came back, as sense data with descriptors: among them that of the registers.
-fn answer(sense: &[u8; 32]) -> Option<Duration> {
-    let registers = &sense[8..22];
-    if sense[0] & 0x7f != 0x72 || registers[0] != 0x09 || registers[1] < 12 || registers[13] & 1 != 0 {
-        return None;
+/// Status, count and the lowest byte of the address: what the drive left in its registers, in sense data of either
+/// format. Descriptors (SAT-3, 12.2.2.6) may come in any order; fixed data (12.2.2.7) has them in its information fields.
+fn registers(sense: &[u8; 32]) -> Option<(u8, u8, u8)> {
+    match sense[0] & 0x7f {
+        0x72 => {
+            let mut rest = sense.get(8..(8 + usize::from(sense[7])).min(sense.len()))?;
+            while let [kind, len, fields @ ..] = rest {
+                if *kind == 0x09 {
+                    return Some((*fields.get(11)?, *fields.get(3)?, *fields.get(5)?));
+                }
+                rest = fields.get(usize::from(*len)..)?;
+            }
+            None
+        }
+        // Only where the additional code says that this is what they are.
+        0x70 if (sense[12], sense[13]) == (0x00, 0x1d) => Some((sense[4], sense[6], sense[9])),
+        _ => None,
     }
-    let (count, low) = (registers[5], registers[7]);
-    // Just what was sent: whoever is in between did not bring the answer.
-    if (count, low) == (1, LOG) {
-        return None;
+}
+
+/// What came back.
+fn answer(sense: &[u8; 32]) -> Limit {
+    let Some((status, count, low)) = registers(sense) else { return Limit::Unknown };
+    // It failed, or it is just what was sent: whoever is in between did not bring the answer.
+    if status & (FAULT | ERROR) != 0 || (count, low) == (1, LOG) {
+        return Limit::Unknown;
     }
-    let tenths = u64::from(low) << 8 | u64::from(count);
-    (tenths > 0).then(|| Duration::from_millis(tenths * 100))
+    match u64::from(low) << 8 | u64::from(count) {
+        0 => Limit::Off,
+        tenths => Limit::After(Duration::from_millis(tenths * 100)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sense(count: u8, low: u8, status: u8) -> [u8; 32] {
+    fn seconds(seconds: u64) -> Limit {
+        Limit::After(Duration::from_secs(seconds))
+    }
+
+    /// Sense data with the registers as a descriptor: recovered error, ATA pass-through information available.
+    fn described(count: u8, low: u8, status: u8) -> [u8; 32] {
         let mut sense = [0; 32];
-        (sense[0], sense[7], sense[8], sense[9]) = (0x72, 14, 0x09, 12);
-        (sense[13], sense[15], sense[21]) = (count, low, status);
+        let head = [0x72, 0x01, 0x00, 0x1d, 0, 0, 0, 0x0e, 0x09, 0x0c, 0, 0];
+        sense[..12].copy_from_slice(&head);
+        // Count 15:8, 7:0; address 31:24, 7:0, 39:32, 15:8, 47:40, 23:16; device, status.
+        sense[12..22].copy_from_slice(&[0, count, 0, low, 0, 0x4f, 0, 0xc2, 0, status]);
         sense
     }
 
@@ -129,17 +169,49 @@ mod tests {
     fn the_question_is_as_the_standard_draws_it() {
         assert_eq!(COMMAND, [0x85, 0x0a, 0x26, 0, 0xd6, 0, 1, 0, 0xe0, 0, 0x4f, 0, 0xc2, 0, 0xb0, 0]);
         assert_eq!(question()[..6], [3, 0, 2, 0, 1, 0]);
+        assert!(question()[6..].iter().all(|byte| *byte == 0));
         assert_eq!(size_of::<Header>(), if cfg!(target_pointer_width = "64") { 88 } else { 64 });
     }
 
     #[test]
     fn seven_seconds_no_limit_and_no_answer_are_told_apart() {
-        assert_eq!(answer(&sense(70, 0, 0x50)), Some(Duration::from_secs(7)));
-        assert_eq!(answer(&sense(0x2c, 0x01, 0x50)), Some(Duration::from_secs(30)));
-        assert_eq!(answer(&sense(0, 0, 0x50)), None, "it tries for ever");
-        assert_eq!(answer(&sense(1, LOG, 0x50)), None, "the answer got lost");
-        assert_eq!(answer(&sense(70, 0, 0x51)), None, "it failed");
-        assert_eq!(answer(&[0; 32]), None);
-        assert_eq!(read_limit(&std::fs::File::open("/dev/null").unwrap()), None);
+        assert_eq!(answer(&described(70, 0, 0x50)), seconds(7));
+        assert_eq!(answer(&described(0x2c, 0x01, 0x50)), seconds(30));
+        assert_eq!(answer(&described(0, 0, 0x50)), Limit::Off, "it tries for ever");
+        assert_eq!(answer(&described(1, LOG, 0x50)), Limit::Unknown, "the answer got lost");
+        assert_eq!(answer(&described(70, 0, 0x51)), Limit::Unknown, "it failed");
+        assert_eq!(answer(&described(70, 0, 0x70)), Limit::Unknown, "the drive is broken");
+        assert_eq!(answer(&[0; 32]), Limit::Unknown);
+        assert_eq!(read_limit(&std::fs::File::open("/dev/null").unwrap()), Limit::Unknown);
+    }
+
+    /// As bridges and host adapters answer that know no descriptors, and such that put another one in front.
+    #[test]
+    fn other_forms_of_the_answer_are_read_too() {
+        let mut fixed = [0; 32];
+        fixed[..14].copy_from_slice(&[0xf0, 0, 1, 0, 0x50, 0, 70, 10, 0, 0, 0x4f, 0xc2, 0, 0x1d]);
+        assert_eq!(answer(&fixed), seconds(7));
+        fixed[9] = 1;
+        assert_eq!(answer(&fixed), Limit::After(Duration::from_millis(32_600)));
+        // An illegal request: the fields are something else's.
+        (fixed[2], fixed[12], fixed[13]) = (5, 0x20, 0);
+        assert_eq!(answer(&fixed), Limit::Unknown);
+        let mut second = described(70, 0, 0x50);
+        second.copy_within(8..22, 16);
+        second[8..16].copy_from_slice(&[0x02, 0x06, 0, 0, 0, 0, 0, 0]);
+        second[7] += 8;
+        assert_eq!(answer(&second), seconds(7));
+    }
+
+    /// Promise 8: whatever a device answers.
+    #[test]
+    fn no_answer_is_too_strange() {
+        let mut seed = crate::Seed::new(5);
+        for round in 0..20_000 {
+            let mut sense = [0; 32];
+            seed.fill(&mut sense);
+            sense[0] = if round % 2 == 0 { 0x72 } else { 0x70 };
+            let _ = answer(&sense);
+        }
     }
 }
