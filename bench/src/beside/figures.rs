@@ -251,7 +251,7 @@ mod tests {
             drive_written: all(rate * share, n),
             drive_read: all(5.0 * MIB, n),
         });
-        let outcome = Outcome::new(60.0, 12.0, ticks.collect(), String::new());
+        let outcome = Outcome::new(60.0, 12.0, cell.ask, ticks.collect(), String::new());
         store.put(&cell.key(), &outcome.json(cell)).unwrap();
     }
 

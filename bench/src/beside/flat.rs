@@ -23,6 +23,9 @@ const FOLDER: u64 = 1000;
 const QUANTUM: usize = 1 << 20;
 const DIRECT_QUANTUM: usize = 8 << 20;
 
+/// Elements of this size are written out as they come; smaller ones are better off together.
+const AT_ONCE: u64 = 1 << 20;
+
 /// The share that is filled.
 const FULL: f64 = 0.99;
 
@@ -180,7 +183,12 @@ impl Files {
             }
             other => other?,
         };
-        file.write_all(&self.content[..bytes as usize])
+        file.write_all(&self.content[..bytes as usize])?;
+        if bytes >= AT_ONCE && self.manner != Manner::Direct {
+            // The kernel begins to write it out now, and does not wait: until the next sync the drive would rest.
+            fadvise(&file, 0, None, Advice::DontNeed)?;
+        }
+        Ok(())
     }
 
     /// Reads one element after the other, the oldest of the newest quarter first.

@@ -2,7 +2,7 @@
 //! off goes on where it was.
 
 use super::MIB;
-use super::cell::Cell;
+use super::cell::{Ask, Cell};
 use super::tally::Counts;
 use crate::Trouble;
 use serde_json::{Value, json};
@@ -52,11 +52,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// From its seconds. Rates are taken behind the `lead_in`.
-    pub fn new(seconds: f64, lead_in: f64, ticks: Vec<Tick>, note: String) -> Self {
+    /// From its seconds. Rates are taken behind the `lead_in`. Of what a reader got the part counts that it had asked for by
+    /// then: large elements come whole.
+    pub fn new(seconds: f64, lead_in: f64, ask: Ask, ticks: Vec<Tick>, note: String) -> Self {
         let mut outcome = Self { seconds, lead_in, ticks, written: 0.0, read: 0.0, discarded: 0, note };
-        outcome.written = outcome.rate(|tick| tick.counts.durable);
-        outcome.read = outcome.rate(|tick| tick.counts.read);
+        let asked = |second: usize| ask.bytes().map_or(f64::INFINITY, |rate| rate * second as f64);
+        outcome.written = outcome.rate(|_, tick| tick.counts.durable as f64);
+        outcome.read = outcome.rate(|second, tick| (tick.counts.read as f64).min(asked(second)));
         outcome
     }
 
@@ -67,16 +69,17 @@ impl Outcome {
 
     /// A second, of something that is counted: the slope of the line that lies nearest to all seconds behind the lead-in,
     /// for counts come in steps, and the first and last second say where in one they lie.
-    fn rate(&self, get: fn(&Tick) -> u64) -> f64 {
+    fn rate(&self, get: impl Fn(usize, &Tick) -> f64) -> f64 {
         let steady = self.steady();
+        let before = self.ticks.len() - steady.len();
         if steady.len() < 8 {
-            return get(&self.last()) as f64 / self.seconds;
+            return get(self.ticks.len(), &self.last()) / self.seconds;
         }
         let middle = (steady.len() - 1) as f64 / 2.0;
         let (mut over, mut under) = (0.0, 0.0);
         for (second, tick) in steady.iter().enumerate() {
             let aside = second as f64 - middle;
-            over += aside * get(tick) as f64;
+            over += aside * get(before + second + 1, tick);
             under += aside * aside;
         }
         over / under
@@ -123,15 +126,15 @@ impl Outcome {
     /// From what [`Outcome::json`] made.
     pub fn of(value: &Value) -> Option<Self> {
         let number = |name: &str| value.get(name)?.as_f64();
-        Some(Self {
-            seconds: number("seconds")?,
-            lead_in: number("lead_in")?,
-            ticks: value.get("ticks")?.as_array()?.iter().map(Tick::of).collect::<Option<_>>()?,
-            written: number("write_mib_s")? * MIB,
-            read: number("read_mib_s")? * MIB,
-            discarded: value.get("discarded_runs")?.as_u64()? as u32,
-            note: value.get("note")?.as_str()?.to_owned(),
-        })
+        let text = |name: &str| value.get(name)?.as_str();
+        let ask = match text("ask_mib_s")? {
+            "all" => Ask::All,
+            rate => Ask::Rate(rate.parse().ok()?),
+        };
+        let ticks = value.get("ticks")?.as_array()?.iter().map(Tick::of).collect::<Option<_>>()?;
+        // Rates are made anew: how they are taken may have changed since.
+        let outcome = Self::new(number("seconds")?, number("lead_in")?, ask, ticks, text("note")?.to_owned());
+        Some(Self { discarded: value.get("discarded_runs")?.as_u64()? as u32, ..outcome })
     }
 }
 
@@ -200,7 +203,7 @@ mod tests {
             drive_written: 90 * n,
             drive_read: 6 * n,
         };
-        Outcome::new(3.0, 0.0, (1..=3).map(tick).collect(), "best effort".to_owned())
+        Outcome::new(3.0, 0.0, Ask::All, (1..=3).map(tick).collect(), "best effort".to_owned())
     }
 
     /// Writes 256 MiB in four seconds and reads 49 in a half, again and again; before that it only reads.
@@ -216,7 +219,7 @@ mod tests {
                 drive_read: read,
             }
         };
-        Outcome::new(seconds as f64, 8.0, (1..=seconds).map(tick).collect(), String::new())
+        Outcome::new(seconds as f64, 8.0, Ask::All, (1..=seconds).map(tick).collect(), String::new())
     }
 
     #[test]
@@ -234,6 +237,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_reader_got_before_it_asked_for_it_does_not_count() {
+        // Elements of 60 bytes, 2 bytes a second asked for.
+        let tick = |n: u64| Tick {
+            counts: Counts { read: 60 * n.div_ceil(30), ..Counts::default() },
+            ..Tick::default()
+        };
+        let outcome = Outcome::new(45.0, 9.0, Ask::Rate(2), (1..=45).map(tick).collect(), String::new());
+        assert!(outcome.read > 2.0, "of megabytes it got less than asked for");
+        let tick = |n: u64| Tick {
+            counts: Counts { read: (60 * n.div_ceil(30)) << 20, ..Counts::default() },
+            ..Tick::default()
+        };
+        let outcome = Outcome::new(45.0, 9.0, Ask::Rate(2), (1..=45).map(tick).collect(), String::new());
+        assert!((outcome.read / MIB - 2.0).abs() < 1e-6, "{}", outcome.read / MIB);
+    }
+
+    #[test]
     fn the_drive_s_time_is_shared_between_writing_and_reading() {
         for phase in [0, 11, 23, 44] {
             let (all, left) = steps(42, phase).shares(64.0 * MIB, 98.0 * MIB).unwrap();
@@ -241,7 +261,7 @@ mod tests {
             let (all, left) = steps(42, phase).shares(128.0 * MIB, 98.0 * MIB).unwrap();
             assert!((all - 0.556).abs() < 0.01 && (left - 0.2).abs() < 0.02, "{phase} {all} {left}");
         }
-        assert!(Outcome::new(1.0, 0.0, Vec::new(), String::new()).shares(1.0, 1.0).is_none());
+        assert!(Outcome::new(1.0, 0.0, Ask::All, Vec::new(), String::new()).shares(1.0, 1.0).is_none());
     }
 
     #[test]
@@ -250,7 +270,7 @@ mod tests {
         let store = Store::at(&folder.path().join("results"));
         let all = cells(Extent::Tiny);
         assert_eq!(store.missing(&all), all);
-        let outcome = Outcome { read: 0.0, ..outcome() };
+        let outcome = Outcome { discarded: 2, ..outcome() };
         store.put(&all[1].key(), &outcome.json(&all[1])).unwrap();
         // Killed while it wrote: the file has its name only when it is whole. And one that something else spoiled.
         std::fs::write(store.folder().join(format!("{}.begun", all[2].key())), "{\"sec").unwrap();

@@ -1,7 +1,7 @@
 //! Runs a cell: prepares what its contestant needs (or takes what the cell before left), lets it work in real time while
 //! every second is noted, and runs it again where the machine was too slow.
 
-use super::cell::{Cell, Contestant, Manner, State};
+use super::cell::{Ask, Cell, Contestant, Manner, State};
 use super::database::Database;
 use super::flat::Files;
 use super::opponent::{Rules, run};
@@ -110,10 +110,10 @@ impl Stage {
         match prepared {
             Prepared::Holdfast(ours) => {
                 let running = ours.start(stand)?;
-                timed(stand, time, |tally| running.run(stand, &rules, tally))
+                timed(stand, time, cell.ask, |tally| running.run(stand, &rules, tally))
             }
             Prepared::Flat(files) => {
-                let outcome = timed(stand, time, |tally| {
+                let outcome = timed(stand, time, cell.ask, |tally| {
                     run(&rules, tally, &mut files.shelf(), |gate| files.read(gate))?;
                     Ok(String::new())
                 });
@@ -122,7 +122,7 @@ impl Stage {
             }
             Prepared::Database(database) => {
                 let (mut writer, mut reader) = database.open()?;
-                let outcome = timed(stand, time, |tally| {
+                let outcome = timed(stand, time, cell.ask, |tally| {
                     run(&rules, tally, &mut writer, |gate| reader.read(gate))?;
                     Ok(String::new())
                 });
@@ -138,6 +138,7 @@ impl Stage {
 fn timed(
     stand: &Stand,
     time: Duration,
+    ask: Ask,
     work: impl FnOnce(&Tally) -> Result<String, Trouble>,
 ) -> Result<(Outcome, bool), Trouble> {
     let drive = stand.drive();
@@ -185,5 +186,5 @@ fn timed(
         last.counts.lost = tally.counts().lost;
     }
     let lead_in = stand.setup().lead_in.as_secs_f64();
-    Ok((Outcome::new(time.as_secs_f64(), lead_in, ticks, note), too_slow))
+    Ok((Outcome::new(time.as_secs_f64(), lead_in, ask, ticks, note), too_slow))
 }

@@ -9,9 +9,17 @@ use holdfast_media::{Buffer, BufferPool, Fault, Lock, PoolError, run_first};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Above the recorder's I/O threads: a drive is hardware, and those wait for it.
 const PRIORITY: i32 = 45;
+
+/// So long before an answer is due the clerk is up, if it may run first: a kernel that is busy with something long wakes
+/// even the most urgent thread late.
+const EARLY: Duration = Duration::from_millis(4);
+
+/// How often it looks then whether something came that is due before.
+const GLANCE: Duration = Duration::from_micros(50);
 
 /// How a request is answered.
 #[derive(Debug)]
@@ -152,8 +160,20 @@ impl Counter {
                 desk.answered(self.now(), due);
                 continue;
             }
+            let early = if self.realtime { EARLY } else { Duration::ZERO };
             desk = match desk.next() {
-                Some(due) => whatever(self.bell.wait_timeout(desk, due.since(now))).0,
+                Some(due) if due.since(now) > early => {
+                    whatever(self.bell.wait_timeout(desk, due.since(now).saturating_sub(early))).0
+                }
+                // Something earlier may arrive meanwhile.
+                Some(due) => {
+                    drop(desk);
+                    let until = due.min(now + GLANCE);
+                    while self.now() < until {
+                        std::hint::spin_loop();
+                    }
+                    self.desk()
+                }
                 None => whatever(self.bell.wait(desk)),
             };
         }
