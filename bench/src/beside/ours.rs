@@ -4,6 +4,7 @@
 use super::MIB;
 use super::cell::{Ask, Size, State};
 use super::opponent::Rules;
+use super::outcome::Store;
 use super::stand::{Setup, Stand};
 use super::tally::{Gate, Tally};
 use crate::program::{Program, holdfast};
@@ -21,6 +22,10 @@ use std::time::Duration;
 /// How often the recorder is asked how it does.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// Under this name the drive's profile is kept beside the results, with this in place of the drive's path.
+const PROFILE: &str = "drive.profile.json";
+const ANYWHERE: &str = "(the emulated drive)";
+
 /// Bytes that the feeder has to give away: varied elements carry their length.
 const PIECE: usize = 1 << 20;
 
@@ -30,6 +35,7 @@ pub struct Ours {
     device: PathBuf,
     said: PathBuf,
     recorder: PathBuf,
+    program: PathBuf,
     size: Size,
     setup: Setup,
     /// Whether the ring was made for a guaranteed rate.
@@ -71,7 +77,8 @@ impl Ours {
         let guaranteed = setup.scale == crate::Scale::Real;
         format(&program, stand, guaranteed.then(|| declared(size, offer)))?;
         let said = stand.file("recorder.said");
-        let mut ours = Self { device, said, recorder, size, setup, guaranteed, share: 1.0, lap: setup.bytes };
+        let mut ours =
+            Self { device, said, recorder, program, size, setup, guaranteed, share: 1.0, lap: setup.bytes };
         if state == State::Aged {
             let mut running = ours.start_with(&["--on-overload", "block"])?;
             let mut source = Source::new(size);
@@ -113,8 +120,19 @@ impl Ours {
     }
 
     /// Starts a recorder for a cell: it drops what it cannot take.
-    pub fn start(&self, _stand: &Stand) -> Result<Running<'_>, Trouble> {
-        self.start_with(&["--on-overload", "drop-newest"])
+    pub fn start(&self) -> Result<Running<'_>, Trouble> {
+        let running = self.start_with(&["--on-overload", "drop-newest"])?;
+        // It looks through its slots first, which a recorder does once in its life, and not once in a cell.
+        let (program, device) = (self.program.to_string_lossy(), self.device.display().to_string());
+        let mut looks = 0;
+        while !tool::output(&program, &["status", &device, "--json"])?.contains("\"table_complete\":true") {
+            looks += 1;
+            if looks > 3000 {
+                return Err(Trouble::Accounting("the recorder does not come to the end of its slots".into()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(running)
     }
 }
 
@@ -136,7 +154,13 @@ fn format(program: &Path, stand: &Stand, declared: Option<(u64, u64)>) -> Result
         return tool::output(&program, &arguments).map(drop);
     };
     let profile = stand.file("beside.profile.json").display().to_string();
-    // Once for all cells: the drive stays the same.
+    let kept = Store::usual().folder().join(PROFILE);
+    // Once for all cells: the drive stays the same, under whatever name it is mounted.
+    let name = stand.drive().path().display().to_string();
+    if let Ok(text) = std::fs::read_to_string(&kept) {
+        let text = text.replace(ANYWHERE, &name);
+        std::fs::write(&profile, text).map_err(Trouble::file(Path::new(&profile), "write it"))?;
+    }
     if !Path::new(&profile).is_file() {
         stand.be_timed()?;
         let options = ["--destroy", "--minutes", "2", "--zones", "4", "-o", &profile];
@@ -147,6 +171,9 @@ fn format(program: &Path, stand: &Stand, declared: Option<(u64, u64)>) -> Result
             let _ = std::fs::remove_file(&profile);
             return Err(Trouble::skipped("the machine was too slow while the drive was profiled"));
         }
+        let text = std::fs::read_to_string(&profile);
+        let text = text.map_err(Trouble::file(Path::new(&profile), "read it"))?.replace(&name, ANYWHERE);
+        std::fs::write(&kept, text).map_err(Trouble::file(&kept, "write it"))?;
     }
     let (rate, elements) = (rate.to_string(), elements.to_string());
     let memory = stand.setup().memory.to_string();

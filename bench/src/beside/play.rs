@@ -109,7 +109,7 @@ impl Stage {
         };
         match prepared {
             Prepared::Holdfast(ours) => {
-                let running = ours.start(stand)?;
+                let running = ours.start()?;
                 timed(stand, time, cell.ask, |tally| running.run(stand, &rules, tally))
             }
             Prepared::Flat(files) => {
