@@ -127,13 +127,14 @@ impl Files {
         self.sync()
     }
 
-    /// Empties the page cache, by unmounting.
+    /// Puts all that waits on the medium. What describes the files stays in the page cache, a thousandth of what they hold:
+    /// it fits in memory where they do not. A reader forgets what is in a file before it reads it.
     pub fn renew(&mut self) -> Result<(), Trouble> {
-        self.root = None;
-        self.mounted.renew()?;
-        let folder = self.mounted.folder();
-        self.root = Some(File::open(folder).map_err(Trouble::file(folder, "open it"))?);
-        Ok(())
+        if self.root.is_none() {
+            let folder = self.mounted.folder();
+            self.root = Some(File::open(folder).map_err(Trouble::file(folder, "open it"))?);
+        }
+        self.sync()
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
