@@ -144,9 +144,9 @@ fn readers(store: &Store, who: &[Contestant], paper: bool) -> Result<Option<Plot
     Ok(plot(title, "reading asked for, MiB/s", lines))
 }
 
-/// What a drive did over a cycle: its writing or reading, in MiB/s.
+/// What a drive did over a cycle, behind the lead-in: its writing or reading, in MiB/s.
 fn over_cycle(outcome: &Outcome, bytes: u64, get: fn(&super::outcome::Tick) -> u64) -> Vec<(f64, f64)> {
-    let ticks = &outcome.ticks;
+    let ticks = outcome.ticks.get(outcome.lead_in as usize..).unwrap_or_default();
     let later = ticks.iter().skip(WINDOW);
     ticks
         .iter()

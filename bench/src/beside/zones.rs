@@ -17,9 +17,10 @@ use std::time::Instant;
 /// Under this name it is kept.
 pub const NAME: &str = "zones";
 
-/// Bytes of a request, and requests that count at a place; one before them takes the arm there.
-const REQUEST: usize = 8 << 20;
-const REQUESTS: u64 = 3;
+/// Bytes at a place: the first take the arm there, the rest count. They are one request, in whose pieces no revolution
+/// is lost.
+const FIRST: usize = 4 << 20;
+const REST: usize = 36 << 20;
 
 /// Places.
 const PLACES: u64 = 20;
@@ -63,24 +64,23 @@ fn once(setup: &Setup) -> Result<(Vec<Zone>, bool), Trouble> {
     let mut options = File::options();
     options.read(true).write(true).custom_flags(OFlags::DIRECT.bits() as i32);
     let file = options.open(&path).map_err(Trouble::file(&path, "open it"))?;
-    let mut buffer = Buffer::aligned(REQUEST).map_err(Trouble::of("getting a buffer"))?;
-    let stretch = (REQUESTS + 1) * REQUEST as u64;
+    let (first, rest) = setup.scale.pick((1 << 20, 2 << 20), (FIRST, REST));
+    let mut buffer = Buffer::aligned(rest).map_err(Trouble::of("getting a buffer"))?;
+    let stretch = (first + rest) as u64;
     let mut zones = Vec::new();
     for n in 0..setup.scale.pick(2, PLACES + 1) {
         let begin = (bytes - stretch) * n / PLACES / 4096 * 4096;
         let mut rates = [0.0; 2];
         for (rate, write) in rates.iter_mut().zip([true, false]) {
-            let mut start = Instant::now();
-            for request in 0..=REQUESTS {
-                let at = begin + request * REQUEST as u64;
-                let done =
-                    if write { file.write_all_at(&buffer, at) } else { file.read_exact_at(&mut buffer, at) };
-                done.map_err(Trouble::file(&path, "use it"))?;
-                if request == 0 {
-                    start = Instant::now();
-                }
-            }
-            *rate = REQUESTS as f64 * REQUEST as f64 / MIB / start.elapsed().as_secs_f64();
+            let mut transfer = |at: u64, len: usize| {
+                let part = &mut buffer[..len];
+                let done = if write { file.write_all_at(part, at) } else { file.read_exact_at(part, at) };
+                done.map_err(Trouble::file(&path, "use it"))
+            };
+            transfer(begin, first)?;
+            let start = Instant::now();
+            transfer(begin + first as u64, rest)?;
+            *rate = rest as f64 / MIB / start.elapsed().as_secs_f64();
         }
         let middle = begin + stretch / 2;
         zones.push((middle as f64 / bytes as f64, rates[0], rates[1]));
