@@ -297,6 +297,6 @@ mod tests {
         let line = plot.lines.iter().find(|line| line.name == "ext2-priority writing").unwrap();
         assert!(line.points.iter().all(|point| (point.1 - 60.0).abs() < 0.01), "{line:?}");
         let (first, last) = (line.points[0].0, line.points[line.points.len() - 1].0);
-        assert!((first - 5.0 * 60.0 / 3072.0).abs() < 0.01 && last > 1.0, "{first} {last}");
+        assert!((first - 17.0 * 60.0 / 3072.0).abs() < 0.01 && last > 1.0, "{first} {last}");
     }
 }

@@ -40,8 +40,10 @@ pub struct Ours {
     setup: Setup,
     /// Whether the ring was made for a guaranteed rate.
     guaranteed: bool,
-    /// Bytes of payload in a byte on the medium.
+    /// Bytes of payload in a byte of a slot: an element that does not fit any more leaves a little of it empty.
     share: f64,
+    /// Bytes of payload in a byte that is written.
+    dense: f64,
     /// Bytes of payload that the ring holds.
     lap: u64,
 }
@@ -77,9 +79,20 @@ impl Ours {
         let guaranteed = setup.scale == crate::Scale::Real;
         format(&program, stand, guaranteed.then(|| declared(size, offer)))?;
         let said = stand.file("recorder.said");
-        let mut ours =
-            Self { device, said, recorder, program, size, setup, guaranteed, share: 1.0, lap: setup.bytes };
+        let mut ours = Self {
+            device,
+            said,
+            recorder,
+            program,
+            size,
+            setup,
+            guaranteed,
+            share: 1.0,
+            dense: 1.0,
+            lap: setup.bytes,
+        };
         if state == State::Aged {
+            let before = stand.drive().figure("written_bytes")?;
             let mut running = ours.start_with(&["--on-overload", "block"])?;
             let mut source = Source::new(size);
             while source.given < setup.bytes * 3 {
@@ -92,6 +105,8 @@ impl Ours {
             }
             let medium = summary.slots * setup.slot_bytes;
             ours.share = (summary.bytes as f64 / medium as f64).min(1.0);
+            let written = stand.drive().figure("written_bytes")? - before;
+            ours.dense = (summary.bytes as f64 / written.max(1.0)).min(1.0);
             ours.lap = (setup.bytes as f64 * ours.share) as u64;
         }
         Ok(ours)
@@ -343,7 +358,7 @@ impl Ours {
             let gone = now.lost_bytes.saturating_sub(base.lost_bytes);
             tally.lost(gone.saturating_sub(lost.swap(gone, Relaxed)));
             let received = now.received_bytes.saturating_sub(base.received_bytes);
-            let written = (stand.drive().figure("written_bytes")? - before) * self.share;
+            let written = (stand.drive().figure("written_bytes")? - before) * self.dense;
             let all = (written as u64).min(received);
             tally.durable(all.saturating_sub(durable));
             durable = durable.max(all);
