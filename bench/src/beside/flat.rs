@@ -185,8 +185,9 @@ impl Files {
             other => other?,
         };
         file.write_all(&self.content[..bytes as usize])?;
-        if bytes >= AT_ONCE && self.manner != Manner::Direct {
-            // The kernel begins to write it out now, and does not wait: until the next sync the drive would rest.
+        if bytes >= AT_ONCE && matches!(self.manner, Manner::InPlace | Manner::Deleting) {
+            // The kernel begins to write it out now, and does not wait: until the next sync the drive would rest. A reader
+            // who gives way to the writer must not find the drive at work when that has nothing to do.
             fadvise(&file, 0, None, Advice::DontNeed)?;
         }
         Ok(())
