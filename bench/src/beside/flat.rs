@@ -24,7 +24,7 @@ const QUANTUM: usize = 1 << 20;
 const DIRECT_QUANTUM: usize = 8 << 20;
 
 /// Elements of this size are written out as they come; smaller ones are better off together.
-const AT_ONCE: u64 = 1 << 20;
+const AT_ONCE: u64 = 16 << 20;
 
 /// The share that is filled.
 const FULL: f64 = 0.99;
