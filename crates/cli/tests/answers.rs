@@ -26,7 +26,7 @@ fn answers(dir: &Path) -> Vec<(String, Option<i32>, String)> {
         all.push((format!("read {range}"), said.code, said.out + &told.join("\n")));
     }
     let status = ends(dir, "status r.hf --json", 0).json();
-    for field in ["lost_elements", "lost_unknown", "oldest", "newest", "holds"] {
+    for field in ["lost_elements", "lost_unknown", "oldest", "newest", "oldest_live", "holds"] {
         all.push((field.to_owned(), None, status[field].to_string()));
     }
     all.push(("held".to_owned(), None, status["slots"]["held"].to_string()));

@@ -3,37 +3,75 @@
 use crate::desk::Bell;
 use holdfast_ingest::StopFlag;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::{flag, low_level};
-use std::io::{self, Read as _};
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
+use std::io;
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 /// Exit code of a second signal, as shells have it for SIGINT.
 const AT_ONCE: i32 = 130;
+/// The same signal again within this is the same order: `timeout`, `sudo` and shells send theirs to the process and to
+/// its group. No person is that quick.
+const ECHO: Duration = Duration::from_millis(250);
+
+/// What a signal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    End,
+    /// The one before, once more.
+    Echo,
+    AtOnce,
+}
+
+/// The first signal, once there was one.
+#[derive(Debug, Default)]
+struct Heard(Option<(i32, Instant)>);
+
+impl Heard {
+    fn take(&mut self, signal: i32, now: Instant) -> Order {
+        match self.0 {
+            None => {
+                self.0 = Some((signal, now));
+                Order::End
+            }
+            Some((first, at)) if first == signal && now.duration_since(at) < ECHO => Order::Echo,
+            Some(_) => Order::AtOnce,
+        }
+    }
+}
 
 /// Raises `stop` at the first signal and rings `bell`.
 pub(crate) fn heed(stop: StopFlag, bell: Bell) -> io::Result<()> {
-    let seen = Arc::new(AtomicBool::new(false));
-    let (mut read, write) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order: the first signal finds the flag down.
-        flag::register_conditional_shutdown(signal, AT_ONCE, Arc::clone(&seen))?;
-        flag::register(signal, Arc::clone(&seen))?;
-        low_level::pipe::register(signal, write.try_clone()?)?;
-    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     Builder::new().name("holdfast-signal".to_owned()).stack_size(64 << 10).spawn(move || {
-        let mut byte = [0];
-        let mut first = true;
-        while read.read(&mut byte).is_ok_and(|count| count > 0) {
-            // Two signals at the same instant may both have found the flag down.
-            if !std::mem::take(&mut first) {
-                low_level::exit(AT_ONCE);
+        let mut heard = Heard::default();
+        for signal in signals.forever() {
+            match heard.take(signal, Instant::now()) {
+                Order::End => {
+                    stop.stop();
+                    bell.ring();
+                }
+                Order::Echo => {}
+                Order::AtOnce => low_level::exit(AT_ONCE),
             }
-            stop.stop();
-            bell.ring();
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_signal_at_the_same_instant_is_one_order_and_any_other_one_is_the_second() {
+        let mut heard = Heard::default();
+        let now = Instant::now();
+        assert_eq!(heard.take(SIGINT, now), Order::End);
+        assert_eq!(heard.take(SIGINT, now), Order::Echo, "to the process and to its group");
+        assert_eq!(heard.take(SIGINT, now + Duration::from_millis(249)), Order::Echo);
+        assert_eq!(heard.take(SIGTERM, now), Order::AtOnce);
+        assert_eq!(heard.take(SIGINT, now + ECHO), Order::AtOnce, "counted from the first one");
+    }
 }

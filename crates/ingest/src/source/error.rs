@@ -116,6 +116,14 @@ fn of(want: Option<u64>) -> String {
 }
 
 impl SourceError {
+    /// Whether it is what was asked for that makes no sense, rather than what is there.
+    pub fn is_wrong_use(&self) -> bool {
+        matches!(
+            self,
+            Self::Option { .. } | Self::Filter { .. } | Self::Capture { error: CaptureError::Filter(_), .. }
+        )
+    }
+
     /// Whether everything that arrived is recorded or counted in a gap all the same: the input was at fault, and
     /// its damage is known.
     pub fn is_accounted_for(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::LinkError;
 use crate::wire::Purpose;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::{Gap, Kind};
-use holdfast_ring::Bounds;
+use holdfast_ring::{Bounds, SlotLook, SlotStatus};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -189,7 +189,26 @@ impl RingReader {
             .into_iter()
             .filter(|slot| slot.slot.is_some() && slot.first.is_none())
             .collect();
-        let result = self.heads(&unknown, &mut |reader, slot, head| {
+        self.learn(&unknown)
+    }
+
+    /// The same of the oldest slot that no hold keeps, for who asks how far back one can go.
+    pub(crate) fn learn_oldest_live(&mut self) -> Result<(), LinkError> {
+        let mut live = self.slots()?;
+        live.retain(|slot| slot.has_data() && slot.look != SlotLook::Held);
+        live.sort_unstable_by_key(|slot| (slot.age, slot.sequence));
+        let bytes = self.superblock.geometry.slot_bytes;
+        for SlotStatus { slot, sequence, age, first, last, .. } in live {
+            let planned = PlannedSlot { sequence, slot: Some(slot), age, first, last, bytes };
+            if self.times(&planned)?.is_some() {
+                return if first.is_some() { Ok(()) } else { self.learn(&[planned]) };
+            }
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), LinkError> {
+        let result = self.heads(unknown, &mut |reader, slot, head| {
             let bounds = match head {
                 Ok(head) => Some(bounds(&head)),
                 Err(Miss::Failed(error)) => return Err(error.into()),

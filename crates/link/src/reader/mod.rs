@@ -141,6 +141,8 @@ impl RingReader {
         if let Some(newest) = candidates.last() {
             ring.newest = self.times(newest)?.map(|(_, last)| last).or(ring.newest);
         }
+        // Who asks how far back one can go looks at the slots next.
+        self.learn_oldest_live()?;
         Ok(Status { ring, recorder: None })
     }
 
@@ -154,7 +156,8 @@ impl RingReader {
         Ok(streams)
     }
 
-    /// Its slots, by place. Without a recorder their times are known only after [`RingReader::learn_times`].
+    /// Its slots, by place. Without a recorder their times are known only after [`RingReader::learn_times`], and of
+    /// the oldest that no hold keeps after [`RingReader::status`].
     pub fn slots(&mut self) -> Result<Vec<SlotStatus>, LinkError> {
         match &mut self.pump.access {
             Access::Live(live) => live.connection().slots(),

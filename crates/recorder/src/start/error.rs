@@ -152,10 +152,8 @@ impl StartError {
     /// The program's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Geometry(_)
-            | Self::Memory(_)
-            | Self::SharedPipe { .. }
-            | Self::Source(SourceError::Option { .. }) => 2,
+            Self::Geometry(_) | Self::Memory(_) | Self::SharedPipe { .. } => 2,
+            Self::Source(error) if error.is_wrong_use() => 2,
             _ => 1,
         }
     }

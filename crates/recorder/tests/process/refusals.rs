@@ -33,6 +33,20 @@ fn wrong_flags_are_wrong_use() {
 }
 
 #[test]
+fn a_filter_that_makes_no_sense_is_wrong_use() {
+    let place = Place::new();
+    let capture = place.path("c.pcap");
+    let head: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, 1];
+    std::fs::write(&capture, head.map(u32::to_le_bytes).concat()).unwrap();
+    let source = format!("replay:{}", capture.display());
+    let (code, error) =
+        place.refused(&["--size", "16MiB", "--source", &source, "--name", "s", "--filter", "tcp and ("]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("the filter `tcp and (`"), "{error}");
+    assert!(!place.ring.exists(), "it left a ring behind");
+}
+
+#[test]
 fn help_and_version_are_on_standard_output() {
     for (option, said) in [("--help", "Usage: holdfast record"), ("--version", "holdfast-recorder ")] {
         let output = Command::new(PROGRAM).arg(option).output().unwrap();
