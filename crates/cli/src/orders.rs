@@ -4,7 +4,6 @@ use crate::failure::{Failure, Result};
 use crate::session::{link, refused};
 use holdfast_base::SystemClock;
 use holdfast_link::client::Connection;
-use holdfast_link::path;
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_ring::{Order, Outcome, order_once};
 use std::path::Path;
@@ -21,7 +20,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The recorder of the ring at `lane`; `None` when none runs.
 pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
-    let place = path::find(lane).map_err(|error| link(&error))?;
+    let place = holdfast_link::place(lane).map_err(|error| link(&error))?;
     holdfast_link::recorder(&place).map_err(|error| link(&error))
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -100,6 +101,41 @@ fn a_copy_of_a_ring_is_another_ring() {
     let linked = ends(dir, "status linked.hf --json", 0).json();
     assert_eq!(linked["recorder"]["pid"], recording.child.id());
     assert_eq!(recording.end().0, Some(0));
+}
+
+#[test]
+fn a_ring_that_cannot_be_read_any_more_is_told_of_by_its_recorder() {
+    let folder = folder();
+    let dir = folder.path();
+    let (place, gone) = (dir.join("place"), dir.join("gone"));
+    fs::create_dir_all(dir.join(".config/holdfast")).unwrap();
+    let named = format!("[rings.\"r.hf\"]\npath = {place:?}\n");
+    fs::write(dir.join(".config/holdfast/config.toml"), named).unwrap();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    recording.lines(3000);
+    recording.await_lines(dir, 3000);
+    let told = || {
+        let status = ends(dir, "status r.hf --json", 0).json();
+        assert_eq!(status["recorder"]["pid"], recording.child.id());
+        assert!(ends(dir, "metrics r.hf", 0).out.contains("holdfast_recorder_up{ring=\"place\"} 1"));
+    };
+    // A device that was pulled out: its path leads nowhere.
+    fs::rename(&place, &gone).unwrap();
+    told();
+    ends(dir, "hold r.hf --last 5m --reason why", 0);
+    assert_eq!(ends(dir, "read r.hf", 0).out.lines().count(), 3000);
+    ends(dir, &format!("status {}", dir.join("other").display()), 1);
+    fs::rename(&gone, &place).unwrap();
+    assert_eq!(ends(dir, "holds r.hf", 0).out.lines().count(), 2);
+    // Its superblocks are lost, and that is told, too.
+    let file = fs::OpenOptions::new().write(true).open(&place).unwrap();
+    for offset in holdfast_format::Superblock::OFFSETS {
+        file.write_all_at(&[0; 4096], offset).unwrap();
+    }
+    told();
+    assert_eq!(ends(dir, "check r.hf", 1).out.matches("superblock copy").count(), 4);
+    recording.end();
+    assert!(ends(dir, "status r.hf", 1).err.contains("not a ring"));
 }
 
 #[test]

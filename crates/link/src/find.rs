@@ -3,8 +3,10 @@
 
 use crate::LinkError;
 use crate::client::Connection;
-use crate::path::{Place, candidates};
-use std::path::PathBuf;
+use crate::path::{self, Place, candidates};
+use crate::wire::LaneFile;
+use holdfast_format::Superblock;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often and how far apart a recorder that has the ring but does not answer is looked for: it may be starting or
@@ -13,6 +15,50 @@ const PATIENCE: (u32, Duration) = (10, Duration::from_millis(200));
 
 /// What the recorder's process is called, as far as the kernel keeps it.
 const RECORDER: &str = "holdfast-record";
+
+/// Sockets of one directory that are asked whose they are.
+const MOST_SOCKETS: usize = 256;
+
+/// The ring at `path`. Where its superblock cannot be read, it is as the recorder says that has this very file or device:
+/// one that is gone says nothing any more, and its recorder does.
+pub fn place(path: &Path) -> Result<Place, LinkError> {
+    match path::find(path) {
+        Err(error @ (LinkError::Open { .. } | LinkError::NotARing { .. })) => recorded(path).ok_or(error),
+        found => found,
+    }
+}
+
+/// As the recorder has it that records to what is, or was, at `path`.
+fn recorded(path: &Path) -> Option<Place> {
+    let about = path::lane_file_at(path).ok();
+    if about.is_none() && path.is_relative() {
+        return None;
+    }
+    let owner = about.map_or_else(|| rustix::process::geteuid().as_raw(), |(_, owner)| owner);
+    for directory in path::directories(owner) {
+        let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        let sockets = entries.filter(|path| path.extension().is_some_and(|extension| extension == "sock"));
+        for socket in sockets.take(MOST_SOCKETS) {
+            if let Ok(connection) = Connection::connect(&socket)
+                && let Some(place) = taken_for(path, about.map(|(file, _)| file), owner, &connection)
+            {
+                return Some(place);
+            }
+        }
+    }
+    None
+}
+
+fn taken_for(path: &Path, file: Option<LaneFile>, owner: u32, recorder: &Connection) -> Option<Place> {
+    let welcome = recorder.welcome();
+    let same = match file {
+        Some(file) => welcome.file == file,
+        // Nothing is there any more: the name is all that is left to tell it by.
+        None => Path::new(&welcome.lane) == path,
+    };
+    let superblock = Superblock::decode(&welcome.superblock).ok().filter(|_| same)?;
+    Some(Place { path: path.to_owned(), superblock, file: welcome.file, owner })
+}
 
 /// What came of looking at all sockets.
 #[derive(Debug, Default)]

@@ -15,6 +15,6 @@ mod shared;
 pub mod wire;
 
 pub use error::LinkError;
-pub use find::{answering, recorder};
+pub use find::{answering, place, recorder};
 pub use reader::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, RingReader, Selection};
 pub use shared::TicketArea;

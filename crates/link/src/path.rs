@@ -4,7 +4,7 @@ use crate::LinkError;
 use crate::wire::LaneFile;
 use holdfast_base::{BLOCK, RingId};
 use holdfast_format::Superblock;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -69,9 +69,13 @@ fn trusted(path: &Path, owners: &[u32]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the socket of `ring` may be, likeliest first, when the ring's file or device belongs to `owner`. Directories
-/// that strangers may write to are left out.
+/// Where the socket of `ring` may be, likeliest first, when the ring's file or device belongs to `owner`.
 pub fn candidates(ring: RingId, owner: u32) -> Vec<PathBuf> {
+    directories(owner).iter().map(|directory| socket_in(directory, ring)).collect()
+}
+
+/// Where sockets of recorders may be, likeliest first. Directories that strangers may write to are left out.
+pub(crate) fn directories(owner: u32) -> Vec<PathBuf> {
     let mut directories = vec![run_directory()];
     if variable(RUN_VARIABLE).is_none() {
         directories.push(PathBuf::from("/run/holdfast"));
@@ -80,14 +84,13 @@ pub fn candidates(ring: RingId, owner: u32) -> Vec<PathBuf> {
             directories.push(PathBuf::from(format!("/tmp/holdfast-{uid}")));
         }
     }
-    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories {
-        let path = socket_in(&directory, ring);
-        if !paths.contains(&path) && trusted(&directory, &[uid(), owner]).is_ok() {
-            paths.push(path);
+        if !found.contains(&directory) && trusted(&directory, &[uid(), owner]).is_ok() {
+            found.push(directory);
         }
     }
-    paths
+    found
 }
 
 /// A ring, as it was found at its path.
@@ -105,11 +108,20 @@ pub struct Place {
 
 /// Which file or device is open here.
 pub fn lane_file(open: impl AsFd) -> io::Result<LaneFile> {
-    let stat = rustix::fs::fstat(open)?;
-    Ok(match FileType::from_raw_mode(stat.st_mode) {
+    Ok(file_of(&rustix::fs::fstat(open)?))
+}
+
+/// Which file or device a path leads to, and to whom it belongs.
+pub(crate) fn lane_file_at(path: &Path) -> io::Result<(LaneFile, u32)> {
+    let stat = rustix::fs::stat(path)?;
+    Ok((file_of(&stat), stat.st_uid))
+}
+
+fn file_of(stat: &Stat) -> LaneFile {
+    match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice | FileType::CharacterDevice => LaneFile { device: stat.st_rdev, inode: 0 },
         _ => LaneFile { device: stat.st_dev, inode: stat.st_ino },
-    })
+    }
 }
 
 /// Reads the superblock of the ring at `path`, and which file or device that is.

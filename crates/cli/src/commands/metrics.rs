@@ -6,7 +6,7 @@ use crate::orders;
 use crate::out::Out;
 use crate::prometheus::{http, text};
 use crate::session::{RingArg, link};
-use holdfast_link::path::find;
+use holdfast_link::place;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::TcpListener;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return out.line(page.trim_end());
     };
     // A ring that is not there is told now, not to the first who asks.
-    find(&path).map_err(|error| link(&error))?;
+    place(&path).map_err(|error| link(&error))?;
     let listener = listen(address)?;
     let at = listener.local_addr().map_or_else(|_| address.clone(), |address| address.to_string());
     // Whoever reads the line may end it at once.
@@ -89,6 +89,6 @@ fn page(path: &Path) -> Result<String> {
         Some(mut recorder) => {
             recorder.status().map(|status| text::page(&status)).map_err(|error| link(&error))
         }
-        None => find(path).map(|place| text::absent(&place.superblock)).map_err(|error| link(&error)),
+        None => place(path).map(|place| text::absent(&place.superblock)).map_err(|error| link(&error)),
     }
 }

@@ -124,7 +124,7 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
 
 /// Opens the ring anew when what is open is of the past: its recorder has ended, or one has started. Says whether it did.
 fn refresh(reader: &mut RingReader, path: &Path, failed: bool) -> bool {
-    let answers = || holdfast_link::answering(&holdfast_link::path::find(path)?);
+    let answers = || holdfast_link::answering(&holdfast_link::place(path)?);
     let started = || !reader.is_live() && answers().is_ok_and(|recorder| recorder.is_some());
     if (failed || started())
         && let Ok(fresh) = RingReader::open(path)

@@ -28,7 +28,7 @@ pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection}
 use crate::LinkError;
 use crate::client::Connection;
 use crate::find;
-use crate::path::{self, Place};
+use crate::path::Place;
 use crate::wire::{Purpose, Status};
 use access::Access;
 use assemble::Assembler;
@@ -64,7 +64,7 @@ pub struct RingReader {
 impl RingReader {
     /// Opens the ring whose lane is at `path`: through its recorder when one answers on the ring's socket.
     pub fn open(path: &Path) -> Result<Self, LinkError> {
-        let place = path::find(path)?;
+        let place = find::place(path)?;
         let access = match find::recorder(&place)? {
             Some(connection) => Access::Live(Box::new(Live::new(connection)?)),
             None => Access::Direct(Box::new(Direct::open(path)?)),
