@@ -46,6 +46,7 @@ fn every_command_is_listed_and_wrong_use_is_told_with_code_2() {
         "release r x",
         "read r --last --5m",
         "gaps r --from yesterday",
+        "record r --source stdin --name s --metrics 127.0.0.1:x",
     ] {
         let said = ends(folder.path(), line, 2);
         assert!(

@@ -126,6 +126,9 @@ fn a_hold_that_leaves_too_little_room_or_makes_no_sense_is_refused() {
         assert!(said.err.contains(wanted), "{command}: {}", said.err);
     }
     ends(dir, "holds r.hf", 3);
+    let most = ends(dir, "status r.hf --json", 0).json()["slots"]["holdable"].clone();
+    let said = ends(dir, "hold r.hf --reason all", 1).err;
+    assert!(said.contains(&format!("only {most} may still be held")), "{said}");
 }
 
 #[test]

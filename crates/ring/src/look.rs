@@ -1,8 +1,10 @@
 //! What a ring shows of itself, the same whether a recorder runs or not.
 
 use crate::ledger::Ledger;
+use crate::once::BUFFERS;
 use crate::orders::keeps;
 use crate::recover::Recovered;
+use crate::runway::runway_of;
 use crate::state::Ring;
 use crate::{HoldStatus, Range, RingStatus, SlotCounts, SlotStatus, StreamStatus, flush};
 use holdfast_base::{ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
@@ -145,9 +147,9 @@ impl Recovered {
     /// The ring as a whole, as a restart would find it.
     pub fn status(&self, lane: &str) -> RingStatus {
         let mut slots = self.ledger.table.counts();
-        let runway = slots.runway;
-        slots.holdable =
-            (slots.total - slots.bad - slots.held).saturating_sub(self.superblock.reserve.max(runway));
+        // As many as a hold would be granted now.
+        let kept_free = self.superblock.reserve.max(runway_of(slots.total, BUFFERS) + BUFFERS);
+        slots.holdable = (slots.total - slots.bad - slots.held).saturating_sub(kept_free);
         let (oldest, newest) = self.ledger.span();
         let rebuilt = || self.rebuilt.iter().map(|r| r.sealed.bounds);
         RingStatus {

@@ -9,7 +9,7 @@ use holdfast_media::{Disk, PoolError};
 use std::time::Duration;
 
 /// Buffers that a later recorder is assumed to have, for what must stay free of holds.
-const BUFFERS: u32 = 4;
+pub(crate) const BUFFERS: u32 = 4;
 
 /// Why an order could not be given.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@
 use crate::config;
 use crate::failure::{Failure, Result, reason};
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -186,9 +187,11 @@ fn serve_metrics(address: &str, ring: &Path) -> Result<()> {
 /// Takes an address.
 pub(crate) fn listen(address: &str) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
-        Failure::failed(format_args!("cannot serve metrics: {}", reason(&error)))
-            .at(address)
-            .advice("give a free address of this machine, such as 127.0.0.1:9477")
+        let what = format_args!("cannot serve metrics: {}", reason(&error));
+        // What is no address is known to be none before anything is asked of the system.
+        let wrong = error.kind() == io::ErrorKind::InvalidInput;
+        let failure = if wrong { Failure::usage(what) } else { Failure::failed(what) };
+        failure.at(address).advice("give a free address of this machine, such as 127.0.0.1:9477")
     })
 }
 
