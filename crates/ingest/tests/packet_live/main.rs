@@ -355,7 +355,10 @@ fn without_the_privilege_the_error_says_how_to_get_it() {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).unwrap();
     let program = folder.path().join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By a process of its own: what another test starts meanwhile would have our copy open for writing, and it could
+    // not be run.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap();
+    assert!(copied.success());
     let output = Command::new(&program)
         .args(["--exact", "without_the_privilege_the_error_says_how_to_get_it"])
         .env(UNPRIVILEGED, "1")

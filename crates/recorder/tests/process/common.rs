@@ -117,7 +117,9 @@ pub(crate) fn as_nobody(place: &Place, before: &[&str], options: &[&str]) -> Opt
     };
     open(folder.path(), 0o755);
     let program = folder.path().join("holdfast-recorder");
-    std::fs::copy(PROGRAM, &program).unwrap();
+    // By a process of its own: what another test starts meanwhile would have our copy open for writing, and it could
+    // not be run.
+    assert!(Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap().success());
     open(&program, 0o755);
     open(place.folder.path(), 0o777);
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
