@@ -399,6 +399,12 @@ impl Producer {
         Ok(self.end.spare()? >= needed)
     }
 
+    /// The same of one element of so many bytes, for which the batch that is being filled counts, too.
+    pub fn await_place(&mut self, bytes: usize, at_most: Duration) -> Result<bool, Closed> {
+        let fits = |batch: &Batch| batch.rows_left() > SPARE_ROWS && batch.room() >= bytes;
+        if self.batch.as_ref().is_some_and(fits) { Ok(true) } else { self.await_room(bytes, at_most) }
+    }
+
     /// The source is about to wait for input: sends what is there if the capture thread has nothing else to do.
     /// Returns how long the source may wait before it calls again; `None`: as long as it likes.
     pub fn idle(&mut self) -> Result<Option<Duration>, Closed> {

@@ -12,6 +12,7 @@ use holdfast_ingest::{
 };
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn small(overload: Overload) -> (Producer, Inlet, ManualClock, Arc<Pressure>) {
     let clock = ManualClock::new(Timestamp(1_000));
@@ -356,4 +357,27 @@ fn what_is_set_aside_is_continued_whatever_came_between() {
         collector.elements.iter().map(|e| String::from_utf8(e.data.clone()).unwrap()).collect();
     assert_eq!(lines, ["one", "uno", "due", "two", "tre", "three"]);
     assert_eq!(collector.gaps, []);
+}
+
+#[test]
+fn who_waits_for_a_place_of_each_element_loses_none_of_them() {
+    let (mut producer, mut inlet, _clock, _) = small(Overload::DropNewest);
+    let mut collector = Collector::default();
+    let (mut sent, mut waits) = (0u64, 0);
+    while waits < 3 {
+        if producer.await_place(3000, Duration::ZERO).unwrap() {
+            producer.element(&[], &[sent as u8; 3000], Attributes::default()).unwrap();
+            sent += 1;
+        } else {
+            waits += 1;
+            collector.drain(&mut inlet, true);
+            assert!(!producer.await_place(3000, Duration::ZERO).unwrap(), "all batches are held");
+            collector.let_go(&mut inlet, 1);
+        }
+    }
+    producer.finish().unwrap();
+    collector.let_go(&mut inlet, usize::MAX);
+    collector.drain(&mut inlet, false);
+    assert!(sent > 10, "{sent}");
+    assert_eq!((collector.elements.len() as u64, collector.gaps.len()), (sent, 0));
 }

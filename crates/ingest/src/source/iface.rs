@@ -29,6 +29,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long room for a block is waited for before the ring is looked at again.
 const ROOM: Duration = Duration::from_millis(5);
 
+/// How often room is waited for within a block, where batches are too few for all of it: a quarter of the ring is free,
+/// and 16 MiB take longer than that to come.
+const BLOCK_WAITS: u32 = 10;
+
 struct InterfaceSource {
     name: String,
     captures: Vec<Capture>,
@@ -133,8 +137,17 @@ impl InterfaceSource {
     /// Takes one block of a ring; false when none is there.
     fn take_block(&mut self, at: usize, out: &mut Producer) -> Result<bool, Fault> {
         let mut gone = Ok(());
+        let mut waits = if self.captures[at].is_crowded() { 0 } else { BLOCK_WAITS };
         out.stamp();
         let taken = self.captures[at].take_block(|packet| {
+            while waits > 0 && gone.is_ok() {
+                match out.await_place(packet.data.len(), ROOM) {
+                    Ok(true) => break,
+                    Ok(false) => waits -= 1,
+                    Err(closed) => gone = Err(closed),
+                }
+                out.stamp();
+            }
             if gone.is_ok() {
                 let time = packet.hardware_time.unwrap_or(packet.time);
                 let attributes =
