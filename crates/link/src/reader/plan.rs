@@ -172,6 +172,8 @@ impl RingReader {
             let ordinals = |reader: &mut Self, slot: &PlannedSlot| reader.ordinals(slot, stream);
             let start = self.first_where(candidates, ordinals, |(_, greatest)| greatest >= first)?;
             let stop = self.first_where(candidates, ordinals, |(least, _)| least >= end)?;
+            // What is missing may be behind slots that do not have the stream, too.
+            let stop = (stop + FAR).min(candidates.len());
             let mut told = Ordinal(0);
             for at in (start..=stop).filter(|at| is_broken(candidates, *at)) {
                 let Some((from, to)) = self.hole(candidates, at, stream, next)? else { continue };

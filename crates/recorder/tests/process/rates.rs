@@ -39,10 +39,14 @@ fn run(policy: &str) -> (Place, Ended) {
         socket.send_to(&[8; 1000], format!("127.0.0.1:{port}")).unwrap();
     }
     drop(pipe);
-    // All datagrams have been taken, then nothing more comes.
+    // All that was sent has been taken, then nothing more comes.
     let mut connection = recorder.connect();
-    let udp_came = |status: &holdfast_link::wire::RecorderStatus| status.sources[0].packed_elements;
-    while udp_came(&connection.status().unwrap().recorder.unwrap()) < DATAGRAMS {}
+    let elements = [DATAGRAMS, SENT / ELEMENT as u64];
+    let came = |status: &holdfast_link::wire::RecorderStatus| {
+        status.sources.iter().zip(elements).all(|(source, sent)| source.elements == sent)
+            && status.sources[0].packed_elements == DATAGRAMS
+    };
+    while !came(&connection.status().unwrap().recorder.unwrap()) {}
     recorder.signal(rustix::process::Signal::TERM);
     let ended = recorder.end();
     assert!(ended.status.success(), "{}", ended.err);
