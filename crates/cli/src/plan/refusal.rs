@@ -7,7 +7,7 @@ use crate::times;
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::Measured;
 use holdfast_media::Profile;
-use holdfast_ring::{Advice, Refused, Shape, advise};
+use holdfast_ring::{Advice, Refused, advise};
 
 /// The share of the packer's rate that may be promised, of bytes as of elements.
 const PACKED: f64 = 0.8;
@@ -104,14 +104,23 @@ impl Site<'_> {
             match advice {
                 // Looked for above, with the slots that these would have.
                 Advice::Rate(_) | Advice::Elements(_) => {}
-                Advice::Slot(slot) => ways.push(format!("--slot {}", typed(&slot))),
-                Advice::Buffers(buffers, memory) => {
-                    ways.push(format!("--memory {} ({buffers} buffers)", typed(&memory.shown_up())));
+                Advice::Slot(slot) => {
+                    let way = format!("--slot {}", typed(&slot));
+                    ways.extend(self.would(&Ask { slot: Some(slot), ..*ask }).then_some(way));
                 }
-                Advice::Region(percent) => ways.push(format!("--region 0..{percent}%")),
+                Advice::Buffers(buffers, memory) => {
+                    let memory = memory.shown_up();
+                    let way = format!("--memory {} ({buffers} buffers)", typed(&memory));
+                    ways.extend(self.would(&Ask { memory: Some(memory), ..*ask }).then_some(way));
+                }
+                Advice::Region(percent) => {
+                    let lane = region::bytes(self.profile, self.total, Region(percent));
+                    let would = known(percent).is_some_and(|measured| choose(&measured, lane, ask).is_ok());
+                    ways.extend(would.then(|| format!("--region 0..{percent}%")));
+                }
             }
         }
-        ways.extend(self.gather(candidate, ask).map(|gather| format!("--gather {gather}")));
+        ways.extend(self.gather(ask).map(|gather| format!("--gather {gather}")));
         ways.extend(self.larger_slot(&ways, ask));
         ways
     }
@@ -131,21 +140,24 @@ impl Site<'_> {
 
     /// The largest number below one that is not admitted, with which what is asked would be; 0 for none.
     fn most(&self, refused: u64, with: impl Fn(u64) -> Ask) -> u64 {
-        let lane = self.lane();
         let (mut low, mut high) = (0, refused);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if choose(&self.measured, lane, &with(middle)).is_ok() { low = middle } else { high = middle }
+            if self.would(&with(middle)) { low = middle } else { high = middle }
         }
         low
     }
 
+    /// Whether what is asked would be admitted in this region, the slots that the lane has of that size counted.
+    fn would(&self, ask: &Ask) -> bool {
+        choose(&self.measured, self.lane(), ask).is_ok()
+    }
+
     /// Fewer slots in one go, where somebody asked for so many.
-    fn gather(&self, candidate: &Candidate, ask: &Ask) -> Option<u16> {
+    fn gather(&self, ask: &Ask) -> Option<u16> {
         let asked = ask.gather?;
         let others = [4, 2, 1].into_iter().filter(|gather| *gather < asked);
-        let with = |gather| Candidate { shape: Shape { gather, ..candidate.shape }, ..*candidate };
-        others.map(with).find(|other| other.admit(&self.measured).is_ok()).map(|other| other.shape.gather)
+        others.into_iter().find(|gather| self.would(&Ask { gather: Some(*gather), ..*ask }))
     }
 
     /// Leaving the choice of the slots to us, where somebody asked for smaller ones than would do.
@@ -256,6 +268,22 @@ mod tests {
                 gather, memory: memory.map(mib), ..ask(1)
             });
         }
+    }
+
+    #[test]
+    fn larger_slots_are_offered_only_where_the_lane_has_enough_of_them() {
+        let (slot, gather) = (Some(mib(4)), Some(7));
+        let ask = Ask {
+            rate: Rate(1 << 16),
+            elements: Some(3921),
+            burst: mib(1321),
+            streams: 13,
+            slot,
+            gather,
+            ..ask(1)
+        };
+        let said = said(1, &ask);
+        assert!(!said.contains("--slot"), "{said}");
     }
 
     #[test]
