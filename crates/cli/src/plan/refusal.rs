@@ -51,20 +51,26 @@ impl Site<'_> {
     /// The refusal as a failure.
     fn refused(&self, refusal: &Refusal, ask: &Ask) -> Failure {
         match refusal {
-            Refusal::TooSmall { slot, lane } => Failure::failed(format_args!(
-                "{} are too little for a guarantee: it takes slots of {slot} on this device, and with these a ring of {lane}",
-                ByteSize(self.lane())
-            ))
-            .advice(format_args!("use {lane} or more")),
+            Refusal::TooSmall { slot, lane } => {
+                let lane = lane.shown_up();
+                let there = ByteSize(self.lane());
+                Failure::failed(format_args!(
+                    "{there} are too little for a guarantee: it takes slots of {slot} on this device, and with these a ring of {lane}"
+                ))
+                .advice(format_args!("use {lane} or more"))
+            }
             Refusal::Refused(candidate, refused) => {
                 let ways = self.ways(candidate, ask);
                 let what = format!("not admitted: {}", self.in_words(refused));
                 let failure = Failure::failed(what);
                 match &ways[..] {
-                    [] => failure.advice("nothing that could be changed alone would do: choose a faster device"),
+                    [] => {
+                        failure.advice("nothing that could be changed alone would do: choose a faster device")
+                    }
                     [one] => failure.advice(format_args!("{one} would do")),
-                    [most @ .., last] => failure
-                        .advice(format_args!("each of these would do: {}, or {last}", most.join(", "))),
+                    [most @ .., last] => {
+                        failure.advice(format_args!("each of these would do: {}, or {last}", most.join(", ")))
+                    }
                 }
             }
         }
