@@ -3,10 +3,12 @@
 //! many more drives in `crates/sim` (`hours`).
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+mod slow_drive;
+
 use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, SlotNo, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
-use holdfast_media::drive::{Curve, Flaw, Payload};
+use holdfast_media::drive::Payload;
 use holdfast_media::{
     Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed, Stall,
 };
@@ -15,44 +17,16 @@ use holdfast_ring::{
     Class, Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Shape, SlotLook, admit, create,
     figures, is_slot_write, least_slots, load, recover,
 };
+use slow_drive::{SLOT, drive, measured};
 use std::sync::Arc;
 use std::time::Duration;
 
-const SLOT: ByteSize = ByteSize(8 << 20);
 const SLOTS: u64 = 40;
 const QUANTUM: usize = 1 << 20;
 const ELEMENT: usize = 64 << 10;
 /// Elements of a lap.
 const LAP: u64 = SLOTS * SLOT.0 / ELEMENT as u64;
 const FLUSH: Duration = Duration::from_secs(1);
-
-/// A slow drive, so that slots may be small: 8 MiB/s, and it tries for two seconds to read what it cannot.
-fn drive(slots: u64) -> DriveModel {
-    let flat = || Curve::flat(Rate(8 << 20));
-    let whole = DriveModel {
-        bytes: (1 << 20) + (4 + slots) * SLOT.0,
-        write: flat(),
-        read: flat(),
-        read_error_limit: Duration::from_secs(2),
-        ..DriveModel::paper()
-    };
-    whole.damaged(Flaw::Unreadable, 12, 7)
-}
-
-fn measured(drive: &DriveModel) -> Measured {
-    Measured {
-        at: Timestamp(0),
-        write: drive.least_write(0.0..1.0),
-        read: drive.least_read(0.0..1.0),
-        reposition: drive.worst_reposition(),
-        commit: Duration::ZERO,
-        read_error: drive.read_error_limit,
-        stall: Duration::ZERO,
-        stalled: 0,
-        parallel: 1,
-        elements: 10_000_000,
-    }
-}
 
 /// What the lane was asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

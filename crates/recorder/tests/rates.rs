@@ -3,21 +3,23 @@
 //! and all of it is accounted for. The capture core over an emulated drive, in virtual time.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+mod slow_drive;
+
 use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, SlotNo, Timestamp};
-use holdfast_format::{Cause, Counters, Geometry, Key, Measured, StreamKind};
+use holdfast_format::{Cause, Counters, Geometry, Key, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
-use holdfast_media::drive::{Curve, Flaw, Payload};
-use holdfast_media::{Buffer, Disk, DriveModel, EmulatedDisk, Image, Seed};
+use holdfast_media::drive::Payload;
+use holdfast_media::{Buffer, Disk, EmulatedDisk, Image, Seed};
 use holdfast_recorder::capture::{Answer, Ask, Capture, Reader, Stream};
 use holdfast_ring::{
     Class, Config, Declared, Driver, NewRing, NewStream, Rates, Shape, SlotLook, admit, create, figures,
     load, recover,
 };
 use proptest::prelude::*;
+use slow_drive::{SLOT, drive, measured};
 use std::sync::Arc;
 use std::time::Duration;
 
-const SLOT: ByteSize = ByteSize(8 << 20);
 const SLOTS: u64 = 40;
 const QUANTUM: usize = 1 << 20;
 const FLUSH: Duration = Duration::from_secs(1);
@@ -41,34 +43,6 @@ impl Habit {
 
     fn keeps_to_it(&self) -> bool {
         self.share > 0 && (self.times <= 1.0 || self.wild == [false; 10])
-    }
-}
-
-/// A slow drive, so that slots may be small: 8 MiB/s, and it tries for two seconds to read what it cannot.
-fn drive() -> DriveModel {
-    let flat = || Curve::flat(Rate(8 << 20));
-    let whole = DriveModel {
-        bytes: (1 << 20) + (4 + SLOTS) * SLOT.0,
-        write: flat(),
-        read: flat(),
-        read_error_limit: Duration::from_secs(2),
-        ..DriveModel::paper()
-    };
-    whole.damaged(Flaw::Unreadable, 12, 7)
-}
-
-fn measured(drive: &DriveModel) -> Measured {
-    Measured {
-        at: Timestamp(0),
-        write: drive.least_write(0.0..1.0),
-        read: drive.least_read(0.0..1.0),
-        reposition: drive.worst_reposition(),
-        commit: Duration::ZERO,
-        read_error: drive.read_error_limit,
-        stall: Duration::ZERO,
-        stalled: 0,
-        parallel: 1,
-        elements: 10_000_000,
     }
 }
 
@@ -96,7 +70,7 @@ struct Rig {
 
 impl Rig {
     fn start(habits: &[Habit], gather: u16, readers: usize, held: bool) -> Self {
-        let drive = drive();
+        let drive = drive(SLOTS);
         let measured = measured(&drive);
         let clock = ManualClock::new(Timestamp(1_000_000_000));
         let kept = Payload::Kept(Image::new(drive.bytes));
