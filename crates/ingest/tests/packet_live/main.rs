@@ -82,7 +82,7 @@ fn all_that_was_sent_is_there_as_it_was_sent() {
     let Some(link) = Link::make() else { return };
     let start = Timestamp(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as i64);
     // No filter: also what the machine itself may send there must be accounted for.
-    let all = Options { filter: None, promiscuous: true, hardware_time: true, ..options(&link) };
+    let all = Options { filter: None, promiscuous: true, ..options(&link) };
     let before = InterfaceCounters::read(&link.near).unwrap();
     let mut capture = only(Capture::open(&all).unwrap());
     assert_eq!((capture.link_type(), capture.time_source()), (LinkType::ETHERNET, TimeSource::Kernel));

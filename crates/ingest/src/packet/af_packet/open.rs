@@ -2,7 +2,7 @@
 
 use super::block::{Shape, VLAN_TAG};
 use super::link_type::{self, Framing};
-use super::sys::{Device, PacketSocket, Ring};
+use super::sys::{Device, PacketSocket, Ring, Stamps, stamp_all};
 use super::{Capture, CaptureError, KernelCounters, TimeSource};
 use crate::packet::LinkType;
 use crate::packet::bpf::{Instruction, Program};
@@ -19,6 +19,9 @@ pub const MAX_RING_BYTES: u64 = 8 << 30;
 const MIN_BLOCK: usize = 128 << 10;
 /// Largest block: it is handed out as one piece.
 const MAX_BLOCK: usize = 64 << 20;
+
+/// How far an interface's clock may be from the wall clock: as steps of that one that are not worth recording.
+const NEAR: Duration = Duration::from_millis(10);
 
 /// How packets are shared out among several rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -69,8 +72,6 @@ pub struct Options {
     pub blocks: usize,
     /// After this time a block is handed over though it is not full.
     pub retire: Duration,
-    /// Whether to ask the interface for stamps of its own clock; it is switched to stamp all it receives.
-    pub hardware_time: bool,
 }
 
 impl Options {
@@ -86,7 +87,6 @@ impl Options {
             block_bytes: 1 << 20,
             blocks: 64,
             retire: Duration::from_millis(100),
-            hardware_time: false,
         }
     }
 
@@ -189,7 +189,7 @@ fn open_ring(options: &Options, plan: &Plan, group: &mut Option<u16>) -> Result<
             .set_option(libc::PACKET_IGNORE_OUTGOING, 1)
             .map_err(options.system("ignore outgoing packets (Linux 4.20 or newer is needed)"))?;
     }
-    let time_source = time_source(options, &socket);
+    let time_source = time_source(&options.interface, &socket);
     let retire_ms = options.retire.as_millis() as u32;
     let no_memory = |error: std::io::Error| match error.raw_os_error() {
         Some(libc::ENOMEM) => CaptureError::NoMemory {
@@ -227,12 +227,34 @@ fn open_ring(options: &Options, plan: &Plan, group: &mut Option<u16>) -> Result<
     })
 }
 
-/// Asks for stamps of the interface if wanted; most cannot, and then the kernel's clock it is.
-fn time_source(options: &Options, socket: &PacketSocket) -> TimeSource {
-    let stamping = options.hardware_time
-        && socket.stamp_in_hardware(&options.interface).is_ok()
+/// Stamps of the interface where it offers any that are worth taking; most do not, and then the kernel's clock it is.
+fn time_source(interface: &str, socket: &PacketSocket) -> TimeSource {
+    let stamping = Stamps::of(interface, socket).is_ok_and(worth_taking)
+        && stamp_all(interface, socket).is_ok()
         && socket
             .set_option(libc::PACKET_TIMESTAMP, libc::SOF_TIMESTAMPING_RAW_HARDWARE.cast_signed())
             .is_ok();
     if stamping { TimeSource::Hardware } else { TimeSource::Kernel }
+}
+
+/// Whether an interface's stamps tell when a packet came: if it stamps all of them, by a clock that somebody sets. Many
+/// run free from wherever they began, and some keep atomic time, 37 s ahead.
+fn worth_taking(offered: Stamps) -> bool {
+    offered.all && offered.off_by.is_some_and(|off| off <= NEAR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_taken_where_all_packets_get_one_of_a_clock_that_is_set() {
+        let offered = |all, off_by| Stamps { all, off_by };
+        assert!(worth_taking(offered(true, Some(Duration::ZERO))));
+        assert!(worth_taking(offered(true, Some(NEAR))));
+        assert!(!worth_taking(offered(false, Some(Duration::ZERO))), "only some packets would get one");
+        assert!(!worth_taking(offered(true, Some(Duration::from_secs(37)))), "atomic time");
+        assert!(!worth_taking(offered(true, Some(Duration::from_millis(11)))), "nobody sets it");
+        assert!(!worth_taking(offered(true, None)), "nobody knows what it shows");
+    }
 }

@@ -21,8 +21,13 @@ pub(crate) fn canonical_other(out: &mut Vec<u8>, block: &OtherBlock<'_>) -> bool
         }
         (NAMES, Order::Big) => convert(out, block, names),
         (SECRETS, Order::Big) => convert(out, block, secrets),
-        // What is behind the vendor's number of a custom block is known to the vendor only.
-        (CUSTOM | _, Order::Big) => false,
+        // What is behind the vendor's number is known to the vendor only: it stays as it is, as in custom options.
+        (CUSTOM, Order::Big) => block.body.split_first_chunk::<4>().is_some_and(|(vendor, data)| {
+            let vendor = u32::from_be_bytes(*vendor).to_le_bytes();
+            push_block(out, CUSTOM, &[&vendor, data]);
+            true
+        }),
+        (_, Order::Big) => false,
     }
 }
 

@@ -45,7 +45,7 @@ impl Device {
 }
 
 /// A request about the interface of this name.
-fn request(name: &str) -> io::Result<libc::ifreq> {
+pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid value of this plain C structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -57,7 +57,7 @@ fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-fn ioctl(socket: &impl AsFd, what: c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+pub(super) fn ioctl(socket: &impl AsFd, what: c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: all requests used here take an `ifreq`, which outlives the call.
     check(unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), what, std::ptr::from_mut(request)) })
 }
@@ -205,15 +205,6 @@ impl PacketSocket {
                 size_of::<libc::sock_fprog>() as libc::socklen_t,
             )
         })
-    }
-
-    /// Asks the interface to stamp every frame it receives.
-    pub(in super::super) fn stamp_in_hardware(&self, interface: &str) -> io::Result<()> {
-        let mut config =
-            libc::hwtstamp_config { flags: 0, tx_type: 0, rx_filter: libc::HWTSTAMP_FILTER_ALL as c_int };
-        let mut request = request(interface)?;
-        request.ifr_ifru.ifru_data = (&raw mut config).cast();
-        ioctl(self, libc::SIOCSHWTSTAMP, &mut request)
     }
 
     /// What the kernel counted since the last call: frames that passed the filter, those of them that found no
