@@ -1,11 +1,15 @@
 //! How an order reaches a ring: through its recorder where one runs, otherwise by taking the ring for one commit.
 
 use crate::failure::{Failure, Result};
+use crate::out::clean;
 use crate::session::{link, refused};
+use crate::times;
 use holdfast_base::SystemClock;
 use holdfast_link::client::Connection;
+use holdfast_link::wire::{DeviceState, DeviceStatus, Status};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_ring::{Order, Outcome, order_once};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -29,7 +33,17 @@ pub(crate) fn give(lane: &Path, order: &Order) -> Result<Outcome> {
     let mut tries = 0;
     let outcome = loop {
         if let Some(mut recorder) = recorder(lane)? {
-            break recorder.order(order.clone()).map_err(|error| link(&error))?;
+            let mut said = false;
+            let mut meanwhile = |status: &Status| {
+                let device = status.recorder.as_ref().map(|recorder| &recorder.device);
+                if let Some(text) = device.and_then(|device| waits_for(lane, device))
+                    && !std::mem::replace(&mut said, true)
+                {
+                    // Whoever does not listen misses nothing else.
+                    let _ = writeln!(io::stderr(), "holdfast: {text}");
+                }
+            };
+            break recorder.order_watched(order.clone(), &mut meanwhile).map_err(|error| link(&error))?;
         }
         match Device::open(lane, Access::Own) {
             Ok(device) => break alone(device, order.clone(), lane)?,
@@ -46,6 +60,18 @@ pub(crate) fn give(lane: &Path, order: &Order) -> Result<Outcome> {
     }
 }
 
+/// What keeps an order waiting, where it is the device.
+fn waits_for(lane: &Path, device: &DeviceStatus) -> Option<String> {
+    let (lane, since) = (lane.display(), times::to_the_second(device.since));
+    let error = if device.error.is_empty() { String::new() } else { format!(" ({})", clean(&device.error)) };
+    (device.state != DeviceState::Ok).then(|| {
+        format!(
+            "{lane}: waiting for the device, which has taken nothing since {since}{error}: when it answers, the \
+             recorder carries the order out, even if this command has ended by then"
+        )
+    })
+}
+
 /// Takes the ring for one order.
 fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
     let started = Instant::now();
@@ -58,4 +84,22 @@ fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
 pub(crate) fn unexpected(outcome: &Outcome) -> Failure {
     Failure::failed(format_args!("the ring answered with something else than was asked: {outcome:?}"))
         .advice("use the commands of the recorder's release")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_waits_for_the_device_says_so() {
+        let said = |state, error: &str| {
+            let device = DeviceStatus { state, since: holdfast_base::Timestamp(0), error: error.to_owned() };
+            waits_for(Path::new("/dev/sdb"), &device)
+        };
+        assert_eq!(said(DeviceState::Ok, "an old one"), None);
+        let text = said(DeviceState::Absent, "I/O error").unwrap();
+        assert!(text.starts_with("/dev/sdb: waiting for the device"), "{text}");
+        assert!(text.contains("since 1970-01-01T00:00:00Z (I/O error)"), "{text}");
+        assert!(said(DeviceState::Retrying, "").unwrap().contains("00Z: when it answers"));
+    }
 }

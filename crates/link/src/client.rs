@@ -16,7 +16,7 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an ordinary answer may take: the recorder answers from memory, or with one read of its device, which a
 /// failing drive may hold up for some seconds.
@@ -24,6 +24,9 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// How long an order may take: it waits for the open slot to be durable, and a purge writes slots.
 pub const ORDER_TIME: Duration = Duration::from_mins(10);
+
+/// After this long without an answer to an order the recorder is asked how it does: most take a flush interval at most.
+const ORDER_LOOK: Duration = Duration::from_secs(2);
 
 /// Descriptors that are taken from one message: what is more than one is closed.
 const DESCRIPTORS: usize = 4;
@@ -136,14 +139,18 @@ impl Connection {
 
     /// Sends a request and waits for its reply. An error that the recorder answers with is an error here.
     pub fn call(&mut self, request: &Request) -> Result<Reply, LinkError> {
+        let id = self.begin(request)?;
+        self.reply_to(id, request.name())
+    }
+
+    /// Sends a request whose reply is waited for next. Who is turned away is told why before anything is taken from him.
+    fn begin(&mut self, request: &Request) -> Result<u64, LinkError> {
         match self.send(request) {
-            Ok(id) => self.reply_to(id, request.name()),
-            // Who is turned away is told why before anything is taken from him.
             Err(gone @ LinkError::Gone { .. }) => match self.frame(request.name()) {
-                Ok((0, told @ Reply::Error { .. })) => checked(told, request.name()),
+                Ok((0, Reply::Error { text })) => Err(LinkError::Refused { request: request.name(), text }),
                 _ => Err(gone),
             },
-            Err(error) => Err(error),
+            sent => sent,
         }
     }
 
@@ -268,11 +275,32 @@ impl Connection {
 
     /// Gives an order and waits until it is durable.
     pub fn order(&mut self, order: Order) -> Result<Outcome, LinkError> {
-        self.patience(ORDER_TIME)?;
+        self.order_watched(order, &mut |_| {})
+    }
+
+    /// The same; while it takes long, `meanwhile` is told how the ring and its recorder do.
+    pub fn order_watched(
+        &mut self,
+        order: Order,
+        meanwhile: &mut dyn FnMut(&crate::wire::Status),
+    ) -> Result<Outcome, LinkError> {
         let request = Request::Order(order);
-        let reply = self.call(&request);
-        self.patience(ANSWER_TIME)?;
-        match reply? {
+        let id = self.begin(&request)?;
+        let since = Instant::now();
+        let reply = loop {
+            self.patience(ORDER_LOOK)?;
+            let reply = self.reply_to(id, request.name());
+            self.patience(ANSWER_TIME)?;
+            match reply {
+                Err(LinkError::Timeout { .. }) if since.elapsed() < ORDER_TIME => {
+                    if let Ok(status) = self.status() {
+                        meanwhile(&status);
+                    }
+                }
+                reply => break reply?,
+            }
+        };
+        match reply {
             Reply::Outcome(outcome) => Ok(outcome),
             other => Err(unexpected(&request, &other)),
         }

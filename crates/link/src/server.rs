@@ -94,8 +94,8 @@ impl Listener {
         &self.path
     }
 
-    /// Takes the next client, when fewer than [`MAX_CLIENTS`] are `open` and it is of our user or root.
-    pub fn accept(&self, open: usize) -> Result<Arrival, LinkError> {
+    /// Takes the next client, if it is of our user or root, and `room` finds a place for it: nobody else makes it look.
+    pub fn accept(&self, room: impl FnOnce() -> bool) -> Result<Arrival, LinkError> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = match accept_with(&self.socket, flags) {
             Ok(socket) => socket,
@@ -115,9 +115,10 @@ impl Listener {
             let text = format!("user {} may not use this ring's socket", peer.uid.as_raw());
             return Ok(Arrival::Refused(client.turn_away(text)));
         }
-        if open >= MAX_CLIENTS {
-            let text =
-                format!("{MAX_CLIENTS} clients are connected already: end one of them, then try again");
+        if !room() {
+            let text = format!(
+                "{MAX_CLIENTS} clients are connected already, and all are busy: end one of them, then try again"
+            );
             return Ok(Arrival::Refused(client.turn_away(text)));
         }
         Ok(Arrival::Client(client))
@@ -277,8 +278,13 @@ impl Client {
         Ok(())
     }
 
-    /// Says why, as far as the socket takes it at once.
-    fn turn_away(&mut self, text: String) -> String {
+    /// Whether it waits for an answer, or has not taken one yet.
+    pub fn is_busy(&self) -> bool {
+        self.pending > 0 || self.wants_write()
+    }
+
+    /// Says why it is to go, as far as the socket takes it at once.
+    pub fn turn_away(&mut self, text: String) -> String {
         if self.refuse(0, text.clone()).is_ok() {
             let _ = self.flush();
         }

@@ -4,7 +4,7 @@
 use holdfast_base::RingId;
 use holdfast_link::LinkError;
 use holdfast_link::client::Connection;
-use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
+use holdfast_link::server::{Arrival, Client, Hangup, Listener};
 use holdfast_link::wire::{
     HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Reply, Request, VERSION, Welcome,
 };
@@ -167,10 +167,10 @@ fn a_dead_socket_is_replaced_a_living_one_is_not_and_only_ours_is_removed() {
 fn more_clients_than_there_is_room_for_are_told_so() {
     let (_directory, path) = socket();
     let listener = Listener::bind_at(path.clone()).unwrap();
-    assert!(matches!(listener.accept(0).unwrap(), Arrival::Nobody));
+    assert!(matches!(listener.accept(|| true).unwrap(), Arrival::Nobody));
     let waiting = std::thread::spawn(move || Connection::connect(&path));
     let why = loop {
-        match listener.accept(MAX_CLIENTS).unwrap() {
+        match listener.accept(|| false).unwrap() {
             Arrival::Refused(why) => break why,
             Arrival::Nobody | Arrival::Later => std::thread::yield_now(),
             Arrival::Client(_) => panic!("one too many"),
@@ -192,7 +192,7 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
         (area, connection.welcome().clone(), connection.status())
     });
     let mut client = loop {
-        match listener.accept(0).unwrap() {
+        match listener.accept(|| true).unwrap() {
             Arrival::Client(client) => break client,
             _ => std::thread::yield_now(),
         }
@@ -225,7 +225,7 @@ fn who_is_turned_away_is_told_why_even_if_he_says_hello_too_late() {
     let refusing = std::thread::spawn(move || {
         let mut refused = 0;
         while refused < 200 {
-            refused += u32::from(matches!(listener.accept(MAX_CLIENTS), Ok(Arrival::Refused(_))));
+            refused += u32::from(matches!(listener.accept(|| false), Ok(Arrival::Refused(_))));
         }
     });
     for _ in 0..200 {

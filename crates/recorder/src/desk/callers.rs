@@ -7,13 +7,17 @@ use super::tickets::{CallerId, Tickets};
 use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
-use holdfast_link::server::{Arrival, Client, Hangup, Listener};
+use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Order, Outcome, Refusal};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A client that has asked nothing for so long gives way when all places are taken and another one comes. Who watches
+/// asks every second.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Slots in one reply: about a piece of the protocol.
 const SLOTS: usize = PIECE / 48;
@@ -30,6 +34,8 @@ struct Caller {
     parked: VecDeque<(u64, Request)>,
     /// Requests that wait for figures.
     waiting: Vec<(u64, Waits)>,
+    /// When it came, asked something, or waited for an answer last.
+    active: Instant,
 }
 
 /// What a request that waits for figures is answered with.
@@ -96,9 +102,9 @@ impl Callers {
 
     /// Takes those who wait; `false` if some wait on for whom there is nothing left: they are tried again at the next
     /// round, which they are no reason for.
-    pub(super) fn accept(&mut self, listener: &Listener) -> bool {
+    pub(super) fn accept(&mut self, listener: &Listener, tickets: &mut Tickets, now: Instant) -> bool {
         loop {
-            match listener.accept(self.all.len()) {
+            match listener.accept(|| self.has_room(tickets, now)) {
                 Ok(Arrival::Client(client)) => {
                     self.next += 1;
                     self.all.push(Caller {
@@ -106,12 +112,31 @@ impl Callers {
                         client,
                         parked: VecDeque::new(),
                         waiting: Vec::new(),
+                        active: now,
                     });
                 }
                 Ok(Arrival::Nobody | Arrival::Refused(_)) => return true,
                 Ok(Arrival::Later) | Err(_) => return false,
             }
         }
+    }
+
+    /// Whether there is a place for another client: who has been idle longest may have to leave his.
+    fn has_room(&mut self, tickets: &mut Tickets, now: Instant) -> bool {
+        if self.all.len() < MAX_CLIENTS {
+            return true;
+        }
+        let idle = |caller: &Caller| !caller.client.is_busy() && now.duration_since(caller.active) >= IDLE;
+        let places = self.all.iter().enumerate().filter(|(_, caller)| idle(caller));
+        let Some(at) = places.min_by_key(|(_, caller)| caller.active).map(|(at, _)| at) else { return false };
+        let caller = &mut self.all[at];
+        let idle = now.duration_since(caller.active).as_secs();
+        caller.client.turn_away(format!(
+            "{MAX_CLIENTS} clients are connected, and this one has asked nothing for {idle} s: its place was given to \
+             another; connect again"
+        ));
+        self.hang_up(&[at], tickets);
+        true
     }
 
     /// Takes what every client asks, in turn, as long as there is room for it.
@@ -131,6 +156,9 @@ impl Callers {
 
     fn serve_one(&mut self, at: usize, help: &mut Help<'_>) -> Result<(), Hangup> {
         let caller = &mut self.all[at];
+        if caller.client.is_busy() {
+            caller.active = help.now;
+        }
         if caller.client.wants_write() {
             caller.client.flush()?;
         }
@@ -145,6 +173,7 @@ impl Callers {
                 return Ok(());
             }
             let Some((id, request)) = caller.client.receive()? else { return Ok(()) };
+            caller.active = help.now;
             // The word that gives a ticket back overtakes reads that wait for one: else it would wait behind them.
             let overtakes = matches!(request, Request::Done { .. });
             let later = if overtakes || caller.parked.is_empty() {
@@ -345,4 +374,81 @@ fn class(purpose: Purpose) -> Class {
 fn figures_first(help: &mut Help<'_>, order: Order) -> Served {
     help.figures.want();
     Served::Later(Request::Order(order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_link::wire::VERSION;
+    use holdfast_media::{BufferPool, Lock};
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    /// All places, taken by clients that have come one after the other, a millisecond apart.
+    struct Full {
+        _directory: tempfile::TempDir,
+        path: std::path::PathBuf,
+        listener: Listener,
+        callers: Callers,
+        tickets: Tickets,
+        clients: Vec<UnixStream>,
+        last: Instant,
+    }
+
+    fn full() -> Full {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let listener = Listener::bind_at(path.clone()).unwrap();
+        let mut tickets = Tickets::new(BufferPool::shared(1, 4096, Lock::No).unwrap());
+        let (mut callers, mut clients) = (Callers::default(), Vec::new());
+        let mut last = Instant::now();
+        for _ in 0..MAX_CLIENTS {
+            last += Duration::from_millis(1);
+            clients.push(UnixStream::connect(&path).unwrap());
+            assert!(callers.accept(&listener, &mut tickets, last));
+        }
+        assert_eq!(callers.all.len(), MAX_CLIENTS);
+        Full { _directory: directory, path, listener, callers, tickets, clients, last }
+    }
+
+    impl Full {
+        /// Another one comes: who had to leave for it, or what it was told.
+        fn comes(&mut self, now: Instant) -> Result<Option<CallerId>, String> {
+            let before: Vec<_> = self.callers.all.iter().map(|caller| caller.id).collect();
+            let mut new = UnixStream::connect(&self.path).unwrap();
+            assert!(self.callers.accept(&self.listener, &mut self.tickets, now));
+            assert!(self.callers.all.len() <= MAX_CLIENTS);
+            let there = |id: &CallerId| self.callers.all.iter().any(|caller| caller.id == *id);
+            if there(&(before.last().unwrap() + 1)) {
+                self.clients.push(new);
+                return Ok(before.into_iter().find(|id| !there(id)));
+            }
+            let mut told = Vec::new();
+            new.read_to_end(&mut told).unwrap();
+            Err(String::from_utf8_lossy(&told).into_owned())
+        }
+    }
+
+    // Promise 1, of the places: who only sits there keeps nobody out.
+    #[test]
+    fn who_has_been_idle_longest_gives_way_and_who_is_not_idle_never_does() {
+        let mut full = full();
+        let soon = full.last + IDLE / 2;
+        assert!(full.comes(soon).unwrap_err().contains("connected already"));
+        // The first waits for an answer, the second has asked since, the third has not.
+        full.clients[0].write_all(&Request::Hello { version: VERSION }.encode(1)).unwrap();
+        assert!(matches!(full.callers.all[0].client.receive(), Ok(Some(_))));
+        full.callers.all[1].active = soon;
+        let late = full.last + IDLE;
+        assert_eq!(full.comes(late), Ok(Some(3)));
+        let mut told = Vec::new();
+        full.clients[2].read_to_end(&mut told).unwrap();
+        let told = String::from_utf8_lossy(&told);
+        assert!(told.contains("asked nothing for 10 s"), "{told}");
+        for id in 4..=MAX_CLIENTS as CallerId {
+            assert_eq!(full.comes(late), Ok(Some(id)));
+        }
+        assert!(full.comes(late).unwrap_err().contains("all are busy"));
+        assert_eq!(full.comes(soon + IDLE), Ok(Some(2)));
+    }
 }

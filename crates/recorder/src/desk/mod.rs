@@ -218,7 +218,7 @@ impl Desk {
     fn round(&mut self, now: Instant) {
         self.notice_stop();
         self.take_answers(now);
-        self.accept();
+        self.accept(now);
         self.serve(now);
         self.sources.gather(false, &mut self.progress);
         if self.progress.is_due(now) {
@@ -283,8 +283,8 @@ impl Desk {
         }
     }
 
-    fn accept(&mut self) {
-        self.listens = self.callers.accept(&self.listener);
+    fn accept(&mut self, now: Instant) {
+        self.listens = self.callers.accept(&self.listener, &mut self.tickets, now);
     }
 
     fn serve(&mut self, now: Instant) {

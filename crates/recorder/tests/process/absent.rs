@@ -1,9 +1,11 @@
 //! Devices that go away while they are recorded to: promises 1, 2 and 6 with the real program, on real loop devices.
 
-use crate::common::{Contents, Place, Recorder};
+use crate::common::{Contents, Place, Recorder, hold_of};
 use crate::device::{Frail, Freezing, Lockable};
+use holdfast_base::Timestamp;
 use holdfast_format::Cause;
-use holdfast_link::wire::{DeviceState, RecorderStatus};
+use holdfast_link::wire::{DeviceState, RecorderStatus, Status};
+use holdfast_ring::Outcome;
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -150,6 +152,32 @@ fn a_device_that_answers_errors_for_a_while_costs_what_did_not_fit_into_memory_a
     let place = made();
     let Some(device) = Frail::over(&place.ring) else { return };
     goes_and_comes_back(place, device.device.path(), &|| device.fail(), &|| device.heal());
+}
+
+#[test]
+fn a_hold_while_the_device_is_away_tells_what_it_waits_for_and_is_granted_when_that_is_back() {
+    let mut place = made();
+    let Some(device) = Lockable::over(&place.ring) else { return };
+    place.ring = device.0.path();
+    let mut recorder = place.start(&options(&[]));
+    let mut feed = Feed::of(&mut recorder);
+    feed.some(3000);
+    recorder.await_packed(3000);
+    device.lock();
+    feed.until(&recorder, is_absent);
+    let (told, tells) = std::sync::mpsc::channel();
+    let mut connection = recorder.connect();
+    let waiting = std::thread::spawn(move || {
+        let mut state = |status: &Status| {
+            told.send(status.recorder.as_ref().unwrap().device.state).unwrap();
+        };
+        connection.order_watched(hold_of(Timestamp::MIN, Timestamp::MAX), &mut state).unwrap()
+    });
+    assert_eq!(tells.recv().unwrap(), DeviceState::Absent);
+    device.unlock();
+    assert!(matches!(waiting.join().unwrap(), Outcome::Held { .. }));
+    drop(feed);
+    assert!(recorder.end().status.success());
 }
 
 /// What is on the ring after a run that was cut off: a beginning of what was sent, each as it was.

@@ -235,16 +235,19 @@ impl Recorder {
 
 /// An order to hold what arrived in a span of time.
 pub(crate) fn hold(connection: &mut Connection, from: Timestamp, to: Timestamp) -> Outcome {
-    connection
-        .order(Order::Hold(HoldRequest {
-            streams: Vec::new(),
-            range: Range { from, to, by_event: false, ordinals: None },
-            sequences: None,
-            reason: "test".into(),
-            owner: "test".into(),
-            until: Timestamp::MAX,
-        }))
-        .unwrap()
+    connection.order(hold_of(from, to)).unwrap()
+}
+
+/// The order for it.
+pub(crate) fn hold_of(from: Timestamp, to: Timestamp) -> Order {
+    Order::Hold(HoldRequest {
+        streams: Vec::new(),
+        range: Range { from, to, by_event: false, ordinals: None },
+        sequences: None,
+        reason: "test".into(),
+        owner: "test".into(),
+        until: Timestamp::MAX,
+    })
 }
 
 /// All that a reader gives.
