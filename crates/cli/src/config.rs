@@ -56,34 +56,67 @@ fn files(var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
 
 /// Finds the ring that was named: what has a slash in it is a path, the rest is looked up first.
 pub(crate) fn ring(named: &Path) -> Result<Place> {
-    find(
-        named,
-        &files(|name| std::env::var_os(name)),
-        std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty()),
-    )
+    let must_exist = std::env::var_os("HOLDFAST_CONFIG").is_some_and(|file| !file.is_empty());
+    let files = files(|name| std::env::var_os(name));
+    find(named, &files, must_exist, |file| read(file, must_exist))
 }
 
-fn find(named: &Path, files: &[PathBuf], must_exist: bool) -> Result<Place> {
+fn find(
+    named: &Path,
+    files: &[PathBuf],
+    must_exist: bool,
+    read: impl Fn(&Path) -> Result<Config, Unread>,
+) -> Result<Place> {
     let name = named.to_str().filter(|name| !name.contains('/'));
+    let mut unread = None;
     if let Some(name) = name {
         for file in files {
-            if let Some(ring) = read(file, must_exist)?.rings.remove(name) {
-                return Ok(Place { path: ring.path, record: ring.record });
+            match read(file) {
+                Ok(mut config) => {
+                    if let Some(ring) = config.rings.remove(name) {
+                        return Ok(Place { path: ring.path, record: ring.record });
+                    }
+                }
+                // Somebody else's, as where a program was started with another's HOME: it has no names for us.
+                Err(Unread::Denied(why)) if !must_exist => unread = unread.or(Some((name, why))),
+                Err(Unread::Denied(why) | Unread::Wrong(why)) => return Err(why),
             }
         }
     }
-    Ok(Place { path: named.to_owned(), record: Vec::new() })
+    match unread {
+        // It may be a name from there, and nothing else of that name is here.
+        Some((name, why)) if !named.exists() => {
+            Err(why.advice(format_args!("let it be read, or say ./{name} where a file is meant")))
+        }
+        _ => Ok(Place { path: named.to_owned(), record: Vec::new() }),
+    }
 }
 
-fn read(file: &Path, must_exist: bool) -> Result<Config> {
-    let cannot = |error: &std::io::Error| Failure::io("cannot read the configuration file", file, error);
+/// Why nothing is known of a file.
+enum Unread {
+    /// It may not be read.
+    Denied(Failure),
+    /// It cannot be read, or makes no sense.
+    Wrong(Failure),
+}
+
+fn read(file: &Path, must_exist: bool) -> Result<Config, Unread> {
+    let cannot = |error: &std::io::Error| {
+        let failure = Failure::io("cannot read the configuration file", file, error);
+        match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Unread::Denied(failure),
+            _ => Unread::Wrong(failure),
+        }
+    };
     match std::fs::metadata(file) {
         Ok(found) if found.len() > MOST_BYTES => {
-            return Err(Failure::usage(format_args!(
-                "the configuration file has {} bytes, {MOST_BYTES} at most are taken",
-                found.len()
-            ))
-            .at_path(file));
+            return Err(Unread::Wrong(
+                Failure::usage(format_args!(
+                    "the configuration file has {} bytes, {MOST_BYTES} at most are taken",
+                    found.len()
+                ))
+                .at_path(file),
+            ));
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => {
             return Ok(Config::default());
@@ -91,7 +124,7 @@ fn read(file: &Path, must_exist: bool) -> Result<Config> {
         Err(error) => return Err(cannot(&error)),
         Ok(_) => {}
     }
-    parse(&std::fs::read_to_string(file).map_err(|error| cannot(&error))?, file)
+    parse(&std::fs::read_to_string(file).map_err(|error| cannot(&error))?, file).map_err(Unread::Wrong)
 }
 
 fn parse(text: &str, file: &Path) -> Result<Config> {
@@ -142,14 +175,43 @@ mod tests {
         std::fs::write(&own, GOOD).unwrap();
         std::fs::write(&system, "rings.lab.path = \"/dev/sdz\"\nrings.far.path = \"/far\"").unwrap();
         let files = [own, dir.path().join("absent.toml"), system];
-        let place = |name: &str| find(Path::new(name), &files, false).unwrap();
+        let place = |name: &str| find(Path::new(name), &files, false, |file| read(file, false)).unwrap();
         assert_eq!(place("lwa1").path, Path::new("/dev/sdb"));
         assert_eq!(place("lwa1").record, ["--source", "iface:eth0"]);
         assert_eq!(place("lab").path, Path::new("/data/lab.hf"), "the user's file comes before the system's");
         assert_eq!(place("far").path, Path::new("/far"));
         assert_eq!(place("./lab").path, Path::new("./lab"));
         assert_eq!(place("other.hf").path, Path::new("other.hf"));
-        assert!(find(Path::new("lab"), &[dir.path().join("absent.toml")], true).is_err());
+        let absent = [dir.path().join("absent.toml")];
+        assert!(find(Path::new("lab"), &absent, true, |file| read(file, true)).is_err());
+    }
+
+    // As root everything can be read, so that it is only said here that it cannot.
+    #[test]
+    fn a_file_that_may_not_be_read_matters_only_where_a_name_from_it_may_be_meant() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = dir.path().join("lab.hf");
+        std::fs::write(&here, "").unwrap();
+        let (own, system) = (PathBuf::from("/theirs/config.toml"), PathBuf::from("/etc/config.toml"));
+        let read = |file: &Path| {
+            if file.starts_with("/theirs") {
+                Err(Unread::Denied(Failure::failed("cannot read").at_path(file)))
+            } else {
+                parse("rings.far.path = \"/far\"", file).map_err(Unread::Wrong)
+            }
+        };
+        let files = [own, system];
+        let place = |name: &Path| find(name, &files, false, read);
+        assert_eq!(place(&here).unwrap().path, here);
+        assert_eq!(place(Path::new("far")).unwrap().path, Path::new("/far"));
+        // What is there in the folder in which tests run is a file; what is not may be a name.
+        assert_eq!(place(Path::new("Cargo.toml")).unwrap().path, Path::new("Cargo.toml"));
+        let said = place(Path::new("lwa1")).unwrap_err().to_string();
+        assert!(said.contains("/theirs/config.toml") && said.contains("say ./lwa1"), "{said}");
+        assert!(
+            find(Path::new("Cargo.toml"), &files, true, read).is_err(),
+            "it was named by HOLDFAST_CONFIG"
+        );
     }
 
     #[test]
