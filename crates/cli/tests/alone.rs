@@ -76,6 +76,8 @@ fn what_is_there_already_is_not_destroyed_unasked() {
         ("record new --size 1KiB --source stdin --name a", 2, "a lane of 1 KiB is too small"),
         ("status /dev/null", 1, "a character device"),
         ("check --geometry find /dev/zero", 1, "a character device"),
+        ("check --geometry find none", 1, "superblock: none: not found; check the path\n"),
+        ("record none --source stdin --name a", 1, "none: not found; check the path, or say --size to make"),
         ("status short", 1, "too short"),
         ("record short --source stdin --name a", 1, "too short"),
         ("status notes2", 1, "no such ring"),

@@ -315,7 +315,9 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
                 .at("--geometry")
                 .advice("give the line that `format` printed, whole")
         })?;
-    let device = Device::open(path, Access::Own).map_err(|error| wrong(&error))?;
+    // The error names the path itself.
+    let device = Device::open(path, Access::Own)
+        .map_err(|error| Failure::failed(format_args!("cannot rebuild the superblock: {error}")))?;
     let has = device.info().bytes;
     let mut disk = PlainDisk::new(device, 1);
     let superblock = match given {

@@ -117,6 +117,9 @@ pub(super) fn problem(name: &str, what: &'static str, error: io::Error) -> Sourc
         ErrorKind::AddrNotAvailable => {
             " (this machine does not have that address: `ip addr` lists those it has)"
         }
+        _ if error.raw_os_error() == Some(libc::ENODEV) => {
+            " (there is no such interface: `ip link` lists those there are)"
+        }
         _ => "",
     };
     SourceError::Open { name: name.to_owned(), what, error, hint }

@@ -48,7 +48,7 @@ pub(crate) struct Parts {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing.
-    #[error("{}: not found; check the path, or create a ring file there by giving a size", path.display())]
+    #[error("{}: not found; check the path", path.display())]
     Missing {
         /// The path.
         path: PathBuf,

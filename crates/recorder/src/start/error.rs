@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The ring's path cannot be opened or owned.
-    #[error(transparent)]
+    #[error("{}{}", .0, or_make_one(.0))]
     Open(#[from] OpenError),
     /// Nor looked at.
     #[error("{}: cannot look at the ring's file: {cause}", path.display())]
@@ -157,4 +157,9 @@ impl StartError {
             _ => 1,
         }
     }
+}
+
+/// What else is to be done where there is nothing.
+fn or_make_one(error: &OpenError) -> &'static str {
+    if matches!(error, OpenError::Missing { .. }) { ", or say --size to make a ring file there" } else { "" }
 }
