@@ -66,14 +66,17 @@ fn has_all_datagrams(ended: &Ended) {
 }
 
 #[test]
-fn a_stream_that_is_too_fast_drops_what_is_beyond_and_the_other_loses_nothing() {
+fn a_stream_that_is_too_fast_drops_only_what_is_beyond_and_the_other_loses_nothing() {
     let (_place, ended) = run("drop-newest");
     has_all_datagrams(&ended);
     let (kept, lost) = (figure(&ended, "pipe", "elements"), figure(&ended, "pipe", "lost_elements"));
     assert_eq!(kept + lost, SENT / ELEMENT as u64, "{}", ended.out);
-    assert!(kept > 0 && lost > 0, "{}", ended.out);
+    // Whether there is room beyond its rate depends on which is faster here, the pipe or the packer: `tests/rates.rs` has
+    // it decided in virtual time.
+    assert!(kept > 0, "{}", ended.out);
     // While it is within its rate for once it may just be faster than the packer.
-    assert!(figure(&ended, "pipe", "over_rate") > lost / 2, "{}", ended.out);
+    let over = if lost > 0 { figure(&ended, "pipe", "over_rate") } else { 0 };
+    assert!(2 * over >= lost, "{}", ended.out);
 }
 
 #[test]
