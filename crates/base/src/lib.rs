@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod copy;
 mod ids;
 mod limits;
 mod units;
 mod words;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use copy::{append, copy};
 pub use ids::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId};
 pub use limits::*;
 pub use units::{ByteSize, Rate, Timestamp, UnitError};

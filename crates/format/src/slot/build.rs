@@ -12,7 +12,7 @@ use crate::journal::{OpenEntries, OpenEntry};
 use crate::slot::summary::summary_bytes;
 use crate::{FormatError, Name, crc32c};
 use holdfast_base::{
-    Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp,
+    Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp, copy,
 };
 
 /// Rows below which closing a chunk early is not worth its header.
@@ -242,7 +242,7 @@ impl Builder {
         let at = self.payload_at + self.payload;
         let until_check = CHECK_BLOCK - self.payload % CHECK_BLOCK;
         if bytes.len() < until_check {
-            buffer[at..at + bytes.len()].copy_from_slice(bytes);
+            copy(&mut buffer[at..at + bytes.len()], bytes);
             self.payload += bytes.len();
         } else {
             self.write_across(buffer, bytes);
@@ -255,7 +255,7 @@ impl Builder {
         while !bytes.is_empty() {
             let piece = bytes.len().min(CHECK_BLOCK - self.payload % CHECK_BLOCK);
             let at = self.payload_at + self.payload;
-            buffer[at..at + piece].copy_from_slice(&bytes[..piece]);
+            copy(&mut buffer[at..at + piece], &bytes[..piece]);
             self.advance(buffer, piece);
             bytes = &bytes[piece..];
         }
