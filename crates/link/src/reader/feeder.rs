@@ -295,16 +295,14 @@ impl<'a> Feeder<'a> {
         };
         match unit.part {
             Part::Chunks => work.chunk_window.push(unit.start, unit.len, 0, held),
-            Part::Payload => {
-                let bytes = match &held {
-                    Held::Buffer(buffer) => &buffer[..unit.len],
-                    Held::Copy(bytes) => &bytes[..unit.len],
-                };
-                work.index.verify(unit.start, bytes, &mut work.bad);
-                work.payload_window.push(unit.start, unit.len, 0, held);
-            }
+            Part::Payload => work.payload_window.push(unit.start, unit.len, 0, held),
         }
+        // The device goes on while this piece is looked at: often all that was asked for has come at once.
         self.fill()?;
+        if let (Some(work), Part::Payload) = (&mut self.work, unit.part) {
+            let Work { index, payload_window, bad, .. } = &mut **work;
+            index.verify(unit.start, payload_window.newest(), bad);
+        }
         Ok(true)
     }
 

@@ -1,6 +1,7 @@
 //! A part of a slot that passes by: pieces come in at one end in order, are looked at, and leave at the other.
 
 use super::pump::Pump;
+use holdfast_base::append;
 use holdfast_media::Buffer;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -47,6 +48,11 @@ impl Window {
     pub(crate) fn push(&mut self, start: usize, len: usize, skip: usize, held: Held) {
         let len = len.min(held.bytes().len().saturating_sub(skip));
         self.pieces.push_back(Piece { start, end: start + len, skip, held });
+    }
+
+    /// The bytes of the piece that came last.
+    pub(crate) fn newest(&self) -> &[u8] {
+        self.pieces.back().map_or(&[], |piece| &piece.held.bytes()[piece.skip..][..piece.end - piece.start])
     }
 
     /// How many pieces are kept.
@@ -137,7 +143,7 @@ impl Window {
             let Some(piece) = self.pieces.front().filter(|piece| piece.start <= at) else { break };
             let stop = piece.end.min(end);
             let from = piece.skip + (at - piece.start);
-            into.extend_from_slice(piece.held.bytes().get(from..from + (stop - at)).unwrap_or_default());
+            append(into, piece.held.bytes().get(from..from + (stop - at)).unwrap_or_default());
             at = stop;
         }
         at
