@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// Pieces that may wait for the thread: with what it works on, all that it adds to the memory.
+/// Pieces that may wait for the thread, or be worked on by it: all that it adds to the memory.
 const PIECES: usize = 4;
 
 /// A hash under way. Pieces of a power of two are hashed fastest: the hash is a tree, and slow where it must begin in the
@@ -15,11 +15,11 @@ pub(super) enum Hashing {
     Beside(Beside),
 }
 
-/// The thread, and the buffers on their way to it and back.
+/// The thread, and the pieces on their way to it and back.
 pub(super) struct Beside {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
-    made: usize,
+    given: usize,
     thread: JoinHandle<blake3::Hasher>,
 }
 
@@ -35,20 +35,19 @@ impl Beside {
             }
             hash
         })?;
-        Ok(Self { full, empty, made: 0, thread })
+        Ok(Self { full, empty, given: 0, thread })
     }
 
-    fn update(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn take(&mut self, piece: Vec<u8>, most: usize) -> io::Result<Vec<u8>> {
         let ended = |_| io::Error::other("the thread that hashes has ended");
-        let mut piece = if self.made < PIECES {
-            self.made += 1;
-            Vec::with_capacity(bytes.len())
-        } else {
-            self.empty.recv().map_err(|error| ended(error.to_string()))?
-        };
-        piece.clear();
-        piece.extend_from_slice(bytes);
-        self.full.send(piece).map_err(|error| ended(error.to_string()))
+        self.full.send(piece).map_err(|error| ended(error.to_string()))?;
+        if self.given < PIECES {
+            self.given += 1;
+            return Ok(Vec::with_capacity(most));
+        }
+        let mut empty = self.empty.recv().map_err(|error| ended(error.to_string()))?;
+        empty.clear();
+        Ok(empty)
     }
 }
 
@@ -57,21 +56,20 @@ impl Hashing {
         Self::Here(Box::default())
     }
 
-    /// Takes in what is written, in pieces of `piece` bytes.
-    pub(super) fn update(&mut self, bytes: &[u8], piece: usize) -> io::Result<()> {
+    /// Takes in a piece of what is written, and gives an empty one for it. All but the last are of `most` bytes.
+    pub(super) fn take(&mut self, mut piece: Vec<u8>, most: usize) -> io::Result<Vec<u8>> {
         if let Self::Here(hash) = self {
-            if bytes.len() < piece {
-                hash.update(bytes);
-                return Ok(());
+            if piece.len() < most {
+                hash.update(&piece);
+                piece.clear();
+                return Ok(piece);
             }
             *self = Self::Beside(Beside::start(std::mem::take(hash.as_mut()))?);
         }
-        if let Self::Beside(beside) = self {
-            for piece in bytes.chunks(piece) {
-                beside.update(piece)?;
-            }
+        match self {
+            Self::Beside(beside) => beside.take(piece, most),
+            Self::Here(_) => Ok(piece),
         }
-        Ok(())
     }
 
     /// In hexadecimal digits.
@@ -94,12 +92,14 @@ mod tests {
     #[test]
     fn the_hash_is_that_of_all_bytes_however_they_came() {
         let bytes: Vec<u8> = (0..100_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
-        for lens in [&[100_000][..], &[10, 99_990], &[4096; 24], &[50_000, 1, 49_999], &[0]] {
+        for lens in [&[4096; 24][..], &[10, 90, 4096, 4096], &[100], &[4096, 1, 0, 4096], &[0]] {
             let mut hashing = Hashing::new();
-            let mut at = 0;
+            let (mut piece, mut at) = (Vec::new(), 0);
             for len in lens {
-                hashing.update(&bytes[at..at + len], 4096).unwrap();
+                piece.extend_from_slice(&bytes[at..at + len]);
                 at += len;
+                piece = hashing.take(piece, 4096).unwrap();
+                assert!(piece.is_empty());
             }
             assert_eq!(hashing.finish().unwrap(), blake3::hash(&bytes[..at]).to_hex().to_string());
         }

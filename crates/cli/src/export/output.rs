@@ -2,13 +2,14 @@
 
 use super::hashing::Hashing;
 use crate::failure::{Failure, Kind, Result, reason};
+use holdfast_base::append;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Bytes that are gathered before a write: less than that costs system calls, more is not in the cache any more when it is
-/// hashed and written. All but the last are passed on exactly so long.
+/// written and hashed. All but the last are passed on exactly so long.
 const GATHER: usize = 256 << 10;
 
 /// An output.
@@ -107,16 +108,12 @@ impl Output {
         Self { to, buffer: Vec::with_capacity(GATHER), hash: Hashing::new(), bytes: 0 }
     }
 
-    fn pass(&mut self, direct: Option<&[u8]>) -> io::Result<()> {
-        let bytes = direct.unwrap_or(&self.buffer);
-        self.hash.update(bytes, GATHER)?;
+    fn pass(&mut self) -> io::Result<()> {
         match &mut self.to {
-            To::Pipe(pipe) => pipe.write_all(bytes)?,
-            To::File { file, .. } => file.write_all(bytes)?,
+            To::Pipe(pipe) => pipe.write_all(&self.buffer)?,
+            To::File { file, .. } => file.write_all(&self.buffer)?,
         }
-        if direct.is_none() {
-            self.buffer.clear();
-        }
+        self.buffer = self.hash.take(std::mem::take(&mut self.buffer), GATHER)?;
         Ok(())
     }
 
@@ -140,24 +137,17 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = if self.buffer.is_empty() && bytes.len() >= GATHER {
-            let whole = bytes.len() - bytes.len() % GATHER;
-            self.pass(Some(&bytes[..whole]))?;
-            whole
-        } else {
-            let taken = bytes.len().min(GATHER - self.buffer.len());
-            self.buffer.extend_from_slice(&bytes[..taken]);
-            if self.buffer.len() == GATHER {
-                self.pass(None)?;
-            }
-            taken
-        };
+        let taken = bytes.len().min(GATHER - self.buffer.len());
+        append(&mut self.buffer, &bytes[..taken]);
+        if self.buffer.len() == GATHER {
+            self.pass()?;
+        }
         self.bytes += taken as u64;
         Ok(taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.pass(None)?;
+        self.pass()?;
         match &mut self.to {
             To::Pipe(pipe) => pipe.flush(),
             To::File { .. } => Ok(()),
