@@ -98,7 +98,7 @@ fn status() -> Status {
             ..SourceStatus::default()
         }],
         lanes: vec![LaneStatus { path: "/dev/x".to_owned(), ..LaneStatus::default() }],
-        buffers: BufferStatus { count: 4, in_use: 1, most_in_use: 2 },
+        buffers: BufferStatus { count: 4, in_use: 1, most_in_use: 2, most_at: Timestamp(6) },
         warnings: vec!["memory is not locked".to_owned()],
         margin: Some(MarginStatus {
             rate: Rate(60 << 20),

@@ -75,6 +75,8 @@ pub(crate) fn status() -> Status {
                     bytes: 600 << 19,
                     packed_elements: 6000,
                     packed_bytes: 600 << 19,
+                    beyond_elements: 60,
+                    beyond_bytes: 3 << 20,
                     ..SourceStatus::default()
                 },
             ],
@@ -89,7 +91,12 @@ pub(crate) fn status() -> Status {
                 write_latency,
                 read_latency: Latency::default(),
             }],
-            buffers: BufferStatus { count: 8, in_use: 2, most_in_use: 5 },
+            buffers: BufferStatus {
+                count: 8,
+                in_use: 2,
+                most_in_use: 5,
+                most_at: NOW - Duration::from_mins(5),
+            },
             warnings: vec!["memory could not be locked".to_owned()],
             margin: Some(MarginStatus {
                 rate: Rate(60 << 20),

@@ -204,8 +204,8 @@ fn source() -> impl Strategy<Value = SourceStatus> {
     let dropped = dropped.prop_map(|(cause, elements, bytes)| Dropped { cause, elements, bytes });
     let states = prop::sample::select(vec![SourceState::Running, SourceState::Ended, SourceState::Failed]);
     let texts = (text(), text(), text());
-    (any::<u32>(), texts, any::<[u64; 7]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
-        .prop_map(|(id, (name, spec, error), [a, b, c, d, e, f, g], dropped, connections, state)| {
+    (any::<u32>(), texts, any::<[u64; 9]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
+        .prop_map(|(id, (name, spec, error), [a, b, c, d, e, f, g, h, i], dropped, connections, state)| {
             SourceStatus {
                 stream: StreamId(id),
                 name,
@@ -218,6 +218,8 @@ fn source() -> impl Strategy<Value = SourceStatus> {
                 kernel_drops: e,
                 interface_drops: f,
                 waiting: g,
+                beyond_elements: h,
+                beyond_bytes: i,
                 connections,
                 state,
                 error,
@@ -292,7 +294,7 @@ fn recorder() -> impl Strategy<Value = RecorderStatus> {
                 device,
                 sources,
                 lanes,
-                buffers: BufferStatus { count, in_use, most_in_use },
+                buffers: BufferStatus { count, in_use, most_in_use, most_at: since },
                 warnings,
                 margin: pid.is_multiple_of(2).then_some(MarginStatus {
                     rate: Rate(u64::from(count) << 20),

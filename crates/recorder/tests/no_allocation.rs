@@ -89,6 +89,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
         ring: capture.driver().ring().status("r.hf"),
         counts: DriverCounts::default(),
         buffers: (0, 0, 0),
+        fewest_at: Timestamp(0),
         device: DeviceState::Well,
         margin: None,
         eldest: Duration::ZERO,

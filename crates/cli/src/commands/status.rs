@@ -130,6 +130,8 @@ struct RecorderShown<'a> {
     buffers: u32,
     buffers_in_use: u32,
     buffers_most_in_use: u32,
+    #[serde(serialize_with = "show::time")]
+    buffers_most_in_use_at: Timestamp,
     margin: Option<MarginShown>,
     sources: Vec<SourceShown<'a>>,
     lanes: Vec<LaneShown<'a>>,
@@ -149,6 +151,8 @@ struct SourceShown<'a> {
     kernel_drops: u64,
     interface_drops: u64,
     waiting: u64,
+    beyond_rate_elements: u64,
+    beyond_rate_bytes: u64,
     connections: u32,
     dropped: Vec<DroppedShown>,
 }
@@ -254,6 +258,7 @@ impl<'a> RecorderShown<'a> {
             buffers: recorder.buffers.count,
             buffers_in_use: recorder.buffers.in_use,
             buffers_most_in_use: recorder.buffers.most_in_use,
+            buffers_most_in_use_at: recorder.buffers.most_at,
             margin: recorder.margin.as_ref().map(MarginShown::new),
             sources: recorder
                 .sources
@@ -270,6 +275,8 @@ impl<'a> RecorderShown<'a> {
                     kernel_drops: source.kernel_drops,
                     interface_drops: source.interface_drops,
                     waiting: source.waiting,
+                    beyond_rate_elements: source.beyond_elements,
+                    beyond_rate_bytes: source.beyond_bytes,
                     connections: source.connections,
                     dropped: source
                         .dropped
@@ -435,10 +442,14 @@ fn recorder_lines(
     for (source, (rate, elements)) in recorder.sources.iter().zip(&rates.sources) {
         let error =
             if source.error.is_empty() { String::new() } else { format!(": {}", clean(&source.error)) };
+        let beyond = match source.beyond_bytes {
+            0 => String::new(),
+            bytes => format!(", {} of it beyond its rate", ByteSize(bytes)),
+        };
         say(
             "",
             format!(
-                "{} ({}) {rate}, {} elements/s, {}{error}",
+                "{} ({}) {rate}, {} elements/s{beyond}, {}{error}",
                 clean(&source.name),
                 clean(&source.spec),
                 grouped(*elements),
@@ -447,7 +458,8 @@ fn recorder_lines(
         );
     }
     let buffers = recorder.buffers;
-    say("margin", format!("{} of {} buffers were never needed", buffers.least_free(), buffers.count));
+    let (spare, at) = (buffers.least_free(), times::to_the_second(buffers.most_at));
+    say("margin", format!("{spare} of {} buffers were never needed, the others at {at}", buffers.count));
     if let Some(margin) = &recorder.margin {
         let (least, kept) = (times::spoken(margin.least), times::spoken(margin.kept));
         say(
@@ -496,8 +508,11 @@ mod tests {
         );
         assert!(text.contains("30 elements in 3 gaps, and an unknown number in 1 of them"), "{text}");
         assert!(
-            text.contains("3 of 8 buffers were never needed") && text.contains("memory could not be locked")
+            text.contains("3 of 8 buffers were never needed, the others at 2026-11-20T10:00:00Z")
+                && text.contains("memory could not be locked")
         );
+        let over = text.lines().find(|line| line.contains("adc")).unwrap();
+        assert!(over.contains(", 3 MiB of it beyond its rate, running"), "{over}");
     }
 
     #[test]
@@ -523,6 +538,8 @@ mod tests {
         assert_eq!(shown["losing"], true);
         assert_eq!(shown["slots"]["held"], 100);
         assert_eq!(shown["recorder"]["sources"][0]["dropped"][0]["cause"], "kernel");
+        assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_bytes"], 3 << 20);
+        assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_elements"], 60);
         assert_eq!(shown["recorder"]["payload_bytes_per_second"], 1 << 20);
     }
 }

@@ -169,11 +169,17 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&str, &str, Count); 6] = [
+        let counts: [(&str, &str, Count); 8] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
             ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
             ("stream_written_bytes_total", "Bytes packed into slots.", |source| source.packed_bytes),
+            (
+                "stream_beyond_rate_elements_total",
+                "Elements that came beyond the rate declared for the stream and were recorded all the same.",
+                |source| source.beyond_elements,
+            ),
+            ("stream_beyond_rate_bytes_total", "Their bytes.", |source| source.beyond_bytes),
             (
                 "stream_kernel_drops_total",
                 "Elements the kernel dropped before they reached the recorder.",
@@ -315,6 +321,8 @@ mod tests {
             format!("holdfast_slots{ring},state=\"free\"}} 300"),
             format!("holdfast_stream_received_elements_total{ring},stream=\"eth0\"}} 600000"),
             format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
+            format!("holdfast_stream_beyond_rate_elements_total{ring},stream=\"adc\"}} 60"),
+            format!("holdfast_stream_beyond_rate_bytes_total{ring},stream=\"adc\"}} 3145728"),
             format!("holdfast_stream_dropped_elements_total{ring},stream=\"eth0\",cause=\"kernel\"}} 1234"),
             format!(
                 "holdfast_lane_written_bytes_total{ring},lane=\"/data/lab.hf\",kind=\"slots\"}} 629145600"

@@ -21,6 +21,8 @@ pub(crate) struct Rates {
     pub(crate) slots: Rate,
     /// Per source: payload, elements a second.
     pub(crate) sources: Vec<(Rate, u64)>,
+    /// Per source: what of it is beyond the rate that was declared, and recorded.
+    pub(crate) beyond: Vec<Rate>,
 }
 
 /// The average since the recorder started; `None` without one.
@@ -39,18 +41,18 @@ pub(crate) fn recent(before: &Status, now: &Status) -> Option<Rates> {
 fn between(slot: ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus) -> Rates {
     let span = now.uptime.saturating_sub(before.map_or(Duration::ZERO, |before| before.uptime));
     let count = |now: u64, before: Option<u64>| Rate::of(now.saturating_sub(before.unwrap_or(0)), span);
-    let sources: Vec<(Rate, u64)> = now
+    let old = |at: usize| before.and_then(|before| before.sources.get(at));
+    let (sources, beyond): (Vec<_>, Vec<_>) = now
         .sources
         .iter()
         .enumerate()
         .map(|(at, source)| {
-            let old = before.and_then(|before| before.sources.get(at));
-            (
-                count(source.bytes, old.map(|old| old.bytes)),
-                count(source.elements, old.map(|old| old.elements)).0,
-            )
+            let old = old(at);
+            let payload = count(source.bytes, old.map(|old| old.bytes));
+            let elements = count(source.elements, old.map(|old| old.elements)).0;
+            ((payload, elements), count(source.beyond_bytes, old.map(|old| old.beyond_bytes)))
         })
-        .collect();
+        .unzip();
     let lanes =
         |recorder: &RecorderStatus, bytes: fn(&LaneStatus) -> u64| recorder.lanes.iter().map(bytes).sum();
     let written = |bytes: fn(&LaneStatus) -> u64| -> u64 {
@@ -66,6 +68,7 @@ fn between(slot: ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus
         disk: Rate::of(written(|lane| lane.slot_bytes + lane.journal_bytes), span),
         slots: if slots >= ENOUGH_SLOTS * slot.0 { Rate::of(slots, span) } else { payload },
         sources,
+        beyond,
     }
 }
 
@@ -130,11 +133,13 @@ mod tests {
         recorder.uptime += Duration::from_secs(2);
         recorder.sources[1].bytes += 6 << 20;
         recorder.sources[1].elements += 50;
+        recorder.sources[1].beyond_bytes += 2 << 20;
         recorder.lanes[0].journal_bytes += 4 << 20;
         let rates = recent(&before, &now).unwrap();
         assert_eq!((rates.payload, rates.elements, rates.disk), (Rate(3 << 20), 25, Rate(2 << 20)));
         assert_eq!(rates.slots, rates.payload, "too few slots were filled to tell");
         assert_eq!(rates.sources, [(Rate(0), 0), (Rate(3 << 20), 25)]);
+        assert_eq!(rates.beyond, [Rate(0), Rate(1 << 20)]);
         recorder_of(&mut now).lanes[0].slot_bytes += 10 << 20;
         assert_eq!(recent(&before, &now).unwrap().slots, Rate(5 << 20));
         recorder_of(&mut now).pid += 1;

@@ -6,7 +6,7 @@ use crate::commands::status::lost;
 use crate::out::{clean, grouped};
 use crate::{show, times};
 use holdfast_base::ByteSize;
-use holdfast_link::wire::{LaneStatus, Latency, RecorderStatus};
+use holdfast_link::wire::{LaneStatus, Latency, MarginStatus, RecorderStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -151,10 +151,11 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             .map_or(0, |stream| stream.counters.gaps);
         let lost_style = if lost > 0 { Style::new().fg(Color::Red) } else { Style::new() };
         let state = show::source_state(source.state);
-        let state = if source.error.is_empty() {
-            state.to_owned()
-        } else {
-            format!("{state}: {}", clean(&source.error))
+        let beyond = scene.rates.as_ref().and_then(|rates| rates.beyond.get(at)).filter(|rate| rate.0 > 0);
+        let state = match (source.error.as_str(), beyond) {
+            ("", None) => state.to_owned(),
+            ("", Some(rate)) => format!("{rate} beyond"),
+            (error, _) => format!("{state}: {}", clean(error)),
         };
         Row::new(vec![
             Cell::from(clean(&source.name).bold()),
@@ -189,6 +190,7 @@ fn disk_lines(recorder: &RecorderStatus) -> Paragraph<'static> {
         format!("  {} of {} in use, {} at most; ", buffers.in_use, buffers.count, buffers.most_in_use).into(),
         "margin ".dim(),
         format!("{}", buffers.least_free()).bold(),
+        recorder.margin.map_or(String::new(), |margin| slack(&margin)).into(),
     ])];
     lines.extend(recorder.lanes.iter().map(lane_line));
     if !recorder.device.error.is_empty() {
@@ -196,6 +198,12 @@ fn disk_lines(recorder: &RecorderStatus) -> Paragraph<'static> {
         lines.push(format!("device {state}: {}", clean(&recorder.device.error)).fg(Color::Red).into());
     }
     Paragraph::new(lines).wrap(Wrap { trim: false }).block(block("Disk"))
+}
+
+/// How near it came to breaking its promise.
+fn slack(margin: &MarginStatus) -> String {
+    let (least, kept) = (times::spoken(margin.least), times::spoken(margin.kept));
+    format!("; least slack {least}, {kept} are kept")
 }
 
 /// Buffers as a bar: in use now, in use at most, never used.
@@ -292,7 +300,8 @@ mod tests {
             "! damaged 1",
             "eth0",
             "512 KiB/s",
-            "buffers  ██▒▒▒░░░  2 of 8 in use, 5 at most; margin 3",
+            "buffers  ██▒▒▒░░░  2 of 8 in use, 5 at most; margin 3; least slack 4.2 s, 9.0 s are kept",
+            "5.1 KiB/s beyond│",
             "a write takes ≤ 1 ms, 99 % ≤ 1 ms, worst 70 ms",
         ] {
             assert!(all.contains(wanted), "{wanted:?} is not in\n{all}");

@@ -130,6 +130,10 @@ pub struct SourceStatus {
     pub interface_drops: u64,
     /// Elements that wait to be packed.
     pub waiting: u64,
+    /// Elements that came beyond the rate that was declared for the stream, and were packed all the same.
+    pub beyond_elements: u64,
+    /// Their bytes.
+    pub beyond_bytes: u64,
     /// Connections that are open now.
     pub connections: u32,
     /// Whether it still delivers.
@@ -201,6 +205,8 @@ pub struct BufferStatus {
     pub in_use: u32,
     /// In use at most.
     pub most_in_use: u32,
+    /// When so many were in use for the first time.
+    pub most_at: Timestamp,
 }
 
 impl BufferStatus {

@@ -14,7 +14,7 @@ use holdfast_ring::StreamStatus;
 pub(crate) const STREAM_LEAST: usize = 80;
 
 /// Bytes of a source's status at least.
-const SOURCE_LEAST: usize = 75;
+const SOURCE_LEAST: usize = 91;
 
 /// Bytes of a lane's status at least.
 const LANE_LEAST: usize = 50 + 2 * 8 * (LATENCY_BUCKETS + 2);
@@ -92,7 +92,7 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.u8(number(&DEVICE_STATES, &device.state)).time(device.since).text(&device.error);
     put.list(&recorder.sources, put_source).list(&recorder.lanes, put_lane);
     let buffers = &recorder.buffers;
-    put.u32(buffers.count).u32(buffers.in_use).u32(buffers.most_in_use);
+    put.u32(buffers.count).u32(buffers.in_use).u32(buffers.most_in_use).time(buffers.most_at);
     put.list(&recorder.warnings, |put, text| {
         put.text(text);
     });
@@ -122,6 +122,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
             count: get.u32("buffers")?,
             in_use: get.u32("buffers in use")?,
             most_in_use: get.u32("most buffers in use")?,
+            most_at: get.time("when they were")?,
         },
         warnings: get.list("warnings", 2, |get| get.text("warning"))?,
         margin: get.option("margin", |get| {
@@ -139,7 +140,8 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
 fn put_source(put: &mut Put, source: &SourceStatus) {
     put.u32(source.stream.0).u8(number(&SOURCE_STATES, &source.state));
     put.u64(source.elements).u64(source.bytes).u64(source.packed_elements).u64(source.packed_bytes);
-    put.u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting).u32(source.connections);
+    put.u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting);
+    put.u64(source.beyond_elements).u64(source.beyond_bytes).u32(source.connections);
     put.list(&source.dropped, |put, dropped| {
         put.u8(dropped.cause as u8).u64(dropped.elements).u64(dropped.bytes);
     });
@@ -157,6 +159,8 @@ fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
         kernel_drops: get.u64("kernel drops")?,
         interface_drops: get.u64("interface drops")?,
         waiting: get.u64("waiting")?,
+        beyond_elements: get.u64("elements beyond the rate")?,
+        beyond_bytes: get.u64("bytes beyond the rate")?,
         connections: get.u32("connections")?,
         dropped: get.list("causes", 17, get_dropped)?,
         name: get.text("name")?,

@@ -10,7 +10,7 @@ use holdfast_format::{CommitWriter, Counters, Cursor};
 use holdfast_link::wire::OpenSequence;
 use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_ring::{
-    Chore, ChoreReply, Class, DeviceState, DriverCounts, HoldStatus, Margin, Order, OrderId, Outcome,
+    Chore, ChoreReply, Class, DeviceState, DriverCounts, Excess, HoldStatus, Margin, Order, OrderId, Outcome,
     RingStatus, SlotRead, SlotStatus,
 };
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub struct Sheet {
     pub counts: DriverCounts,
     /// Slot buffers: all, free now, and the fewest that were ever free.
     pub buffers: (usize, usize, usize),
+    /// When the fewest were.
+    pub fewest_at: Timestamp,
     /// Whether the device answers.
     pub device: DeviceState,
     /// How near it came to breaking its promise, if it gave one.
@@ -45,8 +47,8 @@ pub struct Sheet {
     pub eldest: Duration,
     /// The disk's last error, cut to the room there is.
     pub last_error: String,
-    /// By source: what its stream had come to when the run began, and now; batches that wait.
-    pub feeds: Vec<(Counters, Counters, usize)>,
+    /// By source: what its stream had come to when the run began, and now; what passed beyond its rate in this run.
+    pub feeds: Vec<(Counters, Counters, Excess)>,
     /// By stream.
     pub counters: Vec<(StreamId, Counters)>,
     /// By stream: the version of the preamble in force, and its bytes.
@@ -246,6 +248,7 @@ impl<D: Disk> Capture<D> {
         }
         sheet.counts = *self.driver.counts();
         sheet.buffers = self.driver.buffers();
+        sheet.fewest_at = self.driver.schedule().most_buffers().1;
         sheet.device = self.driver.ring().device();
         sheet.margin = self.driver.schedule().margin();
         sheet.eldest = self.driver.eldest();
@@ -256,8 +259,7 @@ impl<D: Disk> Capture<D> {
         sheet.last_error.push_str(&error[..error.floor_char_boundary(sheet.last_error.capacity())]);
         sheet.feeds.clear();
         for (at, feed) in self.feeds.iter().enumerate().take(sheet.feeds.capacity()) {
-            let waiting = feed.inlet.waiting() + usize::from(feed.batch.is_some());
-            sheet.feeds.push((feed.began, self.counters(at), waiting));
+            sheet.feeds.push((feed.began, self.counters(at), self.excess(at)));
         }
         sheet.counters.clear();
         sheet.counters.extend(self.driver.ring().stream_counters().take(sheet.counters.capacity()));

@@ -89,6 +89,7 @@ impl Figures {
             ring: facts.ring.clone(),
             counts: DriverCounts::default(),
             buffers: (0, 0, 0),
+            fewest_at: facts.since,
             device: RingDevice::Well,
             margin: None,
             eldest: Duration::ZERO,
@@ -225,6 +226,8 @@ impl Figures {
                 count: all as u32,
                 in_use: all.saturating_sub(free) as u32,
                 most_in_use: all.saturating_sub(fewest) as u32,
+                // Nothing was seen yet: since the start.
+                most_at: sheet.fewest_at.max(self.facts.since),
             },
             warnings: self.facts.warnings.clone(),
             margin: sheet.margin.map(|margin| MarginStatus {
@@ -241,7 +244,7 @@ impl Figures {
     fn source(&self, at: usize, sheet: &Sheet, sources: &Watch) -> SourceStatus {
         let facts = &self.facts.sources[at];
         let counters = &facts.counters;
-        let (began, now, _) = sheet.feeds.get(at).copied().unwrap_or_default();
+        let (began, now, excess) = sheet.feeds.get(at).copied().unwrap_or_default();
         let (state, error) = sources.state(at);
         let elements = counters.elements.load(Ordering::Relaxed);
         let dropped: Vec<Dropped> = (1..=u8::MAX)
@@ -266,6 +269,8 @@ impl Figures {
             kernel_drops: counters.dropped(Cause::Kernel),
             interface_drops: counters.interface_drops.load(Ordering::Relaxed),
             waiting: elements.saturating_sub(packed + ours),
+            beyond_elements: excess.elements,
+            beyond_bytes: excess.bytes,
             connections: counters.connections.load(Ordering::Relaxed) as u32,
             dropped,
             state,
