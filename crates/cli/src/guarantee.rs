@@ -1,7 +1,7 @@
 //! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
 use crate::out::{counted, grouped};
-use crate::plan::{Admitted, Ask, FLUSH};
+use crate::plan::{Admitted, Ask, FLUSH, text};
 use crate::{show, times};
 use holdfast_base::{ByteSize, Rate, Timestamp, plural};
 use holdfast_format::{Superblock, Terms};
@@ -196,8 +196,14 @@ pub(crate) fn lines(guarantee: Option<&Shown>) -> Vec<String> {
     if let Some(figures) = &shown.figures {
         let span = |seconds: f64| times::spoken(std::time::Duration::from_secs_f64(seconds));
         lines.push(format!(
-            "{} left for reads, durable after {}, with {} ({}) in memory",
-            Rate(figures.reads_left_bytes_per_second),
+            "on the medium up to {} while nobody reads, {} with readers; {} left for them",
+            Rate(figures.capture_only_bytes_per_second),
+            Rate(figures.with_reads_bytes_per_second),
+            Rate(figures.reads_left_bytes_per_second)
+        ));
+        lines.push(format!("bursts of {}", text::bursts(&figures.burst_seconds)));
+        lines.push(format!(
+            "durable after {}, with {} ({}) in memory",
             span(figures.durable_after_seconds),
             counted(shown.buffers.into(), "slot buffer"),
             ByteSize(shown.memory_bytes)

@@ -97,7 +97,7 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
         ("capture only", format!("up to {}", both(answer, answer.capture_only_bytes_per_second))),
         ("with reads", format!("up to {}", both(answer, answer.with_reads_bytes_per_second))),
         ("left for reads", Rate(answer.reads_left_bytes_per_second).to_string()),
-        ("bursts", bursts(answer)),
+        ("bursts", bursts(&answer.burst_seconds)),
         ("durable after", span(answer.durable_after_seconds)),
         ("reaches back", span(answer.kept_seconds)),
     ];
@@ -108,8 +108,9 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn bursts(answer: &Answer) -> String {
-    let each = answer.burst_seconds.iter().zip(BURSTS).map(|(seconds, factor)| {
+/// How long bursts are ridden out.
+pub(crate) fn bursts(seconds: &[Option<f64>; 3]) -> String {
+    let each = seconds.iter().zip(BURSTS).map(|(seconds, factor)| {
         let long = seconds.map_or("for ever".to_owned(), span);
         format!("{long} at {factor} times the rate")
     });
