@@ -206,6 +206,7 @@ fn finish(running: Running<'_>, stage: &Stage, first: u64) -> Result<(StageResul
     let at_once = job.promised.map_or(1, |promised| promised.parallel.max(1));
     let busy = seen.lanes.iter().map(|lane| lane.read_latency.total + lane.write_latency.total);
     let busy = busy.sum::<Duration>().as_secs_f64() / f64::from(at_once);
+    let reading: Duration = seen.lanes.iter().map(|lane| lane.read_latency.total).sum();
     let margin = seen.margin.as_ref();
     let result = StageResult {
         kind: Some(stage.kind),
@@ -226,6 +227,8 @@ fn finish(running: Running<'_>, stage: &Stage, first: u64) -> Result<(StageResul
         worst_read_seconds: worst(|lane| lane.read_latency.worst),
         disk_errors: summary.disk_errors,
         device_busy_share: busy / seen.uptime.as_secs_f64().max(1e-3),
+        device_reads: seen.lanes.iter().map(|lane| lane.reads).sum(),
+        device_read_seconds: reading.as_secs_f64() / f64::from(at_once),
         ..StageResult::default()
     };
     Ok((result, first + sent.elements))

@@ -104,6 +104,8 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         capture_only: payload(figures.capture_only),
         with_reads: payload(figures.with_reads),
         reads_left: figures.reads_left,
+        read: measured.read,
+        reposition: measured.reposition,
         bursts: figures.bursts,
         durable_after: admitted.guarantee.durable_after,
         burst: terms.burst,

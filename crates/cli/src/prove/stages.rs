@@ -9,6 +9,9 @@ pub(crate) struct Promised {
     pub(crate) capture_only: Rate,
     pub(crate) with_reads: Rate,
     pub(crate) reads_left: Rate,
+    /// What the device was measured to read at, and how long it takes to get anywhere.
+    pub(crate) read: Rate,
+    pub(crate) reposition: Duration,
     /// At 1.5, 2 and 4 times the rate; `None`: for ever.
     pub(crate) bursts: [Option<Duration>; 3],
     pub(crate) durable_after: Duration,
@@ -159,6 +162,8 @@ pub(crate) mod tests {
             capture_only: Rate(62 * MIB),
             with_reads: Rate(61 * MIB),
             reads_left: Rate(4 * MIB),
+            read: Rate(70 * MIB),
+            reposition: Duration::from_millis(30),
             bursts: [None, Some(Duration::from_secs(5)), Some(Duration::from_secs(2))],
             durable_after: Duration::from_secs(17),
             burst: ByteSize(0),

@@ -82,8 +82,10 @@ pub(crate) struct StageResult {
     pub(crate) disk_errors: u64,
     /// The share of the time in which the device had something to do.
     pub(crate) device_busy_share: f64,
-    /// What was read from the device.
+    /// What was read from the device, in how many requests, and how long it had one of them.
     pub(crate) read_bytes: u64,
+    pub(crate) device_reads: u64,
+    pub(crate) device_read_seconds: f64,
     pub(crate) readers: Vec<ReaderResult>,
     pub(crate) bursts: Vec<BurstResult>,
 }
@@ -92,6 +94,18 @@ impl StageResult {
     /// What the device gave readers.
     pub(crate) fn read_rate(&self) -> Rate {
         Rate((self.read_bytes as f64 / self.seconds.max(1e-3)) as u64)
+    }
+
+    /// How fast the device read while it did.
+    fn device_read_rate(&self) -> Rate {
+        Rate((self.read_bytes as f64 / self.device_read_seconds.max(1e-6)) as u64)
+    }
+
+    /// Whether it took longer for what it read than it was measured to.
+    fn device_is_slow(&self, promised: &Promised) -> bool {
+        let ways = self.device_reads as f64 * seconds(promised.reposition);
+        let wanted = ways + self.read_bytes as f64 / (promised.read.0 as f64).max(1.0);
+        wanted < self.device_read_seconds * READS
     }
 
     /// Losses of bursts that went on for longer than was promised are no broken promise.
@@ -227,7 +241,20 @@ fn kept(
 ) {
     let name = stage.stage;
     let kind = stage.kind.unwrap_or(Kind::Guarantee);
-    if stage.lost_elements > 0 && !stage.may_lose() {
+    let sent = Rate(stage.sent_bytes_per_second);
+    let asked = Rate(stage.asked_bytes_per_second);
+    let short = kind != Kind::Bursts && (sent.0 as f64) < asked.0 as f64 * DRIVEN;
+    // Above what was declared the machine may be what is too slow: then there was memory left when it lost something.
+    let spare = stage.buffers.saturating_sub(stage.buffers_most_in_use);
+    let machine = short && asked > rate && spare > 0;
+    if stage.lost_elements > 0 && machine {
+        notes.push(format!(
+            "{name}: this machine sent {sent} instead of {asked}, and lost {} of it before the disk had to do with it ({spare} \
+             of {} slot buffers were never needed): more was not shown",
+            many(stage.lost_elements, "element"),
+            stage.buffers
+        ));
+    } else if stage.lost_elements > 0 && !stage.may_lose() {
         let causes: Vec<&str> = stage.lost_by_cause.keys().map(String::as_str).collect();
         let why = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
         broken.push(format!("{name}: {} lost{why}", many(stage.lost_elements, "element")));
@@ -241,17 +268,15 @@ fn kept(
             "{name}: data was {worst:.2} s old before it was durable, promised are {limit:.2} s"
         ));
     }
-    let sent = Rate(stage.sent_bytes_per_second);
-    let asked = Rate(stage.asked_bytes_per_second);
-    if kind != Kind::Bursts && (sent.0 as f64) < asked.0 as f64 * DRIVEN {
+    if short {
         if (sent.0 as f64) < rate.0 as f64 * DRIVEN {
             void.push(format!("{name}: this machine sent only {sent} instead of {asked}: the ring was not driven at its guarantee"));
-        } else {
+        } else if stage.lost_elements == 0 {
             notes.push(format!("{name}: this machine sent {sent} instead of {asked}; more was not shown"));
         }
     }
     if kind == Kind::Left {
-        reading(stage, promised, broken, notes);
+        reading(stage, promised, broken, void, notes);
     }
     if stage.buffers < promised.buffers && stage.buffers > 0 {
         void.push(format!(
@@ -264,7 +289,13 @@ fn kept(
     }
 }
 
-fn reading(stage: &StageResult, promised: &Promised, broken: &mut Vec<String>, notes: &mut Vec<String>) {
+fn reading(
+    stage: &StageResult,
+    promised: &Promised,
+    broken: &mut Vec<String>,
+    void: &mut Vec<String>,
+    notes: &mut Vec<String>,
+) {
     let read = stage.read_rate();
     if read.0 as f64 >= promised.reads_left.0 as f64 * READS {
         return;
@@ -280,6 +311,12 @@ fn reading(stage: &StageResult, promised: &Promised, broken: &mut Vec<String>, n
         notes.push(format!(
             "{text}; they were busy checking {:.0} % of the time, so more was not shown",
             checking * 100.0
+        ));
+    } else if stage.device_is_slow(promised) {
+        void.push(format!(
+            "{text}; the device read at {}, by its profile at {}: measure it again, with this machine as busy as it will be",
+            stage.device_read_rate(),
+            promised.read
         ));
     } else {
         broken.push(text);
@@ -334,6 +371,8 @@ mod tests {
             worst_write_seconds: 3.9,
             worst_read_seconds: 0.2,
             read_bytes: 40 * MIB,
+            device_reads: 5,
+            device_read_seconds: 0.6,
             device_busy_share: 0.97,
             ..StageResult::default()
         }
@@ -432,6 +471,19 @@ mod tests {
     fn a_machine_that_cannot_drive_the_ring_proves_nothing() {
         let (slow, why) = verdict(|m| m.stages[2].sent_bytes_per_second = 50 * MIB);
         assert!(slow == Verdict::Void && why.contains("sent only 50 MiB/s"), "{why}");
+        // Above what was declared what it loses before the disk has to do with it is its own, and told.
+        let lost = |spare: u32, sent: u64| {
+            verdict(|m| {
+                let stage = &mut m.stages[0];
+                (stage.lost_elements, stage.recorded_elements) = (3, 9597);
+                (stage.asked_bytes_per_second, stage.sent_bytes_per_second) = (100 * MIB, sent * MIB);
+                stage.buffers_most_in_use = 10 - spare;
+            })
+        };
+        assert_eq!(lost(1, 80).0, Verdict::Pass);
+        assert_eq!(lost(0, 80).0, Verdict::Fail, "the disk was what it waited for");
+        assert_eq!(lost(1, 100).0, Verdict::Fail, "what came is what was promised");
+        assert_eq!(lost(1, 50).0, Verdict::Void, "it did not even send what was declared");
         // More than was declared need not be reached, but is told.
         let mut measured = good();
         measured.stages[0].asked_bytes_per_second = 100 * MIB;
@@ -459,6 +511,21 @@ mod tests {
                 "{judged:?}"
             );
         }
+    }
+
+    // What is left for readers rests on what was measured of reading.
+    #[test]
+    fn a_device_that_reads_more_slowly_than_it_was_measured_to_proves_nothing() {
+        let slow = |took: f64| {
+            verdict(|m| (m.stages[1].read_bytes, m.stages[1].device_read_seconds) = (30 * MIB, took))
+        };
+        // Five ways of 30 ms, and 30 MiB at 70 MiB/s: 0.58 s.
+        assert_eq!(slow(0.6).0, Verdict::Fail, "it did as it was measured");
+        let (verdict, why) = slow(2.0);
+        assert!(
+            verdict == Verdict::Void && why.contains("read at 15 MiB/s, by its profile at 70 MiB/s"),
+            "{why}"
+        );
     }
 
     proptest! {
