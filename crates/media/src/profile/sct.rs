@@ -76,6 +76,15 @@ pub(super) enum Limit {
 
 /// How long the drive tries.
 pub(super) fn read_limit(drive: &impl AsFd) -> Limit {
+    ask(|header| {
+        // SAFETY: the header is laid out as the kernel's, and its pointers and lengths are those of arrays that outlive
+        // the call.
+        unsafe { libc::ioctl(drive.as_fd().as_raw_fd(), SG_IO, &raw mut *header) == 0 }
+    })
+}
+
+/// The same of whoever takes the command; whether that was possible at all is what it answers.
+fn ask(send: impl FnOnce(&mut Header) -> bool) -> Limit {
     let (mut question, mut sense) = (question(), [0u8; 32]);
     let mut header = Header {
         interface: i32::from(b'S'),
@@ -102,9 +111,7 @@ pub(super) fn read_limit(drive: &impl AsFd) -> Limit {
         took: 0,
         info: 0,
     };
-    // SAFETY: the header is laid out as the kernel's, and its pointers and lengths are those of arrays that outlive the call.
-    let done = unsafe { libc::ioctl(drive.as_fd().as_raw_fd(), SG_IO, &raw mut header) };
-    if done == 0 && header.host_status == 0 { answer(&sense) } else { Limit::Unknown }
+    if send(&mut header) && header.host_status == 0 { answer(&sense) } else { Limit::Unknown }
 }
 
 /// Error recovery control (action 3): tell (function 2) the timer of reads (selection 1).
@@ -183,6 +190,36 @@ mod tests {
         assert_eq!(answer(&described(70, 0, 0x70)), Limit::Unknown, "the drive is broken");
         assert_eq!(answer(&[0; 32]), Limit::Unknown);
         assert_eq!(read_limit(&std::fs::File::open("/dev/null").unwrap()), Limit::Unknown);
+    }
+
+    /// A kernel as `sg_io_hdr` is documented, and a drive behind it that is asked as ACS-3 says.
+    #[test]
+    fn what_the_kernel_is_given_is_a_whole_command_and_its_answer_is_taken() {
+        let asked = |count: u8, low: u8, host: u16| {
+            ask(|header| {
+                // SAFETY: pointers and lengths are those of arrays that are alive; that they are is what is tested.
+                let (command, data, sense) = unsafe {
+                    (
+                        std::slice::from_raw_parts(header.command, header.command_len.into()),
+                        std::slice::from_raw_parts(header.data, header.data_len as usize),
+                        std::slice::from_raw_parts_mut(header.sense, header.sense_room.into()),
+                    )
+                };
+                assert_eq!((header.interface, header.direction), (0x53, -2), "bytes go to the device");
+                assert_eq!((header.pieces, header.flags), (0, 0));
+                assert!((5_000..60_000).contains(&header.timeout), "{} ms", header.timeout);
+                assert_eq!((command, data), (&COMMAND[..], &question()[..]));
+                sense.copy_from_slice(&described(count, low, 0x50));
+                (header.status, header.driver_status, header.sense_len) = (0x02, 0x08, 22);
+                header.host_status = host;
+                true
+            })
+        };
+        assert_eq!(asked(70, 0, 0), seconds(7), "a check condition with the registers is the answer");
+        assert_eq!(asked(0x2c, 0x01, 0), seconds(30));
+        assert_eq!(asked(0, 0, 0), Limit::Off);
+        assert_eq!(asked(70, 0, 3), Limit::Unknown, "it did not get there in time");
+        assert_eq!(ask(|_| false), Limit::Unknown, "not permitted, or no such thing");
     }
 
     /// As bridges and host adapters answer that know no descriptors, and such that put another one in front.
