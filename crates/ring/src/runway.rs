@@ -31,8 +31,8 @@ impl Names {
         let between = u32::from(gather.max(4));
         // What is left of the buffers beside the open slot and those that are gathered.
         let waiting = buffers.saturating_sub(u32::from(gather) + 1);
-        let ahead = waiting + between;
-        Self { ahead, length: ahead + between }
+        let ahead = waiting.saturating_add(between);
+        Self { ahead, length: ahead.saturating_add(between) }
     }
 
     /// For a ring of so many slots: for the buffers that are there beyond what was granted, too, which ride out bursts that
@@ -47,7 +47,14 @@ impl Names {
 /// Slots that a ring must have for a guarantee: half of its runway has to last from one commit to the next, which may come
 /// only after so many slots; and at most half of the ring is runway.
 pub fn least_slots(granted: &Guarantee, gather: u16) -> u32 {
-    fewest_slots(gather).max(2 * Names::of(granted.buffers, gather).length)
+    fewest_slots(gather).max(Names::of(granted.buffers, gather).length.saturating_mul(2))
+}
+
+/// Slot buffers that a guarantee may count on in a ring of so many slots: for more, the next ones could not be named in
+/// time.
+pub fn most_buffers(slots: u32, gather: u16) -> u32 {
+    let between = u32::from(gather.max(4));
+    (slots / 2 + u32::from(gather) + 1).saturating_sub(2 * between)
 }
 
 /// Slots that are named to be overwritten, at least, where that is promised.
@@ -151,5 +158,25 @@ mod tests {
         assert_eq!(Names::on(400, &granted, 30, 4), Names { ahead: 29, length: 33 });
         assert_eq!(Names::on(40, &granted, 30, 4), Names { ahead: 16, length: 20 });
         assert_eq!(Names::on(12, &granted, 30, 4), names, "what is promised is not a matter of room");
+    }
+
+    #[test]
+    fn a_ring_of_so_many_slots_has_names_for_so_many_buffers_and_no_more() {
+        let granted = admit(&drive(), &load(60), &shape()).unwrap();
+        for gather in [1, 2, 4, 8, 64] {
+            for slots in fewest_slots(gather)..fewest_slots(gather) + 99 {
+                let least = |buffers| least_slots(&Guarantee { buffers, ..granted }, gather);
+                let most = most_buffers(slots, gather);
+                assert!(
+                    least(most) <= slots && slots < least(most + 1),
+                    "{slots} slots, {gather} at once: {most}"
+                );
+            }
+        }
+        assert_eq!(
+            least_slots(&Guarantee { buffers: u32::MAX, ..granted }, 4),
+            u32::MAX,
+            "and not a few for too many"
+        );
     }
 }

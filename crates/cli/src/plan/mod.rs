@@ -158,7 +158,7 @@ impl Admitted {
 /// The smallest slots that are admitted, gathered by four where that can be; what was asked for is left as it is.
 pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitted, Refusal> {
     let least = least_slot(measured);
-    let sizes = std::iter::successors(Some(least.0), |slot| Some(slot * 2));
+    let sizes = std::iter::successors(Some(least.0), |slot| slot.checked_mul(2));
     let sizes: Vec<u64> = match ask.slot {
         Some(slot) => vec![slot.0],
         None => sizes.take_while(|slot| *slot <= MAX_SLOT).collect(),
@@ -211,10 +211,14 @@ fn smallest(slot: ByteSize, slots: u32) -> ByteSize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use super::answer::Answer;
+    use super::refusal::Site;
     use super::region::Region;
     use super::*;
     use crate::profile_file::tests::paper;
+    use holdfast_media::{Profile, ReadError, Reposition, Stalls, Zone};
+    use proptest::prelude::*;
 
     pub(crate) fn ask(mib: u64) -> Ask {
         Ask {
@@ -274,6 +278,47 @@ mod tests {
         let small = choose(&measured, 2 << 30, &ask(1)).unwrap_err();
         let (slot, lane) = (ByteSize::mib(64), ByteSize::mib(44 * 64 + 1));
         assert_eq!(small, Refusal::TooSmall { slot, lane });
+    }
+
+    proptest! {
+        // Promise 8: whatever stands in a profile that is taken, and whatever is asked, there is an answer or a refusal.
+        #[test]
+        fn no_profile_that_is_taken_is_too_strange(
+            rates in prop::array::uniform4(prop_oneof![1u64..10, 1u64 << 20..1 << 34, Just(u64::MAX)]),
+            spans in prop::array::uniform4(prop_oneof![Just(0u64), 0u64..100_000_000, Just(86_400_000_000_000)]),
+            (rho, parallel) in (prop_oneof![Just(0), 0u32..1_000_000], prop_oneof![Just(1), 1u16..=u16::MAX]),
+            elements in prop_oneof![1u64..1000, Just(u64::MAX)],
+            bytes in prop_oneof![1u64..1 << 20, 1 << 30..1u64 << 50, Just(u64::MAX)],
+            asked in prop::array::uniform2(prop_oneof![1u64..10, 1u64 << 20..1 << 34, Just(u64::MAX)]),
+            (gather, region) in (prop::option::of(1u16..=64), 1u8..=100),
+        ) {
+            let span = |at: usize| Duration::from_nanos(spans[at]);
+            let zone = Zone {
+                offset: 0, bytes, write_worst: Rate(rates[0]), write_mean: Rate(rates[1]), read_worst: Rate(rates[2]),
+                read_mean: Rate(rates[2]),
+            };
+            let mut profile = Profile {
+                zones: vec![zone],
+                reposition: Reposition { worst: span(0), ..Reposition::default() },
+                commit: span(1),
+                read_error: ReadError::Assumed(span(2)),
+                stalls: Stalls { sigma: span(3), rho, ..Stalls::default() },
+                parallel,
+                write_beside_reads: Rate(rates[3]),
+                packer_elements: elements,
+                ..paper()
+            };
+            profile.device.bytes = ByteSize(bytes);
+            let region = Region(region);
+            if let Ok(measured) = region::covered(&profile, bytes, region) {
+                let site = Site { profile: &profile, measured, total: bytes, region };
+                let ask = Ask { rate: Rate(asked[0]), burst: ByteSize(asked[1] - 1), gather, ..ask(1) };
+                if let Ok(admitted) = site.admit(&ask) {
+                    let answer = Answer::new(&site, &ask, &admitted, Some(ByteSize(1)));
+                    prop_assert!(!text::lines(&answer, &ask).is_empty());
+                }
+            }
+        }
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl ProfileV1 {
             ("parallel", u64::from(self.parallel)),
             ("packer_elements_per_s", self.packer_elements_per_s),
             ("packer_bytes_per_s", self.packer_bytes_per_s),
+            ("write_beside_reads_bytes_per_s", self.write_beside_reads_bytes_per_s),
             ("device.bytes", self.device.bytes),
         ] {
             if number == 0 {

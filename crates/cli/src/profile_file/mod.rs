@@ -226,6 +226,10 @@ pub(crate) mod tests {
             (with("\"worst_seconds\": 0.03", "\"worst_seconds\": 1e30"), "reposition.worst_seconds is 1e30"),
             (with("\"rho_ppm\": 0", "\"rho_ppm\": 1000000"), "stalls.rho_ppm"),
             (with("\"parallel\": 1", "\"parallel\": 0"), "parallel"),
+            (
+                with("\"write_beside_reads_bytes_per_s\": 36700160", "\"write_beside_reads_bytes_per_s\": 0"),
+                "write_beside_reads_bytes_per_s is 0",
+            ),
             (with("\"bytes\": 75015094272", "\"bytes\": 75015094271"), "zone 1 begins"),
             (with("\"measured_at\": \"2026", "\"measured_at\": \"last year"), "measured_at"),
             (

@@ -1,7 +1,7 @@
 //! The figures that are published for a ring: what it takes without readers, what with them and how much is left for
 //! reading, and how long a burst it rides out.
 
-use super::{Costs, Load, Shape};
+use super::{Costs, Load, Shape, span};
 use holdfast_base::Rate;
 use holdfast_format::Measured;
 use std::time::Duration;
@@ -67,12 +67,12 @@ fn ridden_out(costs: &Costs, load: &Load, shape: &Shape, factor: f64) -> Option<
     let blocked = costs.blocked();
     let before = room - rate * blocked;
     if before < 0.0 {
-        return Some(Duration::from_secs_f64(room / rate));
+        return Some(span(room / rate));
     }
     if rate <= drained {
         return None;
     }
-    Some(Duration::from_secs_f64(blocked + before / (rate - drained)))
+    Some(span(blocked + before / (rate - drained)))
 }
 
 #[cfg(test)]

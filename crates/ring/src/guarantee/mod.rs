@@ -215,10 +215,17 @@ impl Costs {
     }
 }
 
+/// Seconds as a span: what is longer than any is the longest.
+fn span(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
 /// The smallest slot for which there can be a guarantee.
 pub fn least_slot(measured: &Measured) -> ByteSize {
     let moved = LEAST_SLOT * measured.reposition.as_secs_f64() * measured.write.0 as f64;
-    ByteSize((moved as u64).max(MIN_GUARANTEED_SLOT).next_power_of_two())
+    let bytes = (moved as u64).max(MIN_GUARANTEED_SLOT);
+    // None is so large.
+    ByteSize(bytes.checked_next_power_of_two().unwrap_or(1 << 63))
 }
 
 /// Whether a ring may be promised to lose nothing of a load.
@@ -250,7 +257,7 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
     let costs = Costs::of(measured, shape);
     let rate = (load.rate.0 as f64).max(1.0);
     let period = shape.slot.0 as f64 / rate;
-    let (period_span, write) = (Duration::from_secs_f64(period), Duration::from_secs_f64(costs.write));
+    let (period_span, write) = (span(period), span(costs.write));
     if rate > costs.most(shape.slot) {
         return Err(Refused::Rate {
             rate: load.rate,
@@ -260,7 +267,7 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
             stalled: measured.stalled,
         });
     }
-    let wait = Duration::from_secs_f64(costs.wait);
+    let wait = span(costs.wait);
     let buffers = costs.buffers(shape, rate, load.burst.0 as f64);
     if buffers > shape.buffers {
         return Err(Refused::Memory {
@@ -287,8 +294,8 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
         period: period_span,
         buffers,
         used: (rate / costs.most(shape.slot) * 1e6) as u32,
-        forced: Duration::from_secs_f64(forced),
-        durable_after: Duration::from_secs_f64(
+        forced: span(forced),
+        durable_after: span(
             forced
                 + costs.blocked()
                 + beside / costs.moving

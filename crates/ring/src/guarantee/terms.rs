@@ -43,7 +43,8 @@ pub fn measured(profile: &Profile, bytes: u64) -> Option<Measured> {
     };
     Some(Measured {
         at: profile.at,
-        write: Rate((write.0 as f64 * beside) as u64),
+        // Arithmetic that follows divides by it.
+        write: Rate(((write.0 as f64 * beside) as u64).max(1)),
         read,
         reposition: profile.reposition.worst,
         commit: profile.commit,
