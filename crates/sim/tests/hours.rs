@@ -35,7 +35,9 @@ fn who_keeps_its_word_loses_nothing_to_who_does_not() {
         bad.extend(verdict.wrong(&scene).map(|why| (seed, why)));
     }
     for (seed, why) in &bad {
-        println!("hours --wild --seed {seed}: {why}");
+        println!(
+            "hour {seed}: {why}; again: cargo run --release -p holdfast-sim --bin hours -- --wild --seed {seed}"
+        );
     }
     assert!(bad.is_empty(), "{} hours went wrong", bad.len());
     assert!(beyond > 40, "in {beyond} of 80 hours somebody was to bring too much");
