@@ -144,8 +144,8 @@ fn free_slots(disk: &mut RealDisk, path: &Path) -> Result<Free> {
 /// What to do about a ring with too few places that may be written.
 pub(crate) fn too_full((free, all): (usize, usize), path: &Path, bytes: u64) -> Failure {
     Failure::failed(format_args!(
-        "there are not enough free slots to measure the ring: {free} of {all} {} free or next to go, and not towards both \
-         ends of its {}",
+        "there are not enough free slots to measure the ring: {free} of {all} {} free or next to go, and not towards the \
+         end of its {}",
         if free == 1 { "slot is" } else { "slots are" },
         ByteSize(bytes)
     ))

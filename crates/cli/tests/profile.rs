@@ -95,11 +95,9 @@ fn a_ring_keeps_its_data_and_only_free_slots_are_written() {
     };
     let (before, live) = (fs::read(dir.join("r.hf")).unwrap(), slots("live"));
     assert!(live.len() > 10, "{live:?}");
-    // The first slots are taken: nothing can be measured there.
-    let said = ends(dir, "profile r.hf --minutes 0.02", 1);
-    assert!(said.err.contains("not enough free slots"), "{}", said.err);
-    assert!(fs::read(dir.join("r.hf")).unwrap() == before, "nothing was touched");
-    ends(dir, "profile r.hf --minutes 0.02 --zones 2", 0);
+    // The first slots are taken: nothing can be measured there, and that is said.
+    let said = ends(dir, "profile r.hf --minutes 0.02", 0);
+    assert!(said.out.contains("could not be measured in the first"), "{}", said.out);
     let after = fs::read(dir.join("r.hf")).unwrap();
     let first = 5 * MIB as usize;
     assert!(before[..first] == after[..first], "superblocks and journal");
@@ -122,6 +120,23 @@ fn a_ring_keeps_its_data_and_only_free_slots_are_written() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     let read = ends(dir, "read r.hf --stream log", 0).out;
     assert!(read.len() == 2 * text.len() && read.ends_with(&text), "{} bytes", read.len());
+}
+
+#[test]
+fn a_full_ring_is_refused_and_not_touched() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 256KiB", 0);
+    let text: String = (0..40_000).map(|n| recording::line(n) + "\n").collect();
+    fs::write(dir.join("lines"), &text).unwrap();
+    for _ in 0..1 + (48 << 20) / text.len() {
+        let said = record(dir, "r.hf --source file:lines --name log --frame lines", Stdio::null());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    let before = fs::read(dir.join("r.hf")).unwrap();
+    let said = ends(dir, "profile r.hf --minutes 0.02", 1);
+    assert!(said.err.contains("not enough free slots") && said.err.contains("--destroy"), "{}", said.err);
+    assert!(fs::read(dir.join("r.hf")).unwrap() == before, "nothing was touched");
 }
 
 #[test]

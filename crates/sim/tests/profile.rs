@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_base::{ByteSize, ManualClock, Rate, Timestamp};
-use holdfast_media::drive::{Access, Drive, Kind, Payload};
+use holdfast_media::drive::{Access, Curve, Drive, Kind, Payload};
 use holdfast_media::{
     DriveModel, EmulatedDisk, Identity, Profile, ProfileBuffers, ProfileError, ReadError, Seed, Stall,
     Subject, profile,
@@ -119,8 +119,26 @@ fn the_paper_s_drive_is_found() {
         let found = is_found(&model, seed);
         assert_eq!((found.parallel, found.stalls.count), (1, 0), "{found:?}");
         assert_eq!(found.commit, Duration::ZERO, "the cache is off");
+        // There and back again for each MiB: two ways, and the bytes of either.
+        let zone = found.zones[0];
+        let bytes = |rate: Rate| f64::from(1 << 20) / rate.0 as f64;
+        let both = 2.0 * found.reposition.mean.as_secs_f64() + bytes(zone.write_mean) + bytes(zone.read_mean);
+        let beside = found.write_beside_reads.0 as f64;
+        assert!(near(beside, f64::from(1 << 20) / both, 15.0), "{} of {both}", found.write_beside_reads);
         admits(&found, &model, |_| {});
     }
+}
+
+// Whoever has no time is told what that costs.
+#[test]
+fn writes_that_are_small_for_want_of_time_are_told() {
+    let model = DriveModel::paper();
+    let hurried = Subject { lasts: Duration::from_secs(30), ..subject(model.bytes) };
+    let found = of(&model, &hurried, 1).unwrap();
+    assert!(found.remarks.iter().any(|remark| remark.contains("at once only")), "{:?}", found.remarks);
+    let fewer = Subject { zones: 2, ..hurried };
+    let found = of(&model, &fewer, 1).unwrap();
+    assert!(!found.remarks.iter().any(|remark| remark.contains("at once only")), "{:?}", found.remarks);
 }
 
 #[test]
@@ -216,6 +234,32 @@ fn only_places_that_may_be_written_are() {
         }
     }
     assert!(written > 10_000, "{written}");
+}
+
+// Data fills a ring from its beginning. A drive that turns is faster there than behind; of one that is not, reading tells.
+#[test]
+fn in_front_of_what_may_be_written_it_is_taken_to_be_no_faster_than_there() {
+    let paper = DriveModel::paper();
+    // Its slow end first.
+    let turned = DriveModel {
+        write: Curve::through(&[(0.0, 50.0), (0.2, 65.0), (1.0, 70.0)]),
+        read: Curve::through(&[(0.0, 50.0), (0.2, 70.0), (1.0, 115.0)]),
+        ..paper.clone()
+    };
+    for (model, slower) in [(paper, false), (turned, true)] {
+        let (half, end) = (model.bytes / 2 / 4096 * 4096, model.bytes / 4096 * 4096);
+        let only = Range { start: half, end };
+        let found = of(&model, &Subject { writable: vec![only], ..subject(model.bytes) }, 9).unwrap();
+        assert!(found.remarks.iter().any(|remark| remark.contains("in front of")), "{:?}", found.remarks);
+        let at = |bytes: u64| {
+            let zone = found.zones.iter().find(|zone| zone.offset + zone.bytes > bytes).unwrap();
+            zone.write_worst.0 as f64
+        };
+        let (first, known) = (at(0), at(half));
+        assert_eq!(first < 0.9 * known, slower, "{first} {known}");
+        let truth = model.least_write(0.0..0.03).0 as f64;
+        assert!(first <= truth * 1.03, "{first} of {truth}");
+    }
 }
 
 // Promise 8

@@ -2,21 +2,25 @@
 
 use crate::commands::plan::notes;
 use crate::failure::{Failure, Result};
-use crate::out::{Out, Side, Table, clean, grouped};
+use crate::out::{Out, Side, Table, clean, counted, grouped};
+use crate::plan::slots;
 use crate::subject::{self, Place};
 use crate::{config, identity, packer_rate, picture, profile_file, progress, times};
 use holdfast_base::{BLOCK, ByteSize, MAX_SLOT, Rate, SystemClock};
-use holdfast_format::{Geometry, Measured};
+use holdfast_format::Measured;
 use holdfast_media::{
     MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
 };
-use holdfast_ring::{Load, Shape, figures, least_slot, measured};
+use holdfast_ring::{Load, Shape, admit, figures, least_slot, measured, most_buffers};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Slots for which the guarantee is shown: larger ones gain little.
 const SLOT: u64 = 128 << 20;
+
+/// Slots that are written in one go there.
+const GATHER: u16 = 4;
 
 /// The longest measurement, in minutes: a week.
 const LONGEST: f64 = 7.0 * 24.0 * 60.0;
@@ -84,6 +88,8 @@ struct Promise {
     slot_bytes: Option<u64>,
     capture_only_bytes_per_second: Option<u64>,
     with_reads_bytes_per_second: Option<u64>,
+    /// Of the slot buffers that the second takes.
+    memory_bytes: Option<u64>,
 }
 
 /// Does it.
@@ -93,10 +99,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let place = subject::open(&path, args.destroy)?;
     let (ring, warnings) = (place.ring, place.warnings.clone());
     let found = measure(place, &path, args)?;
-    let picture = picture::svg(&found);
     profile_file::write(&files.profile, &found)?;
-    std::fs::write(&files.picture, picture)
-        .map_err(|error| Failure::io("cannot write the picture", &files.picture, &error))?;
     let mut said = notes(&found);
     said.extend(warnings);
     if ring.is_none() {
@@ -105,6 +108,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let total = found.device.bytes.0;
     let promises: Vec<Promise> =
         [100, 80].iter().filter_map(|percent| promise(&found, total, *percent)).collect();
+    let table: Vec<[String; 7]> =
+        std::iter::once(HEADS.map(str::to_owned)).chain(promises.iter().map(row)).collect();
+    std::fs::write(&files.picture, picture::svg(&found, &table))
+        .map_err(|error| Failure::io("cannot write the picture", &files.picture, &error))?;
     if out.is_json() {
         return out.object(&shown(&found, &files, promises, said));
     }
@@ -198,28 +205,31 @@ fn unlimited(so: bool, path: &Path) -> Option<String> {
 fn promise(profile: &Profile, total: u64, percent: u8) -> Option<Promise> {
     let bytes = (u128::from(total) * u128::from(percent) / 100) as u64 / BLOCK as u64 * BLOCK as u64;
     let known = measured(profile, bytes)?;
-    let found = slot_for(&known, bytes).map(|slot| {
-        let shape = Shape { slot, flush: crate::plan::FLUSH, gather: 4, quantum: 8 << 20, buffers: u32::MAX };
-        (slot.0, figures(&known, &Load { rate: Rate(1), elements: 1, burst: ByteSize(0) }, &shape))
+    let found = slot_for(&known, bytes).map(|(slot, slots)| {
+        let buffers = most_buffers(slots, GATHER);
+        let shape = Shape { slot, flush: crate::plan::FLUSH, gather: GATHER, quantum: 8 << 20, buffers };
+        let load = |rate| Load { rate, elements: 1, burst: ByteSize(0) };
+        let figures = figures(&known, &load(Rate(1)), &shape);
+        let memory = admit(&known, &load(figures.with_reads), &shape).map(|g| u64::from(g.buffers) * slot.0);
+        (slot.0, figures, memory.ok())
     });
     Some(Promise {
         region_percent: percent,
         region_bytes: bytes,
         worst_write_bytes_per_second: known.write.0,
-        slot_bytes: found.map(|(slot, _)| slot),
-        capture_only_bytes_per_second: found.map(|(_, figures)| figures.capture_only.0),
-        with_reads_bytes_per_second: found.map(|(_, figures)| figures.with_reads.0),
+        slot_bytes: found.map(|(slot, _, _)| slot),
+        capture_only_bytes_per_second: found.map(|(_, figures, _)| figures.capture_only.0),
+        with_reads_bytes_per_second: found.map(|(_, figures, _)| figures.with_reads.0),
+        memory_bytes: found.and_then(|(_, _, memory)| memory),
     })
 }
 
-/// Slots of 128 MiB, or as near to it as the region and the guarantee let them be.
-fn slot_for(known: &Measured, bytes: u64) -> Option<ByteSize> {
+/// Slots of 128 MiB, or as near to it as the region and the guarantee let them be; and how many.
+fn slot_for(known: &Measured, bytes: u64) -> Option<(ByteSize, u32)> {
     let least = least_slot(known).0;
-    let mut slot = least.max(SLOT);
-    while slot > least && Geometry::for_lane(bytes, slot, Vec::new()).is_err() {
-        slot /= 2;
-    }
-    (slot <= MAX_SLOT && Geometry::for_lane(bytes, slot, Vec::new()).is_ok()).then_some(ByteSize(slot))
+    let halves = std::iter::successors(Some(least.max(SLOT)), |slot| (slot / 2 >= least).then_some(slot / 2));
+    let mut sizes = halves.filter(|slot| *slot <= MAX_SLOT).map(ByteSize);
+    sizes.find_map(|slot| slots(bytes, slot, GATHER).map(|slots| (slot, slots)))
 }
 
 fn least(profile: &Profile, rate: fn(&holdfast_media::Zone) -> Rate) -> Rate {
@@ -246,6 +256,23 @@ fn shown<'a>(found: &Profile, files: &'a Files, by_region: Vec<Promise>, notes: 
     }
 }
 
+/// What the table of the regions says: in the terminal, and under the picture.
+const HEADS: [&str; 7] =
+    ["region", "size", "written at worst", "slots", "guarantee, nobody reads", "with readers", "memory"];
+
+fn row(promise: &Promise) -> [String; 7] {
+    let rate = |rate: Option<u64>| rate.map_or("-".to_owned(), |rate| Rate(rate).to_string());
+    [
+        format!("0..{}%", promise.region_percent),
+        ByteSize(promise.region_bytes).to_string(),
+        Rate(promise.worst_write_bytes_per_second).to_string(),
+        promise.slot_bytes.map_or("too small".to_owned(), |slot| ByteSize(slot).to_string()),
+        rate(promise.capture_only_bytes_per_second),
+        rate(promise.with_reads_bytes_per_second),
+        promise.memory_bytes.map_or("-".to_owned(), |memory| ByteSize(memory).to_string()),
+    ]
+}
+
 /// What was found, for people.
 fn tell(found: &Profile, promises: &[Promise], out: &mut Out) -> Result<()> {
     for line in picture::text(found).lines() {
@@ -256,24 +283,12 @@ fn tell(found: &Profile, promises: &[Promise], out: &mut Out) -> Result<()> {
         out.line(format_args!("{what:<16} {text}"))?;
     }
     out.line("\nWhat the whole device, or a part of it, is good for, on the medium:")?;
-    let mut table = Table::new(&[
-        ("region", Side::Left),
-        ("size", Side::Right),
-        ("written at worst", Side::Right),
-        ("slots", Side::Right),
-        ("guarantee, nobody reads", Side::Right),
-        ("guarantee with readers", Side::Right),
-    ]);
-    for row in promises {
-        let rate = |rate: Option<u64>| rate.map_or("-".to_owned(), |rate| Rate(rate).to_string());
-        table.row([
-            format!("0..{}%", row.region_percent),
-            ByteSize(row.region_bytes).to_string(),
-            Rate(row.worst_write_bytes_per_second).to_string(),
-            row.slot_bytes.map_or("too small".to_owned(), |slot| ByteSize(slot).to_string()),
-            rate(row.capture_only_bytes_per_second),
-            rate(row.with_reads_bytes_per_second),
-        ]);
+    let side = |column| if column == 0 { Side::Left } else { Side::Right };
+    let heads: Vec<(&str, Side)> =
+        HEADS.iter().enumerate().map(|(column, head)| (*head, side(column))).collect();
+    let mut table = Table::new(&heads);
+    for promise in promises {
+        table.row(row(promise));
     }
     out.table(&table)?;
     out.line("")
@@ -334,9 +349,15 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
             "by number",
             pairs(found.by_depth.iter().map(|(n, write, read)| format!("{n}: {write}, {read}")).collect()),
         ),
+        ("in parallel", format!("{} at once", counted(found.parallel.into(), "request"))),
         (
-            "in parallel",
-            format!("{}; writing beside as many reads {}", found.parallel, found.write_beside_reads),
+            "beside reads",
+            format!(
+                "written at {}, a MiB at a time, while {} of a MiB anywhere {} under way",
+                found.write_beside_reads,
+                counted(found.parallel.into(), "read"),
+                if found.parallel == 1 { "is" } else { "are" }
+            ),
         ),
         (
             "packer",
@@ -355,7 +376,10 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::tests::ask;
+    use crate::plan::{Ask, choose};
     use crate::profile_file::tests::paper;
+    use holdfast_media::Zone;
 
     #[test]
     fn it_is_said_what_a_write_cache_means_and_how_long_reads_are_tried() {
@@ -384,6 +408,26 @@ mod tests {
         assert!(say(None, ReadError::Assumed(seven)).0.contains("does not say"));
         assert_eq!(unlimited(false, Path::new("/dev/sdb")), None);
         assert!(unlimited(true, Path::new("/dev/sdb")).unwrap().contains("scterc,70,70 /dev/sdb"));
+    }
+
+    // Promise 8: what a small device is said to be good for, `plan` does not refuse for want of slots.
+    #[test]
+    fn a_small_fast_device_is_good_for_what_its_slots_can_be_named_for() {
+        let mut found = paper();
+        (found.device.bytes, found.reposition.worst) = (ByteSize::gib(8), Duration::from_micros(270));
+        found.zones.truncate(1);
+        let rate = Rate(1600 << 20);
+        found.zones[0] = Zone { bytes: 8 << 30, write_worst: rate, read_worst: rate, ..found.zones[0] };
+        let all = promise(&found, 8 << 30, 100).unwrap();
+        let (told, memory) = (all.with_reads_bytes_per_second.unwrap(), all.memory_bytes.unwrap());
+        assert!(
+            told < 600 << 20 && memory < 4 << 30,
+            "half of the ring has to last for 7 s: {told} {memory}"
+        );
+        let asked = |rate| Ask { slot: all.slot_bytes.map(ByteSize), gather: Some(4), ..ask(rate) };
+        let known = measured(&found, 8 << 30).unwrap();
+        assert!(choose(&known, 8 << 30, &asked((told >> 20) * 98 / 100)).is_ok());
+        assert!(choose(&known, 8 << 30, &asked((told >> 20) + 2)).is_err());
     }
 
     #[test]

@@ -79,13 +79,17 @@ mod tests {
         assert!(height(left, 'r') < height(left, 'w'), "reading is faster outside:\n{text}");
         let signs = |row: &&str| row.chars().filter(|c| "wr*".contains(*c)).count();
         assert!(rows.iter().map(signs).sum::<usize>() >= 64, "{text}");
-        let svg = svg(&paper());
+        let row = |words: [&str; 3]| words.map(str::to_owned);
+        let svg = svg(&paper(), &[row(["region", "a", "b"]), row(["0..80%", "65 MiB/s", "62.3 MiB/s <"])]);
+        for cell in [">region<", ">0..80%<", ">62.3 MiB/s &lt;<"] {
+            assert_eq!(svg.matches(cell).count(), 1, "{cell}: {svg}");
+        }
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(svg.contains("WDC WD15EARS") && svg.contains("1.4 TiB"), "{svg}");
         let mut named = paper();
         named.device.model = "<script>&\"".to_owned();
-        let svg = super::svg(&named);
+        let svg = super::svg::<0>(&named, &[]);
         assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;&amp;"), "{svg}");
     }
 }

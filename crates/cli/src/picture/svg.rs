@@ -9,18 +9,21 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 380.0;
 /// Room for numbers and words around the lines: left, right, top, bottom.
 const AROUND: (f64, f64, f64, f64) = (62.0, 18.0, 52.0, 48.0);
+/// From one row of the table under them to the next.
+const ROW: f64 = 18.0;
 const WRITE: &str = "#d9761a";
 const READ: &str = "#2f83c7";
 const GREY: &str = "#808080";
 
-/// The picture.
-pub(crate) fn svg(profile: &Profile) -> String {
+/// The picture, with a table under it: heads, then rows.
+pub(crate) fn svg<const COLUMNS: usize>(profile: &Profile, table: &[[String; COLUMNS]]) -> String {
     let lines = Lines::of(profile);
     let (left, right, top, bottom) = AROUND;
     let across = |share: f64| left + share * (WIDTH - left - right);
     let up = |rate: f64| HEIGHT - bottom - rate / lines.top * (HEIGHT - top - bottom);
+    let height = HEIGHT + if table.is_empty() { 0.0 } else { ROW * (table.len() as f64 + 0.5) };
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
          font-family=\"sans-serif\" font-size=\"12\" fill=\"{GREY}\">\n"
     );
     let mut put = |text: String| {
@@ -81,6 +84,19 @@ pub(crate) fn svg(profile: &Profile) -> String {
             x + 32.0,
             top - 10.0
         ));
+    }
+    // Columns are as wide as what is in them, beside each other.
+    let wide = |column: usize| table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+    let all = (0..COLUMNS).map(wide).sum::<usize>().max(1) as f64;
+    for (row, cells) in table.iter().enumerate() {
+        let (y, mut end) = (HEIGHT + ROW * (row as f64 + 0.5), 0);
+        for (column, cell) in cells.iter().enumerate() {
+            end += wide(column);
+            // The first column is what the others are about.
+            let (share, anchor) = if column == 0 { (0.0, "start") } else { (end as f64 / all, "end") };
+            let (x, cell) = (across(share), escaped(cell));
+            put(format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{cell}</text>"));
+        }
     }
     out.push_str("</svg>\n");
     out

@@ -7,7 +7,7 @@ use super::probe::{LARGE, PAIR, Probe, Way};
 use super::survey::{Sampled, Survey, Ways};
 use super::{Identity, Profile, ProfileBuffers, ProfileError, ReadError, Reposition};
 use crate::Disk;
-use holdfast_base::{Clock, Rate, Timestamp};
+use holdfast_base::{ByteSize, Clock, Rate, Timestamp};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -112,14 +112,13 @@ pub fn profile(
     let by_depth = survey.depths(of(share::DEPTHS))?;
     let head = Survey::has_head(subject.device.rotational, &ways);
     let parallel = if head { 1 } else { survey.parallel(of(share::PARALLEL))? };
-    let beside = if parallel > 1 { Some(survey.beside(parallel, of(share::BESIDE))?) } else { None };
+    let beside = survey.beside(parallel, of(share::BESIDE))?;
     let until = (start + lasts).max(survey.probe.now() + of(share::WATCH));
     survey.watch(&mut parts, until, &mut |now| tell("watching for stalls", now))?;
-    fill(&mut parts);
+    let front = Some(fill(&mut parts)).filter(|front| *front > subject.slots.start);
     let zones: Vec<_> = parts.into_iter().flat_map(Sampled::split).map(|part| part.zone()).collect();
     let stalls = fit::stalls(&mut survey.stalls, survey.watched);
     let shingled = head && stalls.rho > SHINGLED;
-    let write_beside_reads = beside.or(zones.first().map(|zone| zone.write_mean)).unwrap_or_default();
     Ok(Profile {
         device: subject.device.clone(),
         at,
@@ -131,13 +130,13 @@ pub fn profile(
         by_block,
         by_depth,
         parallel,
-        write_beside_reads,
+        write_beside_reads: beside,
         write_cache: subject.write_cache,
         discard: subject.discard,
         preconditioned: subject.precondition || subject.preconditioned,
         packer_elements: subject.packer_elements,
         packer_bytes: subject.packer_bytes,
-        remarks: remarks(&subject.remarks, (survey.watched, lasts), survey.probe.unread, shingled),
+        remarks: remarks(subject, &survey, front, shingled),
     })
 }
 
@@ -146,8 +145,8 @@ fn reposition(ways: &Ways) -> Reposition {
     Reposition { near, mean, worst: worst.max(mean), turnaround }
 }
 
-/// The zones, once it is clear that they can be measured: what lies between two zones is told by them, but not what lies
-/// beyond, where there are slots.
+/// The zones, once it is clear that they can be measured: what lies between two zones is told by them, and what lies in
+/// front of the first by that and by reading, but not what lies beyond, where there are slots.
 fn divided(survey: &Survey<'_>, subject: &Subject) -> Result<Vec<Sampled>, ProfileError> {
     let disk = survey.probe.name();
     if survey.bytes < 1 << 20 {
@@ -157,7 +156,7 @@ fn divided(survey: &Survey<'_>, subject: &Subject) -> Result<Vec<Sampled>, Profi
     let slots = Places::new(std::slice::from_ref(&subject.slots), survey.bytes);
     let used = zones.iter().filter(|zone| slots.within(zone).enough());
     let has_room: Vec<bool> = used.map(|zone| survey.writable.within(zone).enough()).collect();
-    if has_room.first() != Some(&true) || has_room.last() != Some(&true) {
+    if has_room.last() != Some(&true) {
         let known = has_room.iter().filter(|room| **room).count();
         return Err(ProfileError::Places { disk, zones: known, all: has_room.len() });
     }
@@ -188,27 +187,32 @@ fn write_all(
     Ok(())
 }
 
-/// A zone in which nothing may be written is taken to be as slow as the slower of its next neighbours.
-fn fill(parts: &mut [Sampled]) {
-    let worst = |part: &Sampled| part.write.iter().copied().min();
-    let known: Vec<Option<Rate>> = parts.iter().map(worst).collect();
+/// A zone in which nothing may be written is taken to be as slow as the slower of its next neighbours; in front of the
+/// first that was written, to be slower than that by as much as it reads more slowly. Drives that turn are faster in front.
+/// Where that first one begins.
+fn fill(parts: &mut [Sampled]) -> u64 {
+    let worst = |rates: &[Rate]| rates.iter().copied().min();
+    let known: Vec<Option<Rate>> = parts.iter().map(|part| worst(&part.write)).collect();
+    let first = known.iter().position(Option::is_some).unwrap_or(0);
+    let read = parts.get(first).and_then(|part| worst(&part.read)).unwrap_or_default();
+    for part in &mut parts[..first] {
+        let share = worst(&part.read).map_or(1.0, |here| (here.0 as f64 / (read.0 as f64).max(1.0)).min(1.0));
+        part.write.extend(known[first].map(|rate| Rate((rate.0 as f64 * share) as u64)));
+    }
     for (at, part) in parts.iter_mut().enumerate() {
-        if known[at].is_none() {
+        if at > first && known[at].is_none() {
             let before = known[..at].iter().rev().flatten().next();
             let after = known[at..].iter().flatten().next();
             part.write = before.into_iter().chain(after).copied().min().into_iter().collect();
         }
     }
+    parts.get(first).map_or(0, |part| part.zone.start)
 }
 
 /// What a person should know besides, and no field says.
-fn remarks(
-    said: &[String],
-    (watched, lasts): (Duration, Duration),
-    unread: u32,
-    shingled: bool,
-) -> Vec<String> {
-    let mut remarks = said.to_vec();
+fn remarks(subject: &Subject, survey: &Survey<'_>, front: Option<u64>, shingled: bool) -> Vec<String> {
+    let (watched, unread) = (survey.watched, survey.probe.unread);
+    let mut remarks = subject.remarks.clone();
     if shingled {
         remarks.push(
             "it stood still for much of the time, as drives with overlapping tracks (shingled, SMR) do: do not rely on \
@@ -216,7 +220,21 @@ fn remarks(
                 .to_owned(),
         );
     }
-    if lasts < Duration::from_mins(5) {
+    if let Some(front) = front {
+        remarks.push(format!(
+            "writing could not be measured in the first {}: in front of what was free it is taken to be no faster than \
+             there, and slower by as much as reading is",
+            ByteSize(front)
+        ));
+    }
+    if let Some(piece) = survey.hurried {
+        remarks.push(format!(
+            "there was time to write {} at once only, which takes longer than slots do: it may be faster than this says; \
+             measure for longer, or fewer stretches",
+            ByteSize(piece as u64)
+        ));
+    }
+    if subject.lasts < Duration::from_mins(5) {
         remarks.push(format!(
             "watched for {watched:.0?} only: stalls that come less often are not in this profile"
         ));

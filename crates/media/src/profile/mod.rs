@@ -40,7 +40,8 @@ pub struct Profile {
     pub by_depth: Vec<(u16, Rate, Rate)>,
     /// Requests that it serves at once to advantage: 1 for a drive with a head.
     pub parallel: u16,
-    /// Writing while as many reads of a quantum as `parallel` allows are under way; for a drive with a head as without.
+    /// Writing, a MiB at a time, while as many reads of a MiB anywhere as `parallel` says are under way. With a head that is
+    /// mostly going to and fro, which a ring avoids by writing whole slots: nothing follows from it there.
     pub write_beside_reads: Rate,
     /// Whether what is written stays in a volatile cache until it is flushed; `None` where the device does not say.
     pub write_cache: Option<bool>,

@@ -40,7 +40,7 @@ pub enum ProfileError {
     },
     /// What may be written lies in the wrong places.
     #[error(
-        "{disk}: writing can be measured in {zones} of {all} zones only, and not towards both ends: what may be written does not reach there"
+        "{disk}: writing can be measured in {zones} of {all} zones only, and not towards the end: what may be written does not reach there"
     )]
     Places {
         /// Its name.

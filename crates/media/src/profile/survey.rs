@@ -20,6 +20,8 @@ const TOGETHER: usize = 256 << 10;
 const SCATTERED: usize = 16 << 10;
 /// Bytes of a stretch at which the rate of a zone is taken, at most: about as much as a slot.
 const SAMPLE: u64 = 64 << 20;
+/// Writes of so much cost about as much for each byte as slots do.
+const ENOUGH: usize = 4 << 20;
 /// Where in a zone: at its ends, since rates rise or fall within it, and in the middle.
 const WHERE: [f64; 3] = [0.0, 0.5, 1.0];
 /// A device that takes longer than this to get anywhere has a head.
@@ -56,6 +58,8 @@ pub(super) struct Survey<'a> {
     pub(super) stalls: Vec<(Timestamp, Duration)>,
     /// How long that was watched.
     pub(super) watched: Duration,
+    /// The smallest writes by which a zone was measured, where that was for want of time.
+    pub(super) hurried: Option<usize>,
 }
 
 impl<'a> Survey<'a> {
@@ -64,7 +68,16 @@ impl<'a> Survey<'a> {
         let whole = Places::new(&[Range { start: 0, end: bytes }], bytes);
         let writable = Places::new(writable, bytes);
         let seed = Seed::new(probe.now().0 as u64 ^ 0x0070_726f_6669_6c65);
-        Self { probe, bytes, whole, writable, seed, stalls: Vec::new(), watched: Duration::ZERO }
+        Self {
+            probe,
+            bytes,
+            whole,
+            writable,
+            seed,
+            stalls: Vec::new(),
+            watched: Duration::ZERO,
+            hurried: None,
+        }
     }
 
     fn soon(&self, span: Duration) -> Timestamp {
@@ -102,13 +115,18 @@ impl<'a> Survey<'a> {
             if !places.enough() {
                 continue;
             }
-            let want = affordable.clamp(1 << 20, SAMPLE).min((places.bytes() / 4).max(512 << 10));
+            let room = places.bytes().min(SAMPLE);
+            let want = affordable.clamp(1 << 20, SAMPLE).min(room);
             let piece = (floor(want / 8) as usize).clamp(64 << 10, LARGE);
+            if way == Way::Write && want < room && piece < ENOUGH {
+                self.hurried = Some(self.hurried.map_or(piece, |least| least.min(piece)));
+            }
             for at in WHERE {
                 let pieces = places.at(at, want, piece);
                 let found = match way {
                     Way::Write => self.written(&pieces)?,
-                    Way::Read => stretch(&self.probe.row(Way::Read, &pieces, PAIR, None)?, PAIR),
+                    // One after the other, as a ring reads: what a reader gets does not rest on a second one that is queued.
+                    Way::Read => stretch(&self.probe.row(Way::Read, &pieces, 1, None)?, 1),
                 };
                 if way == Way::Write { &mut sampled.write } else { &mut sampled.read }.push(found.rate);
                 told(self.probe.now());
@@ -274,8 +292,8 @@ impl<'a> Survey<'a> {
             if !places.enough() {
                 continue;
             }
-            let piece = (floor(places.bytes() / 32) as usize).clamp(64 << 10, LARGE);
-            let lot = 16 * piece as u64;
+            let piece = (floor(places.bytes() / 8) as usize).clamp(64 << 10, LARGE);
+            let lot = (16 * piece as u64).min(places.bytes());
             let mut at = 0;
             while self.probe.now() < stop {
                 let pieces = places.pieces(at, lot, piece);
@@ -313,7 +331,8 @@ fn rate_in_lots(timings: &[Timing]) -> Rate {
     };
     let mut rates: Vec<Rate> = timings.chunks(17).filter(|lot| lot.len() > 4).filter_map(lot).collect();
     rates.sort_unstable();
-    rates.get(rates.len() / 2).copied().unwrap_or_default()
+    // Of a few all together is all there is.
+    rates.get(rates.len() / 2).copied().unwrap_or_else(|| stretch(timings, 1).rate)
 }
 
 impl Sampled {
