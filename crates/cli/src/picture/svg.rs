@@ -85,8 +85,8 @@ pub(crate) fn svg<const COLUMNS: usize>(profile: &Profile, table: &[[String; COL
             top - 10.0
         ));
     }
-    // Columns are as wide as what is in them, beside each other.
-    let wide = |column: usize| table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+    // Columns are as wide as what is in them, and some space.
+    let wide = |column: usize| table.iter().map(|cells| cells[column].chars().count() + 2).max().unwrap_or(0);
     let all = (0..COLUMNS).map(wide).sum::<usize>().max(1) as f64;
     for (row, cells) in table.iter().enumerate() {
         let (y, mut end) = (HEIGHT + ROW * (row as f64 + 0.5), 0);
