@@ -5,7 +5,7 @@ use crate::capture::Sheet;
 use crate::voice::{complain, mention, say};
 use holdfast_base::{Rate, Timestamp, many};
 use holdfast_media::Fault;
-use holdfast_ring::DeviceState;
+use holdfast_ring::{DeviceState, Margin};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -91,15 +91,9 @@ impl Progress {
     /// Says once that the margin has become small, and again when it is half of that.
     fn tell_of_margin(&mut self, sheet: &Sheet) {
         let Some(margin) = sheet.margin else { return };
-        let limit = self.told.unwrap_or(margin.kept) / 2;
-        if margin.least < limit {
+        if let Some(text) = small(&margin, self.told) {
             self.told = Some(margin.least);
-            self.error(&format!(
-                "{}: capture could have gone on for {:.2} s without a write, and no longer: {:.2} s are kept for the longest read and pause of the device; if that goes on, measure the device again (`holdfast profile`), or give more --memory",
-                sheet.ring.lane,
-                margin.least.as_secs_f64(),
-                margin.kept.as_secs_f64()
-            ));
+            self.error(&format!("{}: {text}", sheet.ring.lane));
         }
     }
 
@@ -126,6 +120,19 @@ impl Progress {
     }
 }
 
+/// What is to be said of a margin that is below half of what is kept, or of what was told of last.
+fn small(margin: &Margin, told: Option<Duration>) -> Option<String> {
+    let Margin { least, kept, .. } = *margin;
+    (least < told.unwrap_or(kept) / 2).then(|| {
+        format!(
+            "capture could have gone on for {:.2} s without a write, and no longer: {:.2} s are kept for the longest read \
+             and pause of the device; if that goes on, measure the device again (`holdfast profile`), or give more --memory",
+            least.as_secs_f64(),
+            kept.as_secs_f64()
+        )
+    })
+}
+
 /// A span as `1:02:03`, `2:03` or `3.4 s`.
 pub(crate) fn span_text(span: Duration) -> String {
     let seconds = span.as_secs();
@@ -134,5 +141,31 @@ pub(crate) fn span_text(span: Duration) -> String {
         10..60 => format!("{seconds} s"),
         60..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
         _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promise 1: who reads the log knows before something is lost.
+    #[test]
+    fn a_margin_is_told_of_when_it_is_small_and_again_when_it_is_half_of_that() {
+        let seconds = Duration::from_secs;
+        let mut told = None;
+        let mut after = |least: u64| {
+            let margin =
+                Margin { rate: Rate(1), kept: seconds(8), least: seconds(least), since: Timestamp(0) };
+            let text = small(&margin, told);
+            if text.is_some() {
+                told = Some(margin.least);
+            }
+            text
+        };
+        assert_eq!([9, 4].map(&mut after), [None, None]);
+        let text = after(3).unwrap();
+        assert!(text.contains("for 3.00 s") && text.contains("8.00 s are kept"), "{text}");
+        assert_eq!([3, 2].map(&mut after), [None, None], "once");
+        assert!(after(1).is_some() && after(1).is_none() && after(0).is_some());
     }
 }
