@@ -33,6 +33,26 @@ fn hold_from(sequence: Sequence) -> Order {
     })
 }
 
+/// The memory for figures.
+fn sheet(capture: &Capture<Lane>, now: Timestamp) -> Box<Sheet> {
+    Box::new(Sheet {
+        ring: capture.driver().ring().status("r.hf"),
+        counts: DriverCounts::default(),
+        buffers: (0, 0, 0),
+        fewest_at: Timestamp(0),
+        device: DeviceState::Well,
+        margin: None,
+        eldest: Duration::ZERO,
+        last_error: String::with_capacity(512),
+        feeds: Vec::with_capacity(4),
+        counters: Vec::with_capacity(256),
+        preambles: Vec::with_capacity(256),
+        superblock: (1, capture.driver().superblock().encode()),
+        now,
+        slots_sealed: 0,
+    })
+}
+
 #[test]
 fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,22 +105,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
         producer.finish().unwrap();
     });
 
-    let mut sheet = Some(Box::new(Sheet {
-        ring: capture.driver().ring().status("r.hf"),
-        counts: DriverCounts::default(),
-        buffers: (0, 0, 0),
-        fewest_at: Timestamp(0),
-        device: DeviceState::Well,
-        margin: None,
-        eldest: Duration::ZERO,
-        last_error: String::with_capacity(512),
-        feeds: Vec::with_capacity(4),
-        counters: Vec::with_capacity(256),
-        preambles: Vec::with_capacity(256),
-        superblock: (1, capture.driver().superblock().encode()),
-        now: clock.now(),
-        slots_sealed: 0,
-    }));
+    let mut sheet = Some(sheet(&capture, clock.now()));
     let (mut slots, mut gains) = (Some(Vec::with_capacity(64)), Some(Vec::with_capacity(200 << 10)));
     // So many slots, and at least so many bytes of journal.
     let mut run = |capture: &mut Capture<Lane>, sealed: u64, journal: u64, parker: &mut Parker| {
