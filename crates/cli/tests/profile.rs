@@ -129,7 +129,7 @@ fn a_full_ring_is_refused_and_not_touched() {
     ends(dir, "format r.hf --size 16MiB --slot 256KiB", 0);
     let text: String = (0..40_000).map(|n| recording::line(n) + "\n").collect();
     fs::write(dir.join("lines"), &text).unwrap();
-    for _ in 0..1 + (48 << 20) / text.len() {
+    for _ in 0..=(48 << 20) / text.len() {
         let said = record(dir, "r.hf --source file:lines --name log --frame lines", Stdio::null());
         assert_eq!(said.code, Some(0), "{}", said.err);
     }
