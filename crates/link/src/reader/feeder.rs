@@ -152,20 +152,24 @@ impl<'a> Feeder<'a> {
         {
             return Ok(());
         }
-        let mut all_sent = true;
+        let (mut all_sent, mut waiting) = (true, false);
         for at in 0..self.jobs.len() {
             self.advance(at)?;
             match &mut self.jobs[at].stage {
                 Stage::Settled(Settled::Ready(work)) => {
                     all_sent = all_sent && send(work, self.pump, &mut used, depth)?;
+                    waiting |= !work.units.is_empty();
                 }
                 Stage::Settled(_) => {}
                 // What comes behind must wait for its reads.
                 Stage::Head { .. } | Stage::Directory { .. } => all_sent = false,
             }
         }
+        // Heads lie apart. A recorder's drive may have to go there and back for each: it is asked for some together, when
+        // nothing that lies in a row waits for its turn. Straight from a lane no device is to be idle meanwhile.
+        let later = waiting && matches!(self.pump.access, Access::Live(_));
         let ahead = if self.whole { depth } else { AHEAD };
-        while self.next < self.planned.len() && self.jobs.len() < ahead {
+        while !later && self.next < self.planned.len() && self.jobs.len() < ahead {
             if self.whole && (used >= depth || (!self.jobs.is_empty() && self.pump.is_busy())) {
                 break;
             }
@@ -288,27 +292,41 @@ impl<'a> Feeder<'a> {
         })
     }
 
-    /// Takes in the next read of the slot that is being looked at. `false`: there is none.
+    /// Takes in the next read of the slot that is being looked at, or all those of a group of chunks. `false`: there is none.
     fn take_in(&mut self) -> Result<bool, Stop> {
+        let mut begun = false;
         self.fill()?;
-        let Some(work) = &mut self.work else { return Ok(false) };
-        let Some((tag, unit)) = work.sent.pop_front() else { return Ok(false) };
-        let held = match self.pump.wait(tag)? {
-            Got::Bytes(buffer) => Held::Buffer(buffer),
-            Got::Expired => return Err(Stop::Expired),
-            Got::Unreadable(_) => Held::Copy(salvage(self.pump, &unit)?),
-        };
-        match unit.part {
-            Part::Chunks => work.chunk_window.push(unit.start, unit.len, 0, held),
-            Part::Payload => work.payload_window.push(unit.start, unit.len, 0, held),
+        loop {
+            let Some(work) = &mut self.work else { return Ok(false) };
+            let Some((tag, unit)) = work.sent.pop_front() else { return Ok(false) };
+            let held = match self.pump.wait(tag)? {
+                Got::Bytes(buffer) => Held::Buffer(buffer),
+                Got::Expired => return Err(Stop::Expired),
+                Got::Unreadable(_) => Held::Copy(salvage(self.pump, &unit)?),
+            };
+            match unit.part {
+                Part::Chunks => {
+                    // They are used from the last to the first, and many: no buffer waits for that.
+                    if !std::mem::replace(&mut begun, true) {
+                        work.chunk_window.push(unit.start, 0, 0, Held::Copy(Vec::new()));
+                    }
+                    work.chunk_window.extend(&held.bytes()[..unit.len]);
+                    held.release(self.pump);
+                }
+                Part::Payload => work.payload_window.push(unit.start, unit.len, 0, held),
+            }
+            // The device goes on while this piece is looked at: often all that was asked for has come at once.
+            self.fill()?;
+            if let (Some(work), Part::Payload) = (&mut self.work, unit.part) {
+                let Work { index, payload_window, payload_from, bad, .. } = &mut **work;
+                index.verify(unit.start, payload_window.newest(), bad);
+                // Whose rows were not wanted must not keep chunks behind it from being sent.
+                payload_window.pass(*payload_from, self.pump);
+            }
+            if !unit.more {
+                return Ok(true);
+            }
         }
-        // The device goes on while this piece is looked at: often all that was asked for has come at once.
-        self.fill()?;
-        if let (Some(work), Part::Payload) = (&mut self.work, unit.part) {
-            let Work { index, payload_window, bad, .. } = &mut **work;
-            index.verify(unit.start, payload_window.newest(), bad);
-        }
-        Ok(true)
     }
 
     /// A chunk of the slot that is being looked at: its rows, or what is wrong with it.
@@ -317,7 +335,8 @@ impl<'a> Feeder<'a> {
         let range = work.chunk_range(number);
         work.chunk_window.seek(range.start, self.pump);
         // Payload of chunks before this one is not wanted any more, and must not keep its reads from being sent.
-        work.payload_window.pass(work.index.directory[number].payload_offset as usize, self.pump);
+        work.payload_from = work.index.directory[number].payload_offset as usize;
+        work.payload_window.pass(work.payload_from, self.pump);
         if !work.chunk_window.has(range.start, range.end) {
             work.chunk_window.begin(range.start);
             while let Some(work) = &mut self.work {

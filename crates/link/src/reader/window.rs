@@ -16,10 +16,17 @@ pub(crate) enum Held {
 }
 
 impl Held {
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Buffer(buffer) => buffer,
             Self::Copy(bytes) => bytes,
+        }
+    }
+
+    /// Gives a buffer back.
+    pub(crate) fn release(self, pump: &mut Pump) {
+        if let Self::Buffer(buffer) = self {
+            pump.give(buffer);
         }
     }
 }
@@ -55,6 +62,19 @@ impl Window {
         self.pieces.back().map_or(&[], |piece| &piece.held.bytes()[piece.skip..][..piece.end - piece.start])
     }
 
+    /// Adds to the last piece, which is a copy.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        if let Some(Piece { end, held: Held::Copy(copy), .. }) = self.pieces.back_mut() {
+            copy.extend_from_slice(bytes);
+            *end += bytes.len();
+        }
+    }
+
+    /// How many buffers are kept.
+    pub(crate) fn buffers(&self) -> usize {
+        self.pieces.iter().filter(|piece| matches!(piece.held, Held::Buffer(_))).count()
+    }
+
     /// How many pieces are kept.
     pub(crate) fn pieces(&self) -> usize {
         self.pieces.len()
@@ -63,7 +83,7 @@ impl Window {
     /// Lets everything go.
     pub(crate) fn clear(&mut self, pump: &mut Pump) {
         while let Some(piece) = self.pieces.pop_front() {
-            release(piece.held, pump);
+            piece.held.release(pump);
         }
         self.gathered = 0..0;
     }
@@ -72,7 +92,7 @@ impl Window {
     pub(crate) fn pass(&mut self, at: usize, pump: &mut Pump) {
         while self.pieces.front().is_some_and(|piece| piece.end <= at) {
             if let Some(piece) = self.pieces.pop_front() {
-                release(piece.held, pump);
+                piece.held.release(pump);
             }
         }
     }
@@ -82,7 +102,7 @@ impl Window {
     pub(crate) fn seek(&mut self, at: usize, pump: &mut Pump) {
         while self.pieces.front().is_some_and(|piece| at < piece.start || piece.end <= at) {
             if let Some(piece) = self.pieces.pop_front() {
-                release(piece.held, pump);
+                piece.held.release(pump);
             }
         }
     }
@@ -147,11 +167,5 @@ impl Window {
             at = stop;
         }
         at
-    }
-}
-
-fn release(held: Held, pump: &mut Pump) {
-    if let Held::Buffer(buffer) = held {
-        pump.give(buffer);
     }
 }

@@ -10,6 +10,10 @@ use holdfast_format::{DirectoryEntry, SectionKind};
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// Bytes of chunks that are read in one go and kept: they lie behind the payload that they tell of, and a drive with a
+/// head goes there and back once for so many.
+const GATHERED: usize = 16 << 20;
+
 /// Which part of a slot a read belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -26,6 +30,8 @@ pub(crate) struct Unit {
     pub(crate) start: usize,
     pub(crate) len: usize,
     pub(crate) want: Want,
+    /// Whether the next one belongs to the same group of chunks.
+    pub(crate) more: bool,
 }
 
 /// A slot that is being read.
@@ -44,6 +50,8 @@ pub(crate) struct Work {
     pub(crate) sent: VecDeque<(u64, Unit)>,
     pub(crate) chunk_window: Window,
     pub(crate) payload_window: Window,
+    /// Payload before this is not wanted any more.
+    pub(crate) payload_from: usize,
     /// Damaged stretches of the payload, as far as it has come.
     pub(crate) bad: Vec<Range<usize>>,
     /// How many of them have been told.
@@ -86,6 +94,7 @@ impl Work {
             sent,
             chunk_window,
             payload_window,
+            payload_from: 0,
             bad: Vec::new(),
             told: 0,
         };
@@ -131,11 +140,12 @@ impl Work {
             let last = &self.index.directory[self.chunks[run_end - 1]];
             if at >= group_end {
                 let range;
-                (group_end, range) = self.group(at, run_end, quantum);
+                (group_end, range) = self.group(at, run_end, quantum.max(GATHERED));
                 let mut from = range.start;
                 while from < range.end {
                     let len = quantum.min(range.end - from);
-                    self.units.push_back(self.planned.unit(Part::Chunks, from, len, 0));
+                    let more = from + len < range.end;
+                    self.units.push_back(Unit { more, ..self.planned.unit(Part::Chunks, from, len, 0) });
                     from += len;
                 }
             }
@@ -153,16 +163,16 @@ impl Work {
         }
     }
 
-    /// The chunks from `at` on, up to `run_end`, whose places fit in one read, in whichever order they lie: where they
-    /// end, and the read.
-    fn group(&self, at: usize, run_end: usize, quantum: usize) -> (usize, Range<usize>) {
+    /// The chunks from `at` on, up to `run_end`, whose places fit in `most` bytes, in whichever order they lie: where they
+    /// end, and those bytes.
+    fn group(&self, at: usize, run_end: usize, most: usize) -> (usize, Range<usize>) {
         let blocks = |range: &Range<usize>| range.start / BLOCK * BLOCK..range.end.next_multiple_of(BLOCK);
         let mut range = self.chunk_range(self.chunks[at]);
         let mut end = at + 1;
         while end < run_end {
             let next = self.chunk_range(self.chunks[end]);
             let grown = range.start.min(next.start)..range.end.max(next.end);
-            if blocks(&grown).len() > quantum {
+            if blocks(&grown).len() > most {
                 break;
             }
             range = grown;
@@ -173,7 +183,7 @@ impl Work {
 
     /// Buffers that it keeps busy.
     pub(crate) fn buffers(&self) -> usize {
-        self.sent.len() + self.chunk_window.pieces() + self.payload_window.pieces()
+        self.sent.len() + self.chunk_window.buffers() + self.payload_window.buffers()
     }
 
     /// The damaged stretch that a range of the payload touches, if there is one.
@@ -185,7 +195,7 @@ impl Work {
 impl PlannedSlot {
     fn unit(&self, part: Part, start: usize, len: usize, base: usize) -> Unit {
         let want = self.want(base + start, len.next_multiple_of(BLOCK));
-        Unit { part, start, len, want }
+        Unit { part, start, len, want, more: false }
     }
 
     /// A piece of the slot.
