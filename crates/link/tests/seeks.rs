@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Maker, bytes};
-use holdfast_base::{Clock, ManualClock, Timestamp};
+use holdfast_base::{Clock, ManualClock, Ordinal, Timestamp};
 use holdfast_link::{RingReader, Selection};
 use holdfast_media::drive::{Drive, DriveModel, EmulatedDisk, Kind, Payload};
 use holdfast_media::{Completion, Disk, DiskInfo, Image, Op, Request, Seed};
@@ -16,10 +16,18 @@ use std::time::Duration;
 const SLOT: u64 = 32 << 20;
 const SLOTS: u64 = 3;
 
-/// A disk that notes what is read.
+/// What is read, where and how much, and how often nothing else was under way then.
+#[derive(Default)]
+struct Reads {
+    all: Vec<(u64, u64)>,
+    under_way: usize,
+    rounds: usize,
+}
+
+/// A disk that notes it.
 struct Noted {
     disk: EmulatedDisk,
-    reads: Arc<Mutex<Vec<(u64, u64)>>>,
+    reads: Arc<Mutex<Reads>>,
 }
 
 impl Disk for Noted {
@@ -33,12 +41,17 @@ impl Disk for Noted {
             _ => None,
         };
         self.disk.submit(request)?;
-        self.reads.lock().unwrap().extend(read);
+        let mut reads = self.reads.lock().unwrap();
+        reads.all.extend(read);
+        reads.rounds += usize::from(reads.under_way == 0);
+        reads.under_way += 1;
         Ok(())
     }
 
     fn complete(&mut self, wait: Duration) -> Option<Completion> {
-        self.disk.complete(wait)
+        let completion = self.disk.complete(wait)?;
+        self.reads.lock().unwrap().under_way -= 1;
+        Some(completion)
     }
 }
 
@@ -64,11 +77,11 @@ fn read(image: Image) -> (usize, Duration, u64) {
     let reads = Arc::default();
     let mut reader = RingReader::over(Box::new(Noted { disk, reads: Arc::clone(&reads) })).unwrap();
     let plan = reader.plan(&Selection::ALL).unwrap();
-    reads.lock().unwrap().clear();
+    reads.lock().unwrap().all.clear();
     let before = clock.now();
     let report = reader.read(&plan, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((report.damaged, report.partial), (0, 0));
-    let reads = reads.lock().unwrap();
+    let reads = &reads.lock().unwrap().all;
     let moves = reads.windows(2).filter(|pair| pair[0].0 + pair[0].1 != pair[1].0).count();
     (moves, clock.now().since(before), report.elements)
 }
@@ -84,5 +97,31 @@ fn the_arm_does_not_go_back_and_forth_for_what_describes_small_elements() {
         assert!(moves <= 6 * SLOTS as usize, "{size}: the arm moved {moves} times");
         let share = stream.as_secs_f64() / time.as_secs_f64();
         assert!(share >= 0.85, "{size}: {share} of what the drive streams");
+    }
+}
+
+// Beside a recorder that has much to write each answer may take as long as a turn of writing.
+#[test]
+fn a_plan_by_ordinals_waits_for_few_answers() {
+    let (slot, slots) = (64 << 10, 200);
+    let mut maker = Maker::new(slot, slots, 1);
+    let data = bytes(1, 1000);
+    while maker.sequence <= slots {
+        maker.element(0, 0, None, b"", &data, 1);
+    }
+    let (image, all) = (maker.lane(), maker.counters(0).next_ordinal.0);
+    for (first, end) in [(all / 3, all / 2), (0, 1), (all / 2, all), (all - 1, all)] {
+        let model = DriveModel::paper().part(0.3, image.bytes());
+        let clock = ManualClock::new(Timestamp(0));
+        let disk = EmulatedDisk::new(model, Payload::Kept(image.clone()), 1, clock);
+        let reads: Arc<Mutex<Reads>> = Arc::default();
+        let mut reader = RingReader::over(Box::new(Noted { disk, reads: Arc::clone(&reads) })).unwrap();
+        let before = reads.lock().unwrap().rounds;
+        let mut selection = Selection::ALL;
+        selection.range.ordinals = Some((Ordinal(first), Ordinal(end)));
+        let plan = reader.plan(&selection).unwrap();
+        let rounds = reads.lock().unwrap().rounds - before;
+        assert!(rounds <= 4, "{first} to {end}: {rounds} rounds");
+        assert!(plan.slots.len() as u64 <= (end - first) * slots / all + 3, "{} slots", plan.slots.len());
     }
 }

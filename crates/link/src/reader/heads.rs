@@ -207,6 +207,22 @@ impl RingReader {
         Ok(())
     }
 
+    /// Learns the bounds of slots, as far as they are not known, all at once.
+    pub(crate) fn learn_briefs(&mut self, slots: &[PlannedSlot]) -> Result<(), LinkError> {
+        let unknown = |slot: &&PlannedSlot| slot.slot.is_some() && !self.briefs.contains_key(&slot.sequence);
+        let unknown: Vec<PlannedSlot> = slots.iter().filter(unknown).copied().collect();
+        let result = self.heads(&unknown, &mut |reader, slot, head| match head {
+            Ok(head) => {
+                reader.remember(slot.sequence, &head);
+                Ok(())
+            }
+            Err(Miss::Failed(error)) => Err(error.into()),
+            // Whoever asks it is told.
+            Err(Miss::Expired | Miss::Wrong(_)) => Ok(()),
+        });
+        ended(result)
+    }
+
     fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), LinkError> {
         let result = self.heads(unknown, &mut |reader, slot, head| {
             let bounds = match head {

@@ -43,7 +43,7 @@ use live::Live;
 use output::{Filter, Output};
 use pump::Pump;
 use session::{Interrupt, Session, State, flow};
-use slot::Brief;
+use slot::{Brief, Head};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -215,17 +215,19 @@ impl RingReader {
         }
         if !self.briefs.contains_key(&slot.sequence) {
             match fetch::head(&mut self.pump, &self.superblock, slot) {
-                Ok(head) => {
-                    if self.briefs.len() >= MOST_BRIEFS {
-                        self.briefs.clear();
-                    }
-                    self.briefs.insert(slot.sequence, Brief::of(&head));
-                }
+                Ok(head) => self.remember(slot.sequence, &head),
                 Err(Miss::Failed(error)) => return Err(error),
                 Err(Miss::Expired | Miss::Wrong(_)) => return Ok(None),
             }
         }
         Ok(self.briefs.get(&slot.sequence))
+    }
+
+    fn remember(&mut self, sequence: Sequence, head: &Head) {
+        if self.briefs.len() >= MOST_BRIEFS {
+            self.briefs.clear();
+        }
+        self.briefs.insert(sequence, Brief::of(head));
     }
 
     /// Takes what an open slot has, so that it can be read.

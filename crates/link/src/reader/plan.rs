@@ -1,4 +1,4 @@
-//! Which slots a selection can be in: found by halving, for arrival times and ordinals rise with the age of slots.
+//! Which slots a selection can be in: found by narrowing down, for arrival times and ordinals rise with the age of slots.
 
 use super::RingReader;
 use super::item::{Plan, PlannedSlot, Selection};
@@ -12,6 +12,18 @@ const MARGIN: usize = 2;
 
 /// How far a stream that is rare is looked for around slots that are missing: not for ever.
 const FAR: usize = 64;
+
+/// Places that are looked at together while a slot is looked for. Beside a recorder that has much to write each answer may
+/// take as long as a turn of writing, and half of the candidates is little to learn by it.
+const SPREAD: usize = 15;
+
+/// Places evenly spread over a stretch, or all of it.
+fn spread(stretch: Range<usize>) -> Vec<usize> {
+    if stretch.len() <= SPREAD {
+        return stretch.collect();
+    }
+    (1..=SPREAD).map(|n| stretch.start + stretch.len() * n / (SPREAD + 1)).collect()
+}
 
 /// Whether slots are missing before a candidate: ages are given one by one.
 fn is_broken(candidates: &[PlannedSlot], at: usize) -> bool {
@@ -56,8 +68,9 @@ impl RingReader {
         let wanted = &selection.range;
         if wanted.is_timed() && !wanted.by_event {
             let last = |reader: &mut Self, slot: &PlannedSlot| Ok(reader.times(slot)?.map(|(_, last)| last));
-            let start = self.first_where(candidates, last, |last| last >= wanted.from)?;
-            let end = self.first_where(candidates, last, |last| last > wanted.to)?;
+            let unknown = |slot: &PlannedSlot| slot.first.is_none() || slot.last.is_none();
+            let start = self.first_where(candidates, unknown, last, |last| last >= wanted.from)?;
+            let end = self.first_where(candidates, unknown, last, |last| last > wanted.to)?;
             range.start = start.saturating_sub(MARGIN);
             range.end = (end + 1 + MARGIN).min(candidates.len());
         }
@@ -65,8 +78,9 @@ impl RingReader {
             let mut all: Option<Range<usize>> = None;
             for stream in self.streams_of(selection)? {
                 let ordinals = |reader: &mut Self, slot: &PlannedSlot| reader.ordinals(slot, stream);
-                let start = self.first_where(candidates, ordinals, |(_, greatest)| greatest >= first)?;
-                let stop = self.first_where(candidates, ordinals, |(least, _)| least >= end)?;
+                let start =
+                    self.first_where(candidates, |_| true, ordinals, |(_, greatest)| greatest >= first)?;
+                let stop = self.first_where(candidates, |_| true, ordinals, |(least, _)| least >= end)?;
                 let range = all.get_or_insert(start..stop);
                 *range = range.start.min(start)..range.end.max(stop);
             }
@@ -78,25 +92,43 @@ impl RingReader {
     }
 
     /// The first candidate for which `is` holds, when it holds for all after one for which it does. A candidate that
-    /// cannot tell is passed over.
+    /// cannot tell is passed over. Heads of those that `unknown` says are not known are read for some places at once.
     fn first_where<T>(
         &mut self,
         candidates: &[PlannedSlot],
+        unknown: impl Fn(&PlannedSlot) -> bool,
         tell: impl Fn(&mut Self, &PlannedSlot) -> Result<Option<T>, LinkError>,
         is: impl Fn(T) -> bool,
     ) -> Result<usize, LinkError> {
         let (mut low, mut high) = (0, candidates.len());
         while low < high {
-            let middle = low + (high - low) / 2;
-            let mut probe = middle;
-            let mut answer = None;
-            while probe < high && answer.is_none() {
-                answer = tell(self, &candidates[probe])?.map(&is);
-                probe += usize::from(answer.is_none());
+            let before = (low, high);
+            let places = spread(low..high);
+            let slots: Vec<PlannedSlot> = places.iter().map(|at| candidates[*at]).filter(&unknown).collect();
+            self.learn_briefs(&slots)?;
+            for at in places {
+                match tell(self, &candidates[at])?.map(&is) {
+                    Some(true) => {
+                        high = at;
+                        break;
+                    }
+                    Some(false) => low = at + 1,
+                    None => {}
+                }
             }
-            match answer {
-                Some(false) => low = probe + 1,
-                Some(true) | None => high = middle,
+            if before == (low, high) {
+                // None of these can tell: the first that can.
+                let mut told = None;
+                for (at, slot) in candidates[..high].iter().enumerate().skip(low) {
+                    told = tell(self, slot)?.map(|answer| (at, is(answer)));
+                    if told.is_some() {
+                        break;
+                    }
+                }
+                match told {
+                    Some((at, false)) => low = at + 1,
+                    Some((_, true)) | None => high = low,
+                }
             }
         }
         Ok(high)
@@ -170,8 +202,9 @@ impl RingReader {
         for stream in self.streams_of(selection)? {
             let next = counters.iter().find(|(id, _)| *id == stream).map_or(Ordinal(0), |(_, next)| *next);
             let ordinals = |reader: &mut Self, slot: &PlannedSlot| reader.ordinals(slot, stream);
-            let start = self.first_where(candidates, ordinals, |(_, greatest)| greatest >= first)?;
-            let stop = self.first_where(candidates, ordinals, |(least, _)| least >= end)?;
+            let start =
+                self.first_where(candidates, |_| true, ordinals, |(_, greatest)| greatest >= first)?;
+            let stop = self.first_where(candidates, |_| true, ordinals, |(least, _)| least >= end)?;
             // What is missing may be behind slots that do not have the stream, too.
             let stop = (stop + FAR).min(candidates.len());
             let mut told = Ordinal(0);
