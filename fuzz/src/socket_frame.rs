@@ -2,8 +2,9 @@
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_link::wire::{
-    BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST, MarginStatus,
-    OpenSequence, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION, Welcome,
+    AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST,
+    MarginStatus, OpenSequence, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION,
+    Welcome,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -99,6 +100,7 @@ fn status() -> Status {
         }],
         lanes: vec![LaneStatus { path: "/dev/x".to_owned(), ..LaneStatus::default() }],
         buffers: BufferStatus { count: 4, in_use: 1, most_in_use: 2, most_at: Timestamp(6) },
+        away: AwayStatus { longest: Duration::from_millis(20), since: Timestamp(2) },
         warnings: vec!["memory is not locked".to_owned()],
         margin: Some(MarginStatus {
             rate: Rate(60 << 20),

@@ -1,5 +1,7 @@
 //! Every limit that more than one crate relies on, each with its reason.
 
+use std::time::Duration;
+
 /// Unit of alignment on the medium: the largest logical block of ordinary disks, and the page that direct I/O wants.
 pub const BLOCK: usize = 4096;
 
@@ -14,6 +16,10 @@ pub const MAX_SLOT: u64 = 256 << 20;
 
 /// Below this slot size repositioning costs too much of a drive for any guarantee.
 pub const MIN_GUARANTEED_SLOT: u64 = 8 << 20;
+
+/// How long what packs elements may be away from its queues, in a recorder that promises a rate: sources have room for what
+/// comes meanwhile. Longer than a system lets a thread wait that has a core's fair share.
+pub const MAX_AWAY: Duration = Duration::from_millis(250);
 
 /// Streams of one ring: each has an entry in every slot's summary, which is read at every restart.
 pub const MAX_STREAMS: usize = 256;

@@ -3,8 +3,8 @@
 use holdfast_base::{Age, ByteSize, Epoch, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
-    BufferStatus, DeviceStatus, Dropped, LaneStatus, Latency, MarginStatus, RecorderStatus, SourceStatus,
-    Status,
+    AwayStatus, BufferStatus, DeviceStatus, Dropped, LaneStatus, Latency, MarginStatus, RecorderStatus,
+    SourceStatus, Status,
 };
 use holdfast_ring::{RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use std::time::Duration;
@@ -97,6 +97,7 @@ pub(crate) fn status() -> Status {
                 most_in_use: 5,
                 most_at: NOW - Duration::from_mins(5),
             },
+            away: AwayStatus { longest: Duration::from_millis(310), since: NOW },
             warnings: vec!["memory could not be locked".to_owned()],
             margin: Some(MarginStatus {
                 rate: Rate(60 << 20),

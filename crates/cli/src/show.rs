@@ -66,6 +66,7 @@ pub(crate) fn cause_in_words(cause: Cause) -> &'static str {
         Cause::Aborted => "source broke off",
         Cause::Oversized => "larger than any element may be",
         Cause::OverRate => "beyond the declared rate",
+        Cause::NoProcessor => "capture had no processor",
     }
 }
 

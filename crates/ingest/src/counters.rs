@@ -4,7 +4,7 @@ use crate::Cause;
 use holdfast_base::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-/// Places for causes: the format numbers them from 1, and has 10.
+/// Places for causes: the format numbers them from 1, and has 11.
 const CAUSES: usize = 16;
 
 fn place(cause: Cause) -> usize {
@@ -89,7 +89,7 @@ impl SourceCounters {
     /// The cause that a drop of this source has now.
     pub(crate) fn cause(&self, pressure: &Pressure) -> Cause {
         match pressure.cause() {
-            Cause::NoBuffer if self.beyond.load(Ordering::Relaxed) => Cause::OverRate,
+            Cause::NoBuffer | Cause::NoProcessor if self.beyond.load(Ordering::Relaxed) => Cause::OverRate,
             cause => cause,
         }
     }
@@ -110,9 +110,14 @@ pub(crate) fn add(counter: &AtomicU64, more: u64) {
 pub struct Pressure(AtomicU8);
 
 impl Pressure {
-    /// Room as far as the ring is concerned: a source that finds no empty batch is just too fast.
-    pub fn clear(&self) {
+    /// All buffers wait for the medium.
+    pub fn no_buffer(&self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// There is room: a source that finds no empty batch is faster than what packs.
+    pub fn room(&self) {
+        self.0.store(3, Ordering::Relaxed);
     }
 
     /// No slot is free to be overwritten.
@@ -130,6 +135,7 @@ impl Pressure {
         match self.0.load(Ordering::Relaxed) {
             1 => Cause::NoSlot,
             2 => Cause::DeviceAbsent,
+            3 => Cause::NoProcessor,
             _ => Cause::NoBuffer,
         }
     }

@@ -6,9 +6,9 @@ use holdfast_base::{
 };
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS, LaneFile,
-    LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose, RecorderStatus, Reply,
-    Request, SourceState, SourceStatus, Status, Welcome, WireError,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS,
+    LaneFile, LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose,
+    RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
     HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
@@ -295,6 +295,7 @@ fn recorder() -> impl Strategy<Value = RecorderStatus> {
                 sources,
                 lanes,
                 buffers: BufferStatus { count, in_use, most_in_use, most_at: since },
+                away: AwayStatus { longest: uptime / 5, since },
                 warnings,
                 margin: pid.is_multiple_of(2).then_some(MarginStatus {
                     rate: Rate(u64::from(count) << 20),

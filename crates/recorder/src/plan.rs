@@ -1,7 +1,7 @@
 //! The memory plan: how many buffers of which kind, so that all together stay within the bound. Pure.
 
 use crate::capture::Capture;
-use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, Rate};
+use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, MAX_AWAY, Rate};
 use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, BatchRow, MIN_BATCH_BYTES};
 use holdfast_media::MemoryDisk;
 
@@ -25,10 +25,6 @@ const FREE_SLOT_BUFFERS: u64 = 8;
 
 /// Slot buffers at most: the runway is twice as long.
 const MOST_SLOT_BUFFERS: u64 = 64;
-
-/// A guarantee has batches for what comes in so many milliseconds: as long may the capture thread wait for a core that
-/// others keep busy.
-const HANDED_OVER: u64 = 250;
 
 /// Batches of a source at most: some hundred MiB.
 const MOST_BATCHES: usize = 1024;
@@ -122,7 +118,8 @@ impl Rest {
     /// Batches of a source: any of them may be all that comes.
     fn batches(&self, needs: &Needs) -> usize {
         let (rate, elements) = needs.load;
-        let comes = |a_second: u64| u128::from(a_second) * u128::from(HANDED_OVER) / 1000;
+        // As long may the capture thread wait for a core that others keep busy.
+        let comes = |a_second: u64| u128::from(a_second) * MAX_AWAY.as_millis() / 1000;
         let bytes = comes(rate.0).div_ceil(u128::from(self.batch_bytes.0));
         let rows = comes(elements).div_ceil(self.batch_rows as u128);
         let batches = usize::try_from(bytes.max(rows)).unwrap_or(usize::MAX);

@@ -310,6 +310,7 @@ fn summarize<D: Disk>(
         slots: capture.slots_sealed(),
         counts: *capture.driver().counts(),
         buffers: (all, fewest),
+        away: capture.away().longest,
         streams: streams.collect(),
         errors,
     }

@@ -32,6 +32,8 @@ pub struct Summary {
     pub counts: DriverCounts,
     /// Slot buffers, and the fewest that were free.
     pub buffers: (usize, usize),
+    /// The longest time in which the capture thread did not look what there was.
+    pub away: Duration,
     /// The streams.
     pub streams: Vec<StreamSummary>,
     /// What went wrong.
@@ -64,6 +66,7 @@ pub fn cause_text(cause: Cause) -> &'static str {
         Cause::Aborted => "given up",
         Cause::Oversized => "too large",
         Cause::OverRate => "beyond the declared rate",
+        Cause::NoProcessor => "no processor",
     }
 }
 
@@ -112,11 +115,12 @@ impl Summary {
         let worst = counts.writing.worst.as_secs_f64() * 1e3;
         let _ = writeln!(
             out,
-            "  {}, {written} written at {}, and {journal} of journal; longest write {worst:.1} ms; {} of {} buffers free at least",
+            "  {}, {written} written at {}, and {journal} of journal; longest write {worst:.1} ms; {} of {} buffers free at least; capture away for {:.1} ms at most",
             many(self.slots, "slot"),
             Rate::of(counts.write_bytes, self.took),
             self.buffers.1,
             self.buffers.0,
+            self.away.as_secs_f64() * 1e3,
         );
         if counts.errors > 0 {
             let _ = writeln!(out, "  the disk failed {}", many(counts.errors, "request"));
@@ -131,14 +135,15 @@ impl Summary {
         let c = &self.counts;
         let _ = write!(
             out,
-            ",\"slots\":{},\"written_bytes\":{},\"journal_bytes\":{},\"longest_write_ms\":{:.3},\"disk_errors\":{},\"buffers\":{},\"least_free_buffers\":{}",
+            ",\"slots\":{},\"written_bytes\":{},\"journal_bytes\":{},\"longest_write_ms\":{:.3},\"disk_errors\":{},\"buffers\":{},\"least_free_buffers\":{},\"longest_away_ms\":{:.3}",
             self.slots,
             c.write_bytes,
             c.journal_bytes,
             c.writing.worst.as_secs_f64() * 1e3,
             c.errors,
             self.buffers.0,
-            self.buffers.1
+            self.buffers.1,
+            self.away.as_secs_f64() * 1e3
         );
         out.push_str(",\"streams\":[");
         for (at, stream) in self.streams.iter().enumerate() {
@@ -209,6 +214,7 @@ mod tests {
             slots: 4,
             counts: DriverCounts::default(),
             buffers: (4, 1),
+            away: Duration::from_micros(20_500),
             streams: vec![StreamSummary {
                 name: "s".into(),
                 source: "stdin".into(),

@@ -208,6 +208,31 @@ fn through_stalls_what_was_sent_is_recorded_or_in_an_exact_gap() {
     assert!(dropped > 0, "the stalls were to cost something");
 }
 
+// What is lost for want of a processor is told from what is lost for want of buffers.
+#[test]
+fn what_comes_while_capture_is_away_is_lost_for_want_of_a_processor() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let plan = FaultPlan { latency: MS / 4, ..FaultPlan::default() };
+    let mut rig = Rig::start(made(200), plan, 1, &clock, Overload::DropNewest);
+    rig.feed(100);
+    assert!(rig.capture.away().longest <= MS, "{:?}", rig.capture.away());
+    for _ in 0..1500 {
+        rig.send();
+    }
+    clock.set(clock.now() + MS * 300);
+    let back = clock.now();
+    for _ in 0..10_000 {
+        rig.step();
+    }
+    let away = rig.capture.away();
+    assert!(away.longest >= MS * 300 && away.longest <= MS * 301 && away.since == back, "{away:?}");
+    rig.feed(100);
+    let (image, sent) = rig.end();
+    let found = read(image);
+    account(&sent, &found, &[Cause::NoProcessor]);
+    assert_eq!(found.gaps.len(), 1);
+}
+
 #[test]
 fn slots_that_overtake_each_other_never_starve_capture() {
     for seed in 0..6 {

@@ -43,6 +43,7 @@ fn sheet(capture: &Capture<Lane>, now: Timestamp) -> Box<Sheet> {
         device: DeviceState::Well,
         margin: None,
         eldest: Duration::ZERO,
+        away: capture.away(),
         last_error: String::with_capacity(512),
         feeds: Vec::with_capacity(4),
         counters: Vec::with_capacity(256),

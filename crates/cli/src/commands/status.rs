@@ -6,7 +6,7 @@ use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{guarantee, show, times, watch};
-use holdfast_base::{ByteSize, Timestamp};
+use holdfast_base::{ByteSize, MAX_AWAY, Timestamp};
 use holdfast_link::wire::{MarginStatus, RecorderStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
@@ -132,6 +132,9 @@ struct RecorderShown<'a> {
     buffers_most_in_use: u32,
     #[serde(serialize_with = "show::time")]
     buffers_most_in_use_at: Timestamp,
+    away_worst_seconds: f64,
+    #[serde(serialize_with = "show::time")]
+    away_worst_at: Timestamp,
     margin: Option<MarginShown>,
     sources: Vec<SourceShown<'a>>,
     lanes: Vec<LaneShown<'a>>,
@@ -259,6 +262,8 @@ impl<'a> RecorderShown<'a> {
             buffers_in_use: recorder.buffers.in_use,
             buffers_most_in_use: recorder.buffers.most_in_use,
             buffers_most_in_use_at: recorder.buffers.most_at,
+            away_worst_seconds: recorder.away.longest.as_secs_f64(),
+            away_worst_at: recorder.away.since,
             margin: recorder.margin.as_ref().map(MarginShown::new),
             sources: recorder
                 .sources
@@ -468,6 +473,17 @@ fn recorder_lines(
                 "{least} of slack at least, at {}; with {kept} nothing but writing is begun ({} on the medium)",
                 times::to_the_second(margin.since),
                 margin.rate
+            ),
+        );
+    }
+    if recorder.away.longest > MAX_AWAY {
+        say(
+            "processor",
+            format!(
+                "capture was away from its sources for {} until {}; a guarantee counts on {} at most",
+                times::spoken(recorder.away.longest),
+                times::to_the_second(recorder.away.since),
+                times::spoken(MAX_AWAY)
             ),
         );
     }

@@ -118,6 +118,12 @@ impl Page {
             "Slot buffers in use at most since the recorder started: what is left to the number of buffers is the margin.",
             buffers.most_in_use,
         );
+        self.single(
+            "away_worst_seconds",
+            "gauge",
+            "The longest time since the recorder started in which capture did not look what its sources had.",
+            recorder.away.longest.as_secs_f64(),
+        );
         let Some(margin) = &recorder.margin else { return };
         self.single(
             "guaranteed_bytes_per_second",
@@ -332,6 +338,7 @@ mod tests {
             format!("holdfast_lane_write_seconds_bucket{ring},lane=\"/data/lab.hf\",le=\"+Inf\"}} 100"),
             format!("holdfast_lane_write_worst_seconds{ring},lane=\"/data/lab.hf\"}} 0.07"),
             format!("holdfast_buffers_most_in_use{ring}}} 5"),
+            format!("holdfast_away_worst_seconds{ring}}} 0.31"),
             format!("holdfast_guaranteed_bytes_per_second{ring}}} 62914560"),
             format!("holdfast_slack_least_seconds{ring}}} 4.2"),
             format!("holdfast_slack_kept_seconds{ring}}} 9"),

@@ -221,6 +221,7 @@ fn finish(running: Running<'_>, stage: &Stage, first: u64) -> Result<(StageResul
         lost_by_cause: stream.lost,
         slack_least_seconds: margin.map(|margin| margin.least.as_secs_f64()),
         durable_after_worst_seconds: margin.map(|margin| margin.eldest.as_secs_f64()),
+        away_worst_seconds: seen.away.longest.as_secs_f64(),
         buffers: seen.buffers.count,
         buffers_most_in_use: seen.buffers.most_in_use,
         worst_write_seconds: worst(|lane| lane.write_latency.worst),

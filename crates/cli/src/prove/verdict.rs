@@ -2,7 +2,7 @@
 //! whether the device was another than was measured. Pure.
 
 use super::stages::{Kind, Promised};
-use holdfast_base::{Rate, many};
+use holdfast_base::{MAX_AWAY, Rate, many};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,6 +74,8 @@ pub(crate) struct StageResult {
     pub(crate) slack_least_seconds: Option<f64>,
     /// The greatest age of data that was not durable yet.
     pub(crate) durable_after_worst_seconds: Option<f64>,
+    /// The longest time in which the recorder did not look what its source had.
+    pub(crate) away_worst_seconds: f64,
     pub(crate) buffers: u32,
     pub(crate) buffers_most_in_use: u32,
     /// As the device served them.
@@ -257,7 +259,16 @@ fn kept(
     } else if stage.lost_elements > 0 && !stage.may_lose() {
         let causes: Vec<&str> = stage.lost_by_cause.keys().map(String::as_str).collect();
         let why = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
-        broken.push(format!("{name}: {} lost{why}", many(stage.lost_elements, "element")));
+        let lost = format!("{name}: {} lost{why}", many(stage.lost_elements, "element"));
+        if stage.away_worst_seconds > seconds(MAX_AWAY) {
+            void.push(format!(
+                "{lost}: this machine gave the recorder no processor for {:.2} s, and a guarantee counts on {:.2} s at most: end what else runs there",
+                stage.away_worst_seconds,
+                seconds(MAX_AWAY)
+            ));
+        } else {
+            broken.push(lost);
+        }
     }
     if let Some(worst) = stage.durable_after_worst_seconds
         && kind != Kind::Bursts
@@ -459,6 +470,17 @@ mod tests {
         );
         assert_eq!(verdict(|m| m.stages[2].worst_read_seconds = 8.1).0, Verdict::Void);
         assert_eq!(verdict(|m| m.stages[2].disk_errors = 1).0, Verdict::Void);
+        let (starved, why) = verdict(|m| {
+            lost(m);
+            m.stages[2].away_worst_seconds = 0.31;
+        });
+        assert!(starved == Verdict::Void && why.contains("no processor for 0.31 s"), "{why}");
+        let (late, _) = verdict(|m| {
+            lost(m);
+            m.stages[2].away_worst_seconds = 0.2;
+        });
+        assert_eq!(late, Verdict::Fail, "that is counted on");
+        assert_eq!(verdict(|m| m.stages[2].away_worst_seconds = 0.31).0, Verdict::Pass);
         // Wrong bytes are wrong on any device.
         let (wrong, _) = verdict(|m| {
             m.stages[2].worst_write_seconds = 4.1;

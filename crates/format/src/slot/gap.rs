@@ -29,6 +29,8 @@ pub enum Cause {
     Oversized = 9,
     /// It was beyond what its stream had declared, and what was left did not last for it.
     OverRate = 10,
+    /// Buffers were free, but what packs elements into them had no processor.
+    NoProcessor = 11,
 }
 
 impl Cause {
@@ -45,15 +47,17 @@ impl Cause {
             Self::Aborted => "aborted",
             Self::Oversized => "oversized",
             Self::OverRate => "over_rate",
+            Self::NoProcessor => "no_processor",
         }
     }
 
     /// The cause with this number.
     pub fn from_byte(byte: u8) -> Option<Self> {
         use Cause::{
-            Aborted, Crash, DeviceAbsent, Kernel, NoBuffer, NoSlot, OverRate, Oversized, Purged, SourceFailed,
+            Aborted, Crash, DeviceAbsent, Kernel, NoBuffer, NoProcessor, NoSlot, OverRate, Oversized, Purged,
+            SourceFailed,
         };
-        const ALL: [Cause; 10] = [
+        const ALL: [Cause; 11] = [
             NoSlot,
             NoBuffer,
             Kernel,
@@ -64,6 +68,7 @@ impl Cause {
             Aborted,
             Oversized,
             OverRate,
+            NoProcessor,
         ];
         ALL.get(usize::from(byte).wrapping_sub(1)).copied()
     }

@@ -20,6 +20,6 @@ pub use message::{
     Reply, Request, VERSION, Welcome,
 };
 pub use status::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, MarginStatus,
-    RecorderStatus, SourceState, SourceStatus, Status,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
+    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status,
 };

@@ -38,10 +38,22 @@ pub struct RecorderStatus {
     pub lanes: Vec<LaneStatus>,
     /// Slot buffers.
     pub buffers: BufferStatus,
+    /// How long capture was away.
+    pub away: AwayStatus,
     /// What a person should know, such as memory that could not be locked.
     pub warnings: Vec<String>,
     /// How near it came to losing what it had promised to keep; `None` where it does its best.
     pub margin: Option<MarginStatus>,
+}
+
+/// The longest time since the start in which the capture thread did not look what its sources had: asleep, at work, or
+/// without a processor. A guarantee counts on [`holdfast_base::MAX_AWAY`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AwayStatus {
+    /// So long.
+    pub longest: Duration,
+    /// When it came back.
+    pub since: Timestamp,
 }
 
 /// The margin of a guarantee.

@@ -3,8 +3,8 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency, MarginStatus,
-    RecorderStatus, SourceState, SourceStatus, Status,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
+    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status,
 };
 use holdfast_base::{Ordinal, Rate, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
@@ -93,6 +93,8 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.list(&recorder.sources, put_source).list(&recorder.lanes, put_lane);
     let buffers = &recorder.buffers;
     put.u32(buffers.count).u32(buffers.in_use).u32(buffers.most_in_use).time(buffers.most_at);
+    put_span(put, recorder.away.longest);
+    put.time(recorder.away.since);
     put.list(&recorder.warnings, |put, text| {
         put.text(text);
     });
@@ -124,6 +126,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
             most_in_use: get.u32("most buffers in use")?,
             most_at: get.time("when they were")?,
         },
+        away: AwayStatus { longest: get_span(get, "longest absence")?, since: get.time("since")? },
         warnings: get.list("warnings", 2, |get| get.text("warning"))?,
         margin: get.option("margin", |get| {
             Ok(MarginStatus {

@@ -308,6 +308,7 @@ impl Serving {
             sources: Vec::new(),
             lanes: Vec::new(),
             buffers: holdfast_link::wire::BufferStatus::default(),
+            away: holdfast_link::wire::AwayStatus::default(),
             warnings: vec!["this is a test".to_owned()],
             margin: None,
         };

@@ -4,7 +4,7 @@
 //! The exceptions are orders and holds: what they leave in the ring, and the texts in a list of holds, are bounded by the
 //! ring's budget of control records.
 
-use super::Capture;
+use super::{Away, Capture};
 use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor};
 use holdfast_link::wire::OpenSequence;
@@ -45,6 +45,8 @@ pub struct Sheet {
     pub margin: Option<Margin>,
     /// The greatest age of data that was not durable yet.
     pub eldest: Duration,
+    /// How long the capture thread was away.
+    pub away: Away,
     /// The disk's last error, cut to the room there is.
     pub last_error: String,
     /// By source: what its stream had come to when the run began, and now; what passed beyond its rate in this run.
@@ -252,6 +254,7 @@ impl<D: Disk> Capture<D> {
         sheet.device = self.driver.ring().device();
         sheet.margin = self.driver.schedule().margin();
         sheet.eldest = self.driver.eldest();
+        sheet.away = self.away();
         sheet.now = now;
         sheet.slots_sealed = self.slots_sealed;
         sheet.last_error.clear();

@@ -54,11 +54,15 @@ impl<D: Disk> Capture<D> {
     /// One batch of every source that has one. When there is no room, the next round begins with the one that found none.
     pub(super) fn feed_round(&mut self, now: Timestamp) -> bool {
         let mut fed = false;
+        self.full = false;
         for _ in 0..self.feeds.len() {
             match self.feed_one(self.turn, now) {
                 Fed::Packed => fed = true,
                 Fed::Nothing | Fed::Held => {}
-                Fed::NoRoom => return fed,
+                Fed::NoRoom => {
+                    self.full = true;
+                    return fed;
+                }
             }
             self.turn = (self.turn + 1) % self.feeds.len();
         }

@@ -38,6 +38,11 @@ pub struct Capture<D: Disk> {
     rates: Option<Rates>,
     /// Whose turn it is.
     turn: usize,
+    /// Whether what is there finds no room.
+    full: bool,
+    /// When it was last looked what there is.
+    looked: Option<Timestamp>,
+    away: Away,
     /// The dictionary of the next slot: the feeds' streams first, in their order.
     entries: Vec<Entry>,
     /// Where the streams' counters go at a seal.
@@ -55,6 +60,15 @@ pub struct Capture<D: Disk> {
     /// A commit's worth of memory for what clients ask of the open slot.
     gains: Vec<u8>,
     slots_sealed: u64,
+}
+
+/// The longest time in which it did not look what there is: asleep, at work, or without a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Away {
+    /// So long.
+    pub longest: Duration,
+    /// When it came back.
+    pub since: Timestamp,
 }
 
 /// What a step came to.
@@ -90,6 +104,9 @@ impl<D: Disk> Capture<D> {
             feeds,
             rates: None,
             turn: 0,
+            full: false,
+            looked: None,
+            away: Away::default(),
             counted: Vec::with_capacity(entries.len()),
             entries,
             pressure,
@@ -137,13 +154,15 @@ impl<D: Disk> Capture<D> {
 
     /// One round: takes in what the disk has done, waiting for that at most `wait`, and one batch of every source.
     pub fn step(&mut self, now: Timestamp, wait: Duration) -> Step {
+        self.look(now);
         self.poll(now, wait);
         self.cut_old(now);
         self.take_preambles(now);
         let fed = self.feed_round(now);
         self.give_orders(now);
         match self.driver.ring().starved() {
-            None => self.pressure.clear(),
+            None if self.full => self.pressure.no_buffer(),
+            None => self.pressure.room(),
             Some(holdfast_format::Cause::DeviceAbsent) => self.pressure.device_absent(),
             Some(_) => self.pressure.no_slot(),
         }
@@ -152,6 +171,19 @@ impl<D: Disk> Capture<D> {
         }
         let ended = self.advance_end(now);
         Step { busy: fed || ended, done: self.phase == Phase::Done }
+    }
+
+    /// Takes note of how long it was away.
+    fn look(&mut self, now: Timestamp) {
+        let longest = now.since(self.looked.replace(now).unwrap_or(now));
+        if longest > self.away.longest {
+            self.away = Away { longest, since: now };
+        }
+    }
+
+    /// How long it was away from its queues.
+    pub fn away(&self) -> Away {
+        self.away
     }
 
     fn poll(&mut self, now: Timestamp, wait: Duration) {

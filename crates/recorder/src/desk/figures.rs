@@ -2,13 +2,13 @@
 
 use super::Window;
 use super::sources::Watch;
-use crate::capture::{Ask, Sheet};
+use crate::capture::{Ask, Away, Sheet};
 use holdfast_base::{MAX_STREAMS, StreamId, Timestamp};
 use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
 use holdfast_link::wire::{
-    BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency, MarginStatus,
-    RecorderStatus, SourceStatus, Status, VERSION, Welcome,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency,
+    MarginStatus, RecorderStatus, SourceStatus, Status, VERSION, Welcome,
 };
 use holdfast_media::BufferPool;
 use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus, Took};
@@ -93,6 +93,7 @@ impl Figures {
             device: RingDevice::Well,
             margin: None,
             eldest: Duration::ZERO,
+            away: Away::default(),
             last_error: String::with_capacity(ERROR_BYTES),
             feeds: Vec::with_capacity(facts.sources.len()),
             counters: Vec::with_capacity(MAX_STREAMS),
@@ -229,6 +230,7 @@ impl Figures {
                 // Nothing was seen yet: since the start.
                 most_at: sheet.fewest_at.max(self.facts.since),
             },
+            away: AwayStatus { longest: sheet.away.longest, since: sheet.away.since },
             warnings: self.facts.warnings.clone(),
             margin: sheet.margin.map(|margin| MarginStatus {
                 rate: margin.rate,

@@ -133,7 +133,7 @@ fn goes_and_comes_back(mut place: Place, device: PathBuf, fail: &dyn Fn(), heal:
     assert!(ended.err.contains("the device answers again"), "{}", ended.err);
     let by_cause = accounted(&place.contents(), sent);
     for (cause, lost) in &by_cause {
-        assert!(matches!(cause, Cause::DeviceAbsent | Cause::NoBuffer), "{cause:?}");
+        assert!(matches!(cause, Cause::DeviceAbsent | Cause::NoBuffer | Cause::NoProcessor), "{cause:?}");
         assert_eq!(*lost, dropped(&last, *cause), "{cause:?}");
     }
     let absent = by_cause.iter().find(|(cause, _)| *cause == Cause::DeviceAbsent).unwrap().1;
