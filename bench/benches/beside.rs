@@ -98,7 +98,7 @@ fn check(cell: &Cell, outcome: &Outcome) -> Result<(), Trouble> {
 }
 
 fn line(cell: &Cell, outcome: &Outcome, setup: &Setup) -> String {
-    let [useful, left] = shares(outcome, setup);
+    let [useful, left] = shares(cell, outcome, setup);
     let Outcome { written, read, discarded, note, .. } = outcome;
     format!(
         "{}: {:.1} MiB/s written, {:.1} read, {:.2} % lost, {} MiB pending, {useful} of use, {left} of the rest read, \
@@ -112,9 +112,9 @@ fn line(cell: &Cell, outcome: &Outcome, setup: &Setup) -> String {
 }
 
 /// The share of the drive's time that was of use, and the reader's share of what writing left.
-fn shares(outcome: &Outcome, setup: &Setup) -> [String; 2] {
+fn shares(cell: &Cell, outcome: &Outcome, setup: &Setup) -> [String; 2] {
     let (write, read) = setup.rates();
-    let shares = outcome.shares(write, read);
+    let shares = outcome.shares(write, read, cell.size.mean());
     let show = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0));
     [show(shares.map(|shares| shares.0)), show(shares.map(|shares| shares.1))]
 }
@@ -136,7 +136,7 @@ fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
     for cell in all {
         let Cell { who, size, state, offer, ask } = cell;
         let figures = store.outcome(cell).map_or(row!["–", "–", "–", "–", "–", "–"], |outcome| {
-            let [useful, left] = shares(&outcome, setup);
+            let [useful, left] = shares(cell, &outcome, setup);
             let lost = format!("{:.2} %", outcome.lost_share() * 100.0);
             let show = |rate: f64| format!("{:.1}", rate / MIB);
             row![show(outcome.written), show(outcome.read), lost, useful, left, outcome.discarded]

@@ -9,7 +9,7 @@ use super::stand::{Setup, Stand};
 use super::tally::{Gate, Tally};
 use crate::program::{Program, holdfast};
 use crate::{Trouble, tool};
-use holdfast_base::Ordinal;
+use holdfast_base::{MAX_AWAY, Ordinal};
 use holdfast_link::{Item, RingReader, Selection};
 use holdfast_media::Seed;
 use std::io::Write;
@@ -54,6 +54,8 @@ struct Summary {
     bytes: u64,
     lost: u64,
     slots: u64,
+    /// The longest time in which it did not look what its source had, in ms.
+    away: f64,
 }
 
 impl Summary {
@@ -65,6 +67,7 @@ impl Summary {
             bytes: stream["bytes"].as_u64()?,
             lost: stream["lost_bytes"].as_u64()?,
             slots: json["slots"].as_u64()?,
+            away: json["longest_away_ms"].as_f64()?,
         })
     }
 }
@@ -149,6 +152,11 @@ impl Ours {
         let _ = rustix::pipe::fcntl_setpipe_size(&input, 1 << 20);
         program.until("recording", |program| program.said().contains("recording "))?;
         Ok(Running { ours: self, program, input })
+    }
+
+    /// Bytes of payload in a byte that is written.
+    pub fn dense(&self) -> f64 {
+        self.dense
     }
 
     /// Starts a recorder for a cell: it drops what it cannot take.
@@ -354,7 +362,11 @@ impl Running<'_> {
         }
         // All that was lost is in the recorder's books, to the byte.
         tally.lost(summary.lost.saturating_sub(lost.load(Relaxed)));
-        Ok(format!("{promise}; {:.1} MiB/s of payload arrived", offer / MIB))
+        if summary.away > MAX_AWAY.as_secs_f64() * 1e3 {
+            tally.late();
+        }
+        let (payload, away) = (offer / MIB, summary.away);
+        Ok(format!("{promise}; {payload:.1} MiB/s of payload arrived; capture away for {away:.0} ms at most"))
     }
 }
 
@@ -453,7 +465,8 @@ mod tests {
 
     #[test]
     fn the_summary_is_understood() {
-        let said = "x\n{\"slots\":3,\"streams\":[{\"bytes\":70,\"lost_bytes\":2}]}\n";
-        assert_eq!(Summary::of(said), Some(Summary { bytes: 70, lost: 2, slots: 3 }));
+        let said =
+            "x\n{\"slots\":3,\"longest_away_ms\":20.5,\"streams\":[{\"bytes\":70,\"lost_bytes\":2}]}\n";
+        assert_eq!(Summary::of(said), Some(Summary { bytes: 70, lost: 2, slots: 3, away: 20.5 }));
     }
 }

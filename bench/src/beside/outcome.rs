@@ -45,6 +45,8 @@ pub struct Outcome {
     pub written: f64,
     /// Bytes a second that the reader got.
     pub read: f64,
+    /// Bytes of payload in a byte of the medium: of small elements much more has to be read.
+    pub dense: f64,
     /// Runs before this one that did not count, because the machine was too slow for the drive's model.
     pub discarded: u32,
     /// What else is to be known.
@@ -55,7 +57,8 @@ impl Outcome {
     /// From its seconds. Rates are taken behind the `lead_in`. Of what a reader got the part counts that it had asked for by
     /// then: large elements come whole.
     pub fn new(seconds: f64, lead_in: f64, ask: Ask, ticks: Vec<Tick>, note: String) -> Self {
-        let mut outcome = Self { seconds, lead_in, ticks, written: 0.0, read: 0.0, discarded: 0, note };
+        let mut outcome =
+            Self { seconds, lead_in, ticks, written: 0.0, read: 0.0, dense: 1.0, discarded: 0, note };
         let asked = |second: usize| ask.bytes().map_or(f64::INFINITY, |rate| rate * second as f64);
         outcome.written = outcome.rate(|_, tick| tick.counts.durable as f64);
         outcome.read = outcome.rate(|second, tick| (tick.counts.read as f64).min(asked(second)));
@@ -86,13 +89,17 @@ impl Outcome {
     }
 
     /// What became of the drive's time behind the lead-in, where it writes and reads at these rates: the share that was
-    /// of use, written by it or got by the reader; and of what writing left, the share that the reader got.
-    pub fn shares(&self, write: f64, read: f64) -> Option<(f64, f64)> {
+    /// of use, written by it or got by the reader; and of what writing left, the share that the reader got. An `element`
+    /// comes whole: what the drive has read of the one under way counts, as far as it can be of that.
+    pub fn shares(&self, write: f64, read: f64, element: u64) -> Option<(f64, f64)> {
         let steady = self.steady();
         let (from, to) = (steady.first()?, steady.last()?);
         let time = (steady.len() - 1) as f64;
         let writing = (to.drive_written - from.drive_written) as f64 / write;
-        let reading = (to.counts.read - from.counts.read) as f64 / read;
+        let (got, element) =
+            ((to.counts.read - from.counts.read) as f64 / self.dense, element as f64 / self.dense);
+        let parts = (to.drive_read - from.drive_read) as f64;
+        let reading = parts.clamp(got - element, got + element) / read;
         (time > 0.0).then(|| ((writing + reading) / time, reading / (time - writing)))
     }
 
@@ -117,7 +124,7 @@ impl Outcome {
             "seconds": self.seconds, "lead_in": self.lead_in,
             "write_mib_s": round(self.written / MIB), "read_mib_s": round(self.read / MIB),
             "offered": last.offered, "lost": last.lost, "pending": last.pending(),
-            "discarded_runs": self.discarded, "note": self.note,
+            "dense": self.dense, "discarded_runs": self.discarded, "note": self.note,
             "columns": ["offered", "lost", "durable", "read", "drive_written", "drive_read"],
             "ticks": self.ticks.iter().map(Tick::row).collect::<Vec<_>>(),
         })
@@ -134,7 +141,8 @@ impl Outcome {
         let ticks = value.get("ticks")?.as_array()?.iter().map(Tick::of).collect::<Option<_>>()?;
         // Rates are made anew: how they are taken may have changed since.
         let outcome = Self::new(number("seconds")?, number("lead_in")?, ask, ticks, text("note")?.to_owned());
-        Some(Self { discarded: value.get("discarded_runs")?.as_u64()? as u32, ..outcome })
+        let dense = number("dense").unwrap_or(1.0);
+        Some(Self { dense, discarded: value.get("discarded_runs")?.as_u64()? as u32, ..outcome })
     }
 }
 
@@ -256,12 +264,40 @@ mod tests {
     #[test]
     fn the_drive_s_time_is_shared_between_writing_and_reading() {
         for phase in [0, 11, 23, 44] {
-            let (all, left) = steps(42, phase).shares(64.0 * MIB, 98.0 * MIB).unwrap();
+            let (all, left) = steps(42, phase).shares(64.0 * MIB, 98.0 * MIB, 0).unwrap();
             assert!((all - 1.0).abs() < 0.01 && (left - 1.0).abs() < 0.08, "{phase} {all} {left}");
-            let (all, left) = steps(42, phase).shares(128.0 * MIB, 98.0 * MIB).unwrap();
+            let (all, left) = steps(42, phase).shares(128.0 * MIB, 98.0 * MIB, 0).unwrap();
             assert!((all - 0.556).abs() < 0.01 && (left - 0.2).abs() < 0.02, "{phase} {all} {left}");
         }
-        assert!(Outcome::new(1.0, 0.0, Ask::All, Vec::new(), String::new()).shares(1.0, 1.0).is_none());
+        assert!(Outcome::new(1.0, 0.0, Ask::All, Vec::new(), String::new()).shares(1.0, 1.0, 0).is_none());
+    }
+
+    #[test]
+    fn large_elements_and_what_describes_small_ones_are_a_part_of_reading() {
+        // 49 of 98 MiB/s are read all the while, and given in pieces of 60.
+        let outcome = |seconds: u64, dense: f64| {
+            let tick = |n: u64| Tick {
+                counts: Counts { read: ((49.0 * dense) as u64 * n / 60 * 60) << 20, ..Counts::default() },
+                drive_read: (49 * n) << 20,
+                ..Tick::default()
+            };
+            let ticks = (1..=seconds).map(tick).collect();
+            Outcome { dense, ..Outcome::new(seconds as f64, 8.0, Ask::All, ticks, String::new()) }
+        };
+        for seconds in 40..45 {
+            for dense in [1.0, 36.0 / 49.0] {
+                let (_, left) = outcome(seconds, dense).shares(64.0 * MIB, 98.0 * MIB, 60 << 20).unwrap();
+                assert!((left - 0.5).abs() < 0.01, "{seconds} {dense} {left}");
+            }
+        }
+        // What was read for nothing was of no use.
+        let mut waste = outcome(40, 1.0);
+        for (n, tick) in waste.ticks.iter_mut().enumerate() {
+            tick.drive_read *= 2;
+            tick.counts.read = (30 * n as u64) << 20;
+        }
+        let (_, left) = waste.shares(64.0 * MIB, 98.0 * MIB, 1 << 20).unwrap();
+        assert!((left - 30.0 / 98.0).abs() < 0.01, "{left}");
     }
 
     #[test]

@@ -110,7 +110,9 @@ impl Stage {
         match prepared {
             Prepared::Holdfast(ours) => {
                 let running = ours.start()?;
-                timed(stand, time, cell.ask, |tally| running.run(stand, &rules, tally))
+                let (outcome, too_slow) =
+                    timed(stand, time, cell.ask, |tally| running.run(stand, &rules, tally))?;
+                Ok((Outcome { dense: ours.dense(), ..outcome }, too_slow))
             }
             Prepared::Flat(files) => {
                 let outcome = timed(stand, time, cell.ask, |tally| {
@@ -167,8 +169,7 @@ fn timed(
             if tally.seconds() > second - 0.5 || second < 2.0 {
                 note()?;
             }
-            let too_slow = drive.too_slow()? || tally.was_late();
-            let too_slow = too_slow && stand.setup().scale == Scale::Real;
+            let too_slow = drive.too_slow()?;
             stand.be_fast()?;
             Ok::<_, Trouble>((ticks, too_slow))
         });
@@ -185,6 +186,7 @@ fn timed(
     if let Some(last) = ticks.last_mut() {
         last.counts.lost = tally.counts().lost;
     }
+    let too_slow = (too_slow || tally.was_late()) && stand.setup().scale == Scale::Real;
     let lead_in = stand.setup().lead_in.as_secs_f64();
     Ok((Outcome::new(time.as_secs_f64(), lead_in, ask, ticks, note), too_slow))
 }

@@ -135,13 +135,18 @@ impl Tally {
             let before = Instant::now();
             std::thread::sleep(LOOK);
             if before.elapsed() > LATE {
-                self.late.store(true, Relaxed);
+                self.late();
             }
         }
         false
     }
 
-    /// Whether the machine kept somebody of us waiting: then what was measured says nothing.
+    /// The machine kept somebody from working.
+    pub fn late(&self) {
+        self.late.store(true, Relaxed);
+    }
+
+    /// Whether it did: then what was measured says nothing.
     pub fn was_late(&self) -> bool {
         self.late.load(Relaxed)
     }
