@@ -92,15 +92,14 @@ impl Outcome {
     /// of use, written by it or got by the reader; and of what writing left, the share that the reader got. An `element`
     /// comes whole: what the drive has read of the one under way counts, as far as it can be of that.
     pub fn shares(&self, write: f64, read: f64, element: u64) -> Option<(f64, f64)> {
-        let steady = self.steady();
-        let (from, to) = (steady.first()?, steady.last()?);
-        let time = (steady.len() - 1) as f64;
-        let writing = (to.drive_written - from.drive_written) as f64 / write;
-        let (got, element) =
-            ((to.counts.read - from.counts.read) as f64 / self.dense, element as f64 / self.dense);
-        let parts = (to.drive_read - from.drive_read) as f64;
+        let time = self.steady().len().checked_sub(1).filter(|seconds| *seconds > 0)? as f64;
+        let writing = self.rate(|_, tick| tick.drive_written as f64) / write;
+        let got = self.rate(|_, tick| tick.counts.read as f64) / self.dense;
+        let parts = self.rate(|_, tick| tick.drive_read as f64);
+        // By so much one element moves the line.
+        let element = 1.5 * element as f64 / self.dense / time;
         let reading = parts.clamp(got - element, got + element) / read;
-        (time > 0.0).then(|| ((writing + reading) / time, reading / (time - writing)))
+        Some((writing + reading, reading / (1.0 - writing)))
     }
 
     /// At the end.
