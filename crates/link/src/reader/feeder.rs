@@ -136,11 +136,6 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    /// Takes what has come, and asks for more.
-    pub(crate) fn see_to(&mut self) -> Result<(), Stop> {
-        Ok(self.fill()?)
-    }
-
     /// Asks for whatever there is room for.
     fn fill(&mut self) -> Result<(), LinkError> {
         self.pump.poll()?;

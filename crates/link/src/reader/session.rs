@@ -12,10 +12,6 @@ use holdfast_base::StreamId;
 use holdfast_format::{Chunk, Flags, Gap, Kind, Row};
 use std::ops::ControlFlow;
 
-/// Bytes of payload after which it is seen to that the device has something to do: where it answers everything at once, a
-/// whole piece would be looked through before it is asked for more.
-const SEE_TO: usize = 256 << 10;
-
 /// Why a read does not go on as it was.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
@@ -220,7 +216,6 @@ impl Session<'_, '_, '_> {
         skip: u32,
     ) -> Result<(), Broken> {
         let first_row = chunk.first_row();
-        let mut seen_to = 0;
         for (count, (row, place)) in chunk.rows().enumerate().skip(skip as usize) {
             let Some(work) = &self.feeder.work else { return Ok(()) };
             let Some(stream) = work.wanted.get(usize::from(row.stream)).copied().flatten() else { continue };
@@ -237,10 +232,6 @@ impl Session<'_, '_, '_> {
                     continue;
                 }
                 self.element(stream, &row, start, end)?;
-                if end >= seen_to + SEE_TO {
-                    seen_to = end;
-                    self.feeder.see_to()?;
-                }
             } else {
                 let here =
                     Here { at, planned, number, row_number: first_row + count as u32, stream, start, end };
