@@ -8,6 +8,9 @@ use std::time::Duration;
 /// A token of a bucket that fills every second by its rate is so many parts.
 const PARTS: i128 = 1_000_000_000;
 
+/// Seconds of its rate by which a stream may be early before that is told of.
+const EARLY: u64 = 1;
+
 /// Bytes on the medium that an element takes besides its own, at most, rounded up.
 const ROW: u64 = 64;
 
@@ -40,7 +43,7 @@ pub enum Passage {
     Held(Timestamp),
 }
 
-/// What passed beyond the declared rate.
+/// What passed beyond the declared rate, in the long run: what is early by less than [`EARLY`] is not.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Excess {
     /// Bytes of payload.
@@ -71,6 +74,14 @@ impl Bucket {
         self.level -= i128::from(tokens) * PARTS;
     }
 
+    /// The same, and what was missing is not owed, but told.
+    fn take_beyond(&mut self, tokens: u64) -> u64 {
+        self.take(tokens);
+        let missing = u64::try_from(-self.level.min(0) / PARTS).unwrap_or(u64::MAX);
+        self.level += i128::from(missing) * PARTS;
+        missing
+    }
+
     /// Nanoseconds until nothing is owed; `None` where that never comes.
     fn owes(&self) -> Option<i128> {
         match (self.level, i128::from(self.rate)) {
@@ -86,6 +97,9 @@ impl Bucket {
 struct Share {
     bytes: Bucket,
     elements: Bucket,
+    /// The same of all that passes, to tell what was beyond.
+    all_bytes: Bucket,
+    all_elements: Bucket,
     /// Until when the buckets are filled.
     at: Timestamp,
     /// Nobody else has declared anything that would have to be kept for him.
@@ -101,6 +115,8 @@ impl Share {
         Self {
             bytes: Bucket::new(rate.0, burst.0),
             elements: Bucket::new(elements, of_burst),
+            all_bytes: Bucket::new(rate.0, burst.0.saturating_add(EARLY * rate.0)),
+            all_elements: Bucket::new(elements, of_burst.saturating_add(EARLY * elements)),
             at: begin,
             alone: false,
         }
@@ -114,11 +130,18 @@ impl Share {
         nanos.map_or(Timestamp::MAX, |nanos| self.at + Duration::from_nanos(nanos))
     }
 
+    /// What of a piece that passes is beyond the rate.
+    fn beyond(&mut self, piece: &Piece) -> Excess {
+        let bytes = self.all_bytes.take_beyond(piece.bytes);
+        Excess { bytes, elements: self.all_elements.take_beyond(piece.elements) }
+    }
+
     fn fill(&mut self, to: Timestamp) {
         let nanos = i128::from(to.0) - i128::from(self.at.0);
         if nanos > 0 {
-            self.bytes.fill(nanos);
-            self.elements.fill(nanos);
+            for bucket in [&mut self.bytes, &mut self.elements, &mut self.all_bytes, &mut self.all_elements] {
+                bucket.fill(nanos);
+            }
             self.at = to;
         }
     }
@@ -158,28 +181,24 @@ impl Rates {
     /// where nobody else declared anything. A stream that nothing is known of is beyond its rate.
     pub fn pass(&mut self, stream: usize, piece: &Piece, spare: u64, now: Timestamp) -> Passage {
         let declared = self.of.get(stream).and_then(|at| self.shares.get_mut(*at));
-        let mut alone = false;
-        let due = declared.map_or(Timestamp::MAX, |share| {
-            alone = share.alone;
-            let due = share.due(piece.arrived.min(now));
-            if due <= now {
-                share.fill(due);
-                share.bytes.take(piece.bytes);
-                share.elements.take(piece.elements);
-            }
-            due
-        });
-        if due <= now {
-            return Passage::Within;
-        }
-        if !alone && piece.on_medium() > spare {
+        let Some(own) = declared else {
+            return if piece.on_medium() > spare { Passage::Held(Timestamp::MAX) } else { Passage::Beyond };
+        };
+        let due = own.due(piece.arrived.min(now));
+        let within = due <= now;
+        if within {
+            own.fill(due);
+            own.bytes.take(piece.bytes);
+            own.elements.take(piece.elements);
+        } else if !own.alone && piece.on_medium() > spare {
             return Passage::Held(due);
         }
+        let beyond = own.beyond(piece);
         if let Some(excess) = self.excess.get_mut(stream) {
-            excess.bytes += piece.bytes;
-            excess.elements += piece.elements;
+            excess.bytes += beyond.bytes;
+            excess.elements += beyond.elements;
         }
-        Passage::Beyond
+        if within { Passage::Within } else { Passage::Beyond }
     }
 
     /// What of a stream passed beyond its rate.
@@ -227,7 +246,28 @@ mod tests {
         assert_eq!(rates.pass(0, &piece(1, 1), 64, at(0)), Passage::Held(at(100)), "a row takes room");
         assert_eq!(rates.pass(0, &piece(1, 1), 65, at(0)), Passage::Beyond);
         assert_eq!(rates.pass(0, &piece(5000, 0), 0, at(100)), Passage::Within);
-        assert_eq!(rates.excess(0), Excess { bytes: 1, elements: 1 });
+        // Ten elements may be early by a second; of 52 there is one for each tenth of a second besides.
+        assert_eq!(rates.excess(0), Excess::default());
+        assert_eq!(rates.pass(0, &piece(2000, 20), 0, at(100)), Passage::Within, "taken on credit");
+        assert_eq!(rates.excess(0), Excess { bytes: 5101 + 2000 - 6100, elements: 52 + 20 - 61 });
+    }
+
+    // What is told of a stream is what it is in the long run, not how its elements come.
+    #[test]
+    fn who_is_a_little_early_is_not_beyond_and_who_is_twice_too_fast_is_by_half() {
+        for (times, beyond) in [(1, 0), (2, 9000)] {
+            let mut rates = Rates::new(&[Some(declared(1000, 10, 0)), OTHER], &NOTHING, at(0));
+            for n in 0..100 {
+                // Every tenth of a second, a few thousandths early or late.
+                let piece = Piece { arrived: at(n * 100 + n * 7 % 5), bytes: 100 * times, elements: times };
+                assert_ne!(rates.pass(0, &piece, u64::MAX, at(n * 100 + 5)), Passage::Held(Timestamp::MAX));
+            }
+            let Excess { bytes, elements } = rates.excess(0);
+            assert!(
+                bytes.abs_diff(beyond) <= 110 && elements.abs_diff(beyond / 100) <= 2,
+                "{times}: {bytes} {elements}"
+            );
+        }
     }
 
     #[test]
