@@ -3,17 +3,18 @@
 //! It decides what becomes one row, what a fragment, and what waits for the next slot. When a slot is opened,
 //! sealed or journaled is the capture thread's decision; how a row is laid out is the format's.
 //!
-//! The rules: rows of a batch are packed in order. An element of up to C/8 that arrives whole is one row, and waits
-//! for the next slot if it does not fit. One that arrives in pieces is one row too, if nothing comes between the
-//! pieces, no slot ends and no [`Packer::cut`] asks for what is there; otherwise, and always above C/8, it becomes
-//! fragments of at most C/8. A fragment repeats its element's flags, event time and `extra`; metadata is the first
-//! fragment's, and the tag that counts is the last one's.
+//! The rules: rows of a batch are packed in order. An element of up to C/8 is one row, if no slot ends in it and, where
+//! it arrives in pieces, nothing comes between them and no [`Packer::cut`] asks for what is there; otherwise, and always
+//! above C/8, it becomes fragments of at most C/8. Up to C/1024 of it, metadata included, fit into the slot that it begins
+//! in: what is smaller is whole there or waits for the next slot, as gaps, notes and aborts always do. So C/1024 at most
+//! stays empty at a slot's end. A fragment repeats its element's flags, event time and `extra`; metadata is in front of all
+//! data, and the tag that counts is the last fragment's.
 
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
 use holdfast_format::{
     Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed, SlotFlags,
-    SlotId,
+    SlotId, splinter,
 };
 use std::ops::{DerefMut, Range};
 
@@ -63,6 +64,8 @@ pub struct Packer<B> {
     buffer: Option<B>,
     /// C/8: the most bytes of data of a row.
     limit: usize,
+    /// The most bytes that stay empty at a slot's end because an element did not fit.
+    splinter: usize,
     /// By dictionary entry: entries keep their numbers while a recorder runs.
     unfinished: Vec<Unfinished>,
     pending: Option<Pending>,
@@ -80,9 +83,9 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
     /// A packer for slots of `slot_bytes` and at most `max_entries` streams.
     pub fn new(slot_bytes: u64, max_entries: usize) -> Self {
         let builder = Builder::new(slot_bytes, max_entries);
-        let limit = builder.slot_bytes() / 8;
+        let (limit, splinter) = (builder.slot_bytes() / 8, splinter(slot_bytes) as usize);
         let unfinished = vec![Unfinished::default(); max_entries.max(1)];
-        Self { builder, buffer: None, limit, unfinished, pending: None, meta_left_out: 0 }
+        Self { builder, buffer: None, limit, splinter, unfinished, pending: None, meta_left_out: 0 }
     }
 
     /// Begins a slot in `buffer`. An entry must stand for the same stream in every slot of a run.
@@ -147,7 +150,8 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
                     continue;
                 }
             }
-            let packed = if self.is_small(row) && self.pending.is_none() {
+            let plain = byte == 0 && self.pending.is_none() && self.is_small(row);
+            let packed = if plain && self.builder.room() >= (row.len as usize).max(1) {
                 self.small(buffer, entry, row, batch.bytes_of(row))
             } else {
                 self.any(buffer, entry, row, batch.bytes_of(row), byte)
@@ -224,12 +228,9 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         }
     }
 
-    /// The usual case, in as few steps as it can be.
+    /// The usual case, in as few steps as it can be. There is room.
     #[inline]
     fn small(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8]) -> Packed {
-        if self.builder.room() < bytes.len().max(1) {
-            return Packed::Part(0);
-        }
         self.builder.write(buffer, bytes);
         self.builder.row(buffer, &slot_row(entry, row, Kind::Element));
         Packed::All
@@ -246,8 +247,11 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             (row, bytes, from)
         };
         let packed = match row.content {
-            Content::Whole if row.len as usize <= self.limit => {
-                self.whole(buffer, entry, row, bytes, Kind::Element)
+            Content::Whole if from == 0 && row.len as usize <= self.limit => {
+                match self.whole(buffer, entry, row, bytes, Kind::Element) {
+                    Packed::All => Packed::All,
+                    Packed::Part(_) => self.pieces(buffer, entry, row, bytes, from),
+                }
             }
             Content::Whole | Content::First { .. } | Content::Middle | Content::Last => {
                 self.pieces(buffer, entry, row, bytes, from)
@@ -291,13 +295,12 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         if begins {
             self.commit(buffer, false);
             self.unfinished[usize::from(entry)] = Unfinished { until: row.arrival, ..Unfinished::default() };
-            // What would fit into the next slot in one piece is not begun in this one, if that is known.
-            let wanted = match row.content {
-                Content::First { total: Some(total) } if total <= self.limit as u64 => total as usize,
-                // Nor is a splinter worth a fragment.
-                _ => (bytes.len() - meta).min(self.limit / 8),
+            // A splinter is not worth a fragment.
+            let known = match row.content {
+                Content::First { total: Some(total) } => (meta as u64).saturating_add(total),
+                _ => bytes.len() as u64,
             };
-            if self.builder.room() < (meta + wanted).max(1) {
+            if self.builder.room() < (self.splinter as u64).min(known).max(1) as usize {
                 return Packed::Part(0);
             }
         }

@@ -5,7 +5,7 @@
 use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_link::{Item, Missing, RingReader, Selection};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, Phase, Stream};
 use holdfast_ring::{
@@ -141,6 +141,8 @@ struct Found {
     elements: BTreeMap<u64, Vec<u8>>,
     /// By first ordinal: ordinals, elements, bytes, cause.
     gaps: BTreeMap<u64, (u64, Option<u64>, Option<u64>, Cause)>,
+    /// Elements of which only the beginning is there.
+    cut: Vec<u64>,
 }
 
 fn read(image: Image) -> Found {
@@ -162,6 +164,7 @@ fn read(image: Image) -> Found {
                     found.gaps.insert(ordinal.0, (gap.ordinals, gap.elements, gap.bytes, gap.cause));
                 }
                 Item::Damaged { place, .. } => panic!("damaged: {place}"),
+                Item::Partial { ordinal, why: Missing::Unfinished, .. } => found.cut.push(ordinal.0),
                 Item::Partial { ordinal, why, .. } => panic!("element {ordinal}: {why}"),
                 _ => {}
             }
@@ -173,6 +176,7 @@ fn read(image: Image) -> Found {
 
 /// Sent = recorded + gaps, in elements and in bytes, with nothing twice and no hole.
 fn account(sent: &BTreeMap<u64, Vec<u8>>, found: &Found, causes: &[Cause]) {
+    assert_eq!(found.cut, []);
     let mut lost = 0;
     for (first, (ordinals, elements, bytes, cause)) in &found.gaps {
         assert!(causes.contains(cause), "{cause:?}");
@@ -339,6 +343,8 @@ fn after_a_crash_ordinals_go_on_where_nobody_has_seen_one_and_a_gap_says_so() {
             assert_eq!((*first, *elements, *cause), (pair[0] + 1, None, Cause::Crash));
             assert_eq!(first + ordinals, pair[1], "seed {seed}");
         }
+        // What it cut off is the first that its gap counts.
+        assert!(found.cut.iter().all(|cut| found.gaps.contains_key(cut)), "seed {seed}: {:?}", found.cut);
         // A run that ended well is followed by no gap.
         assert!(!recover(&mut MemoryDisk::from_image(made(30))).unwrap().after_crash());
     }

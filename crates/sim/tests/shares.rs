@@ -82,13 +82,13 @@ fn slots_on_overlapping_tracks_have_to_be_zones() {
 }
 
 // “20 bytes” of the figures: slots are the same whatever is in them. What elements take of a slot besides themselves is
-// known beforehand, and admission counts it.
+// known beforehand, and admission counts it; and a thousandth, which may stay empty.
 #[test]
 fn what_small_elements_take_of_the_medium_is_counted() {
     let slot = ByteSize::mib(128).0;
     let share = |bytes: f64| bytes * 1e4 / on_medium(slot, bytes * 1e4, 1e4, 1);
-    assert!(share(60e6) > 0.999, "{}", share(60e6));
-    assert!(share(1e6) > 0.999, "{}", share(1e6));
+    assert!(share(60e6) > 0.998, "{}", share(60e6));
+    assert!(share(1e6) > 0.998, "{}", share(1e6));
     assert!((share(20.0) - 0.25).abs() < 0.01, "a row is 60 bytes at its widest: {}", share(20.0));
 }
 

@@ -251,7 +251,7 @@ pub(crate) mod tests {
         assert_eq!(chosen(&ask(60)).unwrap().0, mib(64));
         // 64 MiB a slot would leave 60.9 MiB/s.
         assert_eq!(chosen(&ask(61)).unwrap().0, mib(128));
-        assert_eq!(chosen(&ask(63)).unwrap().0, mib(256));
+        assert_eq!(chosen(&Ask { rate: Rate(251 << 18), ..ask(1) }).unwrap().0, mib(256), "62.75 MiB/s");
         let large = Ask { slot: Some(mib(256)), ..ask(20) };
         assert_eq!(chosen(&large).unwrap().0, mib(256), "what was asked for stays");
         // Where memory is scarce, less is gathered.

@@ -240,12 +240,12 @@ mod tests {
             (
                 100,
                 ask(60),
-                "not admitted: 60.1 MiB/s on the medium is too fast: a slot fills in 4.262s, and writing one takes up to \
+                "not admitted: 60.1 MiB/s on the medium is too fast: a slot fills in 4.258s, and writing one takes up to \
                  5.158s (98 % of the time may be promised); 48.6 MiB/s would be admitted: each of these would do: \
                  --rate 48.5MiB/s, or --region 0..80%",
             ),
-            (80, ask(500), ": --rate 63MiB/s would do"),
-            (80, ask(65), "--rate 63MiB/s, or --region 0..45%"),
+            (80, ask(500), ": --rate 62.9MiB/s would do"),
+            (80, ask(65), "--rate 62.9MiB/s, or --region 0..45%"),
             (80, Ask { slot: Some(mib(64)), ..ask(62) }, "--slot 128MiB"),
             (80, Ask { slot: Some(mib(32)), ..ask(20) }, "slots of 32 MiB are too small for a guarantee"),
             (

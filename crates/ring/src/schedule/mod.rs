@@ -214,7 +214,7 @@ impl Schedule {
             return 0;
         }
         let seconds = promise.blocked + f64::from(reading.saturating_sub(1)) * promise.read;
-        // A slot's end may be left empty, for an element that does not fit.
+        // For what is not counted: gaps, notes, and the end of the open slot, which may stay empty.
         let kept = promise.rate * seconds + promise.burst + self.policy.slot as f64 / 8.0;
         let left = f64::from(free) * self.policy.slot as f64 + room.unwrap_or(0) as f64;
         // A float below zero becomes zero.
