@@ -129,8 +129,7 @@ impl Tally {
     fn partial(&mut self, ordinal: u64, why: Missing) {
         let across = self.expired.iter().any(|(from, to)| (from.saturating_sub(1)..=*to).contains(&ordinal));
         match self.next {
-            // Behind something older that is held, what has expired looks lost to a reader.
-            None if matches!(why, Missing::Expired | Missing::Lost) => {}
+            None if why == Missing::Expired => {}
             Some(next) if across => {
                 if ordinal >= next && self.has_expired(next, ordinal) {
                     self.next = Some(ordinal + 1);
@@ -338,10 +337,10 @@ mod tests {
         };
         let mut tally = Tally::new(sent(0, 9), Begins::AtFirst).without(vec![(2, 7)]);
         give(&mut tally, 0, &bytes(0));
-        partial(&mut tally, 6, Missing::Lost);
+        partial(&mut tally, 6, Missing::Expired);
         give(&mut tally, 7, &bytes(7));
         give(&mut tally, 8, &bytes(8));
-        partial(&mut tally, 1, Missing::Unfinished);
+        partial(&mut tally, 1, Missing::Expired);
         partial(&mut tally, 8, Missing::Unfinished);
         assert_eq!(tally.finish().faults, ["element 8 comes after 8"]);
     }

@@ -1,7 +1,7 @@
 //! Elements out of fragments: collected over chunks and slots until the last one is there.
 
 use super::item::Missing;
-use holdfast_base::{MAX_ELEMENT, Ordinal, StreamId, Timestamp};
+use holdfast_base::{Age, MAX_ELEMENT, Ordinal, StreamId, Timestamp};
 use holdfast_format::{Flags, Row};
 
 /// Bytes of all elements that are being collected: the largest element, and some of the usual size beside it.
@@ -27,6 +27,8 @@ pub(crate) struct Open {
     pub(crate) data: Vec<u8>,
     /// Number of the fragment that comes next.
     next: u32,
+    /// The age of the slot that its last fragment so far is in.
+    pub(crate) age: Age,
     /// Set when it can never become whole.
     pub(crate) spoiled: Option<Missing>,
 }
@@ -38,6 +40,8 @@ pub(crate) enum Step {
     Append(usize),
     /// It adds nothing; the open element with this index, if it is known, goes on without.
     Skip(Option<usize>),
+    /// A fragment of the open element with this index is missing before it.
+    Hole(usize),
     /// What comes before it has not been seen.
     Orphan,
 }
@@ -67,6 +71,7 @@ impl Open {
             meta: Vec::new(),
             data: Vec::new(),
             next: 0,
+            age: Age(0),
             spoiled: None,
         }
     }
@@ -76,9 +81,10 @@ impl Open {
         self.next == row.number && self.data.len() as u64 == row.offset
     }
 
-    /// Takes note of a fragment whose bytes have been appended.
-    pub(crate) fn note(&mut self, row: &Row) {
+    /// Takes note of a fragment, in a slot of this age, whose bytes have been appended.
+    pub(crate) fn note(&mut self, row: &Row, age: Age) {
         self.next = row.number.saturating_add(1);
+        self.age = age;
         self.seen(row);
     }
 
@@ -102,9 +108,8 @@ impl Open {
 }
 
 impl Assembler {
-    /// Looks at a fragment. `damage` tells whether anything was found damaged since the read began: then a hole is put
-    /// down to that.
-    pub(crate) fn step(&mut self, stream: StreamId, row: &Row, damage: bool) -> Step {
+    /// Looks at a fragment.
+    pub(crate) fn step(&mut self, stream: StreamId, row: &Row) -> Step {
         let found = self.open.iter().position(|open| open.ordinal == row.ordinal && open.stream == stream);
         let Some(at) = found else {
             if row.number != 0 {
@@ -122,9 +127,11 @@ impl Assembler {
         if row.number < open.next {
             return Step::Skip(Some(at));
         }
-        let why = if !open.continues(row) {
-            Some(if damage { Missing::Damaged } else { Missing::Lost })
-        } else if row.payload() > room {
+        if !open.continues(row) {
+            open.seen(row);
+            return Step::Hole(at);
+        }
+        let why = if row.payload() > room {
             Some(Missing::Memory)
         } else if open.data.len() as u64 + u64::from(row.len) > MAX_ELEMENT {
             Some(Missing::Damaged)
@@ -156,10 +163,15 @@ impl Assembler {
         &mut self.open[at]
     }
 
-    /// The fragment's bytes have been appended.
-    pub(crate) fn appended(&mut self, at: usize, row: &Row) {
-        self.open[at].note(row);
+    /// The bytes of the fragment, in a slot of this age, have been appended.
+    pub(crate) fn appended(&mut self, at: usize, row: &Row, age: Age) {
+        self.open[at].note(row, age);
         self.bytes += row.payload();
+    }
+
+    /// The age of the slot that the last fragment of an open element so far is in.
+    pub(crate) fn age(&self, at: usize) -> Age {
+        self.open[at].age
     }
 
     /// It can never become whole.
@@ -182,6 +194,15 @@ impl Assembler {
         Some(self.take(at))
     }
 
+    /// What a crash cut off, by stream and ordinals, can never become whole.
+    pub(crate) fn cut_off(&mut self, stream: StreamId, ordinals: std::ops::Range<u64>) {
+        for at in 0..self.open.len() {
+            if self.open[at].stream == stream && ordinals.contains(&self.open[at].ordinal.0) {
+                self.spoil(at, Missing::Unfinished);
+            }
+        }
+    }
+
     /// Ends the collection: what is left, by stream and ordinal.
     pub(crate) fn finish(&mut self) -> Vec<Open> {
         self.bytes = 0;
@@ -202,18 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_spoils_an_element_and_says_why() {
-        for (damage, why) in [(true, Missing::Damaged), (false, Missing::Lost)] {
-            let mut assembler = Assembler::default();
-            let stream = StreamId(1);
-            let first = row(7, 0, 0, 3);
-            assert_eq!(assembler.step(stream, &first, false), Step::Append(0));
-            assembler.open(0).data.extend_from_slice(b"abc");
-            assembler.appended(0, &first);
-            assert_eq!(assembler.step(stream, &row(7, 2, 6, 3), damage), Step::Skip(Some(0)));
-            assert_eq!(assembler.take(0).spoiled, Some(why));
-            assert_eq!(assembler.bytes, 0);
+    fn a_hole_is_seen_and_a_crash_ends_what_it_cut_off() {
+        let mut assembler = Assembler::default();
+        let stream = StreamId(1);
+        let first = row(7, 0, 0, 3);
+        assert_eq!(assembler.step(stream, &first), Step::Append(0));
+        assembler.open(0).data.extend_from_slice(b"abc");
+        assembler.appended(0, &first, Age(5));
+        assert_eq!(assembler.step(stream, &row(7, 2, 6, 3)), Step::Hole(0));
+        for (stream, ordinals, spoiled) in
+            [(2, 0..9, None), (1, 8..9, None), (1, 7..9, Some(Missing::Unfinished))]
+        {
+            assembler.cut_off(StreamId(stream), ordinals);
+            assert_eq!((assembler.open(0).spoiled, assembler.open(0).age), (spoiled, Age(5)));
         }
+        assert_eq!((assembler.step(stream, &row(7, 1, 3, 3)), assembler.bytes), (Step::Skip(Some(0)), 0));
     }
 
     #[test]
@@ -221,11 +245,11 @@ mod tests {
         let mut assembler = Assembler::default();
         for (stream, number, bytes) in [(1, 0, b"ab"), (2, 0, b"xy"), (1, 1, b"cd"), (2, 1, b"zz")] {
             let row = row(0, number, u64::from(number) * 2, 2);
-            let Step::Append(at) = assembler.step(StreamId(stream), &row, false) else {
+            let Step::Append(at) = assembler.step(StreamId(stream), &row) else {
                 panic!("{stream} {number}")
             };
             assembler.open(at).data.extend_from_slice(bytes);
-            assembler.appended(at, &row);
+            assembler.appended(at, &row, Age(0));
         }
         let left: Vec<Vec<u8>> = assembler.finish().into_iter().map(|open| open.data).collect();
         assert_eq!(left, [b"abcd".to_vec(), b"xyzz".to_vec()]);
@@ -234,11 +258,11 @@ mod tests {
     #[test]
     fn a_fragment_without_a_beginning_is_an_orphan_and_a_repeated_one_is_skipped() {
         let mut assembler = Assembler::default();
-        assert_eq!(assembler.step(StreamId(0), &row(3, 1, 5, 5), false), Step::Orphan);
+        assert_eq!(assembler.step(StreamId(0), &row(3, 1, 5, 5)), Step::Orphan);
         let first = row(3, 0, 0, 1);
-        assert_eq!(assembler.step(StreamId(0), &first, false), Step::Append(0));
+        assert_eq!(assembler.step(StreamId(0), &first), Step::Append(0));
         assembler.open(0).data.extend_from_slice(b"a");
-        assembler.appended(0, &first);
-        assert_eq!(assembler.step(StreamId(0), &first, false), Step::Skip(Some(0)));
+        assembler.appended(0, &first, Age(0));
+        assert_eq!(assembler.step(StreamId(0), &first), Step::Skip(Some(0)));
     }
 }

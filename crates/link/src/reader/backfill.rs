@@ -4,9 +4,10 @@
 use super::assemble::Open;
 use super::fetch::{Looked, Miss, head};
 use super::item::{Missing, PlannedSlot};
+use super::plan::missing_between;
 use super::pump::Pump;
 use super::session::{Broken, Here, Interrupt};
-use holdfast_base::{Ordinal, StreamId};
+use holdfast_base::{Age, Ordinal, StreamId};
 use holdfast_format::{Kind, Row, Superblock};
 
 /// Slots that are looked into for the beginning of one element: beyond that it has long been given up.
@@ -28,6 +29,8 @@ struct Search<'a> {
     found: Vec<Found>,
     /// The number that is looked for next is one less.
     number: u32,
+    /// The age of the slot that was looked into last.
+    oldest: Age,
 }
 
 /// Finds and reads all fragments before `row`.
@@ -45,14 +48,18 @@ pub(crate) fn beginning(
         ordinal: row.ordinal,
         found: Vec::new(),
         number: row.number,
+        oldest: here.planned.age,
     };
     let result = search.run(candidates, here).and_then(|()| search.read());
-    match result {
-        Ok(open) if open.continues(row) => Ok(Ok(open)),
-        Ok(_) => Ok(Err(Missing::Lost)),
-        Err(Failure::Missing(why)) => Ok(Err(why)),
-        Err(Failure::Off(interrupt)) => Err(Broken::Off(interrupt)),
-    }
+    let why = match result {
+        Ok(open) if open.continues(row) => return Ok(Ok(open)),
+        Ok(_) => Missing::Lost,
+        Err(Failure::Missing(why)) => why,
+        Err(Failure::Off(interrupt)) => return Err(Broken::Off(interrupt)),
+    };
+    // Where slots are missing, what was in them has expired: a hold keeps what is older, or younger.
+    let expired = why == Missing::Lost && missing_between(candidates, search.oldest, here.planned.age);
+    Ok(Err(if expired { Missing::Expired } else { why }))
 }
 
 enum Failure {
@@ -86,6 +93,7 @@ impl Search<'_> {
 
     /// Looks through a slot backwards, from the chunk before `before` on.
     fn slot(&mut self, planned: &PlannedSlot, before: Option<usize>) -> Result<(), Failure> {
+        self.oldest = planned.age;
         let head = head(self.pump, self.superblock, planned)?;
         let entries = head.summary.entries.iter();
         let Some(entry) = entries.clone().position(|entry| entry.stream == self.stream && entry.rows > 0)
@@ -145,6 +153,6 @@ fn add(looked: &mut Looked<'_>, open: &mut Open, found: &Found) -> Result<(), Fa
     let data_at = found.at + usize::from(found.row.meta);
     looked.payload(found.at, data_at, &mut open.meta)?;
     looked.payload(data_at, found.at + found.row.payload(), &mut open.data)?;
-    open.note(&found.row);
+    open.note(&found.row, found.planned.age);
     Ok(())
 }

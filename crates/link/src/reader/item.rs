@@ -128,8 +128,8 @@ pub struct Element<'a> {
 /// Why not all of an element is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Missing {
-    /// Its first fragments have expired.
-    #[error("its first part has expired")]
+    /// Some of its fragments have expired.
+    #[error("a part of it has expired")]
     Expired,
     /// A fragment lies in a damaged place.
     #[error("a part of it is damaged")]

@@ -252,6 +252,7 @@ impl RingReader {
             filter: Filter::new(&plan.selection.range),
             preambles: HashMap::new(),
             damage: false,
+            expired: None,
             confirmed: None,
             suspicious: !self.is_live() && self.place.is_some(),
             done: 0,
@@ -286,22 +287,32 @@ impl RingReader {
             }
         }
         self.pump.drain()?;
-        match self.finish(plan, &mut state) {
+        match self.finish(plan, &candidates, &mut state) {
             Ok(()) | Err(Interrupt::Enough | Interrupt::Suspect(..)) => Ok(state.out.report),
             Err(Interrupt::Failed(error)) => Err(error),
         }
     }
 
     /// Tells of what is left over at the end.
-    fn finish(&self, plan: &Plan, state: &mut State<'_>) -> Result<(), Interrupt> {
+    fn finish(
+        &self,
+        plan: &Plan,
+        candidates: &[PlannedSlot],
+        state: &mut State<'_>,
+    ) -> Result<(), Interrupt> {
         flow(state.out.tell_expired())?;
+        let newest = candidates.last().map_or_else(Default::default, |slot| slot.age);
         for open in state.assembler.finish() {
-            let why = match open.spoiled {
-                Some(why) => why,
-                // A recorder is still at it, or its last byte came after the range.
-                None if self.is_live() || !plan.to_end => continue,
-                None if state.damage => Missing::Damaged,
-                None => Missing::Unfinished,
+            let hole = state.hole(candidates, open.age, newest);
+            let why = match (open.spoiled, hole) {
+                (Some(why), _) => why,
+                // Its last byte came after the range.
+                (None, _) if !plan.to_end && plan.selection.range.is_timed() => continue,
+                // A hold keeps its beginning only.
+                (None, Some(Missing::Expired)) => Missing::Expired,
+                // A recorder is still at it.
+                (None, _) if self.is_live() || !plan.to_end => continue,
+                (None, hole) => hole.unwrap_or(Missing::Unfinished),
             };
             if state.filter.whole(&open) {
                 flow(state.out.partial(open.stream, open.ordinal, why))?;

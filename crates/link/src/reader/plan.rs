@@ -3,7 +3,7 @@
 use super::RingReader;
 use super::item::{Plan, PlannedSlot, Selection};
 use crate::LinkError;
-use holdfast_base::{Ordinal, StreamId, Timestamp};
+use holdfast_base::{Age, Ordinal, StreamId, Timestamp};
 use std::ops::Range;
 
 /// Slots that are taken in addition at both ends of a range of time: elements of several sources may have been packed a
@@ -29,6 +29,17 @@ fn spread(stretch: Range<usize>) -> Vec<usize> {
 fn is_broken(candidates: &[PlannedSlot], at: usize) -> bool {
     let before = at.checked_sub(1).map_or(0, |before| candidates[before].age.0);
     candidates.get(at).is_some_and(|slot| slot.age.0 > before + 1)
+}
+
+/// Whether slots are missing between two ages, the second included: of the numbers between them all are ages of slots, or
+/// sequences of distilled copies, which have the ages of others.
+pub(crate) fn missing_between(candidates: &[PlannedSlot], after: Age, until: Age) -> bool {
+    let between = |number: u64| after.0 < number && number <= until.0;
+    let mut numbers: Vec<u64> =
+        candidates.iter().flat_map(|slot| [slot.age.0, slot.sequence.0]).filter(|n| between(*n)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    (numbers.len() as u64) < until.0.saturating_sub(after.0)
 }
 
 impl RingReader {

@@ -6,10 +6,11 @@ use super::backfill;
 use super::feeder::{Feeder, Settled, Stop};
 use super::item::{Element, Item, Missing, PlannedSlot};
 use super::output::{Filter, Output, Preambles};
+use super::plan::missing_between;
 use super::slot::Wrong;
 use crate::LinkError;
-use holdfast_base::StreamId;
-use holdfast_format::{Chunk, Flags, Gap, Kind, Row};
+use holdfast_base::{Age, StreamId};
+use holdfast_format::{Cause, Chunk, Flags, Gap, Kind, Row};
 use std::ops::ControlFlow;
 
 /// Why a read does not go on as it was.
@@ -91,12 +92,26 @@ pub(crate) struct State<'s> {
     pub(crate) preambles: Preambles,
     /// Whether damage was found since the read began.
     pub(crate) damage: bool,
+    /// The age of the last slot that expired since the read began.
+    pub(crate) expired: Option<Age>,
     /// The slot, by its place in the plan, whose damage has been confirmed.
     pub(crate) confirmed: Option<usize>,
     /// Whether damage must be confirmed: a recorder may have taken the ring.
     pub(crate) suspicious: bool,
     /// Bytes of slots dealt with.
     pub(crate) done: u64,
+}
+
+impl State<'_> {
+    /// What a fragment that is missing between slots of these ages is put down to, if anything is known.
+    pub(crate) fn hole(&self, candidates: &[PlannedSlot], after: Age, until: Age) -> Option<Missing> {
+        let expired = self.expired.is_some_and(|expired| after < expired && expired <= until);
+        if self.damage {
+            Some(Missing::Damaged)
+        } else {
+            (expired || missing_between(candidates, after, until)).then_some(Missing::Expired)
+        }
+    }
 }
 
 /// How the slots that are looked through may be found again: older ones, for the beginnings of elements.
@@ -143,6 +158,7 @@ impl Session<'_, '_, '_> {
 
     /// A slot that is gone, if anything of it was wanted.
     fn expired(&mut self, planned: &PlannedSlot) -> Result<(), Interrupt> {
+        self.state.expired = Some(planned.age);
         if self.state.filter.may_want(planned) { flow(self.state.out.expired(planned)) } else { Ok(()) }
     }
 
@@ -322,10 +338,16 @@ impl Session<'_, '_, '_> {
         let Some(work) = &self.feeder.work else { return Ok(()) };
         let data = work.payload_window.view(here.start + usize::from(row.meta), here.end);
         match Gap::decode(data) {
-            Ok(gap) if self.state.filter.gap(row.ordinal, &gap) => {
-                enough(self.state.out.gap(here.stream, row.ordinal, gap))
+            Ok(gap) => {
+                if gap.cause == Cause::Crash {
+                    let ordinals = row.ordinal.0..row.ordinal.0.saturating_add(gap.ordinals);
+                    self.state.assembler.cut_off(here.stream, ordinals);
+                }
+                if self.state.filter.gap(row.ordinal, &gap) {
+                    enough(self.state.out.gap(here.stream, row.ordinal, gap))?;
+                }
+                Ok(())
             }
-            Ok(_) => Ok(()),
             Err(error) => {
                 let place = format!("row {}: {error}", here.row_number);
                 self.damaged(here.at, here.row_number, here.planned, &place).map_err(Broken::Off)
@@ -355,15 +377,20 @@ impl Session<'_, '_, '_> {
             self.state.assembler.abort(here.stream, row.ordinal);
             return Ok(());
         }
-        let mut step = self.state.assembler.step(here.stream, row, self.state.damage);
+        let mut step = self.state.assembler.step(here.stream, row);
         if step == Step::Orphan {
             let open = self.beginning(here, row)?;
             self.state.assembler.insert(open);
-            step = self.state.assembler.step(here.stream, row, self.state.damage);
+            step = self.state.assembler.step(here.stream, row);
         }
         let at = match step {
             Step::Append(at) => {
                 self.append(here, row, at)?;
+                at
+            }
+            Step::Hole(at) => {
+                let why = self.state.hole(self.candidates, self.state.assembler.age(at), here.planned.age);
+                self.state.assembler.spoil(at, why.unwrap_or(Missing::Lost));
                 at
             }
             Step::Skip(Some(at)) => at,
@@ -407,7 +434,7 @@ impl Session<'_, '_, '_> {
             self.state.assembler.spoil(at, Missing::Damaged);
             return Ok(());
         }
-        self.state.assembler.appended(at, row);
+        self.state.assembler.appended(at, row, here.planned.age);
         Ok(())
     }
 
