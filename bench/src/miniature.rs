@@ -119,13 +119,7 @@ impl<D: Disk> Miniature<D> {
     }
 
     fn bounds(&self) -> Bounds {
-        let mut bounds = Bounds::NONE;
-        for summary in self.packer.slot().summaries() {
-            if let Some((first, last)) = summary.arrivals {
-                bounds.add(summary.stream, first, last, summary.events);
-            }
-        }
-        bounds
+        Bounds::of(self.packer.slot().summaries())
     }
 
     /// Lets the ring do what is due.
@@ -196,7 +190,7 @@ impl<D: Disk> Miniature<D> {
         };
         let Sealed { sequence, bytes, .. } = sealed;
         let entry = &mut self.entries[0];
-        entry.counters = self.packer.slot().counters(0);
+        (entry.counters, entry.began) = (self.packer.slot().counters(0), self.packer.slot().began(0));
         let streams = [(entry.stream, entry.preamble, entry.counters)];
         let slot = SealedSlot { sequence, age: Age(sequence.0), bytes, bounds };
         self.driver.sealed(buffer, slot, &streams, self.clock.now());

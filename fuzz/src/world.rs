@@ -60,7 +60,15 @@ pub(crate) fn entries() -> Vec<Entry> {
         .filter_map(|(id, kind, name)| {
             let name = Name::new(name).ok()?;
             let counters = Counters { received: 5, next_ordinal: Ordinal(5), ..Counters::default() };
-            Some(Entry { stream: StreamId(id), kind, name, preamble: id - 1, schema: 0, counters })
+            Some(Entry {
+                stream: StreamId(id),
+                kind,
+                name,
+                preamble: id - 1,
+                schema: 0,
+                counters,
+                began: None,
+            })
         })
         .collect()
 }

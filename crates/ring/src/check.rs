@@ -2,7 +2,6 @@
 //! capture, `holdfast check` reads in a row.
 
 use crate::blocking::Blocking;
-use crate::recover::bounds_of;
 use crate::table::Bounds;
 use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, SlotNo};
 use holdfast_format::{
@@ -135,7 +134,9 @@ impl SlotCheck {
 
     /// Header, summary and bounds of a slot that has passed that far.
     pub fn sound(&self) -> Option<(&PartHeader, &Summary, Bounds)> {
-        self.sound.as_ref().map(|(header, summary)| (header, summary, bounds_of(&summary.entries)))
+        self.sound
+            .as_ref()
+            .map(|(header, summary)| (header, summary, Bounds::of(summary.entries.iter().copied())))
     }
 
     fn section(&self, kind: SectionKind) -> Range<usize> {

@@ -3,9 +3,9 @@
 
 use crate::check::SlotCheck;
 use crate::purge::{Job, PurgeError, STEP};
-use crate::recover::bounds_of;
+use crate::table::Bounds;
 use crate::{PlacedCopy, PurgeRequest};
-use holdfast_base::{CHECK_BLOCK, SlotNo};
+use holdfast_base::{Age, CHECK_BLOCK, SlotNo};
 use holdfast_format::{
     Builder, Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, PartHeader, Row, SectionKind,
     SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
@@ -307,15 +307,16 @@ impl Copies<'_> {
     /// Seals the slot being filled and writes it; what follows goes to another.
     fn place(&mut self, job: &mut Job<'_, '_>) -> Result<(), PurgeError> {
         let Some(mut buffer) = self.open.take() else { return Ok(()) };
-        let summaries: Vec<EntrySummary> = self.builder.summaries().collect();
+        let bounds = Bounds::of(self.builder.summaries());
         for (number, entry) in self.entries.iter_mut().enumerate() {
             entry.counters = self.builder.counters(number as u16);
+            entry.began = self.builder.began(number as u16);
         }
         let key = &job.superblock.key;
         let sealed = self.builder.seal(&mut buffer, key, SlotNo(0), self.header.sealed, SlotFlags::DISTILLED);
         let slot = job.place(buffer, sealed.bytes)?;
         let (sequence, age) = (sealed.sequence, self.header.age);
-        self.placed.push(PlacedCopy { slot, sequence, age, bounds: bounds_of(&summaries) });
+        self.placed.push(PlacedCopy { slot, sequence, age, bounds });
         Ok(())
     }
 }
@@ -333,7 +334,7 @@ pub(crate) fn copy(
     let (header, summary, _) = check.sound().ok_or_else(|| damaged("its header is not sound"))?;
     let mut payload = Payload::of(job, slot, header, summary)?;
     let entries: Vec<Entry> =
-        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts)).collect();
+        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts, header.age)).collect();
     let builder = Builder::new(job.superblock.geometry.slot_bytes, entries.len().max(1));
     let mut filling = Copies { header, entries, builder, open: None, placed: Vec::new() };
     let copied = chunks(job, slot, header, summary, &mut |job, chunk| {
@@ -357,7 +358,7 @@ pub(crate) fn copy(
 }
 
 /// The dictionary entry with which a copy is opened, so that its counters end where the original's did.
-fn opening(entry: &EntrySummary, counts: &Counters) -> Entry {
+fn opening(entry: &EntrySummary, counts: &Counters, age: Age) -> Entry {
     let end = entry.counters;
     Entry {
         stream: entry.stream,
@@ -374,5 +375,6 @@ fn opening(entry: &EntrySummary, counts: &Counters) -> Entry {
             gaps: end.gaps.saturating_sub(counts.gaps),
             unknown_gaps: end.unknown_gaps.saturating_sub(counts.unknown_gaps),
         },
+        began: (entry.back > 0).then_some(Age(age.0.saturating_sub(entry.back))),
     }
 }

@@ -4,6 +4,7 @@
 //! a disk. What arrives and how it is packed is not known here: the `ingest` crate's.
 #![forbid(unsafe_code)]
 
+mod ages;
 mod blocking;
 mod check;
 mod chore;
@@ -40,6 +41,7 @@ mod suspects;
 mod table;
 mod walk;
 
+pub use ages::Ages;
 pub use blocking::Blocking;
 pub use check::{CHECK_QUANTUM, Damage, Depth, OWN_QUANTUM, SlotCheck, check_slot};
 pub use chore::{Chore, ChoreReply, ChoreSlot, PlacedCopy};

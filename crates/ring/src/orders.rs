@@ -1,13 +1,14 @@
 //! Orders: what a hold takes, what a release frees, when it may be said that they stand.
 
+use crate::ages::Ages;
 use crate::event::{Action, OpenBrief};
 use crate::held::MAX_HOLDS;
 use crate::journal::Entry;
 use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
-use crate::table::State;
+use crate::table::{Bounds, State};
 use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
-use holdfast_base::{ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, Sequence, Timestamp};
+use holdfast_base::{Age, ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, Sequence, Timestamp};
 use holdfast_format::{Cursor, Geometry, HoldRecord};
 use holdfast_media::Fault;
 
@@ -21,6 +22,32 @@ pub(crate) struct Waiting {
     sequences: Vec<Sequence>,
     /// How much of the open slot must be durable.
     open: Option<(Sequence, Cursor)>,
+}
+
+/// Which slots a hold takes.
+enum Takes<'r> {
+    /// Those that were found to have it.
+    Named(&'r [(Sequence, Sequence)]),
+    /// Those that the range touches, and what their streams have back to where elements began that end in them. What ends
+    /// back there is not of the range.
+    Ages(&'r HoldRequest, Ages),
+}
+
+impl<'r> Takes<'r> {
+    fn new(request: &'r HoldRequest, contents: impl Iterator<Item = (Age, Bounds)>) -> Self {
+        if let Some(named) = &request.sequences {
+            return Self::Named(named);
+        }
+        let touched = contents.filter(|(_, bounds)| bounds.touches(&request.streams, &request.range));
+        Self::Ages(request, touched.map(|(age, bounds)| (age, bounds.back)).collect())
+    }
+
+    fn has(&self, sequence: Sequence, age: Age, bounds: &Bounds) -> bool {
+        match self {
+            Self::Named(named) => named.iter().any(|(a, b)| *a <= sequence && sequence <= *b),
+            Self::Ages(request, ages) => ages.has(age) && bounds.has(&request.streams),
+        }
+    }
 }
 
 /// Puts sequences into runs of first and last, as many as one hold may have.
@@ -101,13 +128,10 @@ impl Ring {
         if request.until <= now {
             return Err(Refusal::Wrong("the hold would have ended already".to_owned()));
         }
-        let asked = |sequence: Sequence| {
-            request.sequences.as_ref().is_none_or(|s| s.iter().any(|(a, b)| *a <= sequence && sequence <= *b))
-        };
-        let touches = |bounds: &crate::Bounds| match request.sequences {
-            Some(_) => true,
-            None => bounds.touches(&request.streams, &request.range),
-        };
+        // An order that had to wait may tell of a slot that has been sealed since: that one is among the others.
+        let is_open = |sequence| self.open.is_some_and(|o| o.sequence == sequence);
+        let open = open.filter(|o| is_open(o.sequence));
+        let wanted = Takes::new(&request, self.contents(open.as_ref()));
         let mut sequences = Vec::new();
         let mut fresh = 0u32;
         let mut oldest: Option<Timestamp> = None;
@@ -115,7 +139,7 @@ impl Ring {
             if slot.bounds.first <= slot.bounds.last {
                 oldest = Some(oldest.map_or(slot.bounds.first, |o| o.min(slot.bounds.first)));
             }
-            if asked(slot.sequence) && touches(&slot.bounds) {
+            if wanted.has(slot.sequence, slot.age, &slot.bounds) {
                 sequences.push(slot.sequence);
                 fresh += u32::from(slot.held == 0);
             }
@@ -124,13 +148,11 @@ impl Ring {
         let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed));
         for sealed in moving {
             oldest = Some(oldest.map_or(sealed.bounds.first, |o| o.min(sealed.bounds.first)));
-            if asked(sealed.sequence) && touches(&sealed.bounds) {
+            if wanted.has(sealed.sequence, sealed.age, &sealed.bounds) {
                 wait.push(sealed.sequence);
             }
         }
-        // An order that had to wait may tell of a slot that has been sealed since: that one is among the others.
-        let is_open = |sequence| self.open.is_some_and(|o| o.sequence == sequence);
-        let open = open.filter(|o| is_open(o.sequence) && asked(o.sequence) && touches(&o.bounds));
+        let open = open.filter(|o| wanted.has(o.sequence, Age(o.sequence.0), &o.bounds));
         let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
         fresh += unwritten.clone().filter(|s| self.coming.held(*s) == 0).count() as u32;
         sequences.extend(unwritten);
@@ -187,6 +209,15 @@ impl Ring {
         self.want_flush(open.is_some());
         self.journal.push(Item::Hold(hold), Some(id));
         Ok(())
+    }
+
+    /// Everything that is there, by age: on the medium, on its way, and open.
+    fn contents<'a>(&'a self, open: Option<&'a OpenBrief>) -> impl Iterator<Item = (Age, Bounds)> + use<'a> {
+        let data = self.ledger.table.iter().filter(|(_, slot)| slot.state == State::Data);
+        let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed));
+        data.map(|(_, slot)| (slot.age, slot.bounds))
+            .chain(moving.map(|sealed| (sealed.age, sealed.bounds)))
+            .chain(open.map(|open| (Age(open.sequence.0), open.bounds)))
     }
 
     fn release(&mut self, id: OrderId, hold: HoldId, now: Timestamp) -> Result<(), Refusal> {
@@ -327,9 +358,9 @@ mod tests {
     use super::*;
     use crate::chore::PlacedCopy;
     use crate::snapshot::Runway;
-    use crate::table::{Bounds, Slot, Table};
+    use crate::table::{Slot, Table};
     use crate::{Config, NewRing, Range, create, recover};
-    use holdfast_base::{Age, MAX_STREAMS, RingId, SlotNo, StreamId};
+    use holdfast_base::{MAX_STREAMS, RingId, SlotNo, StreamId};
     use holdfast_format::{CommitWriter, Key, MAX_COMMIT};
     use holdfast_media::{Disk as _, MemoryDisk};
     use std::time::Duration;

@@ -2,7 +2,7 @@
 //! mean is the table's.
 
 use crate::table::{Bounds, Slot, State};
-use holdfast_base::{Age, Sequence, SlotNo};
+use holdfast_base::{Age, Sequence, SlotNo, Timestamp};
 
 /// Flags beside the state in a row's mark.
 const DAMAGED: u8 = 1 << 3;
@@ -10,23 +10,45 @@ const PINNED: u8 = 1 << 4;
 const PURGED: u8 = 1 << 5;
 const KNOWN: u8 = 1 << 6;
 
-/// The most that a copy's age may lie below its sequence: 2⁴⁰ slots are more than any medium will see.
-const MOST_YOUNGER: u64 = (1 << 40) - 1;
+/// The most that a copy's age may lie below its sequence: 2³² slots of a mebibyte are 4 PiB, written while a hold stood.
+const MOST_YOUNGER: u64 = u32::MAX as u64;
 
 /// One slot's row in the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) sequence: Sequence,
-    bounds: Bounds,
-    /// How far the age lies below the sequence, and above that its upper byte.
+    arrivals: (Timestamp, Timestamp),
+    events: (Timestamp, Timestamp),
+    streams: u64,
+    /// How far the age lies below the sequence.
     younger: u32,
     held: u16,
-    younger_high: u8,
+    /// How far the bounds reach back, rounded up.
+    back: u8,
     /// State and flags.
     mark: u8,
 }
 
 const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() <= 64, "the memory bound says 64 bytes a slot");
+
+/// A number in eight bits: exact below 16, then the next one that three bits behind the first tell. What is too large for that
+/// is as large as can be.
+fn rounded_up(number: u64) -> u8 {
+    if number < 16 {
+        return number as u8;
+    }
+    let exponent = u64::from(number.ilog2());
+    let eighths = number.div_ceil(1 << (exponent - 3));
+    (16 + (exponent - 4) * 8 + (eighths - 8)).min(u8::MAX.into()) as u8
+}
+
+fn number_of(rounded: u8) -> u64 {
+    match rounded {
+        0..16 => rounded.into(),
+        u8::MAX => u64::MAX,
+        _ => u64::from(8 + (rounded - 16) % 8) << (1 + (rounded - 16) / 8),
+    }
+}
 
 impl Row {
     pub(crate) fn pack(slot: &Slot) -> Self {
@@ -34,10 +56,12 @@ impl Row {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         Self {
             sequence: slot.sequence,
-            bounds: slot.bounds,
+            arrivals: (slot.bounds.first, slot.bounds.last),
+            events: (slot.bounds.event_first, slot.bounds.event_last),
+            streams: slot.bounds.streams,
             younger: younger as u32,
             held: slot.held,
-            younger_high: (younger >> 32) as u8,
+            back: rounded_up(slot.bounds.back),
             mark: slot.state as u8
                 | flag(slot.damaged, DAMAGED)
                 | flag(slot.pinned, PINNED)
@@ -47,11 +71,18 @@ impl Row {
     }
 
     pub(crate) fn unpack(&self) -> Slot {
-        let younger = u64::from(self.younger) | u64::from(self.younger_high) << 32;
+        let bounds = Bounds {
+            first: self.arrivals.0,
+            last: self.arrivals.1,
+            event_first: self.events.0,
+            event_last: self.events.1,
+            streams: self.streams,
+            back: number_of(self.back),
+        };
         Slot {
             sequence: self.sequence,
-            age: Age(self.sequence.0 - younger),
-            bounds: self.bounds,
+            age: Age(self.sequence.0 - u64::from(self.younger)),
+            bounds,
             held: self.held,
             state: match self.mark & 7 {
                 1 => State::Runway,
@@ -149,25 +180,25 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast_base::Timestamp;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     proptest! {
         #[test]
         fn a_row_says_what_the_slot_was(
-            numbers in any::<([i64; 4], u64, u16)>(),
+            numbers in any::<([i64; 4], u64, u16, u8)>(),
             (sequence, younger) in (0..u64::MAX).prop_flat_map(|s| (Just(s), 0..=s.min(MOST_YOUNGER))),
             state in 0..6usize,
             flags in any::<[bool; 4]>(),
         ) {
-            let ([a, b, c, d], streams, held) = numbers;
+            let ([a, b, c, d], streams, held, back) = numbers;
             let bounds = Bounds {
                 first: Timestamp(a),
                 last: Timestamp(b),
                 event_first: Timestamp(c),
                 event_last: Timestamp(d),
                 streams,
+                back: number_of(back),
             };
             let states =
                 [State::Free, State::Runway, State::Writing, State::Data, State::Pinned, State::Bad];
@@ -175,6 +206,15 @@ mod tests {
             let (sequence, age, state) = (Sequence(sequence), Age(sequence - younger), states[state]);
             let slot = Slot { sequence, age, bounds, held, state, damaged, pinned, purged, known };
             prop_assert_eq!(Row::pack(&slot).unpack(), slot);
+        }
+
+        #[test]
+        fn what_is_rounded_up_is_never_less_and_an_eighth_more_at_most(bits in 0..64u32, number in any::<u64>()) {
+            let number = number >> bits;
+            let rounded = number_of(rounded_up(number));
+            prop_assert!(rounded >= number);
+            prop_assert!(number > 1 << 33 || rounded - number <= number / 8, "{number} is {rounded}");
+            prop_assert!(number >= 16 || rounded == number);
         }
 
         /// Sequences come mostly in order, and some stay long: as in a ring with holds.

@@ -3,7 +3,8 @@
 
 use crate::event::SealedSlot;
 use crate::ledger::Ledger;
-use crate::recover::{RecoverError, bounds_of};
+use crate::recover::RecoverError;
+use crate::table::Bounds;
 use holdfast_base::{Sequence, SlotNo, StreamId};
 use holdfast_format::{
     Builder, Counters, Entry, EntrySummary, Name, OpenSlot, Rebuild, Record, SlotFlags, SlotId, Superblock,
@@ -102,6 +103,7 @@ fn begin_rebuild(
                 preamble: entry.preamble,
                 schema: stream.schema,
                 counters: entry.counters,
+                began: entry.began(open.age),
             })
         })
         .collect();
@@ -126,7 +128,7 @@ fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) ->
     let (id, opened) = (builder.id(), builder.opened());
     let flags = SlotFlags::SHORT | SlotFlags::REBUILT;
     let summaries: Vec<EntrySummary> = builder.summaries().collect();
-    let bounds = bounds_of(&summaries);
+    let bounds = Bounds::of(summaries.iter().copied());
     let sealed = builder.seal(&mut image, &superblock.key, SlotNo(0), bounds.last.max(opened), flags);
     let counters = summaries.iter().map(|e| (e.stream, e.preamble, e.counters)).collect();
     let sealed = SealedSlot { sequence: id.sequence, age: id.age, bytes: sealed.bytes, bounds };

@@ -14,8 +14,8 @@ use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
 use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    EntrySummary, FormatError, Geometry, HoldRecord, PartHeader, Record, StreamRecord, Summary, Superblock,
-    find_recovery, footer_binds, read_commit,
+    FormatError, Geometry, HoldRecord, PartHeader, Record, StreamRecord, Summary, Superblock, find_recovery,
+    footer_binds, read_commit,
 };
 use holdfast_media::{Disk, DiskError, PoolError};
 
@@ -125,17 +125,6 @@ pub fn read_superblock(disk: &mut dyn Disk) -> Result<Superblock, RecoverError> 
         Ok(newest) => Ok(newest.clone()),
         Err(why) => Err(RecoverError::NoSuperblock { disk: name, why }),
     }
-}
-
-/// What a slot's summary says in short.
-pub(crate) fn bounds_of(entries: &[EntrySummary]) -> Bounds {
-    let mut bounds = Bounds::NONE;
-    for entry in entries {
-        if let Some((first, last)) = entry.arrivals {
-            bounds.add(entry.stream, first, last, entry.events);
-        }
-    }
-    bounds
 }
 
 /// A recovery string that was found at the head of an extent.
@@ -374,7 +363,7 @@ fn note_newest(
         let Some(summary) = headers.summary(*no, header) else {
             continue;
         };
-        let bounds = bounds_of(&summary.entries);
+        let bounds = Bounds::of(summary.entries.iter().copied());
         if bounds.first <= bounds.last {
             *last_arrival = (*last_arrival).max(Some(bounds.last));
         }

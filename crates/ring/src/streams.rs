@@ -102,6 +102,7 @@ impl Ring {
             preamble: version,
             schema: stream.schema,
             counters: stream.counters,
+            began: None,
         };
         let (bytes, budget) = (self.ledger.control_bytes(), self.ledger.geometry.control_budget());
         if bytes > budget {

@@ -4,7 +4,7 @@ use crate::packed::{Index, Row};
 use crate::span::{Span, Spans};
 use crate::{Range, SlotCounts, SlotLook, SlotStatus};
 use holdfast_base::{Age, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{SlotState, TableEntry};
+use holdfast_format::{EntrySummary, SlotState, TableEntry};
 use std::ops::{Deref, DerefMut};
 
 /// Where a slot stands in its life.
@@ -37,6 +37,8 @@ pub struct Bounds {
     pub event_last: Timestamp,
     /// Its streams, folded to 64 bits by id.
     pub streams: u64,
+    /// How many ages before this slot's the earliest element began that ends here, at least; 0: all of them began here.
+    pub back: u64,
 }
 
 impl Bounds {
@@ -47,7 +49,20 @@ impl Bounds {
         event_first: Timestamp::MAX,
         event_last: Timestamp::MIN,
         streams: 0,
+        back: 0,
     };
+
+    /// The bounds of what a slot holds of its streams.
+    pub fn of(entries: impl IntoIterator<Item = EntrySummary>) -> Self {
+        let mut bounds = Self::NONE;
+        for entry in entries {
+            if let Some((first, last)) = entry.arrivals {
+                bounds.add(entry.stream, first, last, entry.events);
+                bounds.back = bounds.back.max(entry.back);
+            }
+        }
+        bounds
+    }
 
     /// The bit of a stream.
     pub fn bit(stream: StreamId) -> u64 {
@@ -71,12 +86,17 @@ impl Bounds {
         self.streams |= Self::bit(stream);
     }
 
+    /// Whether anything of `streams` (none: all) can be here.
+    pub fn has(&self, streams: &[StreamId]) -> bool {
+        let named = streams.is_empty() || streams.iter().any(|s| self.streams & Self::bit(*s) != 0);
+        named && self.first <= self.last
+    }
+
     /// Whether anything in `range` of `streams` (none: all) can be here. Ordinals are not looked at.
     pub fn touches(&self, streams: &[StreamId], range: &Range) -> bool {
-        let named = streams.is_empty() || streams.iter().any(|s| self.streams & Self::bit(*s) != 0);
         let (first, last) =
             if range.by_event { (self.event_first, self.event_last) } else { (self.first, self.last) };
-        named && first <= last && first <= range.to && range.from <= last
+        self.has(streams) && first <= last && first <= range.to && range.from <= last
     }
 }
 

@@ -5,7 +5,7 @@ use crate::content::Content;
 use crate::view::SeenRow;
 use holdfast_base::{SlotNo, StreamId, Timestamp};
 use holdfast_format::Kind;
-use holdfast_ring::{Bounds, Range};
+use holdfast_ring::Range;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -84,18 +84,11 @@ pub struct ModelSlot {
 }
 
 impl ModelSlot {
-    /// What it covers, worked out from its rows.
-    pub fn bounds(&self) -> Bounds {
-        let mut bounds = Bounds::NONE;
-        for row in &self.rows {
-            bounds.add(row.stream, row.arrival, row.arrival, row.event.map(|e| (e, e)));
-        }
-        bounds
+    fn names(&self, streams: &[StreamId]) -> bool {
+        streams.is_empty() || self.rows.iter().any(|r| streams.iter().any(|s| s.0 % 64 == r.stream.0 % 64))
     }
 
     fn touches(&self, streams: &[StreamId], range: &Range) -> bool {
-        let named = streams.is_empty()
-            || self.rows.iter().any(|r| streams.iter().any(|s| s.0 % 64 == r.stream.0 % 64));
         let times: Vec<Timestamp> = if range.by_event {
             self.rows.iter().filter_map(|r| r.event).collect()
         } else {
@@ -104,7 +97,7 @@ impl ModelSlot {
         let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else {
             return false;
         };
-        named && *first <= range.to && range.from <= *last
+        self.names(streams) && *first <= range.to && range.from <= *last
     }
 }
 
@@ -165,6 +158,8 @@ pub struct Model {
     pub outages: bool,
     /// The highest ordinal pushed, by stream.
     pub ordinals: BTreeMap<u32, u64>,
+    /// The sequence in which each element began, by stream and ordinal.
+    pub begun: BTreeMap<(u32, u64), u64>,
 }
 
 impl Model {
@@ -185,6 +180,9 @@ impl Model {
     pub fn push(&mut self, sequence: u64, row: Pushed) {
         let highest = self.ordinals.entry(row.stream.0).or_default();
         *highest = (*highest).max(row.ordinal);
+        if row.number == 0 {
+            self.begun.insert((row.stream.0, row.ordinal), sequence);
+        }
         if let Some(slot) = self.slots.get_mut(&sequence) {
             slot.rows.push(row);
         }
@@ -221,8 +219,15 @@ impl Model {
     /// What a hold for a range takes now: sequences, and how many rows each has.
     pub fn candidates(&self, streams: &[StreamId], range: &Range) -> Vec<(u64, usize)> {
         // Nobody knows what a damaged slot covers.
-        let known = self.alive().filter(|(_, slot)| !slot.rows.is_empty() && !slot.damaged);
-        let all = known.filter(|(_, slot)| slot.touches(streams, range));
+        let known = || self.alive().filter(|(_, slot)| !slot.rows.is_empty() && !slot.damaged);
+        // All back to where the first element began that ends in a slot of the range.
+        let mut wanted = BTreeSet::new();
+        for (sequence, slot) in known().filter(|(_, slot)| slot.touches(streams, range)) {
+            let ends = slot.rows.iter().filter(|row| row.last);
+            let began = ends.filter_map(|row| self.begun.get(&(row.stream.0, row.ordinal))).min();
+            wanted.extend(began.copied().unwrap_or(sequence)..=sequence);
+        }
+        let all = known().filter(|(sequence, slot)| wanted.contains(sequence) && slot.names(streams));
         all.map(|(sequence, slot)| (sequence, slot.rows.len())).collect()
     }
 

@@ -66,13 +66,7 @@ impl<D: Disk> Recorder<D> {
     }
 
     fn bounds(&self) -> Bounds {
-        let mut bounds = Bounds::NONE;
-        for summary in self.builder.summaries() {
-            if let Some((first, last)) = summary.arrivals {
-                bounds.add(summary.stream, first, last, summary.events);
-            }
-        }
-        bounds
+        Bounds::of(self.builder.summaries())
     }
 
     /// Lets the driver work for a moment.
@@ -116,8 +110,9 @@ impl<D: Disk> Recorder<D> {
         if let Some(buffer) = &mut self.open {
             self.builder.write(buffer, bytes);
             self.builder.row(buffer, row);
-            let counters = self.builder.counters(row.stream);
-            self.entries[usize::from(row.stream)].counters = counters;
+            let entry = &mut self.entries[usize::from(row.stream)];
+            (entry.counters, entry.began) =
+                (self.builder.counters(row.stream), self.builder.began(row.stream));
         }
     }
 

@@ -32,6 +32,8 @@ pub struct OpenEntry {
     pub preamble: u32,
     /// What it had received and lost when the slot was opened.
     pub counters: Counters,
+    /// How many ages before this slot's an element began of which only fragments had come by then; 0: there is none.
+    pub back: u64,
 }
 
 /// The dictionary of an open slot, as bytes.
@@ -39,7 +41,7 @@ pub struct OpenEntry {
 pub struct OpenEntries<'a>(&'a [u8]);
 
 impl<'a> OpenEntries<'a> {
-    pub(crate) const BYTES: usize = 8 + Counters::BYTES;
+    pub(crate) const BYTES: usize = 16 + Counters::BYTES;
 
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
@@ -62,14 +64,21 @@ impl<'a> OpenEntries<'a> {
 }
 
 impl OpenEntry {
+    /// The age of the slot that the element began in, for an open slot of that age.
+    pub fn began(&self, age: Age) -> Option<Age> {
+        (self.back > 0).then_some(Age(age.0.saturating_sub(self.back)))
+    }
+
     pub(crate) fn put(&self, put: &mut Put<'_>) {
         put.u32(self.stream.0).u32(self.preamble);
         self.counters.put(put);
+        put.u64(self.back);
     }
 
     fn read(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut get = Get::new("open slot", bytes);
-        Ok(Self { stream: StreamId(get.u32()?), preamble: get.u32()?, counters: Counters::read(&mut get)? })
+        let (stream, preamble) = (StreamId(get.u32()?), get.u32()?);
+        Ok(Self { stream, preamble, counters: Counters::read(&mut get)?, back: get.u64()? })
     }
 }
 

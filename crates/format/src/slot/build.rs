@@ -50,6 +50,8 @@ pub struct Entry {
     pub schema: u32,
     /// What it has received and lost so far.
     pub counters: Counters,
+    /// The age of the slot that an element began in of which only fragments have come.
+    pub began: Option<Age>,
 }
 
 /// A dictionary entry while the slot is open; its counters are counted on.
@@ -80,6 +82,19 @@ impl EntryState {
         self.chunk_first = ordinal;
         self.expected = ordinal;
         true
+    }
+
+    /// Follows elements from their first fragment to their last.
+    fn follow(&mut self, row: &Row, age: Age) {
+        match row.kind {
+            Kind::Fragment if row.flags.has(super::Flags::LAST) => {
+                let began = self.entry.began.take().filter(|_| row.number > 0).unwrap_or(age);
+                self.stats.back = self.stats.back.max(age.0.saturating_sub(began.0));
+            }
+            Kind::Fragment if row.number == 0 => self.entry.began = Some(age),
+            Kind::Abort => self.entry.began = None,
+            Kind::Element | Kind::Fragment | Kind::Gap | Kind::Note => {}
+        }
     }
 
     /// Whether it has rows in that chunk.
@@ -202,8 +217,9 @@ impl Builder {
         self.opening.resize(entries.len() * OpenEntries::BYTES, 0);
         let mut put = Put::new(&mut self.opening);
         for entry in entries {
-            OpenEntry { stream: entry.stream, preamble: entry.preamble, counters: entry.counters }
-                .put(&mut put);
+            let back = entry.began.map_or(0, |began| id.age.0.saturating_sub(began.0));
+            let Entry { stream, preamble, counters, .. } = *entry;
+            OpenEntry { stream, preamble, counters, back }.put(&mut put);
             self.entries.push(EntryState {
                 entry: *entry,
                 stats: EntryStats::EMPTY,
@@ -292,6 +308,9 @@ impl Builder {
         let entry = &mut self.entries[usize::from(row.stream)];
         entry.stats.count(row, gap.as_ref());
         entry.entry.counters.count(row, gap.as_ref());
+        if row.kind != Kind::Element {
+            entry.follow(row, self.id.age);
+        }
         let ordinal = if row.kind == Kind::Note { entry.expected } else { row.ordinal.0 };
         if entry.enter(self.directory.len(), ordinal) {
             self.streams.push(row.stream);
@@ -414,6 +433,11 @@ impl Builder {
     /// What the stream of a dictionary entry has received and lost by now; zeros for an entry that is not there.
     pub fn counters(&self, entry: u16) -> Counters {
         self.entries.get(usize::from(entry)).map(|state| state.entry.counters).unwrap_or_default()
+    }
+
+    /// The age of the slot that an element of a dictionary entry began in of which only fragments have come.
+    pub fn began(&self, entry: u16) -> Option<Age> {
+        self.entries.get(usize::from(entry)).and_then(|state| state.entry.began)
     }
 }
 

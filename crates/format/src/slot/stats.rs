@@ -125,6 +125,8 @@ pub(crate) struct EntryStats {
     pub(crate) first_event: i64,
     pub(crate) last_event: i64,
     pub(crate) gaps: u64,
+    /// How many ages before this slot the earliest element began that ends here.
+    pub(crate) back: u64,
 }
 
 impl EntryStats {
@@ -138,6 +140,7 @@ impl EntryStats {
         first_event: i64::MAX,
         last_event: i64::MIN,
         gaps: 0,
+        back: 0,
     };
 
     /// Takes a run of whole elements into account.

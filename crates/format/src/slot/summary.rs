@@ -134,6 +134,8 @@ pub struct EntrySummary {
     pub gaps: u64,
     /// What it had received and lost when the slot was sealed.
     pub counters: Counters,
+    /// How many ages before this slot's the earliest element began that ends here; 0: all of them began here.
+    pub back: u64,
 }
 
 /// Bounds as they are kept: nothing has the first behind the last.
@@ -156,6 +158,7 @@ impl EntrySummary {
             events: bounds(Timestamp(stats.first_event), Timestamp(stats.last_event)),
             gaps: stats.gaps,
             counters: entry.counters,
+            back: stats.back,
         }
     }
 
@@ -169,7 +172,7 @@ impl EntrySummary {
         put.u64(self.rows).u64(self.payload_bytes).time(first_arrival).time(last_arrival);
         put.time(first_event).time(last_event).u64(self.gaps);
         self.counters.put(put);
-        put.zeros(48);
+        put.u64(self.back).zeros(40);
     }
 
     fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
@@ -187,7 +190,8 @@ impl EntrySummary {
         let events = bounds(get.time()?, get.time()?);
         let gaps = get.u64()?;
         let counters = Counters::read(get)?;
-        get.take(48)?;
+        let back = get.u64()?;
+        get.take(40)?;
         Ok(Self {
             stream,
             preamble,
@@ -201,6 +205,7 @@ impl EntrySummary {
             events,
             gaps,
             counters,
+            back,
         })
     }
 }

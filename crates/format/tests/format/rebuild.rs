@@ -1,10 +1,10 @@
 //! What the journal gets of an open slot is enough to make it again, from wherever it was cut off (promise 6).
 
 use crate::world::{RING, STREAMS, Slot, entries, items, key, slot_id};
-use holdfast_base::{Epoch, Timestamp};
+use holdfast_base::{Age, Epoch, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, CommitHead, CommitWriter, Counters, Cursor, Flags, FormatError, Kind, Rebuild, Record, Row,
-    read_commit,
+    Builder, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags, FormatError, Kind, Rebuild, Record,
+    Row, SlotFlags, check_image, read_commit,
 };
 use proptest::prelude::*;
 
@@ -148,4 +148,51 @@ fn pieces_of_another_slot_and_beyond_the_slot_are_refused() {
     let Record::OpenRows { chunk, .. } = record else { panic!("{record:?}") };
     assert!(rebuild.rows(chunk).is_err());
     assert_eq!(rebuild.finish(&mut buffer).rows(), 0);
+}
+
+/// How far back the elements began that end in a slot is known of it, and of what its journal makes of it (promise 4).
+#[test]
+fn a_slot_knows_where_the_elements_began_that_end_in_it() {
+    let id = slot_id(9);
+    let mut streams = entries();
+    streams[0].began = Some(Age(id.age.0 - 3));
+    let mut buffer = vec![0; SLOT as usize];
+    let mut builder = Builder::new(SLOT, STREAMS);
+    builder.open(&mut buffer, id, Timestamp(0), &streams).unwrap();
+    let fragment = |stream, number, last| {
+        let flags = if last { Flags::LAST } else { Flags::default() };
+        Row { kind: Kind::Fragment, stream, number, flags, ..Row::default() }
+    };
+    // Of the first stream one ends, and another begins; of the second one begins and ends.
+    for row in [fragment(0, 2, true), fragment(1, 0, false), fragment(0, 0, false), fragment(1, 1, true)] {
+        builder.row(&mut buffer, &row);
+    }
+    assert_eq!((builder.began(0), builder.began(1)), (Some(id.age), None));
+    let mut commit = vec![0; 32 << 10];
+    let mut writer = CommitWriter::new(&mut commit);
+    assert!(writer.push(&builder.open_record()));
+    assert!(builder.gains(&buffer, Cursor::default(), &mut writer).1);
+    writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
+
+    let mut again = None;
+    let mut image = vec![0; SLOT as usize];
+    for record in read_commit(&commit, &key(), RING).unwrap().1.flatten() {
+        if let Record::OpenSlot(open) = &record {
+            let known = open.entries.iter().zip(entries());
+            let streams: Vec<_> = known
+                .map(|(open_entry, entry)| Entry { began: open_entry.began(open.age), ..entry })
+                .collect();
+            let builder = Builder::new(SLOT, STREAMS);
+            again = Some(Rebuild::open(builder, &mut image, id, Timestamp(0), &streams).unwrap());
+        } else {
+            assert!(again.as_mut().unwrap().apply(&mut image, &record).unwrap());
+        }
+    }
+    let again = again.unwrap().finish(&mut image);
+    for builder in [&builder, &again] {
+        assert_eq!(builder.summaries().map(|entry| entry.back).collect::<Vec<_>>(), [3, 0, 0]);
+    }
+    let sealed = builder.seal(&mut buffer, &key(), SlotNo(0), Timestamp(1), SlotFlags::default());
+    let (_, summary) = check_image(&buffer[..sealed.bytes], &key(), RING).unwrap();
+    assert_eq!(summary.entries.iter().map(|entry| entry.back).collect::<Vec<_>>(), [3, 0, 0]);
 }

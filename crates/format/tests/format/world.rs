@@ -34,6 +34,7 @@ pub(crate) fn entries() -> Vec<Entry> {
             name: Name::new(&format!("stream {id} \u{e4}")).unwrap(),
             preamble: id,
             schema: 0,
+            began: None,
             counters: Counters {
                 next_ordinal: Ordinal(u64::from(id) * 1000),
                 received: 7,
@@ -305,6 +306,7 @@ pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
             events: events.clone().min().zip(events.max()),
             gaps: gaps.len() as u64,
             counters,
+            back: 0,
         }
     };
     entries().into_iter().enumerate().map(count).collect()

@@ -10,10 +10,10 @@ use super::session::{Interrupt, flow};
 use super::slot::{Head, Wrong, head_bytes, may_have};
 use crate::LinkError;
 use crate::wire::Purpose;
-use holdfast_base::{Sequence, StreamId};
-use holdfast_format::{Gap, Kind};
-use holdfast_ring::{Bounds, SlotLook, SlotStatus};
-use std::collections::VecDeque;
+use holdfast_base::{Age, Sequence, StreamId};
+use holdfast_format::{EntrySummary, Gap, Kind};
+use holdfast_ring::{Ages, Bounds, SlotLook, SlotStatus};
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 /// Heads read at once: enough for a drive to order them.
@@ -65,27 +65,23 @@ impl RingReader {
     }
 
     /// Which slots have something of a selection, as first and last sequences: for holds. What has expired is not among
-    /// them.
+    /// them. An element that ends in one of them is there from its beginning.
     pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
         let plan = self.plan(selection)?;
-        let mut found: Vec<Sequence> = Vec::new();
-        let result = self.heads(&plan.slots, &mut |_, slot, head| match head {
-            Ok(head) => {
-                if head.summary.entries.iter().any(|entry| may_have(entry, selection)) {
-                    found.push(slot.sequence);
-                }
-                Ok(())
+        let mut found = BTreeSet::new();
+        let mut ages: Vec<(Age, u64)> = Vec::new();
+        self.look_for(&plan.slots, &mut found, &mut |slot, entry| {
+            let may_have = may_have(entry, selection);
+            // Ordinals alone tell of every fragment.
+            if may_have && selection.range.is_timed() {
+                ages.push((slot.age, entry.back));
             }
-            Err(Miss::Expired) => Ok(()),
-            // What cannot be looked into may have it: better held in vain than lost.
-            Err(Miss::Wrong(_)) => {
-                found.push(slot.sequence);
-                Ok(())
-            }
-            Err(Miss::Failed(error)) => Err(error.into()),
-        });
-        ended(result)?;
-        found.sort_unstable();
+            may_have
+        })?;
+        let ages: Ages = ages.into_iter().collect();
+        let mut others = self.candidates()?;
+        others.retain(|slot| ages.has(slot.age) && !found.contains(&slot.sequence));
+        self.look_for(&others, &mut found, &mut |_, entry| entry.rows > 0 && selection.wants(entry.stream))?;
         let mut ranges: Vec<(Sequence, Sequence)> = Vec::new();
         for sequence in found {
             match ranges.last_mut() {
@@ -94,6 +90,30 @@ impl RingReader {
             }
         }
         Ok(ranges)
+    }
+
+    /// Adds the sequences of slots that have something that is `wanted`, as far as they have not expired.
+    fn look_for(
+        &mut self,
+        slots: &[PlannedSlot],
+        found: &mut BTreeSet<Sequence>,
+        wanted: &mut dyn FnMut(&PlannedSlot, &EntrySummary) -> bool,
+    ) -> Result<(), LinkError> {
+        let result = self.heads(slots, &mut |_, slot, head| {
+            let here = match head {
+                // Each is asked, whatever the others say.
+                Ok(head) => head.summary.entries.iter().filter(|entry| wanted(slot, entry)).count() > 0,
+                Err(Miss::Expired) => false,
+                // What cannot be looked into may have it: better held in vain than lost.
+                Err(Miss::Wrong(_)) => true,
+                Err(Miss::Failed(error)) => return Err(error.into()),
+            };
+            if here {
+                found.insert(slot.sequence);
+            }
+            Ok(())
+        });
+        ended(result)
     }
 
     /// Gives the gaps of a selection, and what is damaged or expired; slots that have no gaps are hardly looked at.
@@ -226,7 +246,7 @@ impl RingReader {
     fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), LinkError> {
         let result = self.heads(unknown, &mut |reader, slot, head| {
             let bounds = match head {
-                Ok(head) => Some(bounds(&head)),
+                Ok(head) => Some(Bounds::of(head.summary.entries.iter().copied())),
                 Err(Miss::Failed(error)) => return Err(error.into()),
                 Err(_) => None,
             };
@@ -237,16 +257,6 @@ impl RingReader {
         });
         ended(result)
     }
-}
-
-fn bounds(head: &Head) -> Bounds {
-    let mut bounds = Bounds::NONE;
-    for entry in &head.summary.entries {
-        if let Some((first, last)) = entry.arrivals {
-            bounds.add(entry.stream, first, last, entry.events);
-        }
-    }
-    bounds
 }
 
 /// What can come in the way of looking into a slot.

@@ -57,7 +57,8 @@ impl OpenImage {
                         let name = known.and_then(|stream| Name::new(&stream.name).ok()).unwrap_or_default();
                         let kind = known.map(|stream| stream.kind).unwrap_or_default();
                         let (stream, preamble, counters) = (entry.stream, entry.preamble, entry.counters);
-                        Entry { stream, kind, name, preamble, schema: 0, counters }
+                        let began = entry.began(open.age);
+                        Entry { stream, kind, name, preamble, schema: 0, counters, began }
                     })
                     .collect();
                 let id = SlotId { epoch: open.epoch, age: open.age, ..self.id };

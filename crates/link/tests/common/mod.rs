@@ -355,6 +355,7 @@ impl Maker {
         let sealed = self.builder.seal(&mut self.buffer, &KEY, place, Timestamp(0), SlotFlags::default());
         for (number, entry) in self.entries.iter_mut().enumerate() {
             entry.counters = self.builder.counters(number as u16);
+            entry.began = self.builder.began(number as u16);
         }
         self.image.write(self.superblock.geometry.slot_offset(place), &self.buffer[..sealed.bytes]);
         self.table[place.0 as usize] = TableEntry {

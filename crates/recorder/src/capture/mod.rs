@@ -212,13 +212,7 @@ impl<D: Disk> Capture<D> {
     }
 
     fn bounds(&self) -> Bounds {
-        let mut bounds = Bounds::NONE;
-        for summary in self.packer.slot().summaries() {
-            if let Some((first, last)) = summary.arrivals {
-                bounds.add(summary.stream, first, last, summary.events);
-            }
-        }
-        bounds
+        Bounds::of(self.packer.slot().summaries())
     }
 
     /// Gives bytes a row that have waited for the rest of their element: only rows are journaled.
@@ -272,7 +266,7 @@ impl<D: Disk> Capture<D> {
         let slot = self.packer.slot();
         self.counted.clear();
         for (number, entry) in self.entries.iter_mut().enumerate() {
-            entry.counters = slot.counters(number as u16);
+            (entry.counters, entry.began) = (slot.counters(number as u16), slot.began(number as u16));
             self.counted.push((entry.stream, entry.preamble, entry.counters));
         }
         let age = slot.id().age;
