@@ -43,7 +43,7 @@ pub enum Passage {
     Held(Timestamp),
 }
 
-/// What passed beyond the declared rate, in the long run: what is early by less than [`EARLY`] is not.
+/// What passed beyond the declared rate, in the long run: what is early by less than a second is not.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Excess {
     /// Bytes of payload.
