@@ -43,6 +43,10 @@ fn fitting(costs: &Costs, shape: &Shape, burst: f64) -> Rate {
     }
     while high - low >= 1.0 {
         let middle = f64::midpoint(low, high);
+        // Rates of more than 2⁵³ have no such neighbours.
+        if middle <= low || middle >= high {
+            break;
+        }
         if costs.buffers(shape, middle, burst) <= shape.buffers { low = middle } else { high = middle }
     }
     Rate(low as u64)
