@@ -8,9 +8,9 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Bytes that are gathered before a write: less than that costs system calls, more is not in the cache any more when it is
-/// written and hashed. All but the last are passed on exactly so long.
-const GATHER: usize = 256 << 10;
+/// Bytes that are gathered before a write: less costs system calls, and wakes the thread that hashes for each; more is not
+/// in the cache any more when it is written and hashed. All but the last are passed on exactly so long.
+const GATHER: usize = 1 << 20;
 
 /// An output.
 pub(crate) struct Output {

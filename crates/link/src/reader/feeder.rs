@@ -267,12 +267,10 @@ impl<'a> Feeder<'a> {
             self.skip_rows(&mut work);
             let from = work.chunks_at()?;
             let end = work.chunks.iter().map(|number| work.chunk_range(*number).end).max().unwrap_or(from);
-            let bytes = buffer.get(from..end).unwrap_or_default().to_vec();
-            work.chunk_window.push(from, bytes.len(), 0, Held::Copy(bytes));
-            let (at, len) =
-                (work.head.header.payload_offset as usize, work.head.header.payload_bytes as usize);
-            let payload = buffer.get(at..at + len).unwrap_or_default();
-            work.index.verify(0, payload, &mut work.bad);
+            work.chunk_window.push_copies(from);
+            work.chunk_window.extend(buffer.get(from..end).unwrap_or_default());
+            let header = &work.head.header;
+            let (at, len) = (header.payload_offset as usize, header.payload_bytes as usize);
             Ok((work, at, len))
         });
         Stage::Settled(match settled {
@@ -303,7 +301,7 @@ impl<'a> Feeder<'a> {
                 Part::Chunks => {
                     // They are used from the last to the first, and many: no buffer waits for that.
                     if !std::mem::replace(&mut begun, true) {
-                        work.chunk_window.push(unit.start, 0, 0, Held::Copy(Vec::new()));
+                        work.chunk_window.push_copies(unit.start);
                     }
                     work.chunk_window.extend(&held.bytes()[..unit.len]);
                     held.release(self.pump);
@@ -312,11 +310,9 @@ impl<'a> Feeder<'a> {
             }
             // The device goes on while this piece is looked at: often all that was asked for has come at once.
             self.fill()?;
-            if let (Some(work), Part::Payload) = (&mut self.work, unit.part) {
-                let Work { index, payload_window, payload_from, bad, .. } = &mut **work;
-                index.verify(unit.start, payload_window.newest(), bad);
-                // Whose rows were not wanted must not keep chunks behind it from being sent.
-                payload_window.pass(*payload_from, self.pump);
+            if let Some(work) = &mut self.work {
+                // Payload whose rows were not wanted must not keep chunks behind it from being sent.
+                work.payload_window.pass(work.payload_from, self.pump);
             }
             if !unit.more {
                 return Ok(true);
@@ -351,6 +347,7 @@ impl<'a> Feeder<'a> {
         loop {
             let Some(work) = &mut self.work else { return Ok(()) };
             work.payload_window.pass(start, self.pump);
+            work.check(end);
             if start == end || work.payload_window.has(start, end) {
                 return Ok(());
             }
@@ -364,6 +361,7 @@ impl<'a> Feeder<'a> {
         }
         loop {
             let Some(work) = &mut self.work else { return Ok(()) };
+            work.check(end);
             if work.payload_window.gather(end, self.pump) || !self.take_payload()? {
                 return Ok(());
             }
@@ -388,7 +386,7 @@ impl<'a> Feeder<'a> {
         let mut at = start;
         loop {
             let Some(work) = &mut self.work else { return Ok(()) };
-            at = work.payload_window.take_into(at, end, into, self.pump);
+            at = work.take_into(at, end, into, self.pump);
             if at >= end || !self.take_payload()? {
                 return Ok(());
             }

@@ -36,9 +36,18 @@ impl Held {
 struct Piece {
     start: usize,
     end: usize,
+    /// Up to where it may be looked at.
+    checked: usize,
     /// Where in the held bytes the piece begins.
     skip: usize,
     held: Held,
+}
+
+impl Piece {
+    fn bytes(&self, start: usize, end: usize) -> &[u8] {
+        let at = self.skip + (start - self.start);
+        self.held.bytes().get(at..at + (end - start)).unwrap_or_default()
+    }
 }
 
 /// Pieces in the order in which they are used.
@@ -51,22 +60,36 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Takes the next piece: `len` bytes that belong at `start`, behind the first `skip` of what is held.
+    /// Takes the next piece: `len` bytes that belong at `start`, behind the first `skip` of what is held. [`Window::check`]
+    /// comes before they are looked at.
     pub(crate) fn push(&mut self, start: usize, len: usize, skip: usize, held: Held) {
         let len = len.min(held.bytes().len().saturating_sub(skip));
-        self.pieces.push_back(Piece { start, end: start + len, skip, held });
+        self.pieces.push_back(Piece { start, end: start + len, checked: start, skip, held });
     }
 
-    /// The bytes of the piece that came last.
-    pub(crate) fn newest(&self) -> &[u8] {
-        self.pieces.back().map_or(&[], |piece| &piece.held.bytes()[piece.skip..][..piece.end - piece.start])
+    /// Begins a piece of bytes that have checksums of their own: copies, which [`Window::extend`] adds.
+    pub(crate) fn push_copies(&mut self, start: usize) {
+        self.push(start, 0, 0, Held::Copy(Vec::new()));
     }
 
-    /// Adds to the last piece, which is a copy.
+    /// Adds to the piece that [`Window::push_copies`] began.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
-        if let Some(Piece { end, held: Held::Copy(copy), .. }) = self.pieces.back_mut() {
+        if let Some(Piece { end, checked, held: Held::Copy(copy), .. }) = self.pieces.back_mut() {
             copy.extend_from_slice(bytes);
             *end += bytes.len();
+            *checked = *end;
+        }
+    }
+
+    /// Shows `check`, in whole blocks, what is there up to `end` and was not shown yet. Only then can it be looked at. It is
+    /// best done just before, while what the check has fetched from memory is still in the cache.
+    pub(crate) fn check(&mut self, end: usize, block: usize, mut check: impl FnMut(usize, &[u8])) {
+        for piece in &mut self.pieces {
+            let to = end.next_multiple_of(block).min(piece.end);
+            if to > piece.checked {
+                check(piece.checked, piece.bytes(piece.checked, to));
+                piece.checked = to;
+            }
         }
     }
 
@@ -107,10 +130,10 @@ impl Window {
         }
     }
 
-    /// Whether the first piece has all of the range, so that it can be looked at where it lies.
+    /// Whether the first piece has all of the range, checked, so that it can be looked at where it lies.
     #[inline]
     pub(crate) fn has(&self, start: usize, end: usize) -> bool {
-        self.pieces.front().is_some_and(|piece| piece.start <= start && end <= piece.end)
+        self.pieces.front().is_some_and(|piece| piece.start <= start && end <= piece.checked)
     }
 
     /// The range, where [`Window::has`] or [`Window::gather`] has said that it is there; empty otherwise.
@@ -118,10 +141,9 @@ impl Window {
     pub(crate) fn view(&self, start: usize, end: usize) -> &[u8] {
         if let Some(piece) = self.pieces.front()
             && piece.start <= start
-            && end <= piece.end
+            && end <= piece.checked
         {
-            let at = piece.skip + (start - piece.start);
-            return piece.held.bytes().get(at..at + (end - start)).unwrap_or_default();
+            return piece.bytes(start, end);
         }
         if self.gathered.start <= start && end <= self.gathered.end {
             let at = start - self.gathered.start;
@@ -150,7 +172,7 @@ impl Window {
         at >= end
     }
 
-    /// Appends to `into` what the pieces have from `at` up to `end` without a hole; says how far that came.
+    /// Appends to `into` what the pieces have, checked, from `at` up to `end` without a hole; says how far that came.
     pub(crate) fn take_into(
         &mut self,
         mut at: usize,
@@ -160,12 +182,33 @@ impl Window {
     ) -> usize {
         while at < end {
             self.pass(at, pump);
-            let Some(piece) = self.pieces.front().filter(|piece| piece.start <= at) else { break };
-            let stop = piece.end.min(end);
-            let from = piece.skip + (at - piece.start);
-            append(into, piece.held.bytes().get(from..from + (stop - at)).unwrap_or_default());
+            let here = |piece: &&Piece| piece.start <= at && at < piece.checked;
+            let Some(piece) = self.pieces.front().filter(here) else { break };
+            let stop = piece.checked.min(end);
+            append(into, piece.bytes(at, stop));
             at = stop;
         }
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promise 5: what did not pass its check is never shown, and each byte goes to the check once.
+    #[test]
+    fn nothing_is_shown_before_its_block_was_checked() {
+        let mut window = Window::default();
+        window.push(8, 10, 1, Held::Copy((7..30).collect()));
+        let shown = |window: &Window, start, end| (window.has(start, end), window.view(start, end).to_vec());
+        assert_eq!(shown(&window, 8, 9), (false, vec![]));
+        let mut checked = Vec::new();
+        for end in [9, 12, 13, 99] {
+            window.check(end, 4, |start, bytes| checked.push((start, bytes.to_vec())));
+            assert_eq!(shown(&window, 9, end.min(18)), (true, (9..end.min(18) as u8).collect()));
+            assert!(!window.has(8, end.next_multiple_of(4) + 1));
+        }
+        assert_eq!(checked, [(8, vec![8, 9, 10, 11]), (12, vec![12, 13, 14, 15]), (16, vec![16, 17])]);
     }
 }

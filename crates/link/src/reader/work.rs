@@ -3,6 +3,7 @@
 
 use super::access::Want;
 use super::item::{PlannedSlot, Selection};
+use super::pump::Pump;
 use super::slot::{Head, Index, Wrong, chunk_may_have, may_have};
 use super::window::Window;
 use holdfast_base::{BLOCK, CHECK_BLOCK, StreamId};
@@ -184,6 +185,28 @@ impl Work {
     /// Buffers that it keeps busy.
     pub(crate) fn buffers(&self) -> usize {
         self.sent.len() + self.chunk_window.buffers() + self.payload_window.buffers()
+    }
+
+    /// Checks what has come of the payload up to `end`.
+    pub(crate) fn check(&mut self, end: usize) {
+        let Self { index, payload_window, bad, .. } = self;
+        payload_window.check(end, CHECK_BLOCK, |start, bytes| index.verify(start, bytes, bad));
+    }
+
+    /// Appends to `into` what has come of the payload from `at` up to `end`, each block checked just before; says how far
+    /// that came.
+    pub(crate) fn take_into(&mut self, at: usize, end: usize, into: &mut Vec<u8>, pump: &mut Pump) -> usize {
+        let mut at = at;
+        while at < end {
+            let stop = (at + 1).next_multiple_of(CHECK_BLOCK).min(end);
+            self.check(stop);
+            let came = self.payload_window.take_into(at, stop, into, pump);
+            if came < stop {
+                return came;
+            }
+            at = stop;
+        }
+        at
     }
 
     /// The damaged stretch that a range of the payload touches, if there is one.
