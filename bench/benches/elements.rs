@@ -21,12 +21,13 @@ fn main() -> std::process::ExitCode {
 
 fn bench(scale: Scale) -> Result<(), Trouble> {
     let slot_bytes = scale.pick(1 << 20, 64 << 20);
-    // More elements than a slot has room for, so that sealing is part of it.
-    let bytes = scale.pick(3 << 20, 256 << 20);
+    // More elements than a slot has room for, so that sealing is part of it; and long enough, a tenth of a second, that what
+    // others on the machine do to its memory in a moment does not make the figure.
+    let bytes = scale.pick(3 << 20, 1 << 30);
     let mut pool =
         BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
     let mut buffer = pool.take();
-    let rounds = Rounds::run(scale.pick(1, 7), SIZES.len(), |which| {
+    let rounds = Rounds::run(scale.pick(1, 15), SIZES.len(), |which| {
         let size = scale.pick(SIZES[which].min(2 << 20), SIZES[which]);
         let (rate, back) = pack(size, bytes.max(size), slot_bytes, buffer.take())?;
         buffer = Some(back);
