@@ -13,6 +13,7 @@ use holdfast_link::{LinkError, Missing, RingReader, Selection};
 use holdfast_media::MemoryDisk;
 use holdfast_ring::Range;
 use proptest::prelude::*;
+use std::sync::atomic::Ordering;
 
 fn lost(ordinals: u64, first: i64) -> Gap {
     Gap {
@@ -205,6 +206,125 @@ fn slots_that_are_being_written_are_waited_for_and_lost_tickets_are_asked_for_ag
     let recorder = FakeRecorder::start(maker, Mood { pending: 3, hasty: 5, ..Mood::default() });
     let mut live = RingReader::connect(recorder.socket()).unwrap();
     assert_eq!(without_preambles(read(&mut live, &Selection::ALL).unwrap().0), wanted);
+}
+
+/// Ordinals of a stream from the first to before the second.
+fn of_stream(stream: u32, from: u64, to: u64) -> Selection {
+    let range = Range { ordinals: Some((Ordinal(from), Ordinal(to))), ..Range::ALL };
+    Selection { streams: vec![StreamId(stream)], range }
+}
+
+// Promise 1: while a recorder writes what has piled up, a plan is made of what is on the medium; what is not may have all
+// that was asked for, unless what is before it goes beyond that.
+#[test]
+fn a_plan_waits_for_nothing_that_is_being_written() {
+    let last = |maker: &Maker| {
+        let ordinals = maker.recorded.iter().filter_map(|one| match one.given {
+            Given::Element { stream: 1, ordinal, .. } if one.to + 3 < maker.sequence => Some(ordinal),
+            _ => None,
+        });
+        ordinals.max().unwrap()
+    };
+    let make = || mixed(256 << 10, 64, 400);
+    let maker = make();
+    assert!(maker.is_open());
+    let (sequence, last) = (maker.sequence, last(&maker));
+    let timed = |from, to| Selection {
+        range: Range { from: Timestamp(from), to: Timestamp(to), ..Range::ALL },
+        ..Selection::ALL
+    };
+    let recorder = FakeRecorder::start(make(), Mood { awaited: 3, ..Mood::default() });
+    let selections = [
+        (of_stream(1, last / 2, u64::MAX), true),
+        (of_stream(1, last + 1, last + 4), true),
+        (of_stream(1, u64::MAX - 1, u64::MAX), true),
+        (of_stream(1, last / 2, last), false),
+        (of_stream(1, 3, last / 2), false),
+        (timed(3000, i64::MAX), true),
+        (timed(4990, 4995), true),
+        (timed(1000, 2000), false),
+    ];
+    for (selection, is_among) in selections {
+        let mut reader = RingReader::connect(recorder.socket()).unwrap();
+        recorder.written.store(false, Ordering::SeqCst);
+        recorder.reads.lock().unwrap().clear();
+        let plan = reader.plan(&selection).unwrap();
+        let asked: Vec<u64> = recorder.reads.lock().unwrap().iter().flatten().copied().collect();
+        assert!(asked.iter().all(|asked| *asked < sequence - 3), "{selection:?}: {asked:?}");
+        let newest = plan.slots.iter().map(|slot| slot.sequence.0).max();
+        assert_eq!(newest == Some(sequence), is_among, "{selection:?}: {newest:?} of {sequence}");
+        recorder.written.store(true, Ordering::SeqCst);
+        let mut given = Vec::new();
+        let all = reader.read(&plan, &mut |item| {
+            given.extend(Given::of(&item));
+            std::ops::ControlFlow::Continue(())
+        });
+        all.unwrap();
+        let wanted = read(&mut make().direct(), &selection).unwrap().0;
+        assert_eq!(given, wanted, "{selection:?}");
+    }
+}
+
+// Promise 1: the drive goes on to a slot that was not on the medium when it was planned like to any other.
+#[test]
+fn a_slot_that_was_written_meanwhile_is_read_ahead() {
+    let maker = mixed(256 << 10, 64, 400);
+    let sequence = maker.sequence;
+    let wanted = maker.all(1);
+    let recorder = FakeRecorder::start(maker, Mood { awaited: 3, ..Mood::default() });
+    let mut reader = RingReader::connect(recorder.socket()).unwrap();
+    let plan = reader.plan(&Selection::ALL).unwrap();
+    recorder.written.store(true, Ordering::SeqCst);
+    recorder.reads.lock().unwrap().clear();
+    let mut given = Vec::new();
+    let all = reader.read(&plan, &mut |item| {
+        given.extend(Given::of(&item));
+        std::ops::ControlFlow::Continue(())
+    });
+    all.unwrap();
+    assert_eq!(without_preambles(given), wanted);
+    let reads = recorder.reads.lock().unwrap();
+    for next in sequence - 3..sequence {
+        let head = reads.iter().position(|one| *one == Some(next)).unwrap();
+        let under_way = reads[..head].iter().map(|one| if one.is_some() { 1 } else { -1 }).sum::<i32>();
+        assert!(under_way > 0, "nothing was under way when {next} was asked for");
+    }
+}
+
+// Promise 1: the drive's time is for what was asked for. What lies before it in its slot is not read, but for what was under
+// way when that was found out; and a little index comes in one go.
+#[test]
+fn of_a_slot_only_what_is_wanted_is_read() {
+    let make = || {
+        let mut maker = Maker::new(4 << 20, 8, 1);
+        for number in 0..1000 {
+            maker.element(0, number, None, b"", &bytes(number as u64, 10_000), 1);
+        }
+        maker
+    };
+    let maker = make();
+    let (first, end) = (Ordinal(300), Ordinal(310));
+    let range = Range { ordinals: Some((first, end)), ..Range::ALL };
+    let selection = Selection { range, ..Selection::ALL };
+    let wanted = maker.recorded[300..310].iter().map(|one| one.given.clone());
+    assert!(
+        maker.recorded[300..310].iter().all(|one| (one.from, one.to) == (1, 1)),
+        "late in the first slot"
+    );
+    let recorder = FakeRecorder::start(make(), Mood::default());
+    let mut reader = RingReader::connect(recorder.socket()).unwrap();
+    let plan = reader.plan(&selection).unwrap();
+    recorder.reads.lock().unwrap().clear();
+    let mut given = Vec::new();
+    let all = reader.read(&plan, &mut |item| {
+        given.extend(Given::of(&item));
+        std::ops::ControlFlow::Continue(())
+    });
+    all.unwrap();
+    assert!(given.into_iter().eq(wanted));
+    let count = recorder.reads.lock().unwrap().iter().flatten().count();
+    // Of more than sixty pieces: those of head and index, the two that are wanted, and what is under way at both ends.
+    assert!((5..30).contains(&count), "{count} pieces");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use holdfast_format::{Chunk, Superblock};
 use holdfast_media::Buffer;
 use holdfast_ring::StreamStatus;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Large slots whose heads are read ahead.
 const AHEAD: usize = 3;
@@ -21,7 +22,7 @@ const AHEAD: usize = 3;
 #[derive(Debug)]
 enum Stage {
     Head { tag: u64, whole: bool },
-    Directory { tag: u64, head: Box<Head>, start: usize },
+    Directory { tag: u64, head: Box<Head>, range: Range<usize> },
     Settled(Settled),
 }
 
@@ -152,7 +153,8 @@ impl<'a> Feeder<'a> {
             self.advance(at)?;
             match &mut self.jobs[at].stage {
                 Stage::Settled(Settled::Ready(work)) => {
-                    all_sent = all_sent && send(work, self.pump, &mut used, depth)?;
+                    // Only the slot that is being looked at has to have a read under way.
+                    all_sent = all_sent && !self.pump.is_busy() && send(work, self.pump, &mut used, depth)?;
                     waiting |= !work.units.is_empty();
                 }
                 Stage::Settled(_) => {}
@@ -172,11 +174,13 @@ impl<'a> Feeder<'a> {
             if planned.slot.is_none()
                 && let Access::Live(live) = &mut self.pump.access
             {
-                // What an open slot has is taken as late as possible, and kept in memory once.
-                if self.work.is_some() || !self.jobs.is_empty() {
+                // What an open slot has is taken as late as possible, and kept in memory once. By then it may long have been
+                // written: so that it is read ahead like any other, this is asked before it is needed.
+                if self.work.is_none() && self.jobs.is_empty() {
+                    live.take_open(planned.sequence, self.streams)?;
+                } else if !live.is_written(planned.sequence)? {
                     break;
                 }
-                live.take_open(planned.sequence, self.streams)?;
             }
             self.next += 1;
             let slot_bytes = self.superblock.geometry.slot_bytes as usize;
@@ -206,7 +210,8 @@ impl<'a> Feeder<'a> {
                         Ok(head) if whole => self.settle_whole(planned, head, buffer),
                         Ok(head) => {
                             self.pump.give(buffer);
-                            self.ask_directory(planned, head)?
+                            let range = head.index_range();
+                            self.ask_directory(planned, Box::new(head), range)?
                         }
                         Err(wrong) => {
                             self.pump.give(buffer);
@@ -214,14 +219,22 @@ impl<'a> Feeder<'a> {
                         }
                     }
                 }
-                (Got::Bytes(buffer), Stage::Directory { head, start, .. }) => {
-                    let index = head.index(&buffer, start);
+                (Got::Bytes(buffer), Stage::Directory { head, range, .. }) => {
+                    let bytes = buffer.get(..range.len()).unwrap_or_default();
+                    let settled = head
+                        .index(bytes, range.start)
+                        .and_then(|index| self.settle(planned, *head, index, bytes, range.start));
                     self.pump.give(buffer);
-                    Stage::Settled(
-                        index.map_or_else(Settled::Wrong, |index| self.settle(planned, *head, index)),
-                    )
+                    Stage::Settled(settled.map_or_else(Settled::Wrong, |work| Settled::Ready(Box::new(work))))
                 }
                 (Got::Expired, _) => Stage::Settled(Settled::Expired),
+                // What cannot be read may be a chunk, and concern nobody.
+                (Got::Unreadable(_), Stage::Directory { head, range, .. })
+                    if head.directory_range().is_ok_and(|alone| alone != range) =>
+                {
+                    let alone = head.directory_range();
+                    self.ask_directory(planned, head, alone)?
+                }
                 (Got::Unreadable(text), _) => Stage::Settled(Settled::Wrong(Wrong::Damaged(text))),
                 (Got::Bytes(buffer), stage @ Stage::Settled(_)) => {
                     self.pump.give(buffer);
@@ -232,25 +245,35 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    fn ask_directory(&mut self, planned: PlannedSlot, head: Head) -> Result<Stage, LinkError> {
-        match head.directory_range() {
+    fn ask_directory(
+        &mut self,
+        planned: PlannedSlot,
+        head: Box<Head>,
+        range: Result<Range<usize>, Wrong>,
+    ) -> Result<Stage, LinkError> {
+        match range {
             Ok(range) => {
                 let tag = self.pump.submit(planned.want(range.start, range.len()))?;
-                Ok(Stage::Directory { tag, head: Box::new(head), start: range.start })
+                Ok(Stage::Directory { tag, head, range })
             }
             Err(wrong) => Ok(Stage::Settled(Settled::Wrong(wrong))),
         }
     }
 
-    fn settle(&mut self, planned: PlannedSlot, head: Head, index: Index) -> Settled {
-        match Work::new(planned, head, index, self.selection) {
-            Ok(mut work) => {
-                self.skip_rows(&mut work);
-                work.schedule(self.pump.access.quantum());
-                Settled::Ready(Box::new(work))
-            }
-            Err(wrong) => Settled::Wrong(wrong),
-        }
+    /// A slot whose index has come, with `bytes` that begin at `start` in it.
+    fn settle(
+        &self,
+        planned: PlannedSlot,
+        head: Head,
+        index: Index,
+        bytes: &[u8],
+        start: usize,
+    ) -> Result<Work, Wrong> {
+        let mut work = Work::new(planned, head, index, self.selection)?;
+        self.skip_rows(&mut work);
+        work.schedule(self.pump.access.quantum());
+        work.take_chunks(bytes, start);
+        Ok(work)
     }
 
     fn skip_rows(&self, work: &mut Work) {
@@ -346,7 +369,7 @@ impl<'a> Feeder<'a> {
     pub(crate) fn reach(&mut self, start: usize, end: usize) -> Result<(), Stop> {
         loop {
             let Some(work) = &mut self.work else { return Ok(()) };
-            work.payload_window.pass(start, self.pump);
+            work.pass(start, self.pump);
             work.check(end);
             if start == end || work.payload_window.has(start, end) {
                 return Ok(());

@@ -102,20 +102,26 @@ impl Live {
     ) -> Result<bool, LinkError> {
         let mut open = OpenImage::new(&self.superblock, streams, sequence)?;
         let mut cursor = 0;
-        loop {
-            match self.connection.open_gains(sequence, cursor)? {
-                Reply::Gains { cursor: next, end, records } => {
-                    let ended = end || (next == cursor && records.is_empty());
-                    open.apply(&records, self.connection.path())?;
-                    cursor = next;
-                    if ended {
-                        self.open = open.seal(&self.superblock);
-                        return Ok(self.open.is_some());
-                    }
-                }
-                _ => return Ok(false),
+        while let Reply::Gains { cursor: next, end, records } =
+            self.connection.open_gains(sequence, cursor)?
+        {
+            let ended = end || (next == cursor && records.is_empty());
+            open.apply(&records, self.connection.path())?;
+            cursor = next;
+            if ended {
+                self.open = open.seal(&self.superblock);
+                return Ok(self.open.is_some());
             }
         }
+        // What was taken of it before is too little.
+        self.open = None;
+        Ok(false)
+    }
+
+    /// Whether a slot that was not on the medium yet is there now.
+    pub(crate) fn is_written(&mut self, sequence: Sequence) -> Result<bool, LinkError> {
+        let open = self.connection.open_slots()?;
+        Ok(open.iter().all(|open| open.sequence != sequence))
     }
 
     pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) -> Result<(), LinkError> {

@@ -83,7 +83,7 @@ impl RingReader {
             let start = self.first_where(candidates, unknown, last, |last| last >= wanted.from)?;
             let end = self.first_where(candidates, unknown, last, |last| last > wanted.to)?;
             range.start = start.saturating_sub(MARGIN);
-            range.end = (end + 1 + MARGIN).min(candidates.len());
+            range.end = (self.behind_awaited(candidates, end) + 1 + MARGIN).min(candidates.len());
         }
         if let Some((first, end)) = wanted.ordinals {
             let mut all: Option<Range<usize>> = None;
@@ -92,6 +92,7 @@ impl RingReader {
                 let start =
                     self.first_where(candidates, |_| true, ordinals, |(_, greatest)| greatest >= first)?;
                 let stop = self.first_where(candidates, |_| true, ordinals, |(least, _)| least >= end)?;
+                let stop = self.last_of(candidates, stop, stream, end)?;
                 let range = all.get_or_insert(start..stop);
                 *range = range.start.min(start)..range.end.max(stop);
             }
@@ -102,8 +103,39 @@ impl RingReader {
         Ok(range)
     }
 
+    /// Whether a slot would have to be waited for: a recorder has not written it yet. While it writes what has piled up,
+    /// that takes longer than all else about a plan.
+    fn is_awaited(&self, slot: &PlannedSlot) -> bool {
+        slot.slot.is_none() && self.is_live()
+    }
+
+    /// Behind the slots from `at` on that would have to be waited for.
+    fn behind_awaited(&self, candidates: &[PlannedSlot], at: usize) -> usize {
+        let awaited = candidates[at..].iter().take_while(|slot| self.is_awaited(slot)).count();
+        at + awaited
+    }
+
+    /// Where a stream's ordinals below `end` stop: at `stop`, or behind what follows there and cannot tell yet, unless the
+    /// slot before it reaches `end`.
+    fn last_of(
+        &mut self,
+        candidates: &[PlannedSlot],
+        stop: usize,
+        stream: StreamId,
+        end: Ordinal,
+    ) -> Result<usize, LinkError> {
+        let behind = self.behind_awaited(candidates, stop);
+        if let Some(before) = stop.checked_sub(1).filter(|_| behind > stop)
+            && let Some((_, greatest)) = self.ordinals(&candidates[before], stream)?
+            && greatest >= end
+        {
+            return Ok(stop);
+        }
+        Ok(behind)
+    }
+
     /// The first candidate for which `is` holds, when it holds for all after one for which it does. A candidate that
-    /// cannot tell is passed over. Heads of those that `unknown` says are not known are read for some places at once.
+    /// cannot tell, or would have to be waited for, is passed over. Heads of those that `unknown` says are not known are read for some places at once.
     fn first_where<T>(
         &mut self,
         candidates: &[PlannedSlot],
@@ -111,6 +143,9 @@ impl RingReader {
         tell: impl Fn(&mut Self, &PlannedSlot) -> Result<Option<T>, LinkError>,
         is: impl Fn(T) -> bool,
     ) -> Result<usize, LinkError> {
+        let tell = |reader: &mut Self, slot: &PlannedSlot| {
+            if reader.is_awaited(slot) { Ok(None) } else { tell(reader, slot) }
+        };
         let (mut low, mut high) = (0, candidates.len());
         while low < high {
             let before = (low, high);

@@ -12,6 +12,10 @@ use std::ops::Range;
 /// Bytes from a slot's start that always hold header and summary: 256 streams' dictionary and ten sections' room.
 const HEAD: usize = 72 << 10;
 
+/// Checks, directory and chunks that are no more than this are read in one go: a drive with a head reads so much in less
+/// time than it takes to get there.
+const TOGETHER: usize = 256 << 10;
+
 /// Bytes to read for the head of a slot.
 pub(crate) fn head_bytes(slot_bytes: usize) -> usize {
     HEAD.min(slot_bytes)
@@ -75,6 +79,15 @@ impl Head {
         let start = checks.offset.min(directory.offset) as usize;
         let end = checks.range().end.max(directory.range().end);
         Ok(start / BLOCK * BLOCK..end.next_multiple_of(BLOCK).max(start / BLOCK * BLOCK + BLOCK))
+    }
+
+    /// The same with the chunks, where all that is little: they lie side by side, and to each a drive with a head would go
+    /// by itself.
+    pub(crate) fn index_range(&self) -> Result<Range<usize>, Wrong> {
+        let (directory, chunks) = (self.directory_range()?, self.section(SectionKind::Chunks)?.range());
+        let start = directory.start.min(chunks.start / BLOCK * BLOCK);
+        let all = start..directory.end.max(chunks.end.next_multiple_of(BLOCK));
+        Ok(if all.len() <= TOGETHER { all } else { directory })
     }
 
     pub(crate) fn section(&self, kind: SectionKind) -> Result<&Section, Wrong> {

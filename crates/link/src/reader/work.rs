@@ -123,6 +123,21 @@ impl Work {
         self.chunks.retain(|number| directory[*number].first_row + directory[*number].rows > first);
     }
 
+    /// Takes the chunks out of `bytes`, which begin at `start` in the slot, if all that are wanted are there; their reads
+    /// need not be asked for then.
+    pub(crate) fn take_chunks(&mut self, bytes: &[u8], start: usize) {
+        let ranges = self.chunks.iter().map(|number| self.chunk_range(*number));
+        let Some(all) = ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)) else {
+            return;
+        };
+        let there = all.start.checked_sub(start).and_then(|from| bytes.get(from..all.end - start));
+        if let Some(there) = there {
+            self.chunk_window.push_copies(all.start);
+            self.chunk_window.extend(there);
+            self.units.retain(|unit| unit.part == Part::Payload);
+        }
+    }
+
     /// Lists the reads, in the order in which their bytes are used: chunks just before the payload they tell of.
     pub(crate) fn schedule(&mut self, quantum: usize) {
         let quantum = (quantum / CHECK_BLOCK * CHECK_BLOCK).max(CHECK_BLOCK);
@@ -180,6 +195,15 @@ impl Work {
             end += 1;
         }
         (end, blocks(&range))
+    }
+
+    /// Payload before `start` is not wanted any more; nor are reads of it that have not been asked for.
+    pub(crate) fn pass(&mut self, start: usize, pump: &mut Pump) {
+        self.payload_window.pass(start, pump);
+        let is_past = |unit: &Unit| unit.part == Part::Payload && unit.start + unit.len <= start;
+        while self.units.front().is_some_and(is_past) {
+            self.units.pop_front();
+        }
     }
 
     /// Buffers that it keeps busy.

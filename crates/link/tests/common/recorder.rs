@@ -22,6 +22,8 @@ pub struct Mood {
     pub expire: Option<(usize, u64)>,
     /// So many reads are first answered with "pending".
     pub pending: usize,
+    /// So many sealed slots are not on the medium until [`FakeRecorder::written`] says so; who asks for one waits for it.
+    pub awaited: u64,
     /// So many tickets are taken away before they are copied.
     pub hasty: usize,
     /// Say this version.
@@ -34,6 +36,10 @@ pub struct FakeRecorder {
     pub socket: PathBuf,
     /// What reads were for.
     pub asked: Arc<Mutex<BTreeSet<u8>>>,
+    /// Whether all that is sealed is on the medium.
+    pub written: Arc<AtomicBool>,
+    /// The sequences of reads, as they were asked for, and `None` for each answer that was taken.
+    pub reads: Arc<Mutex<Vec<Option<u64>>>>,
     _thread: Thread,
     _directory: Option<tempfile::TempDir>,
 }
@@ -57,12 +63,12 @@ impl FakeRecorder {
         let listener = Listener::bind_at(socket.clone()).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&stop);
-        let asked = Arc::new(Mutex::new(BTreeSet::new()));
-        let heard = Arc::clone(&asked);
-        let serving = move || Serving { asked: heard, ..Serving::new(maker, mood) }.run(&listener, &shared);
-        let thread = std::thread::spawn(serving);
+        let serving = Serving::new(maker, mood);
+        let (asked, written) = (Arc::clone(&serving.asked), Arc::clone(&serving.written));
+        let reads = Arc::clone(&serving.log);
+        let thread = std::thread::spawn(move || serving.run(&listener, &shared));
         let thread = Thread { stop, handle: Some(thread) };
-        Self { socket, asked, _thread: thread, _directory: None }
+        Self { socket, asked, written, reads, _thread: thread, _directory: None }
     }
 
     pub fn socket(&self) -> &Path {
@@ -90,12 +96,23 @@ struct Serving {
     waiting: Vec<(usize, u64, Request)>,
     reads: usize,
     asked: Arc<Mutex<BTreeSet<u8>>>,
+    written: Arc<AtomicBool>,
+    log: Arc<Mutex<Vec<Option<u64>>>>,
 }
 
 impl Serving {
     fn new(maker: Maker, mood: Mood) -> Self {
         let pool = BufferPool::shared(TICKETS, QUANTUM, Lock::No).unwrap();
-        Self { maker, mood, pool, out: Vec::new(), waiting: Vec::new(), reads: 0, asked: Arc::default() }
+        let (out, waiting) = (Vec::new(), Vec::new());
+        let (asked, written, log) = (Arc::default(), Arc::default(), Arc::default());
+        Self { maker, mood, pool, out, waiting, reads: 0, asked, written, log }
+    }
+
+    /// Sequences that are sealed and not on the medium.
+    fn awaited(&self) -> std::ops::Range<u64> {
+        let end = self.maker.sequence + u64::from(!self.maker.is_open());
+        let count = if self.written.load(Ordering::SeqCst) { 0 } else { self.mood.awaited };
+        end - count..end
     }
 
     fn run(mut self, listener: &Listener, stop: &AtomicBool) {
@@ -136,6 +153,11 @@ impl Serving {
     fn serve(&mut self, number: usize, client: &mut Client) -> Result<(), Hangup> {
         client.flush()?;
         while let Some((id, request)) = client.receive()? {
+            match &request {
+                Request::Read { sequence, .. } => self.log.lock().unwrap().push(Some(sequence.0)),
+                Request::Done { .. } => self.log.lock().unwrap().push(None),
+                _ => {}
+            }
             self.answer(number, client, id, request)?;
         }
         Ok(())
@@ -174,11 +196,12 @@ impl Serving {
             Request::Preamble { stream, version, offset } => self.preamble(stream, version, offset as usize),
             Request::Holds { .. } => Reply::Holds { more: false, holds: Vec::new() },
             Request::Order(_) => Reply::Outcome(Outcome::Refused(Refusal::Busy("purge"))),
-            Request::OpenSlots => Reply::OpenSlots(if self.maker.is_open() {
-                vec![OpenSequence { sequence: Sequence(self.maker.sequence), sealed: false }]
-            } else {
-                Vec::new()
-            }),
+            Request::OpenSlots => {
+                let open = self.maker.is_open().then_some((self.maker.sequence, false));
+                let all = self.awaited().map(|sequence| (sequence, true)).chain(open);
+                let brief = |(sequence, sealed)| OpenSequence { sequence: Sequence(sequence), sealed };
+                Reply::OpenSlots(all.map(brief).collect())
+            }
             Request::OpenGains { sequence, cursor } => self.gains(sequence.0, cursor),
         };
         client.reply(id, &reply)
@@ -205,6 +228,9 @@ impl Serving {
     fn read(&mut self, number: usize, sequence: u64, offset: usize, len: usize) -> Option<Reply> {
         if self.mood.pending > 0 {
             self.mood.pending -= 1;
+            return Some(Reply::Pending);
+        }
+        if self.awaited().contains(&sequence) {
             return Some(Reply::Pending);
         }
         let place = self.maker.table.iter().position(|entry| entry.sequence.0 == sequence);
@@ -258,9 +284,15 @@ impl Serving {
     }
 
     fn slots(&self) -> Vec<SlotStatus> {
+        let awaited = self.awaited();
+        let is_there = |sequence: u64| !awaited.contains(&sequence);
         let slots = self.maker.table.iter().enumerate().map(|(number, entry)| SlotStatus {
             slot: SlotNo(number as u32),
-            look: if entry.state == SlotState::Data { SlotLook::Live } else { SlotLook::Free },
+            look: if entry.state == SlotState::Data && is_there(entry.sequence.0) {
+                SlotLook::Live
+            } else {
+                SlotLook::Free
+            },
             sequence: entry.sequence,
             age: entry.age,
             first: None,
