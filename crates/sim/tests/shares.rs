@@ -34,6 +34,19 @@ fn readers_get_nine_tenths_of_what_writing_leaves() {
     );
 }
 
+// Promise 1: and a reader who has one piece in hand before he asks for the next has as much of it.
+#[test]
+fn a_reader_who_asks_again_in_a_moment_keeps_the_head() {
+    let read = |pause: f64| {
+        let mut scene = paper(4, 0).read_by(1, Habit::Stepwise(pause));
+        scene.shape.quantum = 1 << 20;
+        shares(&scene).read.0 as f64
+    };
+    let (at_once, in_a_moment, later) = (read(0.0), read(0.003), read(0.1));
+    assert!(in_a_moment > 0.98 * at_once, "{in_a_moment} of {at_once}");
+    assert!(later < 0.2 * at_once, "nobody is waited for that long: {later} of {at_once}");
+}
+
 // Near what the drive can do something is always full. Readers do not wait until nothing is.
 #[test]
 fn readers_have_their_turn_every_few_slots() {

@@ -5,6 +5,9 @@
 //! several; then it is the readers' turn again. A read begins only if, should it take as long as reads may, the buffers
 //! still last: so nothing that a reader does can cost a byte within the guarantee (Bigelow et al., “Mahanaxar”, sections
 //! IV and VI).
+//!
+//! Where the head has to travel it stays for a moment with a reader whose answers have all gone out: who reads on asks
+//! again at once, and a turn of writing lasts for seconds (Iyer and Druschel, “Anticipatory scheduling”).
 
 mod reads;
 
@@ -49,6 +52,9 @@ pub struct Promise {
     pub forced: Duration,
     /// Slots that are written in that time.
     pub beyond: u32,
+    /// How long the head stays where somebody has read, though he asks for nothing more: as long as it takes to come back.
+    /// Zero where there is no head.
+    pub stay: Duration,
 }
 
 impl Policy {
@@ -66,6 +72,7 @@ impl Policy {
                 forced: granted.forced,
                 beyond: (granted.forced.as_secs_f64() * costs.drained(shape.slot) / shape.slot.0 as f64)
                     as u32,
+                stay: if measured.parallel > 1 { Duration::ZERO } else { measured.reposition },
             };
             Some((promise, measured.parallel))
         });
@@ -151,6 +158,8 @@ pub struct Schedule {
     since_commit: u32,
     /// When somebody last read, or wanted to.
     read: Option<Timestamp>,
+    /// Whether a read was under way when this was last asked.
+    reading: bool,
     /// Since when a read has been refused.
     refused: Option<Timestamp>,
     /// The fewest bytes that could still arrive, and when.
@@ -167,6 +176,7 @@ impl Schedule {
             going: 0,
             since_commit: u32::MAX,
             read: None,
+            reading: false,
             refused: None,
             margin: None,
             most: (0, Timestamp(0)),
@@ -267,7 +277,8 @@ impl Schedule {
             return Next::Rest(self.refused.map(|since| since + PATIENCE));
         };
         let forced = view.oldest + promise.forced;
-        Next::Rest(Some(forced).filter(|_| view.full > 0))
+        let until = self.stays(view, promise).map_or(forced, |until| until.min(forced));
+        Next::Rest(Some(until).filter(|_| view.full > 0))
     }
 
     /// Whether a read goes although buffers are short: on a ring that was promised nothing, and that a source without a
@@ -281,10 +292,15 @@ impl Schedule {
     fn drains(&self, view: &View) -> bool {
         let Some(promise) = &self.policy.promise else { return true };
         self.going > 0
-            || !view.reads
+            || !(view.reads || self.stays(view, promise).is_some())
             || view.full >= self.policy.gather
             || !self.may_read(view)
             || view.now >= view.oldest + promise.forced
+    }
+
+    /// Until when the head stays with a reader who may ask for more.
+    fn stays(&self, view: &View, promise: &Promise) -> Option<Timestamp> {
+        self.read.map(|read| read + promise.stay).filter(|until| view.now < *until && !view.reads)
     }
 
     /// Whether capture goes on should a read take as long as reads may.
@@ -333,7 +349,9 @@ impl Schedule {
     }
 
     fn watch(&mut self, view: &View) {
-        if view.reads || view.reading > 0 {
+        let reading = view.reading > 0;
+        // Also when the last one has just ended.
+        if view.reads || std::mem::replace(&mut self.reading, reading) || reading {
             self.read = Some(view.now);
         }
         let used = self.policy.buffers.saturating_sub(view.free);

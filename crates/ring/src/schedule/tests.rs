@@ -44,6 +44,42 @@ fn full_slots_are_gathered_only_for_readers() {
     assert_eq!(schedule.next(&reader), Next::Read, "and then gathers again");
 }
 
+// Promise 1: a reader who reads on keeps the head while it is on its way with an answer, and no longer than going away and
+// coming back would take; what is due, and what nothing could outlast, does not wait for it.
+#[test]
+fn the_head_stays_for_a_moment_with_who_reads_on() {
+    let stay = drive().reposition;
+    let mut schedule = schedule();
+    let reader = View { full: 1, free: 14, reads: true, ..idle() };
+    assert_eq!(schedule.next(&reader), Next::Read);
+    let under_way = View { reading: 1, reads: false, ..reader };
+    assert_eq!(schedule.next(&under_way), Next::Rest(None));
+    let ended = View { now: at(101), reading: 0, ..under_way };
+    assert_eq!(schedule.next(&ended), Next::Rest(Some(ended.now + stay)));
+    let again = View { now: ended.now + stay / 2, reads: true, ..ended };
+    assert_eq!(schedule.clone().next(&again), Next::Read);
+    assert_eq!(schedule.clone().next(&View { now: ended.now + stay, ..ended }), Next::Write);
+    let forced = schedule.policy().promise.unwrap().forced;
+    assert_eq!(schedule.clone().next(&View { oldest: ended.now - forced, ..ended }), Next::Write);
+    assert_eq!(
+        schedule.clone().next(&View { oldest: ended.now - forced + stay / 2, ..ended }),
+        Next::Rest(Some(ended.now + stay / 2))
+    );
+    assert_eq!(schedule.clone().next(&View { full: 4, ..ended }), Next::Write);
+    assert_eq!(schedule.clone().next(&View { free: 4, room: 41 << 20, ..ended }), Next::Write);
+    assert_eq!(schedule.next(&View { full: 0, ..ended }), Next::Rest(None), "there is nothing to write");
+}
+
+// Where several things are served at once, nobody has to be waited for.
+#[test]
+fn without_a_head_nothing_stays() {
+    let flash = Measured { parallel: 4, ..drive() };
+    let mut schedule = Schedule::new(Policy::new(Some((&flash, &load(60))), &shape()));
+    let reader = View { full: 1, free: 14, reads: true, ..idle() };
+    assert_eq!(schedule.next(&reader), Next::Read);
+    assert_eq!(schedule.next(&View { reading: 1, reads: false, ..reader }), Next::Write);
+}
+
 // Promise 1: at a rate near what the lane can do there is always something full; readers get their turn all the same, and
 // the head goes back and forth once for as many slots as are gathered.
 #[test]
@@ -61,7 +97,7 @@ fn readers_have_their_turn_after_as_many_slots_as_are_gathered() {
     for left in [3, 2, 1] {
         assert_eq!(nobody.next(&View { full: left, ..reader }), Next::Write);
     }
-    let ahead = View { full: 1, writing: 1, reads: false, ..reader };
+    let ahead = View { full: 1, writing: 1, reads: false, now: at(101), ..reader };
     assert_eq!(nobody.next(&ahead), Next::Write, "and where nobody reads, it goes on");
 }
 

@@ -239,6 +239,19 @@ fn visits() {
     }
 }
 
+fn pauses() {
+    println!("| between answer and question | of what writing leaves | read MiB/s |\n|---|---|---|");
+    for pause in [0, 1, 3, 10, 30, 100] {
+        let drive = DriveModel::paper().squeezed(ByteSize::gib(64).0);
+        let mut scene = Scene::steady(drive, 0.8, ByteSize::mib(128), 4, Rate(60 << 20))
+            .read_by(1, Habit::Stepwise(f64::from(pause) * 1e-3));
+        scene.shape.quantum = 1 << 20;
+        let shares = Shares::of(&play(&scene), scene.lasts);
+        let read = shares.read.0 as f64 / f64::from(1 << 20);
+        println!("| {pause} ms | {:.3} | {read:.2} |", shares.readers);
+    }
+}
+
 fn range(text: &str) -> Option<Range<u64>> {
     let (from, to) = text.split_once("..")?;
     let range = from.parse().ok()?..to.parse().ok()?;
@@ -257,6 +270,7 @@ fn main() -> ExitCode {
     if words.iter().any(|word| word == "--shares") {
         shares();
         visits();
+        pauses();
         return ExitCode::SUCCESS;
     }
     let wild = words.iter().any(|word| word == "--wild");

@@ -3,7 +3,7 @@
 use super::capture::{Capture, Journal};
 use super::intake::Intake;
 use super::lane::{Errand, Lane};
-use super::readers::{AHEAD, Habit, Reader};
+use super::readers::Reader;
 use super::scene::Scene;
 use super::source::Source;
 use holdfast_base::Timestamp;
@@ -186,11 +186,8 @@ impl<'a> Hour<'a> {
         if due > now {
             next = next.min(due);
         }
-        for reader in &self.readers {
-            let waits = matches!(reader.habit, Habit::Paced(_)) && reader.asked < AHEAD;
-            if waits && reader.ready > now {
-                next = next.min(reader.ready);
-            }
+        for asks in self.readers.iter().filter_map(Reader::asks).filter(|asks| *asks > now) {
+            next = next.min(asks);
         }
         let ends = rest.into_iter().chain(self.lane.next_end());
         ends.fold(stamp(next), Timestamp::min).max(Timestamp(self.now.0 + 1))
@@ -199,7 +196,7 @@ impl<'a> Hour<'a> {
     fn ask(&mut self) {
         let (now, slot) = (seconds(self.now), self.scene.shape.slot.0);
         for reader in &mut self.readers {
-            while reader.asked < AHEAD && (reader.ready <= now || !matches!(reader.habit, Habit::Paced(_))) {
+            while reader.asks().is_some_and(|asks| asks <= now) {
                 let quantum = u64::from(self.scene.shape.quantum);
                 let mut wanted = reader.ask(self.next_read, now, self.slots, slot, quantum);
                 let (place, at) = (wanted.offset >> 32, wanted.offset & u64::from(u32::MAX));
@@ -296,7 +293,7 @@ impl<'a> Hour<'a> {
                         self.verdict.longest_read = self.verdict.longest_read.max(took);
                     }
                     if let Some(reader) = self.readers.iter_mut().find(|r| r.client == wanted.client) {
-                        reader.asked -= 1;
+                        reader.answered(seconds(self.now));
                     }
                 }
             }

@@ -14,6 +14,8 @@ pub enum Habit {
     Torn,
     /// Slot after slot, but no more than so many bytes a second.
     Paced(f64),
+    /// Slot after slot, each read so many seconds after the answer to the one before.
+    Stepwise(f64),
     /// The same place over and over: one that cannot be read, in this slot at this byte.
     Stubborn(u64, u64),
 }
@@ -29,13 +31,13 @@ pub struct Reader {
     slot: u64,
     at: u64,
     count: u64,
-    /// When a paced reader asks again.
-    pub(super) ready: f64,
+    /// When one that does not ask at once asks again.
+    ready: f64,
     seed: Seed,
 }
 
 /// Reads that a reader has under way at once.
-pub(super) const AHEAD: usize = 2;
+const AHEAD: usize = 2;
 
 impl Reader {
     /// A reader of a habit.
@@ -45,12 +47,26 @@ impl Reader {
         Self { habit, class, client, asked: 0, slot, at: 0, count: 0, ready: 0.0, seed }
     }
 
+    /// When it asks for more; `None`: when it has got an answer.
+    pub(super) fn asks(&self) -> Option<f64> {
+        let most = if matches!(self.habit, Habit::Stepwise(_)) { 1 } else { AHEAD };
+        (self.asked < most).then_some(self.ready)
+    }
+
+    /// It has got an answer.
+    pub(super) fn answered(&mut self, now: f64) {
+        self.asked -= 1;
+        if let Habit::Stepwise(pause) = self.habit {
+            self.ready = now + pause;
+        }
+    }
+
     /// What it wants next.
     pub(super) fn ask(&mut self, id: u64, now: f64, slots: u64, slot_bytes: u64, quantum: u64) -> Wanted {
         let quantum = quantum.min(slot_bytes);
         self.count += 1;
         let (slot, at) = match self.habit {
-            Habit::Sequential | Habit::Paced(_) => {
+            Habit::Sequential | Habit::Paced(_) | Habit::Stepwise(_) => {
                 if self.at + quantum > slot_bytes {
                     (self.slot, self.at) = (self.slot + 1, 0);
                 }
