@@ -48,7 +48,7 @@ pub(crate) struct Answer<T> {
     pub(crate) due: Option<Timestamp>,
 }
 
-/// What passed since the last reset.
+/// What was answered since the last reset: what waits has taken none of the drive's time yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     reads: u64,
@@ -57,6 +57,23 @@ struct Counts {
     written_bytes: u64,
     flushes: u64,
     faults: u64,
+}
+
+impl Counts {
+    fn add(&mut self, access: &Access, failed: bool) {
+        match access.kind {
+            Kind::Read => {
+                self.reads += 1;
+                self.read_bytes += access.len;
+            }
+            Kind::Write => {
+                self.writes += 1;
+                self.written_bytes += access.len;
+            }
+            Kind::Flush => self.flushes += 1,
+        }
+        self.faults += u64::from(failed);
+    }
 }
 
 /// The requests of a drive. How many there are at once is bounded by the kernel.
@@ -95,21 +112,6 @@ impl<T> Desk<T> {
 
     /// A request arrived. Whether it is to be carried out at all: what fails for being told to changes no bytes.
     pub(crate) fn arrive(&mut self, now: Timestamp, access: Access, token: T) -> bool {
-        match access.kind {
-            Kind::Read => {
-                self.counts.reads += 1;
-                self.counts.read_bytes += access.len;
-            }
-            Kind::Write => {
-                self.counts.writes += 1;
-                self.counts.written_bytes += access.len;
-            }
-            Kind::Flush => self.counts.flushes += 1,
-        }
-        self.admit(now, access, token)
-    }
-
-    fn admit(&mut self, now: Timestamp, access: Access, token: T) -> bool {
         let (due, fault, timed) = match self.mode {
             Mode::Timed => {
                 self.arrived = self.modelled(now);
@@ -146,7 +148,7 @@ impl<T> Desk<T> {
         self.next().filter(|due| *due <= now)?;
         let ((due, _), waiting) = self.waiting.pop_first()?;
         let Waiting { access, token, fault, timed } = waiting;
-        self.counts.faults += u64::from(fault.is_some());
+        self.counts.add(&access, fault.is_some());
         Some(Answer { access, token, fault, due: timed.then_some(due) })
     }
 
@@ -190,7 +192,7 @@ impl<T> Desk<T> {
         }
         if !matches!(mode, Mode::Hang(_)) {
             for (access, token) in std::mem::take(&mut self.held) {
-                self.admit(now, access, token);
+                self.arrive(now, access, token);
             }
         }
     }
@@ -330,8 +332,10 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| desk.take(next)).map(|a| (a.token, a.fault)).collect();
         assert_eq!(order, [(1, None), (2, Some(Fault::Io))]);
 
+        assert!(desk.report().contains("writes 3\n"), "counted when it is answered");
         desk.command(next, Command::Ok);
         desk.arrive(next, write(3), 3);
+        assert!(desk.report().contains("writes 3\n") && desk.report().contains("under_way 1\n"));
         desk.command(next, Command::Vanish);
         assert!(!desk.arrive(next, write(4), 4));
         let order: Vec<_> = std::iter::from_fn(|| desk.take(next)).map(|a| (a.token, a.fault)).collect();
