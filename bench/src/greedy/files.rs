@@ -1,6 +1,6 @@
 //! Plain files, as people write them: one after the other, the oldest deleted; with or without making every element durable.
 
-use super::{Load, Reading, Recorder, below};
+use super::{Ended, Load, Reading, Recorder, below};
 use crate::Trouble;
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -64,26 +64,47 @@ impl Recorder for Files {
         let (folder, mut random) = (self.folder.clone(), seed);
         let mut buffer = vec![0; 1 << 20];
         Ok(Box::new(move || {
-            let found = fs::read_dir(&folder).map_err(Trouble::file(&folder, "read it"))?;
-            let names: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
+            let names = files(&folder)?;
             let Some(path) = names.get(below(&mut random, names.len() as u64) as usize) else { return Ok(0) };
-            let mut file = File::open(path).map_err(Trouble::file(path, "open it"))?;
-            let mut bytes = 0;
-            loop {
-                match file.read(&mut buffer).map_err(Trouble::file(path, "read it"))? {
-                    0 => return Ok(bytes),
-                    read => bytes += read as u64,
-                }
-            }
+            whole(path, &mut buffer)
         }))
     }
 
-    fn end(self: Box<Self>) -> Result<u64, Trouble> {
+    fn exporter(&self) -> Result<Reading, Trouble> {
+        let (folder, mut last) = (self.folder.clone(), None);
+        let mut buffer = vec![0; 1 << 20];
+        Ok(Box::new(move || {
+            let mut names = files(&folder)?;
+            names.sort_unstable();
+            let next = names.iter().find(|name| Some(*name) > last.as_ref()).or(names.first());
+            last = next.cloned();
+            next.map_or(Ok(0), |path| whole(path, &mut buffer))
+        }))
+    }
+
+    fn end(self: Box<Self>) -> Result<Ended, Trouble> {
         // The next one is to find the disk at rest.
         for path in &self.all {
             let _ = File::open(path).and_then(|file| file.sync_all());
         }
         fs::remove_dir_all(&self.folder).map_err(Trouble::file(&self.folder, "delete it"))?;
-        Ok(0)
+        Ok(Ended::default())
+    }
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Trouble> {
+    let found = fs::read_dir(folder).map_err(Trouble::file(folder, "read it"))?;
+    Ok(found.flatten().map(|entry| entry.path()).collect())
+}
+
+/// Reads a file to its end; its bytes.
+fn whole(path: &Path, buffer: &mut [u8]) -> Result<u64, Trouble> {
+    let mut file = File::open(path).map_err(Trouble::file(path, "open it"))?;
+    let mut bytes = 0;
+    loop {
+        match file.read(buffer).map_err(Trouble::file(path, "read it"))? {
+            0 => return Ok(bytes),
+            read => bytes += read as u64,
+        }
     }
 }

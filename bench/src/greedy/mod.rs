@@ -29,6 +29,8 @@ pub struct Load {
     pub kept: u64,
     /// Readers that take all they get.
     pub readers: usize,
+    /// Whether all that is kept is exported meanwhile, again and again.
+    pub exports: bool,
 }
 
 /// When what came can be read by others.
@@ -69,13 +71,25 @@ pub trait Recorder {
     /// What one of its readers does, again and again: bytes that it got.
     fn reader(&self, seed: u64) -> Result<Reading, Trouble>;
 
-    /// Ends it: elements that it lost itself.
-    fn end(self: Box<Self>) -> Result<u64, Trouble>;
+    /// What its exporter does, again and again: all that is kept, oldest first, goes to a program of others; bytes of it.
+    fn exporter(&self) -> Result<Reading, Trouble>;
+
+    /// Ends it.
+    fn end(self: Box<Self>) -> Result<Ended, Trouble>;
 
     /// Whether it tells by itself when elements can be read; otherwise they can when they are taken.
     fn tells(&self) -> bool {
         false
     }
+}
+
+/// What a recorder says at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ended {
+    /// Elements that it lost itself.
+    pub lost: u64,
+    /// The least time for which it could have gone on without any write ending, if it knows.
+    pub slack: Option<Duration>,
 }
 
 /// What a reader does again and again.
@@ -94,6 +108,8 @@ pub struct Outcome {
     pub read: u64,
     /// Why readers had to begin again: that often.
     pub broken: u64,
+    /// The least time for which it could have gone on without any write ending, if it knows.
+    pub slack: Option<Duration>,
 }
 
 /// Lets it record.
@@ -107,6 +123,9 @@ pub fn play(
     let mut readings = Vec::new();
     for number in 0..load.readers {
         readings.push(recorder.reader(number as u64 + 1)?);
+    }
+    if load.exports {
+        readings.push(recorder.exporter()?);
     }
     let (full, filled) = sync_channel(QUEUE);
     let (back, empty) = sync_channel(QUEUE);
@@ -140,13 +159,14 @@ pub fn play(
     });
     let took = started.elapsed();
     taken?;
-    let lost = lost + recorder.end()?;
+    let Ended { lost: own, slack } = recorder.end()?;
+    let lost = lost + own;
     let mut lags = seen.lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
     lags.sort_unstable();
     let at = |share: f64| lags.get(((lags.len() as f64 * share) as usize).min(lags.len().saturating_sub(1)));
     let lags = [0.5, 0.99, 1.0].map(|share| at(share).copied().unwrap_or_default());
     let read = (read.into_inner() as f64 / took.as_secs_f64()) as u64;
-    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner() })
+    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner(), slack })
 }
 
 type Element = (u64, Duration, Vec<u8>);

@@ -1,66 +1,97 @@
 //! Holdfast: a recorder on a ring file, fed through its standard input; readers are its clients.
 
-use super::{ELEMENT, Load, Reading, Recorder, Seen};
+use super::{ELEMENT, Ended, Load, Reading, Recorder, Seen};
 use crate::place::Place;
 use crate::program::{Program, holdfast};
-use crate::{Scale, Trouble};
+use crate::{Scale, Trouble, tool};
 use holdfast_link::{Item, RingReader, Selection};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::process::{ChildStdin, Stdio};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often it is asked what can be read.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// Memory of a recorder that guarantees the rate, and its slots: a place that nothing is known of may take 7 s to give up a
+/// read, and that long the rate fills buffers.
+const MEMORY: &str = "4GiB";
+const SLOT: &str = "128MiB";
+
 /// Holdfast at work.
 pub struct Ours {
     ring: PathBuf,
+    /// The program of the commands.
+    commands: PathBuf,
     program: Program,
     input: ChildStdin,
     stop: Arc<AtomicBool>,
+    slack: Arc<Mutex<Option<Duration>>>,
     looker: JoinHandle<()>,
 }
 
 impl Ours {
-    /// Begins.
-    pub fn begin(place: &Place, load: &Load, scale: Scale, seen: Arc<Seen>) -> Result<Self, Trouble> {
+    /// Begins; `guaranteed` on a ring that was made for the rate, from a profile of the place where it lies.
+    pub fn begin(
+        place: &Place,
+        load: &Load,
+        scale: Scale,
+        guaranteed: bool,
+        seen: Arc<Seen>,
+    ) -> Result<Self, Trouble> {
         let ring = place.file("ring.hf");
-        let slot = scale.pick("2MiB", "32MiB");
-        let arguments = [
-            ring.display().to_string(),
-            "--size".to_owned(),
-            format!("{}", load.kept),
-            "--slot".to_owned(),
-            slot.to_owned(),
-        ];
-        let rest = ["--source", "stdin", "--name", "elements", "--frame"].map(str::to_owned);
-        let last = [format!("fixed:{ELEMENT}"), "--json".to_owned()];
-        let all: Vec<String> = arguments.into_iter().chain(rest).chain(last).collect();
+        let commands = holdfast("holdfast", scale)?;
+        let (name, size, slot) =
+            (ring.display().to_string(), load.kept.to_string(), scale.pick("2MiB", "32MiB"));
+        let frame = format!("fixed:{ELEMENT}");
+        let mut arguments = vec![&name[..]];
+        if !guaranteed {
+            arguments.extend(["--size", &size, "--slot", slot]);
+        }
+        arguments.extend(["--source", "stdin", "--name", "elements", "--frame", &frame, "--json"]);
+        let (rate, elements) = (load.rate.to_string(), (load.rate / ELEMENT as u64 + 1).to_string());
+        if guaranteed {
+            let terms = ["--rate", &rate, "--elements", &elements];
+            make(&commands, &name, &size, &terms, &place.file("ring.profile.json"))?;
+            arguments.extend(terms);
+            arguments.extend(["--memory", MEMORY]);
+        }
         let path = holdfast("holdfast-recorder", scale)?;
-        let mut program = Program::start(&path, &all, Stdio::piped(), &place.file("ours.said"))?;
+        let mut program = Program::start(&path, &arguments, Stdio::piped(), &place.file("ours.said"))?;
         program.until("recording", |program| program.said().contains("recording "))?;
         let input = program.input().ok_or_else(|| Trouble::Accounting("no pipe".to_owned()))?;
         let mut reader = open(&ring)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&stop);
+        let (stop, slack) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+        let (over, least) = (Arc::clone(&stop), Arc::clone(&slack));
         let looker = std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 let Ok(status) = reader.status() else { return };
-                let sources = status.recorder.iter().flat_map(|recorder| &recorder.sources);
-                seen.visible(sources.map(|source| source.packed_elements).sum());
+                let Some(recorder) = &status.recorder else { return };
+                seen.visible(recorder.sources.iter().map(|source| source.packed_elements).sum());
+                *least.lock().unwrap_or_else(PoisonError::into_inner) =
+                    recorder.margin.map(|margin| margin.least);
                 std::thread::sleep(LOOK);
             }
         });
-        Ok(Self { ring, program, input, stop, looker })
+        Ok(Self { ring, commands, program, input, stop, slack, looker })
     }
 }
 
-fn open(ring: &std::path::Path) -> Result<RingReader, Trouble> {
+/// Makes a ring whose every slot has been written once, measures it, and has the rate admitted.
+fn make(commands: &Path, ring: &str, size: &str, terms: &[&str], profile: &Path) -> Result<(), Trouble> {
+    let (commands, profile) = (commands.to_string_lossy(), profile.to_string_lossy());
+    let shape = ["format", ring, "--size", size, "--slot", SLOT, "--prefill", "--force"];
+    tool::output(&commands, &shape)?;
+    tool::output(&commands, &["profile", ring, "--minutes", "2", "--zones", "4", "-o", &profile])?;
+    let promise = ["--profile", &profile, "--memory", MEMORY];
+    tool::output(&commands, &[&shape, terms, &promise].concat()).map(drop)
+}
+
+fn open(ring: &Path) -> Result<RingReader, Trouble> {
     RingReader::open(ring).map_err(Trouble::of("opening the ring"))
 }
 
@@ -88,17 +119,44 @@ impl Recorder for Ours {
         }))
     }
 
-    fn end(self: Box<Self>) -> Result<u64, Trouble> {
-        let Self { program, input, stop, looker, .. } = *self;
+    fn exporter(&self) -> Result<Reading, Trouble> {
+        let (ring, commands, stop) = (self.ring.clone(), self.commands.clone(), Arc::clone(&self.stop));
+        let mut buffer = vec![0; 1 << 20];
+        Ok(Box::new(move || {
+            let mut command = Command::new(&commands);
+            command.arg("read").arg(&ring).args(["--stream", "elements", "--format", "raw", "-o", "-"]);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let failed =
+                |cause| Trouble::Program { command: "holdfast read".to_owned(), said: format!("{cause}") };
+            let mut child = command.spawn().map_err(failed)?;
+            let mut bytes = 0;
+            if let Some(output) = &mut child.stdout {
+                while let Ok(read @ 1..) = output.read(&mut buffer) {
+                    bytes += read as u64;
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            }
+            // It ends with its pipe.
+            drop(child.stdout.take());
+            child.wait().map_err(failed)?;
+            Ok(bytes)
+        }))
+    }
+
+    fn end(self: Box<Self>) -> Result<Ended, Trouble> {
+        let Self { program, input, stop, slack, looker, .. } = *self;
         stop.store(true, Ordering::Relaxed);
         let _ = looker.join();
         drop(input);
         let said = program.end(&[0])?;
         let line = said.lines().rfind(|line| line.starts_with('{')).unwrap_or_default();
         let json: serde_json::Value = serde_json::from_str(line).map_err(Trouble::of("its summary"))?;
-        json["streams"][0]["lost_elements"]
-            .as_u64()
-            .ok_or_else(|| Trouble::Accounting(format!("no summary: {said}")))
+        let lost = json["streams"][0]["lost_elements"].as_u64();
+        let lost = lost.ok_or_else(|| Trouble::Accounting(format!("no summary: {said}")))?;
+        let slack = *slack.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Ended { lost, slack })
     }
 
     fn tells(&self) -> bool {

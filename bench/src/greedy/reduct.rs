@@ -1,6 +1,6 @@
 //! `ReductStore`, over HTTP as its clients do it: a record an element, the oldest given up by its quota.
 
-use super::{Load, Reading, Recorder, below};
+use super::{Ended, Load, Reading, Recorder, below};
 use crate::place::Place;
 use crate::program::Program;
 use crate::{Trouble, tool};
@@ -124,6 +124,30 @@ impl Reduct {
     }
 }
 
+impl Reduct {
+    /// A record after the other over one connection: which of those that are there, `pick` says.
+    fn reading(&self, mut pick: impl FnMut(u64, u64) -> u64 + Send + 'static) -> Reading {
+        let (port, kept, last) = (self.port, self.kept, Arc::clone(&self.last));
+        let mut client = None;
+        Box::new(move || {
+            let end = last.load(Ordering::Relaxed);
+            // The newest three quarters of what is kept are there for sure.
+            let from = end.saturating_sub(kept * 3 / 4);
+            if end == from {
+                return Ok(0);
+            }
+            let mut at = match client.take() {
+                Some(client) => client,
+                None => Client::connect(port)?,
+            };
+            let number = pick(from, end);
+            let (status, bytes) = at.ask("GET", &format!("/b/bench/elements?ts={}", FIRST + number), &[])?;
+            client = Some(at);
+            Ok(if status == 200 { bytes } else { 0 })
+        })
+    }
+}
+
 impl Recorder for Reduct {
     fn take(&mut self, number: u64, element: &[u8]) -> Result<(), Trouble> {
         let path = format!("/b/bench/elements?ts={}", FIRST + number);
@@ -136,30 +160,23 @@ impl Recorder for Reduct {
     }
 
     fn reader(&self, seed: u64) -> Result<Reading, Trouble> {
-        let (port, kept, last) = (self.port, self.kept, Arc::clone(&self.last));
-        let (mut random, mut client) = (seed, None);
-        Ok(Box::new(move || {
-            let end = last.load(Ordering::Relaxed);
-            // The newest three quarters of what is kept are there for sure.
-            let from = end.saturating_sub(kept * 3 / 4);
-            if end == from {
-                return Ok(0);
-            }
-            let mut at = match client.take() {
-                Some(client) => client,
-                None => Client::connect(port)?,
-            };
-            let number = from + below(&mut random, end - from);
-            let (status, bytes) = at.ask("GET", &format!("/b/bench/elements?ts={}", FIRST + number), &[])?;
-            client = Some(at);
-            Ok(if status == 200 { bytes } else { 0 })
+        let mut random = seed;
+        Ok(self.reading(move |from, end| from + below(&mut random, end - from)))
+    }
+
+    fn exporter(&self) -> Result<Reading, Trouble> {
+        let mut next = 0;
+        Ok(self.reading(move |from, end| {
+            let number = if (from..end).contains(&next) { next } else { from };
+            next = number + 1;
+            number
         }))
     }
 
-    fn end(self: Box<Self>) -> Result<u64, Trouble> {
+    fn end(self: Box<Self>) -> Result<Ended, Trouble> {
         self.program.interrupt();
         // It is of no interest how it ends; what it took was acknowledged.
         drop(self.program);
-        Ok(0)
+        Ok(Ended::default())
     }
 }
