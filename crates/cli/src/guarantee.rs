@@ -7,7 +7,7 @@ use holdfast_base::{ByteSize, Rate, Timestamp, plural};
 use holdfast_format::{Superblock, Terms};
 use holdfast_link::wire::Status;
 use holdfast_media::{caution_for, shared_with};
-use holdfast_ring::{Figures, Guarantee, Refused, SlotLook, SlotStatus, figures};
+use holdfast_ring::{Figures, Guarantee, Refused, SlotLook, SlotStatus};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::path::Path;
@@ -104,7 +104,7 @@ impl Shown {
 pub(crate) fn promised(superblock: &Superblock) -> Option<(Admitted, Figures)> {
     let terms = superblock.terms.as_ref()?;
     let slot = ByteSize(superblock.geometry.slot_bytes);
-    let (ask, weighed) = weighed(terms, slot);
+    let (ask, weighed) = weighed(terms, slot, superblock.geometry.slots);
     let (_, figures) = weighed.ok()?;
     let admitted = ask.candidate(slot, terms.gather).admit(&terms.measured).ok()?;
     Some((admitted, figures))
@@ -128,7 +128,7 @@ fn is_file(path: &Path) -> bool {
 }
 
 /// Weighs the terms again: what follows from them is not in the superblock.
-fn weighed(terms: &Terms, slot: ByteSize) -> (Ask, Result<(Guarantee, Figures), Refused>) {
+fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Guarantee, Figures), Refused>) {
     let ask = Ask {
         rate: terms.rate,
         elements: Some(terms.elements),
@@ -142,14 +142,13 @@ fn weighed(terms: &Terms, slot: ByteSize) -> (Ask, Result<(Guarantee, Figures), 
     };
     let candidate = ask.candidate(slot, terms.gather);
     let admitted = candidate.admit(&terms.measured);
-    let both = admitted
-        .map(|admitted| (admitted.guarantee, figures(&terms.measured, &admitted.load, &admitted.shape)));
+    let both = admitted.map(|admitted| (admitted.guarantee, admitted.figures(&terms.measured, slots)));
     (ask, both)
 }
 
 fn shown(terms: &Terms, superblock: &Superblock, mut why: Vec<String>) -> Shown {
     let slot = ByteSize(superblock.geometry.slot_bytes);
-    let (ask, weighed) = weighed(terms, slot);
+    let (ask, weighed) = weighed(terms, slot, superblock.geometry.slots);
     if let Err(refused) = &weighed {
         why.push(format!("what was measured would not be admitted any more: {refused}"));
     }

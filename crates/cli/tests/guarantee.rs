@@ -79,6 +79,23 @@ fn a_run_tells_what_it_was_admitted_for() {
     assert!(!ends(dir, "status r.hf", 0).out.contains("this run"));
 }
 
+// Whatever memory there is for it, no more is published than the slots are enough for.
+#[test]
+fn a_run_is_admitted_for_the_rates_that_are_published() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    let line =
+        "format r.hf --size 400MiB --profile p.json --rate 100MiB/s --burst 64MiB --memory 400MiB --json";
+    let promised = ends(dir, line, 0).json()["guarantee"].take();
+    let of = |figure: &str| promised[figure].as_f64().unwrap();
+    let share = of("rate_bytes_per_second") / of("medium_bytes_per_second");
+    let rate = of("with_reads_bytes_per_second") * share * 0.999;
+    assert!(rate > 200e6, "{promised}");
+    let run = format!("--source stdin --name s --frame lines --rate {rate:.0} --burst 64MiB");
+    ends(dir, &format!("record r.hf {run}"), 0);
+}
+
 #[test]
 fn a_file_that_was_written_once_keeps_its_promise_at_once() {
     let folder = folder();

@@ -61,7 +61,7 @@ pub use purge::{Port, PurgeError, purge};
 pub use rates::{Excess, Passage, Piece, Rates};
 pub use rebuild::Rebuilt;
 pub use recover::{RecoverError, Recovered, find_superblock, read_superblock, recover, recover_for_capture};
-pub use runway::{fewest_slots, least_named, least_slots, most_buffers};
+pub use runway::{fewest_slots, least_named, least_slots};
 pub use scan::SCAN_READS;
 pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};
 pub use small::{HoldsNothing, holds_nothing};

@@ -1,6 +1,6 @@
 //! The runway: which slots are named to be overwritten, in which order, and who takes them.
 
-use crate::guarantee::Guarantee;
+use crate::guarantee::{Guarantee, Shape};
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Slot, State};
@@ -52,9 +52,17 @@ pub fn least_slots(granted: &Guarantee, gather: u16) -> u32 {
 
 /// Slot buffers that a guarantee may count on in a ring of so many slots: for more, the next ones could not be named in
 /// time.
-pub fn most_buffers(slots: u32, gather: u16) -> u32 {
+fn most_buffers(slots: u32, gather: u16) -> u32 {
     let between = u32::from(gather.max(4));
     (slots / 2 + u32::from(gather) + 1).saturating_sub(2 * between)
+}
+
+impl Shape {
+    /// The same with no more buffers than a ring of so many slots can count on.
+    #[must_use]
+    pub fn among(self, slots: u32) -> Self {
+        Self { buffers: self.buffers.min(most_buffers(slots, self.gather)), ..self }
+    }
 }
 
 /// Slots that are named to be overwritten, at least, where that is promised.

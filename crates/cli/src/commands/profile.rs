@@ -11,7 +11,7 @@ use holdfast_format::Measured;
 use holdfast_media::{
     MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
 };
-use holdfast_ring::{Load, Shape, admit, figures, least_slot, measured, most_buffers};
+use holdfast_ring::{Load, Shape, admit, figures, least_slot, measured};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -206,8 +206,8 @@ fn promise(profile: &Profile, total: u64, percent: u8) -> Option<Promise> {
     let bytes = (u128::from(total) * u128::from(percent) / 100) as u64 / BLOCK as u64 * BLOCK as u64;
     let known = measured(profile, bytes)?;
     let found = slot_for(&known, bytes).map(|(slot, slots)| {
-        let buffers = most_buffers(slots, GATHER);
-        let shape = Shape { slot, flush: crate::plan::FLUSH, gather: GATHER, quantum: 8 << 20, buffers };
+        let (flush, quantum) = (crate::plan::FLUSH, 8 << 20);
+        let shape = Shape { slot, flush, gather: GATHER, quantum, buffers: u32::MAX }.among(slots);
         let load = |rate| Load { rate, elements: 1, burst: ByteSize(0) };
         let figures = figures(&known, &load(Rate(1)), &shape);
         let memory = admit(&known, &load(figures.with_reads), &shape).map(|g| u64::from(g.buffers) * slot.0);

@@ -5,7 +5,7 @@ use super::region::{self, Region};
 use super::{Admitted, Ask, slots};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::Measured;
-use holdfast_ring::{Load, Shape, admit, figures, least_slot, most_buffers};
+use holdfast_ring::{Load, Shape, admit, figures, least_slot};
 use serde::Serialize;
 
 /// How many slots in one go the table tells of.
@@ -82,9 +82,9 @@ impl Answer {
     pub(crate) fn new(site: &Site<'_>, ask: &Ask, admitted: &Admitted, endurance: Option<ByteSize>) -> Self {
         let Admitted { load, shape, guarantee } = admitted;
         let measured = &site.measured;
-        let figures = admitted.figures(measured);
         let lane = site.lane();
         let slots = slots(lane, shape.slot, shape.gather).unwrap_or(0);
+        let figures = admitted.figures(measured, slots);
         let rate = (load.rate.0 as f64).max(1.0);
         Self {
             rate_bytes_per_second: ask.rate.0,
@@ -159,7 +159,7 @@ fn by_region(site: &Site<'_>, ask: &Ask, shape: &Shape, region: Region) -> Optio
     let measured = region::known(site.profile, site.total, region)?;
     let slot = shape.slot.max(least_slot(&measured));
     let slots = slots(bytes, slot, shape.gather)?;
-    let shape = Shape { slot, buffers: most_buffers(slots, shape.gather), ..*shape };
+    let shape = Shape { slot, buffers: u32::MAX, ..*shape }.among(slots);
     let load = ask.load(slot);
     let most = figures(&measured, &load, &shape).with_reads;
     let payload = most.0 as f64 * (ask.rate.0 as f64 / (load.rate.0 as f64).max(1.0));

@@ -136,9 +136,9 @@ impl Admitted {
         smallest(self.shape.slot, least_slots(&self.guarantee, self.shape.gather))
     }
 
-    /// What is published.
-    pub(crate) fn figures(&self, measured: &Measured) -> Figures {
-        figures(measured, &self.load, &self.shape)
+    /// What is published for a ring of so many slots.
+    pub(crate) fn figures(&self, measured: &Measured, slots: u32) -> Figures {
+        figures(measured, &self.load, &self.shape.among(slots))
     }
 
     /// What the superblock keeps.
