@@ -107,9 +107,14 @@ impl Reduct {
         let mut status = 0;
         // It answers before it is ready.
         for _ in 0..TRIES {
-            (status, _) = client.ask("POST", "/b/bench", quota.as_bytes())?;
-            if status != 503 {
-                break;
+            match client.ask("POST", "/b/bench", quota.as_bytes()) {
+                Ok((answer, _)) if answer != 503 => {
+                    status = answer;
+                    break;
+                }
+                Ok((answer, _)) => status = answer,
+                // It may end a connection that came too early.
+                Err(_) => client = Client::connect(port)?,
             }
             std::thread::sleep(Duration::from_millis(50));
         }
