@@ -5,7 +5,7 @@
 mod common;
 
 use common::recorder::{FakeRecorder, Mood};
-use common::{Given, Maker, bytes, read};
+use common::{Given, Maker, bytes, follow, read};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Gap};
 use holdfast_link::wire::Purpose;
@@ -249,23 +249,19 @@ fn a_plan_waits_for_nothing_that_is_being_written() {
         recorder.written.store(false, Ordering::SeqCst);
         recorder.reads.lock().unwrap().clear();
         let plan = reader.plan(&selection).unwrap();
-        let asked: Vec<u64> = recorder.reads.lock().unwrap().iter().flatten().copied().collect();
+        let asked: Vec<u64> = recorder.reads.lock().unwrap().clone();
         assert!(asked.iter().all(|asked| *asked < sequence - 3), "{selection:?}: {asked:?}");
         let newest = plan.slots.iter().map(|slot| slot.sequence.0).max();
         assert_eq!(newest == Some(sequence), is_among, "{selection:?}: {newest:?} of {sequence}");
         recorder.written.store(true, Ordering::SeqCst);
-        let mut given = Vec::new();
-        let all = reader.read(&plan, &mut |item| {
-            given.extend(Given::of(&item));
-            std::ops::ControlFlow::Continue(())
-        });
-        all.unwrap();
+        let given = follow(&mut reader, &plan).unwrap().0;
         let wanted = read(&mut make().direct(), &selection).unwrap().0;
         assert_eq!(given, wanted, "{selection:?}");
     }
 }
 
-// Promise 1: the drive goes on to a slot that was not on the medium when it was planned like to any other.
+// Promise 1: the drive goes on to a slot that was not on the medium when it was planned like to any other: it is asked for
+// while the one before it is read, and not first for what it had in memory, which comes when nothing is under way.
 #[test]
 fn a_slot_that_was_written_meanwhile_is_read_ahead() {
     let maker = mixed(256 << 10, 64, 400);
@@ -274,21 +270,11 @@ fn a_slot_that_was_written_meanwhile_is_read_ahead() {
     let recorder = FakeRecorder::start(maker, Mood { awaited: 3, ..Mood::default() });
     let mut reader = RingReader::connect(recorder.socket()).unwrap();
     let plan = reader.plan(&Selection::ALL).unwrap();
+    assert!(plan.slots.iter().filter(|slot| slot.slot.is_none()).count() == 4);
     recorder.written.store(true, Ordering::SeqCst);
-    recorder.reads.lock().unwrap().clear();
-    let mut given = Vec::new();
-    let all = reader.read(&plan, &mut |item| {
-        given.extend(Given::of(&item));
-        std::ops::ControlFlow::Continue(())
-    });
-    all.unwrap();
-    assert_eq!(without_preambles(given), wanted);
-    let reads = recorder.reads.lock().unwrap();
-    for next in sequence - 3..sequence {
-        let head = reads.iter().position(|one| *one == Some(next)).unwrap();
-        let under_way = reads[..head].iter().map(|one| if one.is_some() { 1 } else { -1 }).sum::<i32>();
-        assert!(under_way > 0, "nothing was under way when {next} was asked for");
-    }
+    recorder.gains.lock().unwrap().clear();
+    assert_eq!(without_preambles(follow(&mut reader, &plan).unwrap().0), wanted);
+    assert_eq!(*recorder.gains.lock().unwrap(), [sequence].into(), "of these it was asked what is in memory");
 }
 
 // Promise 1: the drive's time is for what was asked for. What lies before it in its slot is not read, but for what was under
@@ -315,16 +301,35 @@ fn of_a_slot_only_what_is_wanted_is_read() {
     let mut reader = RingReader::connect(recorder.socket()).unwrap();
     let plan = reader.plan(&selection).unwrap();
     recorder.reads.lock().unwrap().clear();
-    let mut given = Vec::new();
-    let all = reader.read(&plan, &mut |item| {
-        given.extend(Given::of(&item));
-        std::ops::ControlFlow::Continue(())
-    });
-    all.unwrap();
+    let given = follow(&mut reader, &plan).unwrap().0;
     assert!(given.into_iter().eq(wanted));
-    let count = recorder.reads.lock().unwrap().iter().flatten().count();
+    let count = recorder.reads.lock().unwrap().len();
     // Of more than sixty pieces: those of head and index, the two that are wanted, and what is under way at both ends.
     assert!((5..30).contains(&count), "{count} pieces");
+}
+
+// Promise 1: nor is a fragment of the element before the first that is wanted.
+#[test]
+fn of_large_elements_only_those_that_are_wanted_are_read() {
+    let make = || {
+        let mut maker = Maker::new(4 << 20, 8, 1);
+        for number in 0..6 {
+            maker.element(0, number, None, b"", &bytes(number as u64, 3 << 20), 1);
+        }
+        maker
+    };
+    let maker = make();
+    let second = &maker.recorded[1];
+    assert_eq!((second.from, second.to), (1, 2), "its beginning lies behind another's in the first slot");
+    let recorder = FakeRecorder::start(make(), Mood::default());
+    let mut reader = RingReader::connect(recorder.socket()).unwrap();
+    let range = Range { ordinals: Some((Ordinal(1), Ordinal(2))), ..Range::ALL };
+    let plan = reader.plan(&Selection { range, ..Selection::ALL }).unwrap();
+    recorder.reads.lock().unwrap().clear();
+    assert_eq!(follow(&mut reader, &plan).unwrap().0, std::slice::from_ref(&second.given));
+    let count = recorder.reads.lock().unwrap().len();
+    // It takes 48 pieces, as did the one before it.
+    assert!((48..80).contains(&count), "{count} pieces");
 }
 
 #[test]

@@ -406,6 +406,9 @@ impl<'a> Feeder<'a> {
 
     /// Appends a range of the payload to `into`, however long.
     pub(crate) fn append(&mut self, start: usize, end: usize, into: &mut Vec<u8>) -> Result<(), Stop> {
+        if let Some(work) = &mut self.work {
+            work.pass(start, self.pump);
+        }
         let mut at = start;
         loop {
             let Some(work) = &mut self.work else { return Ok(()) };

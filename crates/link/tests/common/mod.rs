@@ -9,7 +9,7 @@ use holdfast_format::{
     Builder, Codec, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags, Gap, Geometry, Key, Kind, Name,
     Record, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
-use holdfast_link::{Item, LinkError, Missing, ReadReport, RingReader, Selection};
+use holdfast_link::{Item, LinkError, Missing, Plan, ReadReport, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -93,9 +93,14 @@ pub struct Recorded {
 /// Reads everything of a selection.
 pub fn read(reader: &mut RingReader, selection: &Selection) -> Result<(Vec<Given>, ReadReport), LinkError> {
     let plan = reader.plan(selection)?;
+    follow(reader, &plan)
+}
+
+/// What a plan leads to.
+pub fn follow(reader: &mut RingReader, plan: &Plan) -> Result<(Vec<Given>, ReadReport), LinkError> {
     let mut given = Vec::new();
     let mut progress = 0;
-    let report = reader.read(&plan, &mut |item| {
+    let report = reader.read(plan, &mut |item| {
         if let Item::Progress { bytes } = item {
             assert!(bytes >= progress && bytes <= plan.bytes, "{progress} {bytes} {}", plan.bytes);
             progress = bytes;

@@ -38,8 +38,10 @@ pub struct FakeRecorder {
     pub asked: Arc<Mutex<BTreeSet<u8>>>,
     /// Whether all that is sealed is on the medium.
     pub written: Arc<AtomicBool>,
-    /// The sequences of reads, as they were asked for, and `None` for each answer that was taken.
-    pub reads: Arc<Mutex<Vec<Option<u64>>>>,
+    /// The sequences of reads, as they were asked for.
+    pub reads: Arc<Mutex<Vec<u64>>>,
+    /// The sequences of which it was asked what is not on the medium yet.
+    pub gains: Arc<Mutex<BTreeSet<u64>>>,
     _thread: Thread,
     _directory: Option<tempfile::TempDir>,
 }
@@ -65,10 +67,10 @@ impl FakeRecorder {
         let shared = Arc::clone(&stop);
         let serving = Serving::new(maker, mood);
         let (asked, written) = (Arc::clone(&serving.asked), Arc::clone(&serving.written));
-        let reads = Arc::clone(&serving.log);
+        let (reads, gains) = (Arc::clone(&serving.log), Arc::clone(&serving.taken));
         let thread = std::thread::spawn(move || serving.run(&listener, &shared));
         let thread = Thread { stop, handle: Some(thread) };
-        Self { socket, asked, written, reads, _thread: thread, _directory: None }
+        Self { socket, asked, written, reads, gains, _thread: thread, _directory: None }
     }
 
     pub fn socket(&self) -> &Path {
@@ -97,15 +99,16 @@ struct Serving {
     reads: usize,
     asked: Arc<Mutex<BTreeSet<u8>>>,
     written: Arc<AtomicBool>,
-    log: Arc<Mutex<Vec<Option<u64>>>>,
+    log: Arc<Mutex<Vec<u64>>>,
+    taken: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Serving {
     fn new(maker: Maker, mood: Mood) -> Self {
         let pool = BufferPool::shared(TICKETS, QUANTUM, Lock::No).unwrap();
         let (out, waiting) = (Vec::new(), Vec::new());
-        let (asked, written, log) = (Arc::default(), Arc::default(), Arc::default());
-        Self { maker, mood, pool, out, waiting, reads: 0, asked, written, log }
+        let (asked, written, log, taken) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
+        Self { maker, mood, pool, out, waiting, reads: 0, asked, written, log, taken }
     }
 
     /// Sequences that are sealed and not on the medium.
@@ -153,10 +156,8 @@ impl Serving {
     fn serve(&mut self, number: usize, client: &mut Client) -> Result<(), Hangup> {
         client.flush()?;
         while let Some((id, request)) = client.receive()? {
-            match &request {
-                Request::Read { sequence, .. } => self.log.lock().unwrap().push(Some(sequence.0)),
-                Request::Done { .. } => self.log.lock().unwrap().push(None),
-                _ => {}
+            if let Request::Read { sequence, .. } = &request {
+                self.log.lock().unwrap().push(sequence.0);
             }
             self.answer(number, client, id, request)?;
         }
@@ -202,7 +203,10 @@ impl Serving {
                 let brief = |(sequence, sealed)| OpenSequence { sequence: Sequence(sequence), sealed };
                 Reply::OpenSlots(all.map(brief).collect())
             }
-            Request::OpenGains { sequence, cursor } => self.gains(sequence.0, cursor),
+            Request::OpenGains { sequence, cursor } => {
+                self.taken.lock().unwrap().insert(sequence.0);
+                self.gains(sequence.0, cursor)
+            }
         };
         client.reply(id, &reply)
     }
