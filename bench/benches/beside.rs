@@ -98,11 +98,11 @@ fn check(cell: &Cell, outcome: &Outcome) -> Result<(), Trouble> {
 }
 
 fn line(cell: &Cell, outcome: &Outcome, setup: &Setup) -> String {
-    let [useful, left] = shares(cell, outcome, setup);
+    let [useful, left, head, time] = shares(cell, outcome, setup);
     let Outcome { written, read, discarded, note, .. } = outcome;
     format!(
         "{}: {:.1} MiB/s written, {:.1} read, {:.2} % lost, {} MiB pending, {useful} of use, {left} of the rest read, \
-         {discarded} discarded. {note}",
+         head at work {head}, of what writing left {time} for readers, {discarded} discarded. {note}",
         cell.key(),
         written / MIB,
         read / MIB,
@@ -111,12 +111,18 @@ fn line(cell: &Cell, outcome: &Outcome, setup: &Setup) -> String {
     )
 }
 
-/// The share of the drive's time that was of use, and the reader's share of what writing left.
-fn shares(cell: &Cell, outcome: &Outcome, setup: &Setup) -> [String; 2] {
+/// The share of the drive's time that was of use, and of what writing left the share that the reader got, by payload; and both
+/// by what the head did.
+fn shares(cell: &Cell, outcome: &Outcome, setup: &Setup) -> [String; 4] {
     let (write, read) = setup.rates();
-    let shares = outcome.shares(write, read, cell.size.mean());
+    let (by_payload, by_head) = (outcome.shares(write, read, cell.size.mean()), outcome.head_shares());
     let show = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0));
-    [show(shares.map(|shares| shares.0)), show(shares.map(|shares| shares.1))]
+    [
+        show(by_payload.map(|shares| shares.0)),
+        show(by_payload.map(|shares| shares.1)),
+        show(by_head.map(|shares| shares.0)),
+        show(by_head.map(|shares| shares.1)),
+    ]
 }
 
 fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
@@ -131,16 +137,30 @@ fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
         "lost",
         "drive's time of use",
         "of the rest, read",
+        "head at work",
+        "of the rest, readers'",
         "discarded"
     ]];
     for cell in all {
         let Cell { who, size, state, offer, ask } = cell;
-        let figures = store.outcome(cell).map_or(row!["–", "–", "–", "–", "–", "–"], |outcome| {
-            let [useful, left] = shares(cell, &outcome, setup);
-            let lost = format!("{:.2} %", outcome.lost_share() * 100.0);
-            let show = |rate: f64| format!("{:.1}", rate / MIB);
-            row![show(outcome.written), show(outcome.read), lost, useful, left, outcome.discarded]
-        });
+        let figures = store.outcome(cell).map_or(
+            row!["–", "–", "–", "–", "–", "–", "–", "–"],
+            |outcome| {
+                let [useful, left, head, time] = shares(cell, &outcome, setup);
+                let lost = format!("{:.2} %", outcome.lost_share() * 100.0);
+                let show = |rate: f64| format!("{:.1}", rate / MIB);
+                row![
+                    show(outcome.written),
+                    show(outcome.read),
+                    lost,
+                    useful,
+                    left,
+                    head,
+                    time,
+                    outcome.discarded
+                ]
+            },
+        );
         rows.push([row![who, size, state, offer, ask], figures].concat());
     }
     rows

@@ -68,7 +68,8 @@ impl Emulated {
     }
 }
 
-fn figure(report: &str, name: &str) -> Result<f64, Trouble> {
+/// One of the counters of a report.
+pub fn figure(report: &str, name: &str) -> Result<f64, Trouble> {
     let value = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value
         .and_then(|value| value.parse().ok())

@@ -250,6 +250,7 @@ mod tests {
             },
             drive_written: all(rate * share, n),
             drive_read: all(5.0 * MIB, n),
+            head: None,
         });
         let outcome = Outcome::new(60.0, 12.0, cell.ask, ticks.collect(), String::new());
         store.put(&cell.key(), &outcome.json(cell)).unwrap();

@@ -17,18 +17,51 @@ pub struct Tick {
     pub drive_written: u64,
     /// What the drive read.
     pub drive_read: u64,
+    /// What its head did, where that was noted.
+    pub head: Option<Head>,
 }
+
+/// What a drive's head has done, in microseconds; what is in none of these it rested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// It went over what was read.
+    pub read: u64,
+    /// It went to where something was to be read.
+    pub to_read: u64,
+    /// It went over what was written.
+    pub write: u64,
+    /// It went to where something was to be written.
+    pub to_write: u64,
+}
+
+const COLUMNS: [&str; 10] = [
+    "offered",
+    "lost",
+    "durable",
+    "read",
+    "drive_written",
+    "drive_read",
+    "read_us",
+    "to_read_us",
+    "write_us",
+    "to_write_us",
+];
 
 impl Tick {
     fn row(&self) -> Value {
         let Counts { offered, lost, durable, read } = self.counts;
-        json!([offered, lost, durable, read, self.drive_written, self.drive_read])
+        let mut row = vec![offered, lost, durable, read, self.drive_written, self.drive_read];
+        if let Some(Head { read, to_read, write, to_write }) = self.head {
+            row.extend([read, to_read, write, to_write]);
+        }
+        json!(row)
     }
 
     fn of(row: &Value) -> Option<Self> {
         let get = |at: usize| row.get(at)?.as_u64();
         let counts = Counts { offered: get(0)?, lost: get(1)?, durable: get(2)?, read: get(3)? };
-        Some(Self { counts, drive_written: get(4)?, drive_read: get(5)? })
+        let head = || Some(Head { read: get(6)?, to_read: get(7)?, write: get(8)?, to_write: get(9)? });
+        Some(Self { counts, drive_written: get(4)?, drive_read: get(5)?, head: head() })
     }
 }
 
@@ -108,6 +141,18 @@ impl Outcome {
         Some((writing + reading, reading / (1.0 - writing)))
     }
 
+    /// What became of the head's time behind the lead-in: the share in which it read, went to where a reader wanted it to
+    /// be, or wrote; and of what writing left, the share that was the reader's.
+    pub fn head_shares(&self) -> Option<(f64, f64)> {
+        let steady = self.steady();
+        let time = steady.len().checked_sub(1).filter(|seconds| *seconds > 0)? as f64;
+        let (first, last) = (steady.first()?.head?, steady.last()?.head?);
+        let over = |from: u64, to: u64| (to - from) as f64 / 1e6 / time;
+        let reading = over(first.read + first.to_read, last.read + last.to_read);
+        let writing = over(first.write, last.write);
+        Some((writing + reading, reading / (1.0 - writing)))
+    }
+
     /// At the end.
     pub fn last(&self) -> Tick {
         self.ticks.last().copied().unwrap_or_default()
@@ -130,7 +175,7 @@ impl Outcome {
             "write_mib_s": round(self.written / MIB), "read_mib_s": round(self.read / MIB),
             "offered": last.offered, "lost": last.lost, "pending": last.pending(),
             "dense": self.dense, "discarded_runs": self.discarded, "note": self.note,
-            "columns": ["offered", "lost", "durable", "read", "drive_written", "drive_read"],
+            "columns": COLUMNS,
             "ticks": self.ticks.iter().map(Tick::row).collect::<Vec<_>>(),
         })
     }
@@ -215,6 +260,7 @@ mod tests {
             counts: Counts { offered: 100 * n, lost: 10 * n, durable: 80 * n, read: 5 * n },
             drive_written: 90 * n,
             drive_read: 6 * n,
+            head: Some(Head { read: 1 + n, to_read: 2, write: 3 * n, to_write: n }),
         };
         Outcome::new(3.0, 0.0, Ask::All, (1..=3).map(tick).collect(), "best effort".to_owned())
     }
@@ -230,6 +276,7 @@ mod tests {
                 counts: Counts { offered: written, lost: 0, durable: written, read },
                 drive_written: written,
                 drive_read: read,
+                head: None,
             }
         };
         Outcome::new(seconds as f64, 8.0, Ask::All, (1..=seconds).map(tick).collect(), String::new())
@@ -281,6 +328,24 @@ mod tests {
     }
 
     #[test]
+    fn going_where_a_reader_wants_to_be_is_the_reader_s_time() {
+        // Of a second 0.7 go to writing, 0.06 to getting there, 0.14 to reading, 0.07 to getting there.
+        let tick = |n: u64| Tick {
+            head: Some(Head {
+                read: 140_000 * n,
+                to_read: 70_000 * n,
+                write: 700_000 * n,
+                to_write: 60_000 * n,
+            }),
+            ..Tick::default()
+        };
+        let outcome = Outcome::new(40.0, 8.0, Ask::All, (1..=40).map(tick).collect(), String::new());
+        let (all, left) = outcome.head_shares().unwrap();
+        assert!((all - 0.91).abs() < 1e-9 && (left - 0.7).abs() < 1e-9, "{all} {left}");
+        assert!(steps(40, 0).head_shares().is_none(), "that was not noted");
+    }
+
+    #[test]
     fn large_elements_and_what_describes_small_ones_are_a_part_of_reading() {
         // 49 of 98 MiB/s are read all the while, and given in pieces of 60.
         let outcome = |seconds: u64, dense: f64| {
@@ -322,6 +387,10 @@ mod tests {
         let missing = store.missing(&all);
         assert_eq!(missing.len(), all.len() - 1);
         assert!(!missing.contains(&all[1]) && missing.contains(&all[2]) && missing.contains(&all[3]));
-        assert_eq!(store.outcome(&all[1]), Some(outcome));
+        assert_eq!(store.outcome(&all[1]), Some(outcome.clone()));
+        let without = outcome.ticks.iter().map(|tick| Tick { head: None, ..*tick }).collect();
+        let outcome = Outcome { ticks: without, ..outcome };
+        store.put(&all[1].key(), &outcome.json(&all[1])).unwrap();
+        assert_eq!(store.outcome(&all[1]), Some(outcome), "from before that was noted");
     }
 }

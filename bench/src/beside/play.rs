@@ -6,9 +6,10 @@ use super::database::Database;
 use super::flat::Files;
 use super::opponent::{Rules, run};
 use super::ours::Ours;
-use super::outcome::{Outcome, Tick};
+use super::outcome::{Head, Outcome, Tick};
 use super::stand::{Setup, Stand};
 use super::tally::Tally;
+use crate::emulated::figure;
 use crate::{Scale, Trouble};
 use std::time::Duration;
 
@@ -145,8 +146,17 @@ fn timed(
 ) -> Result<(Outcome, bool), Trouble> {
     let drive = stand.drive();
     stand.be_timed()?;
-    let figures =
-        || Ok::<_, Trouble>((drive.figure("written_bytes")? as u64, drive.figure("read_bytes")? as u64));
+    let figures = || {
+        let report = drive.report()?;
+        let get = |name: &str| Ok::<_, Trouble>(figure(&report, name)? as u64);
+        let head = Head {
+            read: get("read_us")?,
+            to_read: get("to_read_us")?,
+            write: get("write_us")?,
+            to_write: get("to_write_us")?,
+        };
+        Ok::<_, Trouble>((get("written_bytes")?, get("read_bytes")?, head))
+    };
     let before = figures()?;
     let tally = Tally::lasting(time);
     let tally = if stand.setup().scale == Scale::Real { tally.leading() } else { tally };
@@ -155,10 +165,10 @@ fn timed(
             tally.lead();
             let mut ticks = Vec::new();
             let mut note = || {
-                let (written, read) = figures()?;
-                let counts = tally.counts();
-                let tick = Tick { counts, drive_written: written - before.0, drive_read: read - before.1 };
-                ticks.push(tick);
+                let (written, read, head) = figures()?;
+                let (counts, head) = (tally.counts(), Some(head));
+                let (drive_written, drive_read) = (written - before.0, read - before.1);
+                ticks.push(Tick { counts, drive_written, drive_read, head });
                 Ok::<_, Trouble>(())
             };
             let mut second = 1.0;

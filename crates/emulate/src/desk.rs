@@ -33,6 +33,27 @@ struct Waiting<T> {
     fault: Option<Fault>,
     /// Whether the model says when; others go out as soon as they can.
     timed: bool,
+    /// What it takes of the drive's time.
+    takes: Takes,
+}
+
+/// What of the drive's time an access takes: from the end of the one before it to its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Takes {
+    /// The drive goes over the bytes.
+    streaming: Duration,
+    /// It gets there, waits for the angle, or tries again. What is neither was a pause of whoever asks.
+    getting_there: Duration,
+}
+
+impl Takes {
+    /// `free` is when the one before was done, `stream` how long the bytes take by themselves.
+    fn of(free: Timestamp, arrived: Timestamp, done: Timestamp, stream: Duration) -> Self {
+        let all = done.since(free);
+        let streaming = stream.min(all);
+        let rest = all.saturating_sub(streaming);
+        Self { streaming, getting_there: rest.saturating_sub(arrived.since(free)) }
+    }
 }
 
 /// A request whose time has come.
@@ -57,18 +78,26 @@ struct Counts {
     written_bytes: u64,
     flushes: u64,
     faults: u64,
+    reading: Takes,
+    writing: Takes,
 }
 
 impl Counts {
-    fn add(&mut self, access: &Access, failed: bool) {
+    fn add(&mut self, access: &Access, failed: bool, takes: Takes) {
+        let sum = |sum: &mut Takes| {
+            sum.streaming += takes.streaming;
+            sum.getting_there += takes.getting_there;
+        };
         match access.kind {
             Kind::Read => {
                 self.reads += 1;
                 self.read_bytes += access.len;
+                sum(&mut self.reading);
             }
             Kind::Write => {
                 self.writes += 1;
                 self.written_bytes += access.len;
+                sum(&mut self.writing);
             }
             Kind::Flush => self.flushes += 1,
         }
@@ -112,10 +141,14 @@ impl<T> Desk<T> {
 
     /// A request arrived. Whether it is to be carried out at all: what fails for being told to changes no bytes.
     pub(crate) fn arrive(&mut self, now: Timestamp, access: Access, token: T) -> bool {
+        let mut takes = Takes::default();
         let (due, fault, timed) = match self.mode {
             Mode::Timed => {
                 self.arrived = self.modelled(now);
+                let free = self.drive.free();
+                let stream = self.drive.stream_time(access.kind, access.offset, access.len);
                 let served = self.drive.serve(access, self.arrived);
+                takes = Takes::of(free, self.arrived, served.done, stream);
                 (served.done, served.fault, true)
             }
             Mode::Fast => (now, None, false),
@@ -127,7 +160,7 @@ impl<T> Desk<T> {
             }
         };
         self.arrivals += 1;
-        self.waiting.insert((due, self.arrivals), Waiting { access, token, fault, timed });
+        self.waiting.insert((due, self.arrivals), Waiting { access, token, fault, timed, takes });
         fault.is_none()
     }
 
@@ -147,8 +180,8 @@ impl<T> Desk<T> {
     pub(crate) fn take(&mut self, now: Timestamp) -> Option<Answer<T>> {
         self.next().filter(|due| *due <= now)?;
         let ((due, _), waiting) = self.waiting.pop_first()?;
-        let Waiting { access, token, fault, timed } = waiting;
-        self.counts.add(&access, fault.is_some());
+        let Waiting { access, token, fault, timed, takes } = waiting;
+        self.counts.add(&access, fault.is_some(), takes);
         Some(Answer { access, token, fault, due: timed.then_some(due) })
     }
 
@@ -220,10 +253,15 @@ impl<T> Desk<T> {
             Mode::Hang(_) => "hang",
             Mode::Gone => "vanish",
         };
-        let Counts { reads, read_bytes, writes, written_bytes, flushes, faults } = self.counts;
+        let Counts { reads, read_bytes, writes, written_bytes, flushes, faults, reading, writing } =
+            self.counts;
+        let [read_us, to_read_us, write_us, to_write_us] =
+            [reading.streaming, reading.getting_there, writing.streaming, writing.getting_there]
+                .map(|time| time.as_micros());
         format!(
             "model {}\nbytes {}\nmode {mode}\nreads {reads}\nread_bytes {read_bytes}\nwrites {writes}\n\
-             written_bytes {written_bytes}\nflushes {flushes}\nfaults {faults}\nunder_way {}\n{}",
+             written_bytes {written_bytes}\nflushes {flushes}\nread_us {read_us}\nto_read_us {to_read_us}\n\
+             write_us {write_us}\nto_write_us {to_write_us}\nfaults {faults}\nunder_way {}\n{}",
             self.drive.model().name,
             self.drive.model().bytes,
             self.waiting.len() + self.held.len(),
@@ -293,6 +331,36 @@ mod tests {
         let stream = desk.drive.stream_time(Kind::Write, MIB, MIB);
         answer(&mut desk, ms(6));
         assert!(desk.next().unwrap().since(due).abs_diff(stream) < Duration::from_nanos(3));
+    }
+
+    #[test]
+    fn all_of_the_time_is_accounted_for() {
+        let mut desk = desk();
+        let read = |n: u64| Access { kind: Kind::Read, ..write(n) };
+        // In a row, far away, back again, one after a pause, and two in a row of which the second comes late.
+        let asked = [write(0), write(1), read(9000), read(4000), write(2), read(100), read(101)];
+        let pauses = [0, 0, 0, 0, 0, 500, 2];
+        let (mut now, mut sum, mut rested) = (at(0), Duration::ZERO, Duration::ZERO);
+        for (access, pause) in asked.into_iter().zip(pauses) {
+            let before = now;
+            desk.arrive(now + ms(pause), access, 0);
+            now = answer(&mut desk, Duration::ZERO);
+            sum += now.since(before);
+            // The drive reads on where somebody read.
+            rested += if pause == 500 { ms(500) } else { Duration::ZERO };
+        }
+        let Counts { reading, writing, .. } = desk.counts;
+        let stream = |kind, from: u64, count| desk.drive.stream_time(kind, from * MIB, count * MIB);
+        assert_eq!(
+            writing.streaming,
+            stream(Kind::Write, 0, 1) + stream(Kind::Write, 1, 1) + stream(Kind::Write, 2, 1)
+        );
+        let far = [9000, 4000, 100, 101].map(|from| stream(Kind::Read, from, 1));
+        assert_eq!(reading.streaming, far.iter().sum());
+        let all = reading.streaming + reading.getting_there + writing.streaming + writing.getting_there;
+        assert!((all + rested).abs_diff(sum) < Duration::from_nanos(20), "{all:?} and {rested:?} of {sum:?}");
+        assert!(reading.getting_there > ms(15) && writing.getting_there > ms(5), "{reading:?} {writing:?}");
+        assert!(desk.report().contains(&format!("\nto_read_us {}\n", reading.getting_there.as_micros())));
     }
 
     #[test]
