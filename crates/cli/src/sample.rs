@@ -65,6 +65,7 @@ pub(crate) fn status() -> Status {
                     packed_bytes: 600 << 19,
                     dropped,
                     kernel_drops: 1234,
+                    interface_drops: 7,
                     ..SourceStatus::default()
                 },
                 SourceStatus {
@@ -77,6 +78,7 @@ pub(crate) fn status() -> Status {
                     packed_bytes: 600 << 19,
                     beyond_elements: 60,
                     beyond_bytes: 3 << 20,
+                    unknown_losses: 1,
                     ..SourceStatus::default()
                 },
             ],

@@ -76,6 +76,34 @@ fn every_command_answers_while_it_is_recorded() {
     assert_eq!(ends(dir, "status r.hf --json", 0).json()["recorder"], Value::Null);
 }
 
+// Promise 2: what is missing is told of while others go on, though nobody knows how much it is.
+#[test]
+fn a_loss_of_unknown_size_is_told_as_one() {
+    let folder = folder();
+    let dir = folder.path();
+    // A capture file that breaks behind its head.
+    let head = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1, 7].map(u32::to_le_bytes);
+    fs::write(dir.join("cut.pcap"), head.as_flattened()).unwrap();
+    let mut recording =
+        Recording::start(dir, "--size 16MiB --slot 64KiB --source replay:cut.pcap --name cut --speed max");
+    let started = Instant::now();
+    let status = loop {
+        recording.lines(1);
+        let status = recording.await_lines(dir, 1);
+        if status["recorder"]["sources"][1]["state"] == "failed" {
+            break status;
+        }
+        assert!(started.elapsed() < PATIENCE, "{status}");
+    };
+    let source = &status["recorder"]["sources"][1];
+    assert_eq!((&status["losing"], &source["unknown_losses"]), (&true.into(), &1.into()), "{status}");
+    let said = ends(dir, "status r.hf", 0).out;
+    assert!(said.contains("being lost       yes: cut an unknown number\n"), "{said}");
+    let page = ends(dir, "metrics r.hf", 0).out;
+    assert!(page.contains("holdfast_stream_unknown_losses_total{ring=\"r\",stream=\"cut\"} 1"), "{page}");
+    assert_eq!(recording.end().0, Some(1));
+}
+
 #[test]
 fn a_copy_of_a_ring_is_another_ring() {
     let folder = folder();

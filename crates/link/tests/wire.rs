@@ -204,8 +204,8 @@ fn source() -> impl Strategy<Value = SourceStatus> {
     let dropped = dropped.prop_map(|(cause, elements, bytes)| Dropped { cause, elements, bytes });
     let states = prop::sample::select(vec![SourceState::Running, SourceState::Ended, SourceState::Failed]);
     let texts = (text(), text(), text());
-    (any::<u32>(), texts, any::<[u64; 9]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
-        .prop_map(|(id, (name, spec, error), [a, b, c, d, e, f, g, h, i], dropped, connections, state)| {
+    (any::<u32>(), texts, any::<[u64; 10]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
+        .prop_map(|(id, (name, spec, error), [a, b, c, d, e, f, g, h, i, j], dropped, connections, state)| {
             SourceStatus {
                 stream: StreamId(id),
                 name,
@@ -220,6 +220,7 @@ fn source() -> impl Strategy<Value = SourceStatus> {
                 waiting: g,
                 beyond_elements: h,
                 beyond_bytes: i,
+                unknown_losses: j,
                 connections,
                 state,
                 error,

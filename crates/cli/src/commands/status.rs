@@ -151,6 +151,7 @@ struct SourceShown<'a> {
     bytes: u64,
     packed_elements: u64,
     packed_bytes: u64,
+    unknown_losses: u64,
     kernel_drops: u64,
     interface_drops: u64,
     waiting: u64,
@@ -277,6 +278,7 @@ impl<'a> RecorderShown<'a> {
                     bytes: source.bytes,
                     packed_elements: source.packed_elements,
                     packed_bytes: source.packed_bytes,
+                    unknown_losses: source.unknown_losses,
                     kernel_drops: source.kernel_drops,
                     interface_drops: source.interface_drops,
                     waiting: source.waiting,
@@ -317,7 +319,9 @@ impl<'a> RecorderShown<'a> {
 /// Whether this run of the recorder has lost anything.
 fn losing(status: &Status) -> bool {
     status.recorder.as_ref().is_some_and(|recorder| {
-        recorder.sources.iter().any(|source| source.dropped.iter().any(|dropped| dropped.elements > 0))
+        recorder.sources.iter().any(|source| {
+            source.unknown_losses > 0 || source.dropped.iter().any(|dropped| dropped.elements > 0)
+        })
     })
 }
 
@@ -411,6 +415,9 @@ pub(crate) fn lost(status: &Status) -> String {
                 show::cause_in_words(dropped.cause)
             ));
         }
+        if source.unknown_losses > 0 {
+            texts.push(format!("{} an unknown number", clean(&source.name)));
+        }
     }
     if texts.is_empty() {
         "nothing since the recorder started".to_owned()
@@ -425,12 +432,12 @@ fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
     let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
     let unknown: u64 = streams.iter().map(|stream| stream.counters.unknown_gaps).sum();
     (gaps > 0).then(|| {
-        let more = if unknown > 0 {
-            format!(", and an unknown number in {} of them", grouped(unknown))
-        } else {
-            String::new()
+        let what = match (lost, unknown) {
+            (lost, 0) => counted(lost, "element"),
+            (0, _) => "an unknown number".to_owned(),
+            (lost, _) => format!("{} and an unknown number", counted(lost, "element")),
         };
-        format!("{} in {}{more}; see `holdfast gaps`", counted(lost, "element"), counted(gaps, "gap"))
+        format!("{what} in {}; see `holdfast gaps`", counted(gaps, "gap"))
     })
 }
 
@@ -451,10 +458,14 @@ fn recorder_lines(
             0 => String::new(),
             bytes => format!(", {} of it beyond its rate", ByteSize(bytes)),
         };
+        let before = match source.interface_drops {
+            0 => String::new(),
+            frames => format!(", {} lost by the interface", counted(frames, "frame")),
+        };
         say(
             "",
             format!(
-                "{} ({}) {rate}, {} elements/s{beyond}, {}{error}",
+                "{} ({}) {rate}, {} elements/s{beyond}{before}, {}{error}",
                 clean(&source.name),
                 clean(&source.spec),
                 grouped(*elements),
@@ -519,15 +530,21 @@ mod tests {
                 "/data/lab.hf \"lab \"one\"\": 1 GiB, recorder 4711 up 10 min",
                 "reaches back     10 min, to 2026-11-20T09:55:00Z",
                 "oldest expires   in about 5 min 8 s at 1 MiB/s; a full ring reaches back 15 min 10 s",
-                "being lost       yes: eth0 1 234 elements (dropped by the kernel)",
+                "being lost       yes: eth0 1 234 elements (dropped by the kernel); adc an unknown number",
             ]
         );
-        assert!(text.contains("30 elements in 3 gaps, and an unknown number in 1 of them"), "{text}");
+        assert!(text.contains("30 elements and an unknown number in 3 gaps"), "{text}");
         assert!(
             text.contains("3 of 8 buffers were never needed, the others at 2026-11-20T10:00:00Z")
                 && text.contains("memory could not be locked")
         );
-        let over = text.lines().find(|line| line.contains("adc")).unwrap();
+        assert!(
+            text.contains(
+                "eth0 (iface:eth0) 512 KiB/s, 1 000 elements/s, 7 frames lost by the interface, running"
+            ),
+            "{text}"
+        );
+        let over = text.lines().find(|line| line.contains("adc (file")).unwrap();
         assert!(over.contains(", 3 MiB of it beyond its rate, running"), "{over}");
     }
 
@@ -552,6 +569,7 @@ mod tests {
         assert_eq!(shown["reaches_back_seconds"], 600.0);
         assert_eq!(shown["oldest_expires_in_seconds"], 308.0);
         assert_eq!(shown["losing"], true);
+        assert_eq!(shown["recorder"]["sources"][1]["unknown_losses"], 1);
         assert_eq!(shown["slots"]["held"], 100);
         assert_eq!(shown["recorder"]["sources"][0]["dropped"][0]["cause"], "kernel");
         assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_bytes"], 3 << 20);

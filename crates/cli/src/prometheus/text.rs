@@ -119,6 +119,12 @@ impl Page {
             buffers.most_in_use,
         );
         self.single(
+            "buffers_most_in_use_time_seconds",
+            "gauge",
+            "When so many were in use for the first time, Unix time.",
+            seconds(buffers.most_at),
+        );
+        self.single(
             "away_worst_seconds",
             "gauge",
             "The longest time since the recorder started in which capture did not look what its sources had.",
@@ -137,6 +143,7 @@ impl Page {
             "The least slack since the recorder started: how long capture could have gone on without any write ending.",
             margin.least.as_secs_f64(),
         );
+        self.single("slack_least_time_seconds", "gauge", "When that was, Unix time.", seconds(margin.since));
         self.single(
             "slack_kept_seconds",
             "gauge",
@@ -175,7 +182,7 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&str, &str, Count); 8] = [
+        let counts: [(&str, &str, Count); 9] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
             ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
@@ -186,6 +193,9 @@ impl Page {
                 |source| source.beyond_elements,
             ),
             ("stream_beyond_rate_bytes_total", "Their bytes.", |source| source.beyond_bytes),
+            ("stream_unknown_losses_total", "Losses of which nobody knows how much they were.", |source| {
+                source.unknown_losses
+            }),
             (
                 "stream_kernel_drops_total",
                 "Elements the kernel dropped before they reached the recorder.",
@@ -329,6 +339,7 @@ mod tests {
             format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
             format!("holdfast_stream_beyond_rate_elements_total{ring},stream=\"adc\"}} 60"),
             format!("holdfast_stream_beyond_rate_bytes_total{ring},stream=\"adc\"}} 3145728"),
+            format!("holdfast_stream_unknown_losses_total{ring},stream=\"adc\"}} 1"),
             format!("holdfast_stream_dropped_elements_total{ring},stream=\"eth0\",cause=\"kernel\"}} 1234"),
             format!(
                 "holdfast_lane_written_bytes_total{ring},lane=\"/data/lab.hf\",kind=\"slots\"}} 629145600"
@@ -338,6 +349,8 @@ mod tests {
             format!("holdfast_lane_write_seconds_bucket{ring},lane=\"/data/lab.hf\",le=\"+Inf\"}} 100"),
             format!("holdfast_lane_write_worst_seconds{ring},lane=\"/data/lab.hf\"}} 0.07"),
             format!("holdfast_buffers_most_in_use{ring}}} 5"),
+            format!("holdfast_buffers_most_in_use_time_seconds{ring}}} 1795168800"),
+            format!("holdfast_slack_least_time_seconds{ring}}} 1795169100"),
             format!("holdfast_away_worst_seconds{ring}}} 0.31"),
             format!("holdfast_guaranteed_bytes_per_second{ring}}} 62914560"),
             format!("holdfast_slack_least_seconds{ring}}} 4.2"),

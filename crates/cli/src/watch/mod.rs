@@ -45,6 +45,8 @@ pub(crate) struct Scene {
     slots: Vec<SlotStatus>,
     streams: Vec<StreamStatus>,
     rates: Option<Rates>,
+    /// What the ring promises, in a line.
+    promise: String,
     /// Why the last look failed.
     trouble: Option<String>,
 }
@@ -166,11 +168,14 @@ impl Watch {
             slots: reader.slots().map_err(|error| link(&error))?,
             streams: reader.streams().map_err(|error| link(&error))?,
             rates: rates::average(&status),
+            promise: String::new(),
             status: status.clone(),
             trouble: None,
         };
         let looks = VecDeque::from([status]);
-        Ok(Self { reader, path: path.to_owned(), scene, looks, slots_at: Instant::now() })
+        let mut watch = Self { reader, path: path.to_owned(), scene, looks, slots_at: Instant::now() };
+        watch.weigh();
+        Ok(watch)
     }
 
     fn draw_until(&mut self, terminal: &mut DefaultTerminal, end: &AtomicBool) -> Result<()> {
@@ -205,12 +210,6 @@ impl Watch {
 
     fn look(&mut self) -> std::result::Result<(), LinkError> {
         let status = self.reader.status()?;
-        let patience = LOOK * (self.scene.slots.len() / MANY_SLOTS) as u32;
-        if self.slots_at.elapsed() >= patience {
-            self.scene.slots = self.reader.slots()?;
-            self.scene.streams = self.reader.streams()?;
-            self.slots_at = Instant::now();
-        }
         if let Some(oldest) = self.looks.front() {
             self.scene.rates = rates::recent(oldest, &status).or_else(|| rates::average(&status));
         }
@@ -219,7 +218,20 @@ impl Watch {
             self.looks.pop_front();
         }
         self.scene.status = status;
+        let patience = LOOK * (self.scene.slots.len() / MANY_SLOTS) as u32;
+        if self.slots_at.elapsed() >= patience {
+            self.scene.slots = self.reader.slots()?;
+            self.scene.streams = self.reader.streams()?;
+            self.slots_at = Instant::now();
+            self.weigh();
+        }
         Ok(())
+    }
+
+    fn weigh(&mut self) {
+        let Scene { status, slots, .. } = &self.scene;
+        let seen = guarantee::seen(&self.path, self.reader.superblock(), status, slots);
+        self.scene.promise = guarantee::lines(seen.as_ref()).swap_remove(0);
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene) {
         });
     let [head, answers, slots, streams, disk, foot] = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Length(6),
+        Constraint::Length(7),
         Constraint::Min(4),
         Constraint::Max(if sources > 0 { sources + 3 } else { 0 }),
         Constraint::Max(disk_lines_wanted),
@@ -81,6 +81,7 @@ fn answer_lines(scene: &Scene) -> Vec<Line<'static>> {
             format!("in {}", times::spoken(*expires)).bold(),
             format!("  at {rate}; a full ring reaches back {}", times::spoken(*full)).into(),
         ],
+        _ if scene.status.recorder.is_none() => vec!["not while no recorder runs".into()],
         _ => vec!["not while nothing comes in".into()],
     };
     let lost = lost(&scene.status);
@@ -100,6 +101,7 @@ fn answer_lines(scene: &Scene) -> Vec<Line<'static>> {
         line("oldest expires", expires),
         line("being lost", vec![lost]),
         line("comes in", flow),
+        line("guarantee", vec![clean(&scene.promise).into()]),
     ]
 }
 
@@ -149,7 +151,9 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             .iter()
             .find(|stream| stream.id == source.stream)
             .map_or(0, |stream| stream.counters.gaps);
-        let lost_style = if lost > 0 { Style::new().fg(Color::Red) } else { Style::new() };
+        let unknown = if source.unknown_losses > 0 { " + ?" } else { "" };
+        let lost_style =
+            if lost > 0 || !unknown.is_empty() { Style::new().fg(Color::Red) } else { Style::new() };
         let state = show::source_state(source.state);
         let beyond = scene.rates.as_ref().and_then(|rates| rates.beyond.get(at)).filter(|rate| rate.0 > 0);
         let state = match (source.error.as_str(), beyond) {
@@ -163,7 +167,7 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             Cell::from(rate.to_string()),
             Cell::from(grouped(elements)),
             Cell::from(grouped(source.elements)),
-            Cell::from(Span::styled(grouped(lost), lost_style)),
+            Cell::from(Span::styled(grouped(lost) + unknown, lost_style)),
             Cell::from(grouped(gaps)),
             Cell::from(state),
         ])
@@ -269,6 +273,7 @@ mod tests {
         Scene {
             path: "/data/lab.hf".to_owned(),
             rates: rates::average(&status),
+            promise: "best effort: it was made without a profile".to_owned(),
             status,
             slots: sample::slots(),
             streams: sample::streams(),
@@ -293,8 +298,9 @@ mod tests {
             " holdfast  /data/lab.hf \"lab \"one\"\" 1 GiB in slots of 1 MiB  recorder 4711 up 10 min",
             "reaches back   10 min  to 2026-11-20T09:55:00Z",
             "oldest expires in 5 min 8 s  at 1 MiB/s; a full ring reaches back 15 min 10 s",
-            "being lost     yes: eth0 1 234 elements (dropped by the kernel)",
+            "being lost     yes: eth0 1 234 elements (dropped by the kernel); adc an unknown number",
             "comes in       1 MiB/s  1 010 elements/s  to disk 1.0 MiB/s",
+            "guarantee      best effort: it was made without a profile",
             "· free 300",
             "◆ held 100",
             "! damaged 1",
@@ -302,6 +308,7 @@ mod tests {
             "512 KiB/s",
             "buffers  ██▒▒▒░░░  2 of 8 in use, 5 at most; margin 3; least slack 4.2 s, 9.0 s are kept",
             "5.1 KiB/s beyond│",
+            "0 + ?",
             "a write takes ≤ 1 ms, 99 % ≤ 1 ms, worst 70 ms",
         ] {
             assert!(all.contains(wanted), "{wanted:?} is not in\n{all}");
@@ -321,6 +328,7 @@ mod tests {
         assert_eq!(drawn(&scene, 80, 24).last().map(String::as_str), Some(" the recorder has gone"));
         scene.status.recorder = None;
         scene.rates = None;
+        assert!(drawn(&scene, 110, 24).join("\n").contains("oldest expires not while no recorder runs"));
         scene.status.ring.oldest = None;
         scene.slots.clear();
         let all = drawn(&scene, 110, 24).join("\n");

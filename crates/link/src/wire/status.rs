@@ -136,6 +136,8 @@ pub struct SourceStatus {
     pub packed_bytes: u64,
     /// What was lost, by cause; causes that never occurred are left out.
     pub dropped: Vec<Dropped>,
+    /// Losses since the start of which nobody knows how much they were.
+    pub unknown_losses: u64,
     /// What the kernel says it dropped between the interface and us.
     pub kernel_drops: u64,
     /// What the interface says it dropped before the kernel saw it.

@@ -14,7 +14,7 @@ use holdfast_ring::StreamStatus;
 pub(crate) const STREAM_LEAST: usize = 80;
 
 /// Bytes of a source's status at least.
-const SOURCE_LEAST: usize = 91;
+const SOURCE_LEAST: usize = 99;
 
 /// Bytes of a lane's status at least.
 const LANE_LEAST: usize = 50 + 2 * 8 * (LATENCY_BUCKETS + 2);
@@ -143,7 +143,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
 fn put_source(put: &mut Put, source: &SourceStatus) {
     put.u32(source.stream.0).u8(number(&SOURCE_STATES, &source.state));
     put.u64(source.elements).u64(source.bytes).u64(source.packed_elements).u64(source.packed_bytes);
-    put.u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting);
+    put.u64(source.unknown_losses).u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting);
     put.u64(source.beyond_elements).u64(source.beyond_bytes).u32(source.connections);
     put.list(&source.dropped, |put, dropped| {
         put.u8(dropped.cause as u8).u64(dropped.elements).u64(dropped.bytes);
@@ -159,6 +159,7 @@ fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
         bytes: get.u64("bytes")?,
         packed_elements: get.u64("packed elements")?,
         packed_bytes: get.u64("packed bytes")?,
+        unknown_losses: get.u64("unknown losses")?,
         kernel_drops: get.u64("kernel drops")?,
         interface_drops: get.u64("interface drops")?,
         waiting: get.u64("waiting")?,

@@ -268,6 +268,7 @@ impl Figures {
             bytes: counters.bytes.load(Ordering::Relaxed),
             packed_elements: packed,
             packed_bytes: now.received_bytes.saturating_sub(began.received_bytes),
+            unknown_losses: counters.unknown.load(Ordering::Relaxed),
             kernel_drops: counters.dropped(Cause::Kernel),
             interface_drops: counters.interface_drops.load(Ordering::Relaxed),
             waiting: elements.saturating_sub(packed + ours),
