@@ -21,6 +21,9 @@ pub const MIN_GUARANTEED_SLOT: u64 = 8 << 20;
 /// comes meanwhile. Longer than a system lets a thread wait that has a core's fair share.
 pub const MAX_AWAY: Duration = Duration::from_millis(250);
 
+/// Shortest and longest flush interval: below, the journal takes the disk from capture; above, a crash costs too much.
+pub const FLUSH_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_hours(1));
+
 /// Streams of one ring: each has an entry in every slot's summary, which is read at every restart.
 pub const MAX_STREAMS: usize = 256;
 

@@ -123,6 +123,7 @@ fn what_is_recorded_or_used_is_not_destroyed_unasked() {
         ("prove r.hf --rate 1MiB/s", 1, "say --destroy"),
         ("prove none.hf --rate 1MiB/s", 1, "none.hf"),
         ("prove r.hf --rate 1MiB/s --destroy --minutes 0", 2, "minutes"),
+        ("prove r.hf --rate 0 --destroy", 2, "a rate of 0 drives nothing"),
         ("prove r.hf --rate 1MiB/s --destroy -o r.hf", 2, "a file of its own"),
         ("prove r.hf --rate 1MiB/s --destroy -o p.json", 2, "a file of its own"),
         ("prove r.hf --rate 1MiB/s --destroy -o none/p.txt", 1, "cannot write the report there"),

@@ -8,7 +8,7 @@ use crate::plan::refusal::Site;
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, text};
 use crate::{profile_file, times};
-use holdfast_base::{ByteSize, MAX_STREAMS, Rate, UnitError};
+use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_STREAMS, Rate, UnitError};
 use holdfast_format::Geometry;
 use holdfast_media::Profile;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE")]
     slot: Option<ByteSize>,
     /// Longest time between commits of what the open slot gained
-    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = times::span)]
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = flush)]
     flush: Duration,
     /// Size of the ring, when it is not to take the whole device
     #[arg(long, value_name = "SIZE")]
@@ -108,14 +108,29 @@ impl MoreArgs {
 
 /// A number a second: the unit may be said.
 fn each_second(text: &str) -> std::result::Result<u64, UnitError> {
-    let number = text.trim().strip_suffix("/s").unwrap_or(text).trim();
-    number.parse().map_err(|_| UnitError::new("number a second", text, "such as 20000"))
+    let number = text.trim().strip_suffix("/s").unwrap_or(text).trim().parse().ok();
+    number
+        .filter(|number| *number > 0)
+        .ok_or_else(|| UnitError::new("number a second", text, "such as 20000"))
+}
+
+/// A flush interval that `record` takes.
+fn flush(text: &str) -> std::result::Result<Duration, String> {
+    let (least, most) = FLUSH_LIMITS;
+    let span = times::span(text).map_err(|error| error.to_string())?;
+    let within = (least..=most).contains(&span).then_some(span);
+    within.ok_or_else(|| format!("give {} to {}", times::spoken(least), times::spoken(most)))
 }
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let LoadArgs { profile: path, rate, more } = &args.load;
     let ask = Ask { flush: args.flush, ..more.ask(*rate, args.slot)? };
+    if args.endurance == Some(ByteSize(0)) {
+        return Err(Failure::usage("no device endures nothing")
+            .at("--endurance")
+            .advice("give what its maker states, such as 600TB"));
+    }
     let profile = profile_file::read(path)?;
     let total = args.size.map_or(profile.device.bytes.0, |size| size.0);
     let at = |failure: Failure| failure.at_path(path);

@@ -79,6 +79,11 @@ struct Shown<'a> {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    if args.rate == Some(Rate(0)) {
+        return Err(Failure::usage("a rate of 0 drives nothing")
+            .at("--rate")
+            .advice("give the payload, such as 100MiB/s"));
+    }
     let path = args.ring.path()?;
     let files = Files::new(args.output.as_deref(), &path)?;
     let subject = Subject::open(&path, args.destroy, args.rate)?;

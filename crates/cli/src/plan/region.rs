@@ -55,6 +55,10 @@ pub(crate) fn known(profile: &Profile, total: u64, region: Region) -> Option<Mea
 
 /// The same, where the profile has to reach so far.
 pub(crate) fn covered(profile: &Profile, total: u64, region: Region) -> Result<Measured> {
+    if bytes(profile, total, region) == 0 {
+        return Err(Failure::usage(format_args!("{} are too few for a ring", ByteSize(total)))
+            .advice("give a larger --size, such as 10GiB"));
+    }
     known(profile, total, region).ok_or_else(|| {
         let zones = profile.zones.last();
         let end = zones.map_or(0, |zone| zone.offset.saturating_add(zone.bytes));

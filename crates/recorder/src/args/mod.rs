@@ -19,9 +19,6 @@ pub const HELP: &str = include_str!("../help.txt");
 /// Sources of one recorder: each has a thread and batches of its own.
 pub const MAX_SOURCES: usize = 64;
 
-/// Shortest and longest `--flush`: below, the journal takes the disk from capture; above, a crash costs too much.
-pub const FLUSH_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_hours(1));
-
 /// How long a run that was told to end waits for a device that fails, unless said otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -89,6 +86,11 @@ pub enum WrongUse {
     /// Not an option.
     #[error("unknown option {0}: see --help")]
     Unknown(String),
+    /// What another process does.
+    #[error(
+        "--metrics goes with `holdfast record`: run `holdfast metrics RING --listen ADDR` beside holdfast-recorder"
+    )]
+    Metrics,
     /// An option that wants a value.
     #[error("{option} wants a value: {wanted}")]
     Missing {

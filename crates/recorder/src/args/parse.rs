@@ -1,9 +1,7 @@
 //! From words to settings. A table says which options there are; one function a value says what it may be.
 
-use super::{
-    FLUSH_LIMITS, MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse,
-};
-use holdfast_base::{ByteSize, MAX_NAME, Rate};
+use super::{MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse};
+use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_NAME, Rate};
 use holdfast_ingest::Overload;
 use holdfast_ingest::packet::af_packet::MAX_RINGS;
 use holdfast_ingest::{SourceOptions, SourceSpec};
@@ -92,7 +90,7 @@ impl Parser {
                 _ => name,
             };
             let Some((option, wants)) = OPTIONS.iter().find(|(option, _)| *option == name) else {
-                return Err(WrongUse::Unknown(name));
+                return Err(if name == "--metrics" { WrongUse::Metrics } else { WrongUse::Unknown(name) });
             };
             match (*option, wants) {
                 (_, None) if joined.is_some() => return Err(WrongUse::Switch(option)),
@@ -260,7 +258,8 @@ fn rate(option: &'static str, value: &str) -> Result<Rate, WrongUse> {
 
 fn elements(option: &'static str, value: &str) -> Result<u64, WrongUse> {
     let number = value.strip_suffix("/s").unwrap_or(value);
-    number.parse().map_err(|_| wrong(option, value, "give a number of elements a second, such as 20000"))
+    let number = number.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| wrong(option, value, "give a number of elements a second, such as 20000"))
 }
 
 fn snaplen(option: &'static str, value: &str) -> Result<u32, WrongUse> {

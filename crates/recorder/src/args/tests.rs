@@ -100,7 +100,8 @@ fn wrong_command_lines_are_told_by_the_option() {
         ("r --rate 1MB/s --source stdin --name a", "--rate belongs to a source"),
         ("r --colour", "unknown option --colour"),
         ("r -x", "unknown option -x"),
-        ("r --metrics=:9", "unknown option --metrics"),
+        ("r --metrics=:9", "run `holdfast metrics RING --listen ADDR`"),
+        ("r --source stdin --name a --rate 1MB/s --elements 0", "--elements 0: give a number of elements"),
     ] {
         let error = run(line).expect_err(line).to_string();
         assert!(error.contains(said), "{line}: {error}");
