@@ -8,7 +8,8 @@ pub(crate) const HELP: &str = "Times: RFC 3339 (2026-11-20T10:05:00Z, 2026-11-20
     (taken as UTC), `now`, back from now (-5m, -1h30m, -2d), Unix seconds (1795169100.25), or Unix\n\
     nanoseconds.";
 
-const WANTED: &str = "RFC 3339 (2026-11-20T10:05:00Z), `now`, a span back from now (-5m, -1h30m, -2d), Unix seconds or nanoseconds";
+const WANTED: &str =
+    "RFC 3339 (2026-11-20T10:05:00Z), `now`, a span from now (-5m, -1h30m, +7d), Unix seconds or nanoseconds";
 const SPAN_WANTED: &str = "a number with a unit (ms, s, m, h, d), such as 30s or 1h30m";
 
 /// Below this a bare number means seconds (until the year 5138).
@@ -50,6 +51,9 @@ pub(crate) fn when(text: &str) -> Result<When, UnitError> {
     }
     if let Some(ahead) = text.strip_prefix('+') {
         return span(ahead).map(When::After).map_err(|_| wrong());
+    }
+    if text.is_empty() {
+        return Err(wrong());
     }
     if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return unix(text).map(When::At).ok_or_else(|| {
@@ -245,6 +249,7 @@ mod tests {
             assert!(said.starts_with(&format!("`{text}` is not a time: give ")), "{said}");
         }
         assert!(when("1795169100000").unwrap_err().to_string().contains("Unix nanoseconds"));
+        assert!(when("").unwrap_err().to_string().contains("RFC 3339"));
     }
 
     #[test]

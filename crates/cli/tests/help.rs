@@ -60,6 +60,6 @@ fn every_command_is_listed_and_wrong_use_is_told_with_code_2() {
     assert_eq!(said.err, "holdfast: no command was given: `holdfast --help` lists them\n");
     let said = ends(folder.path(), "release r x --json", 2);
     assert_eq!(said.json()["exit"], 2);
-    assert!(said.json()["error"].as_str().unwrap().contains("invalid value 'x'"));
+    assert!(said.json()["error"].as_str().unwrap().contains("`x` is not a hold: give its number"));
     assert!(ends(folder.path(), "--version", 0).out.starts_with("holdfast 0."));
 }

@@ -64,7 +64,9 @@ fn trusted(path: &Path, owners: &[u32]) -> Result<(), String> {
         return Err(format!("belongs to user {}: remove it, or set {RUN_VARIABLE}", about.uid()));
     }
     if about.mode() & 0o022 != 0 {
-        return Err("others may write to it: take that away (chmod 700)".to_owned());
+        return Err(format!(
+            "others may write to it: set {RUN_VARIABLE} to a directory of your own, or make this one so (chmod 700)"
+        ));
     }
     Ok(())
 }
@@ -161,7 +163,7 @@ mod tests {
         set_permissions(path, Permissions::from_mode(0o700)).unwrap();
         assert_eq!(trusted(path, &[uid()]), Ok(()));
         set_permissions(path, Permissions::from_mode(0o777)).unwrap();
-        assert!(trusted(path, &[uid()]).unwrap_err().contains("chmod 700"));
+        assert!(trusted(path, &[uid()]).unwrap_err().contains("set HOLDFAST_RUN to a directory of your own"));
         assert!(trusted(&path.join("none"), &[]).is_err());
         File::create(path.join("file")).unwrap();
         assert!(trusted(&path.join("file"), &[uid()]).unwrap_err().contains("not a directory"));

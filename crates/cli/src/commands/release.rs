@@ -4,7 +4,7 @@ use crate::failure::Result;
 use crate::orders;
 use crate::out::Out;
 use crate::session::RingArg;
-use holdfast_base::HoldId;
+use holdfast_base::{HoldId, UnitError};
 use holdfast_ring::{Order, Outcome};
 use serde::Serialize;
 
@@ -15,8 +15,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
     /// The number of the hold, as `holdfast holds` lists it
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = number)]
     id: u64,
+}
+
+fn number(text: &str) -> std::result::Result<u64, UnitError> {
+    let wrong = |_| UnitError::new("hold", text, "its number, as `holdfast holds` lists it");
+    text.parse().map_err(wrong)
 }
 
 #[derive(Serialize)]
