@@ -1,8 +1,8 @@
 //! Making the file of a ring: its space reserved, so that no write finds the file system full later.
 
-use super::bytes::fill;
+use super::space::{Space, free};
 use super::{Access, Device, OpenError, caution};
-use crate::disk::{DiskError, Fault};
+use crate::disk::DiskError;
 use holdfast_base::{BLOCK, ByteSize};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -89,7 +89,7 @@ pub fn create_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<Devi
     let failed = |what: &'static str| {
         move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
     };
-    let free = free_space(folder).map_err(failed("look at its folder"))?;
+    let free = free(&rustix::fs::statvfs(folder).map_err(failed("look at its folder"))?);
     if free < bytes {
         return Err(CreateError::NoSpace { path: path.to_owned(), bytes, free });
     }
@@ -100,58 +100,28 @@ pub fn create_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<Devi
         Err(cause) => return Err(failed("create it")(cause)),
     };
     // From here on a failure must not leave a piece of a ring behind.
-    let made = reserve(&file, path, folder, bytes, prefill);
+    let made = make(&file, path, folder, bytes, prefill);
     if made.is_err() {
         let _ = rustix::fs::unlink(path);
     }
     made
 }
 
-fn free_space(folder: &Path) -> Result<u64, Errno> {
-    let stat = rustix::fs::statvfs(folder)?;
-    // ramfs and some others do not count.
-    if stat.f_blocks == 0 {
-        return Ok(u64::MAX);
-    }
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-}
-
-fn reserve(
+fn make(
     file: &File,
     path: &Path,
     folder: &Path,
     bytes: u64,
     prefill: Prefill<'_>,
 ) -> Result<Device, CreateError> {
-    let failed = |what: &'static str| {
-        move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
-    };
-    let full =
-        || CreateError::NoSpace { path: path.to_owned(), bytes, free: free_space(folder).unwrap_or(0) };
-    let reserved = match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        Ok(()) => true,
-        // ext2 and some network file systems know no reservation: only writing makes sure.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
-        Err(Errno::NOSPC | Errno::DQUOT) => return Err(full()),
-        Err(Errno::FBIG) => return Err(CreateError::TooLarge { path: path.to_owned(), bytes }),
-        Err(cause) => return Err(failed("reserve its space")(cause)),
-    };
+    let space = Space { file, path, has: 0, bytes };
+    let failed = |what: &'static str| move |cause: Errno| space.failed(what, cause);
+    let reserved = space.reserve(FallocateFlags::empty())?;
     if !reserved {
         rustix::fs::ftruncate(file, bytes).map_err(failed("set its length"))?;
     }
     let device = Device::open(path, Access::Own)?;
-    let mut silent = |_| {};
-    let progress: Option<&mut dyn FnMut(u64)> = match prefill {
-        Prefill::Yes(progress) => Some(progress),
-        Prefill::No if !reserved => Some(&mut silent),
-        Prefill::No => None,
-    };
-    if let Some(progress) = progress {
-        match fill(device.file(), device.info(), 0, bytes, progress) {
-            Err(DiskError { fault: Fault::NoSpace, .. }) => return Err(full()),
-            other => other?,
-        }
-    }
+    space.write(device.file(), device.info(), prefill, reserved)?;
     rustix::fs::fsync(file).map_err(failed("bring it to the medium"))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(folder, flags, Mode::empty())

@@ -1,8 +1,9 @@
 //! Making the file of a ring longer, whoever owns the ring: it takes note of that later, by a measurement.
 
-use super::bytes::{fill, length};
+use super::bytes::length;
+use super::space::Space;
 use super::{CreateError, Prefill};
-use crate::disk::{DiskError, DiskInfo, Fault, Medium};
+use crate::disk::{DiskInfo, Medium};
 use holdfast_base::BLOCK;
 use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -34,7 +35,7 @@ pub fn extend_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<(), 
     if has >= bytes {
         return Ok(());
     }
-    let extended = reserve(&file, path, has, bytes, prefill);
+    let extended = extend(&file, path, has, bytes, prefill);
     if extended.is_err() {
         // What was reserved so far is given back.
         let _ = rustix::fs::ftruncate(&file, has);
@@ -42,45 +43,15 @@ pub fn extend_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<(), 
     extended
 }
 
-fn reserve(file: &File, path: &Path, has: u64, bytes: u64, prefill: Prefill<'_>) -> Result<(), CreateError> {
-    let failed = |cause: Errno| match cause {
-        Errno::NOSPC | Errno::DQUOT => {
-            let free =
-                rustix::fs::fstatvfs(file).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
-            CreateError::NoSpace { path: path.to_owned(), bytes: bytes - has, free }
-        }
-        Errno::FBIG => CreateError::TooLarge { path: path.to_owned(), bytes },
-        cause => CreateError::System { path: path.to_owned(), what: "extend it", cause: cause.into() },
-    };
+fn extend(file: &File, path: &Path, has: u64, bytes: u64, prefill: Prefill<'_>) -> Result<(), CreateError> {
     let flags = match prefill {
         Prefill::Yes(_) => FallocateFlags::KEEP_SIZE,
         Prefill::No => FallocateFlags::empty(),
     };
-    let reserved = match rustix::fs::fallocate(file, flags, has, bytes - has) {
-        Ok(()) => true,
-        // A file system that knows no reservation: what is written is reserved.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
-        Err(cause) => return Err(failed(cause)),
-    };
-    let mut silent = |_| {};
-    let progress: Option<&mut dyn FnMut(u64)> = match prefill {
-        Prefill::Yes(progress) => Some(progress),
-        Prefill::No if !reserved => Some(&mut silent),
-        Prefill::No => None,
-    };
-    if let Some(progress) = progress {
-        let info = DiskInfo {
-            name: path.display().to_string(),
-            medium: Medium::File,
-            bytes,
-            block: BLOCK,
-            depth: 1,
-            direct: false,
-        };
-        match fill(file, &info, has, bytes, &mut |end| progress(end - has)) {
-            Err(DiskError { fault: Fault::NoSpace, .. }) => return Err(failed(Errno::NOSPC)),
-            other => other?,
-        }
-    }
-    rustix::fs::fsync(file).map_err(failed)
+    let space = Space { file, path, has, bytes };
+    let reserved = space.reserve(flags)?;
+    let name = path.display().to_string();
+    let info = DiskInfo { name, medium: Medium::File, bytes, block: BLOCK, depth: 1, direct: false };
+    space.write(file, &info, prefill, reserved)?;
+    rustix::fs::fsync(file).map_err(|cause| space.failed("bring it to the medium", cause))
 }

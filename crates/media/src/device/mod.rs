@@ -9,6 +9,7 @@ mod extend;
 mod lock;
 mod open;
 mod signature;
+mod space;
 mod spread;
 
 pub use busy::shared_with;
