@@ -5,24 +5,23 @@
 
 mod slow_drive;
 
-use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, SlotNo, Timestamp};
+use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
 use holdfast_media::{
     Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed, Stall,
 };
-use holdfast_recorder::capture::{Answer, Ask, Capture, Reader, Stream};
+use holdfast_recorder::capture::{Answer, Capture, Stream};
 use holdfast_ring::{
-    Class, Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Shape, SlotLook, admit, create,
-    figures, is_slot_write, least_slots, load, recover,
+    Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Shape, admit, create, figures,
+    is_slot_write, least_slots, load, recover,
 };
-use slow_drive::{SLOT, drive, measured};
+use slow_drive::{QUANTUM, SLOT, ask, drive, measured};
 use std::sync::Arc;
 use std::time::Duration;
 
 const SLOTS: u64 = 40;
-const QUANTUM: usize = 1 << 20;
 const ELEMENT: usize = 64 << 10;
 /// Elements of a lap.
 const LAP: u64 = SLOTS * SLOT.0 / ELEMENT as u64;
@@ -154,7 +153,7 @@ impl Rig {
     fn go(&mut self) {
         loop {
             let now = self.clock.now();
-            self.ask(now);
+            ask(&mut self.capture, &mut self.readers, &mut self.seed, now);
             let wait = self.next.since(now);
             if wait.is_zero() {
                 break;
@@ -178,19 +177,6 @@ impl Rig {
         self.sent += 1;
         self.next = self.next + self.pace;
         self.capture.step(self.clock.now(), Duration::ZERO);
-    }
-
-    /// Whoever has a buffer wants a piece of some slot.
-    fn ask(&mut self, now: Timestamp) {
-        let looks: Vec<_> = self.capture.driver().ring().slot_looks(SlotNo(0), u32::MAX).collect();
-        let data: Vec<_> = looks.iter().filter(|look| look.look == SlotLook::Live).collect();
-        while let Some(buffer) = self.readers.pop_if(|_| !data.is_empty()) {
-            let slot = data[self.seed.below(data.len() as u64) as usize];
-            let at = self.seed.below(SLOT.0 / QUANTUM as u64) * QUANTUM as u64;
-            let reader = Reader { class: Class::Export, client: self.seed.below(3) };
-            let ask = Ask::Read(slot.sequence, at as u32, QUANTUM as u32, buffer, reader);
-            assert!(self.capture.ask(1, ask, now).is_none());
-        }
     }
 }
 

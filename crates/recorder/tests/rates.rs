@@ -5,23 +5,21 @@
 
 mod slow_drive;
 
-use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, SlotNo, Timestamp};
+use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
 use holdfast_format::{Cause, Counters, Geometry, Key, StreamKind};
 use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
 use holdfast_media::{Buffer, Disk, EmulatedDisk, Image, Seed};
-use holdfast_recorder::capture::{Answer, Ask, Capture, Reader, Stream};
+use holdfast_recorder::capture::{Answer, Capture, Stream};
 use holdfast_ring::{
-    Class, Config, Declared, Driver, NewRing, NewStream, Rates, Shape, SlotLook, admit, create, figures,
-    load, recover,
+    Config, Declared, Driver, NewRing, NewStream, Rates, Shape, admit, create, figures, load, recover,
 };
 use proptest::prelude::*;
-use slow_drive::{SLOT, drive, measured};
+use slow_drive::{QUANTUM, SLOT, ask, drive, measured};
 use std::sync::Arc;
 use std::time::Duration;
 
 const SLOTS: u64 = 40;
-const QUANTUM: usize = 1 << 20;
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// What a stream is, and what it does.
@@ -157,7 +155,7 @@ impl Rig {
     fn wait(&mut self, until: Timestamp) {
         loop {
             let now = self.clock.now();
-            self.ask(now);
+            ask(&mut self.capture, &mut self.readers, &mut self.seed, now);
             let wait = until.since(now);
             if wait.is_zero() {
                 return;
@@ -171,22 +169,6 @@ impl Rig {
                 self.read += if result.is_ok() { u64::from(len) } else { 0 };
                 self.readers.push(buffer);
             }
-        }
-    }
-
-    /// Whoever has a buffer wants a piece of some slot.
-    fn ask(&mut self, now: Timestamp) {
-        if self.readers.is_empty() {
-            return;
-        }
-        let looks: Vec<_> = self.capture.driver().ring().slot_looks(SlotNo(0), u32::MAX).collect();
-        let data: Vec<_> = looks.iter().filter(|look| look.look == SlotLook::Live).collect();
-        while let Some(buffer) = self.readers.pop_if(|_| !data.is_empty()) {
-            let slot = data[self.seed.below(data.len() as u64) as usize];
-            let at = self.seed.below(SLOT.0 / QUANTUM as u64) * QUANTUM as u64;
-            let reader = Reader { class: Class::Export, client: self.seed.below(3) };
-            let ask = Ask::Read(slot.sequence, at as u32, QUANTUM as u32, buffer, reader);
-            assert!(self.capture.ask(1, ask, now).is_none());
         }
     }
 

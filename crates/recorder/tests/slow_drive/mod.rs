@@ -1,13 +1,19 @@
-//! The drive of the tests in virtual time, and what a profile of it would say. What runs on it is each test's own.
+//! The drive of the tests in virtual time, what a profile of it would say, and readers who want all of it. What runs on it
+//! is each test's own.
 
-use holdfast_base::{ByteSize, Rate, Timestamp};
+use holdfast_base::{ByteSize, Rate, SlotNo, Timestamp};
 use holdfast_format::Measured;
-use holdfast_media::DriveModel;
 use holdfast_media::drive::{Curve, Flaw};
+use holdfast_media::{Buffer, Disk, DriveModel, Seed};
+use holdfast_recorder::capture::{Ask, Capture, Reader};
+use holdfast_ring::{Class, SlotLook};
 use std::time::Duration;
 
 /// Of its ring.
 pub(crate) const SLOT: ByteSize = ByteSize(8 << 20);
+
+/// What is read at once.
+pub(crate) const QUANTUM: usize = 1 << 20;
 
 /// Large enough for so many slots. Slow, so that they may be small: 8 MiB/s, and it tries for two seconds to read what it
 /// cannot.
@@ -36,5 +42,26 @@ pub(crate) fn measured(drive: &DriveModel) -> Measured {
         stalled: 0,
         parallel: 1,
         elements: 10_000_000,
+    }
+}
+
+/// Whoever has a buffer wants a piece of some slot.
+pub(crate) fn ask<D: Disk>(
+    capture: &mut Capture<D>,
+    readers: &mut Vec<Buffer>,
+    seed: &mut Seed,
+    now: Timestamp,
+) {
+    if readers.is_empty() {
+        return;
+    }
+    let looks: Vec<_> = capture.driver().ring().slot_looks(SlotNo(0), u32::MAX).collect();
+    let data: Vec<_> = looks.iter().filter(|look| look.look == SlotLook::Live).collect();
+    while let Some(buffer) = readers.pop_if(|_| !data.is_empty()) {
+        let slot = data[seed.below(data.len() as u64) as usize];
+        let at = seed.below(SLOT.0 / QUANTUM as u64) * QUANTUM as u64;
+        let reader = Reader { class: Class::Export, client: seed.below(3) };
+        let ask = Ask::Read(slot.sequence, at as u32, QUANTUM as u32, buffer, reader);
+        assert!(capture.ask(1, ask, now).is_none());
     }
 }
