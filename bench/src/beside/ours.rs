@@ -9,7 +9,7 @@ use super::stand::{Setup, Stand};
 use super::tally::{Gate, Tally};
 use crate::program::{Program, holdfast};
 use crate::{Trouble, tool};
-use holdfast_base::{MAX_AWAY, Ordinal};
+use holdfast_base::{Clock, MAX_AWAY, SystemClock};
 use holdfast_link::{Item, RingReader, Selection};
 use holdfast_media::Seed;
 use std::io::Write;
@@ -327,7 +327,7 @@ impl Running<'_> {
             let watch = scope.spawn(|| ours.watch(stand, before, &lost, tally));
             let reader = scope.spawn(|| {
                 let mut gate = Gate::new(tally, rules.ask, None);
-                let result = if rules.ask == Ask::Rate(0) { Ok(()) } else { ours.read(&mut gate) };
+                let result = if rules.ask == Ask::Rate(0) { Ok(()) } else { ours.read(&mut gate, offer) };
                 if result.is_err() {
                     tally.stop();
                 }
@@ -395,17 +395,14 @@ impl Ours {
         Ok(())
     }
 
-    /// Reads in order, the oldest of the newest quarter first; there again when that has expired or ends. Of large
-    /// elements an older one would expire before it is read.
-    fn read(&self, gate: &mut Gate<'_>) -> Result<(), Trouble> {
+    /// Reads in order, the oldest of the newest quarter first, as somebody does who asks for the last seconds; there again
+    /// when that has expired or ends. Of large elements an older one would expire before it is read.
+    fn read(&self, gate: &mut Gate<'_>, rate: f64) -> Result<(), Trouble> {
         let mut reader = RingReader::open(&self.device).map_err(Trouble::of("opening the ring"))?;
+        let (clock, quarter) = (SystemClock::new(), Duration::from_secs_f64(self.lap as f64 / rate / 4.0));
         while gate.may() {
-            let streams = reader.streams().map_err(Trouble::of("asking the recorder"))?;
-            let Some(stream) = streams.first() else { continue };
-            let end = stream.counters.next_ordinal;
-            let quarter = (self.lap / self.size.mean() / 4).max(1);
             let mut selection = Selection::ALL;
-            selection.range.ordinals = Some((Ordinal(end.0.saturating_sub(quarter)), end));
+            selection.range.from = clock.now() - quarter;
             let plan = reader.plan(&selection).map_err(Trouble::of("planning"))?;
             let (mut got, mut damage) = (false, None);
             let mut sink = |item: Item<'_>| match item {
