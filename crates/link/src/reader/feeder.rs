@@ -3,6 +3,7 @@
 
 use super::access::{Access, Got};
 use super::item::{PlannedSlot, Selection};
+use super::output::Filter;
 use super::pump::Pump;
 use super::slot::{Head, Index, Wrong, head_bytes};
 use super::window::Held;
@@ -273,6 +274,10 @@ impl<'a> Feeder<'a> {
         self.skip_rows(&mut work);
         work.schedule(self.pump.access.quantum());
         work.take_chunks(bytes, start);
+        let filter = Filter::new(&self.selection.range);
+        if !work.is_inside(&self.selection.range) {
+            work.leave_out(|row| filter.payload(row));
+        }
         Ok(work)
     }
 

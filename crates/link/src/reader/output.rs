@@ -3,7 +3,7 @@
 use super::assemble::Open;
 use super::item::{Element, Item, Missing, PlannedSlot, ReadReport};
 use holdfast_base::{Ordinal, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Flags, Gap, Row};
+use holdfast_format::{Flags, Gap, Kind, Row};
 use holdfast_ring::Range;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -52,8 +52,10 @@ impl Filter {
 
     /// Whether the element of a fragment may still be wanted: its last byte arrives later than this one's.
     pub(crate) fn fragment(&self, row: &Row) -> bool {
-        let late = self.timed && !self.by_event && row.arrival > self.to;
-        self.ordinal(row.ordinal) && !late
+        let by_arrival = self.timed && !self.by_event;
+        let late = by_arrival && row.arrival > self.to;
+        let early = by_arrival && row.flags.has(Flags::LAST) && row.arrival < self.from;
+        self.ordinal(row.ordinal) && !late && !early
     }
 
     /// Whether anything of a slot may be wanted, as far as its times are known. A plan by time has neighbours in it, for the
@@ -62,6 +64,17 @@ impl Filter {
         let outside = |first: Timestamp, last: Timestamp| last < self.from || first > self.to;
         let known = slot.first.zip(slot.last).filter(|_| self.timed && !self.by_event);
         !known.is_some_and(|(first, last)| outside(first, last))
+    }
+
+    /// Whether something of the payload of a row may be looked at.
+    pub(crate) fn payload(&self, row: &Row) -> bool {
+        match row.kind {
+            Kind::Element => self.element(row),
+            Kind::Fragment => self.fragment(row),
+            Kind::Note => self.note(row),
+            Kind::Gap => true,
+            Kind::Abort => false,
+        }
     }
 
     pub(crate) fn note(&self, row: &Row) -> bool {

@@ -7,7 +7,7 @@ use super::pump::Pump;
 use super::slot::{Head, Index, Wrong, chunk_may_have, may_have};
 use super::window::Window;
 use holdfast_base::{BLOCK, CHECK_BLOCK, StreamId};
-use holdfast_format::{DirectoryEntry, SectionKind};
+use holdfast_format::{Chunk, DirectoryEntry, Row, SectionKind};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -136,6 +136,49 @@ impl Work {
             self.chunk_window.extend(there);
             self.units.retain(|unit| unit.part == Part::Payload);
         }
+    }
+
+    /// Whether all that the slot has is in a range, as far as its dictionary can tell.
+    pub(crate) fn is_inside(&self, range: &holdfast_ring::Range) -> bool {
+        self.head.summary.entries.iter().zip(&self.wanted).all(|(entry, wanted)| {
+            let times = if range.by_event { entry.events } else { entry.arrivals };
+            let in_time = times.is_some_and(|(first, last)| range.from <= first && last <= range.to);
+            let by_ordinal = range.ordinals.is_none_or(|(first, end)| {
+                entry.ordinals.is_some_and(|(least, greatest)| first <= least && greatest < end)
+            });
+            entry.rows == 0 || (wanted.is_some() && by_ordinal && (in_time || !range.is_timed()))
+        })
+    }
+
+    /// Leaves out reads of payload in which no row lies that `is_wanted`, where all chunks are there: what comes before and
+    /// behind a range in its first and last slot, and other streams'.
+    pub(crate) fn leave_out(&mut self, is_wanted: impl Fn(&Row) -> bool) {
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        for number in &self.chunks {
+            let range = self.chunk_range(*number);
+            if !self.chunk_window.has(range.start, range.end) {
+                return;
+            }
+            let bytes = self.chunk_window.view(range.start, range.end);
+            // What is wrong with it is told when it is its turn.
+            let entry = &self.index.directory[*number];
+            let Ok(chunk) = Chunk::decode_at(entry, self.planned.sequence, bytes) else { return };
+            for (row, place) in chunk.rows() {
+                let stream = self.wanted.get(usize::from(row.stream)).copied().flatten();
+                if stream.is_none() || !is_wanted(&row) {
+                    continue;
+                }
+                let (start, end) = (place as usize, place as usize + row.payload());
+                match spans.last_mut() {
+                    Some(last) if last.start <= start && start <= last.end => last.end = last.end.max(end),
+                    _ => spans.push(start..end),
+                }
+            }
+        }
+        let touches = |unit: &Unit| {
+            spans.iter().any(|span| span.start < unit.start + unit.len && unit.start < span.end)
+        };
+        self.units.retain(|unit| unit.part == Part::Chunks || touches(unit));
     }
 
     /// Lists the reads, in the order in which their bytes are used: chunks just before the payload they tell of.
