@@ -1,4 +1,5 @@
-//! `make figures`: draws the figures of the comparison from what `make beside` has measured.
+//! `make figures`: draws the figures of the comparison from what `make beside` has measured; where it has not run, from what
+//! was measured for the documentation.
 
 use holdfast_bench::beside::figures::{COMMAND, write};
 use holdfast_bench::beside::outcome::Store;
@@ -9,15 +10,20 @@ fn main() -> ExitCode {
     let folder = std::env::args_os()
         .nth(1)
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures"), PathBuf::from);
-    let store = Store::usual();
+    let own = Store::usual();
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures/measured");
+    let store = if own.folder().is_dir() { own } else { Store::at(&published) };
     match write(&store, &folder) {
-        Ok(missing) if missing.is_empty() => println!("all figures are in {}", folder.display()),
+        Ok(missing) if missing.is_empty() => {
+            println!("all figures are in {}, drawn from {}", folder.display(), store.folder().display());
+        }
         Ok(missing) => {
-            println!(
+            eprintln!(
                 "no data in {} for {}: run {COMMAND} first",
                 store.folder().display(),
                 missing.join(", ")
             );
+            return ExitCode::FAILURE;
         }
         Err(trouble) => {
             eprintln!("{trouble}");
