@@ -7,7 +7,7 @@ use holdfast_base::{ByteSize, Rate, Timestamp, plural};
 use holdfast_format::{Superblock, Terms};
 use holdfast_link::wire::Status;
 use holdfast_media::{caution_for, shared_with};
-use holdfast_ring::{Figures, Guarantee, Refused, SlotLook, SlotStatus};
+use holdfast_ring::{Figures, Refused, SlotLook, SlotStatus, longest};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::path::Path;
@@ -44,6 +44,8 @@ struct FiguresShown {
     reads_left_bytes_per_second: u64,
     burst_seconds: [Option<f64>; 3],
     durable_after_seconds: f64,
+    longest_write_seconds: f64,
+    longest_read_seconds: f64,
 }
 
 /// How a reason begins that goes away by itself.
@@ -104,10 +106,7 @@ impl Shown {
 pub(crate) fn promised(superblock: &Superblock) -> Option<(Admitted, Figures)> {
     let terms = superblock.terms.as_ref()?;
     let slot = ByteSize(superblock.geometry.slot_bytes);
-    let (ask, weighed) = weighed(terms, slot, superblock.geometry.slots);
-    let (_, figures) = weighed.ok()?;
-    let admitted = ask.candidate(slot, terms.gather).admit(&terms.measured).ok()?;
-    Some((admitted, figures))
+    weighed(terms, slot, superblock.geometry.slots).1.ok()
 }
 
 /// Why nothing can be promised at a place, whatever was measured.
@@ -128,7 +127,7 @@ fn is_file(path: &Path) -> bool {
 }
 
 /// Weighs the terms again: what follows from them is not in the superblock.
-fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Guarantee, Figures), Refused>) {
+fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Admitted, Figures), Refused>) {
     let ask = Ask {
         rate: terms.rate,
         elements: Some(terms.elements),
@@ -140,9 +139,8 @@ fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Guarantee
         memory: Some(terms.memory),
         flush: FLUSH,
     };
-    let candidate = ask.candidate(slot, terms.gather);
-    let admitted = candidate.admit(&terms.measured);
-    let both = admitted.map(|admitted| (admitted.guarantee, admitted.figures(&terms.measured, slots)));
+    let admitted = ask.candidate(slot, terms.gather).admit(&terms.measured);
+    let both = admitted.map(|admitted| (admitted, admitted.figures(&terms.measured, slots)));
     (ask, both)
 }
 
@@ -165,12 +163,17 @@ fn shown(terms: &Terms, superblock: &Superblock, mut why: Vec<String>) -> Shown 
         memory_bytes: terms.memory.0,
         region_bytes: superblock.geometry.lane_bytes,
         measured_at: terms.measured.at,
-        figures: weighed.ok().map(|(guarantee, figures)| FiguresShown {
-            capture_only_bytes_per_second: figures.capture_only.0,
-            with_reads_bytes_per_second: figures.with_reads.0,
-            reads_left_bytes_per_second: figures.reads_left.0,
-            burst_seconds: figures.bursts.map(|burst| burst.map(|burst| burst.as_secs_f64())),
-            durable_after_seconds: guarantee.durable_after.as_secs_f64(),
+        figures: weighed.ok().map(|(admitted, figures)| {
+            let longest = longest(&terms.measured, &admitted.shape, &admitted.guarantee);
+            FiguresShown {
+                capture_only_bytes_per_second: figures.capture_only.0,
+                with_reads_bytes_per_second: figures.with_reads.0,
+                reads_left_bytes_per_second: figures.reads_left.0,
+                burst_seconds: figures.bursts.map(|burst| burst.map(|burst| burst.as_secs_f64())),
+                durable_after_seconds: admitted.guarantee.durable_after.as_secs_f64(),
+                longest_write_seconds: longest.write.as_secs_f64(),
+                longest_read_seconds: longest.read.as_secs_f64(),
+            }
         }),
     }
 }

@@ -9,7 +9,7 @@ use crate::{guarantee, identity};
 use holdfast_base::Rate;
 use holdfast_format::{Key, Superblock};
 use holdfast_media::{Access, Device, RealDisk, wipe};
-use holdfast_ring::{NewRing, SlotStatus, create};
+use holdfast_ring::{NewRing, SlotStatus, create, longest};
 use rustix::fs::FileType;
 use std::fs;
 use std::path::Path;
@@ -92,14 +92,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
     let medium = admitted.load.rate;
     let share = terms.rate.0 as f64 / (medium.0 as f64).max(1.0);
     let payload = |rate: Rate| Rate((rate.0 as f64 * share) as u64);
-    let (slot, still) = (admitted.shape.slot.0 as f64, f64::from(measured.stalled) / 1e6);
     let seconds = |span: Duration| span.as_secs_f64();
-    // Those that are written in one go stand behind each other at the device.
-    let writes = f64::from(terms.gather.max(1) + 1) * slot / (measured.write.0 as f64).max(1.0);
-    let write = seconds(measured.reposition) + seconds(measured.commit) + writes;
-    let read = seconds(admitted.guarantee.wait) + slot / (measured.write.0 as f64).max(1.0);
-    let longest =
-        |span: f64| Duration::from_secs_f64((span + seconds(measured.stall)) / (1.0 - still).max(0.01));
     let promised = Promised {
         capture_only: payload(figures.capture_only),
         with_reads: payload(figures.with_reads),
@@ -109,8 +102,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         bursts: figures.bursts,
         durable_after: admitted.guarantee.durable_after,
         burst: terms.burst,
-        longest_write: longest(write),
-        longest_read: longest(read),
+        longest: longest(measured, &admitted.shape, &admitted.guarantee),
         buffers: admitted.shape.buffers,
         parallel: measured.parallel,
     };
@@ -122,7 +114,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         commit_seconds: seconds(measured.commit),
         read_error_seconds: seconds(measured.read_error),
         stall_seconds: seconds(measured.stall),
-        stalled_share: still,
+        stalled_share: f64::from(measured.stalled) / 1e6,
         parallel: measured.parallel,
         elements_per_second: terms.elements,
         burst_bytes: terms.burst.0,

@@ -1,6 +1,7 @@
 //! The stages of a proof: at which rate, beside whom, for how long; and what of it the ring has promised. Pure.
 
 use holdfast_base::{ByteSize, Rate};
+use holdfast_ring::Longest;
 use std::time::Duration;
 
 /// What a ring has promised, as far as a proof looks at it. Rates are of payload, but for what is left for reading.
@@ -17,10 +18,8 @@ pub(crate) struct Promised {
     pub(crate) durable_after: Duration,
     /// What may come at once beyond the rate.
     pub(crate) burst: ByteSize,
-    /// What a write takes at most on a device that keeps to its profile, those gathered with it included.
-    pub(crate) longest_write: Duration,
-    /// The same for a read.
-    pub(crate) longest_read: Duration,
+    /// What a request takes at most on a device that keeps to its profile.
+    pub(crate) longest: Longest,
     /// Slot buffers.
     pub(crate) buffers: u32,
     /// Requests that the device serves at once.
@@ -167,8 +166,7 @@ pub(crate) mod tests {
             bursts: [None, Some(Duration::from_secs(5)), Some(Duration::from_secs(2))],
             durable_after: Duration::from_secs(17),
             burst: ByteSize(0),
-            longest_write: Duration::from_secs(4),
-            longest_read: Duration::from_secs(8),
+            longest: Longest { write: Duration::from_secs(4), read: Duration::from_secs(8) },
             buffers: 10,
             parallel: 1,
         }

@@ -220,8 +220,8 @@ pub(crate) fn judge(measured: &Measured, rate: Rate, promised: Option<&Promised>
 /// What the device did that its profile does not know.
 fn stalls(stage: &StageResult, promised: &Promised, void: &mut Vec<String>) {
     for (what, worst, limit) in [
-        ("write", stage.worst_write_seconds, promised.longest_write),
-        ("read", stage.worst_read_seconds, promised.longest_read),
+        ("write", stage.worst_write_seconds, promised.longest.write),
+        ("read", stage.worst_read_seconds, promised.longest.read),
     ] {
         if worst > seconds(limit) {
             void.push(format!(

@@ -1,7 +1,7 @@
 //! The figures that are published for a ring: what it takes without readers, what with them and how much is left for
-//! reading, and how long a burst it rides out.
+//! reading, how long a burst it rides out, and what its device may take for a request.
 
-use super::{Costs, Load, Shape, span};
+use super::{Costs, Guarantee, Load, Shape, span};
 use holdfast_base::Rate;
 use holdfast_format::Measured;
 use std::time::Duration;
@@ -20,6 +20,27 @@ pub struct Figures {
     pub reads_left: Rate,
     /// How long a burst may last that comes at [`BURSTS`] times half the rate; `None`: for ever.
     pub bursts: [Option<Duration>; 3],
+}
+
+/// What a request takes at most on a device that keeps to its profile: a longer one, and nothing was promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Longest {
+    /// A slot's write, with those that are written in one go in front of it.
+    pub write: Duration,
+    /// A read, with a slot's write in front of it.
+    pub read: Duration,
+}
+
+/// The longest requests of an admitted ring.
+pub fn longest(measured: &Measured, shape: &Shape, guarantee: &Guarantee) -> Longest {
+    let slot = shape.slot.0 as f64 / (measured.write.0 as f64).max(1.0);
+    let moving = (1.0 - f64::from(measured.stalled) / 1e6).max(0.01);
+    let stall = measured.stall.as_secs_f64();
+    // Those that are written in one go stand behind each other at the device.
+    let gathered = f64::from(shape.gather.max(1) + 1) * slot;
+    let write = measured.reposition.as_secs_f64() + measured.commit.as_secs_f64() + gathered;
+    let read = guarantee.wait.as_secs_f64() + slot;
+    Longest { write: span((write + stall) / moving), read: span((read + stall) / moving) }
 }
 
 /// The published figures of an admitted ring.
@@ -101,6 +122,21 @@ mod tests {
         assert!((long - (9.220 + (1408.0 - 829.8) / (90.0 - 63.54))).abs() < 0.1, "{figures:?}");
         assert!(figures.bursts[2] < figures.bursts[1] && figures.bursts[1] < figures.bursts[0]);
         assert_eq!(of(30).bursts[1], None, "60 is ridden out for ever");
+    }
+
+    #[test]
+    fn the_longest_requests_wait_for_those_before_them_and_for_stalls() {
+        let granted = admit(&drive(), &load(60), &shape()).unwrap();
+        let at = |drive: &Measured| {
+            let found = longest(drive, &shape(), &granted);
+            (found.write.as_secs_f64(), found.read.as_secs_f64())
+        };
+        // 0.030 + 5·128/65, and R = 0.030 + 8/70 + 7 with 128/65.
+        let (write, read) = at(&drive());
+        assert!((write - 9.876_154).abs() < 1e-5 && (read - 9.113_516).abs() < 1e-5, "{write} {read}");
+        let stalls = Measured { stall: Duration::from_secs(1), stalled: 500_000, ..drive() };
+        let (late, held) = at(&stalls);
+        assert!((late - 2.0 * (write + 1.0)).abs() < 1e-5 && (held - 2.0 * (read + 1.0)).abs() < 1e-5);
     }
 
     #[test]

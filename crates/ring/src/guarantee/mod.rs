@@ -10,7 +10,7 @@ mod figures;
 mod terms;
 
 pub use advice::{Advice, advise};
-pub use figures::{BURSTS, Figures, figures};
+pub use figures::{BURSTS, Figures, Longest, figures, longest};
 pub use terms::{Declared, load, measured};
 
 use holdfast_base::{ByteSize, MIN_GUARANTEED_SLOT, Rate};
