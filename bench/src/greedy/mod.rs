@@ -90,6 +90,34 @@ pub struct Ended {
     pub lost: u64,
     /// The least time for which it could have gone on without any write ending, if it knows.
     pub slack: Option<Duration>,
+    /// What the device took for requests, where something was promised of it.
+    pub device: Option<Device>,
+}
+
+/// The longest that a device took for a request, and what it takes at most by its profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// For a write.
+    pub write: Duration,
+    /// For a read.
+    pub read: Duration,
+    /// What was measured of it allows so long a write.
+    pub longest_write: Duration,
+    /// And so long a read.
+    pub longest_read: Duration,
+}
+
+impl Device {
+    /// A request that took longer than the profile allows, in words.
+    pub fn beyond(&self) -> Option<String> {
+        [("write", self.write, self.longest_write), ("read", self.read, self.longest_read)]
+            .into_iter()
+            .find(|(_, took, longest)| took > longest)
+            .map(|(what, took, longest)| {
+                let (took, longest) = (took.as_secs_f64(), longest.as_secs_f64());
+                format!("a {what} took {took:.1} s, by the profile {longest:.1} s at most")
+            })
+    }
 }
 
 /// What a reader does again and again.
@@ -110,6 +138,25 @@ pub struct Outcome {
     pub broken: u64,
     /// The least time for which it could have gone on without any write ending, if it knows.
     pub slack: Option<Duration>,
+    /// What the device took for requests, where something was promised of it.
+    pub device: Option<Device>,
+}
+
+impl Outcome {
+    /// Whether what was promised was kept: a loss is a fault unless the device was another than was measured.
+    pub fn verdict(&self) -> Result<String, Trouble> {
+        match (&self.device, self.lost) {
+            (None, _) => Ok("–".to_owned()),
+            (Some(_), 0) => Ok("nothing lost".to_owned()),
+            (Some(device), lost) => match device.beyond() {
+                Some(why) => Ok(format!("void: {why}")),
+                None => Err(Trouble::Accounting(format!(
+                    "{lost} of {} elements were lost inside the guarantee",
+                    self.came
+                ))),
+            },
+        }
+    }
 }
 
 /// Lets it record.
@@ -159,14 +206,19 @@ pub fn play(
     });
     let took = started.elapsed();
     taken?;
-    let Ended { lost: own, slack } = recorder.end()?;
+    let Ended { lost: own, slack, device } = recorder.end()?;
     let lost = lost + own;
     let mut lags = seen.lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let lags = middle_most_worst(&mut lags);
+    let read = (read.into_inner() as f64 / took.as_secs_f64()) as u64;
+    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner(), slack, device })
+}
+
+/// The middle, the 99th of a hundred, the worst.
+pub fn middle_most_worst(lags: &mut [Duration]) -> [Duration; 3] {
     lags.sort_unstable();
     let at = |share: f64| lags.get(((lags.len() as f64 * share) as usize).min(lags.len().saturating_sub(1)));
-    let lags = [0.5, 0.99, 1.0].map(|share| at(share).copied().unwrap_or_default());
-    let read = (read.into_inner() as f64 / took.as_secs_f64()) as u64;
-    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner(), slack })
+    [0.5, 0.99, 1.0].map(|share| at(share).copied().unwrap_or_default())
 }
 
 type Element = (u64, Duration, Vec<u8>);
@@ -238,4 +290,22 @@ pub(crate) fn below(random: &mut u64, end: u64) -> u64 {
     *random ^= *random >> 7;
     *random ^= *random << 17;
     *random % end.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_a_fault_unless_the_device_was_another_than_was_measured() {
+        let second = Duration::from_secs(1);
+        let device = Device { write: second, read: second, longest_write: second, longest_read: second };
+        let outcome = |lost, device| Outcome { came: 9, lost, device, ..Outcome::default() };
+        assert_eq!(outcome(3, None).verdict().unwrap(), "–");
+        assert_eq!(outcome(0, Some(device)).verdict().unwrap(), "nothing lost");
+        assert!(matches!(outcome(1, Some(device)).verdict(), Err(Trouble::Accounting(_))));
+        let stalled = Device { read: 2 * second, ..device };
+        let said = outcome(1, Some(stalled)).verdict().unwrap();
+        assert_eq!(said, "void: a read took 2.0 s, by the profile 1.0 s at most");
+    }
 }

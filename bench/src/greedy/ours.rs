@@ -1,9 +1,10 @@
 //! Holdfast: a recorder on a ring file, fed through its standard input; readers are its clients.
 
-use super::{ELEMENT, Ended, Load, Reading, Recorder, Seen};
+use super::{Device, ELEMENT, Ended, Load, Reading, Recorder, Seen};
 use crate::place::Place;
 use crate::program::{Program, holdfast};
 use crate::{Scale, Trouble, tool};
+use holdfast_link::wire::LaneStatus;
 use holdfast_link::{Item, RingReader, Selection};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -30,8 +31,18 @@ pub struct Ours {
     program: Program,
     input: ChildStdin,
     stop: Arc<AtomicBool>,
-    slack: Arc<Mutex<Option<Duration>>>,
+    noted: Arc<Mutex<Noted>>,
+    /// What its ring allows the device, where a rate is guaranteed.
+    allowed: Option<Device>,
     looker: JoinHandle<()>,
+}
+
+/// What was last seen of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    slack: Option<Duration>,
+    /// The longest write and read so far.
+    worst: (Duration, Duration),
 }
 
 impl Ours {
@@ -60,24 +71,28 @@ impl Ours {
             arguments.extend(terms);
             arguments.extend(["--memory", MEMORY]);
         }
+        let allowed = if guaranteed { Some(allowed(&commands, &name)?) } else { None };
         let path = holdfast("holdfast-recorder", scale)?;
         let mut program = Program::start(&path, &arguments, Stdio::piped(), &place.file("ours.said"))?;
         program.until("recording", |program| program.said().contains("recording "))?;
         let input = program.input().ok_or_else(|| Trouble::Accounting("no pipe".to_owned()))?;
         let mut reader = open(&ring)?;
-        let (stop, slack) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
-        let (over, least) = (Arc::clone(&stop), Arc::clone(&slack));
+        let (stop, noted) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::default()));
+        let (over, last) = (Arc::clone(&stop), Arc::clone(&noted));
         let looker = std::thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 let Ok(status) = reader.status() else { return };
                 let Some(recorder) = &status.recorder else { return };
                 seen.visible(recorder.sources.iter().map(|source| source.packed_elements).sum());
-                *least.lock().unwrap_or_else(PoisonError::into_inner) =
-                    recorder.margin.map(|margin| margin.least);
+                let worst = |of: fn(&LaneStatus) -> Duration| recorder.lanes.iter().map(of).max();
+                let write = worst(|lane| lane.write_latency.worst).unwrap_or_default();
+                let read = worst(|lane| lane.read_latency.worst).unwrap_or_default();
+                let slack = recorder.margin.map(|margin| margin.least);
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = Noted { slack, worst: (write, read) };
                 std::thread::sleep(LOOK);
             }
         });
-        Ok(Self { ring, commands, program, input, stop, slack, looker })
+        Ok(Self { ring, commands, program, input, stop, noted, allowed, looker })
     }
 }
 
@@ -89,6 +104,48 @@ fn make(commands: &Path, ring: &str, size: &str, terms: &[&str], profile: &Path)
     tool::output(&commands, &["profile", ring, "--minutes", "2", "--zones", "4", "-o", &profile])?;
     let promise = ["--profile", &profile, "--memory", MEMORY];
     tool::output(&commands, &[&shape, terms, &promise].concat()).map(drop)
+}
+
+/// What requests may take at most on the device of a ring that guarantees a rate.
+fn allowed(commands: &Path, ring: &str) -> Result<Device, Trouble> {
+    let said = tool::output(&commands.to_string_lossy(), &["status", ring, "--json"])?;
+    let json: serde_json::Value = serde_json::from_str(&said).map_err(Trouble::of("its status"))?;
+    let seconds = |what: &str| {
+        let seconds = json["guarantee"][what].as_f64().map(Duration::from_secs_f64);
+        seconds.ok_or_else(|| Trouble::Accounting(format!("no {what}: {said}")))
+    };
+    Ok(Device {
+        longest_write: seconds("longest_write_seconds")?,
+        longest_read: seconds("longest_read_seconds")?,
+        ..Device::default()
+    })
+}
+
+/// All of a stream that is kept, oldest first, into a pipe.
+pub fn export(
+    commands: &Path,
+    ring: &Path,
+    shape: [&'static str; 4],
+    stop: &AtomicBool,
+) -> Result<u64, Trouble> {
+    let mut command = Command::new(commands);
+    command.arg("read").arg(ring).args(shape).args(["-o", "-"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let failed = |cause| Trouble::Program { command: "holdfast read".to_owned(), said: format!("{cause}") };
+    let mut child = command.spawn().map_err(failed)?;
+    let (mut bytes, mut buffer) = (0, vec![0; 1 << 20]);
+    if let Some(output) = &mut child.stdout {
+        while let Ok(read @ 1..) = output.read(&mut buffer) {
+            bytes += read as u64;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+    }
+    // It ends with its pipe.
+    drop(child.stdout.take());
+    child.wait().map_err(failed)?;
+    Ok(bytes)
 }
 
 fn open(ring: &Path) -> Result<RingReader, Trouble> {
@@ -121,32 +178,11 @@ impl Recorder for Ours {
 
     fn exporter(&self) -> Result<Reading, Trouble> {
         let (ring, commands, stop) = (self.ring.clone(), self.commands.clone(), Arc::clone(&self.stop));
-        let mut buffer = vec![0; 1 << 20];
-        Ok(Box::new(move || {
-            let mut command = Command::new(&commands);
-            command.arg("read").arg(&ring).args(["--stream", "elements", "--format", "raw", "-o", "-"]);
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-            let failed =
-                |cause| Trouble::Program { command: "holdfast read".to_owned(), said: format!("{cause}") };
-            let mut child = command.spawn().map_err(failed)?;
-            let mut bytes = 0;
-            if let Some(output) = &mut child.stdout {
-                while let Ok(read @ 1..) = output.read(&mut buffer) {
-                    bytes += read as u64;
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                }
-            }
-            // It ends with its pipe.
-            drop(child.stdout.take());
-            child.wait().map_err(failed)?;
-            Ok(bytes)
-        }))
+        Ok(Box::new(move || export(&commands, &ring, ["--stream", "elements", "--format", "raw"], &stop)))
     }
 
     fn end(self: Box<Self>) -> Result<Ended, Trouble> {
-        let Self { program, input, stop, slack, looker, .. } = *self;
+        let Self { program, input, stop, noted, allowed, looker, .. } = *self;
         stop.store(true, Ordering::Relaxed);
         let _ = looker.join();
         drop(input);
@@ -155,8 +191,8 @@ impl Recorder for Ours {
         let json: serde_json::Value = serde_json::from_str(line).map_err(Trouble::of("its summary"))?;
         let lost = json["streams"][0]["lost_elements"].as_u64();
         let lost = lost.ok_or_else(|| Trouble::Accounting(format!("no summary: {said}")))?;
-        let slack = *slack.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Ended { lost, slack })
+        let Noted { slack, worst: (write, read) } = *noted.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Ended { lost, slack, device: allowed.map(|allowed| Device { write, read, ..allowed }) })
     }
 
     fn tells(&self) -> bool {
