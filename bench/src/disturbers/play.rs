@@ -101,6 +101,8 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     let Recorder { program, mut input, mut watch } = scene.record(case, surroundings.before.as_deref())?;
     let socket = watch.connection().map(|connection| connection.path().to_owned());
     let socket = socket.ok_or_else(|| Trouble::Accounting("the recorder is not live".into()))?;
+    // Who asks nothing for long gives way to others.
+    drop(watch);
     let (stand, pid) = (scene.stand(), program.pid());
     stand.be_timed()?;
     let tally = Tally::lasting(lasts(scene, case));
@@ -133,6 +135,7 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     // What was disturbed is over; what waits is written, and the drive may be fast about it.
     let too_slow = scene.scale() == Scale::Real && (stand.drive().too_slow()? || tally.was_late());
     let read = stand.drive().figure("read_bytes")? as u64;
+    let mut watch = RingReader::open(stand.device()).map_err(Trouble::of("opening the ring"))?;
     let status = watch.status().map_err(Trouble::of("asking the recorder"))?;
     let recorder = status.recorder.ok_or_else(|| Trouble::Accounting("no recorder answers".into()))?;
     let margin = recorder.margin;
@@ -146,6 +149,11 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     if dropped != summary.lost {
         let text = format!("`status` told of {dropped} bytes lost, and {summary:?}");
         return Err(Trouble::Accounting(text));
+    }
+    // Whoever reads the log knows how near it was, where it goes to where it is read here.
+    let near = margin.is_some_and(|margin| margin.least < margin.kept / 2);
+    if near && surroundings.before.is_none() && !said.contains("capture could have gone on for ") {
+        return Err(Trouble::Accounting(format!("the log does not tell of a small margin: {said}")));
     }
     let told = ["the device does not answer", "and no longer"].iter().any(|words| said.contains(words));
     let kept = if case.covered { summary.lost == 0 } else { summary.lost > 0 && found.missing > 0 && told };
