@@ -278,6 +278,12 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
                 }
             }
             add(Holdfast, Size::Fixed(20), State::Aged, &two);
+            // The paper's way of being strong, on the file systems of today.
+            for kind in [Kind::Ext4, Kind::Xfs] {
+                for size in [LARGE, MIDDLE] {
+                    add(Flat(kind, Priority), size, State::Aged, &two);
+                }
+            }
             // Overwriting in place wants elements of one size; a file of 20 bytes takes 4 KiB.
             for who in [Holdfast, Flat(Kind::Ext2, Deleting), Database] {
                 add(who, Size::Varied, State::Aged, &two);

@@ -19,6 +19,9 @@ const WINDOW: usize = 8;
 
 const EXT2: Contestant = Contestant::Flat(Kind::Ext2, Manner::InPlace);
 const STRICT: Contestant = Contestant::Flat(Kind::Ext2, Manner::Priority);
+/// The same on the file systems of today, which the paper has not.
+const STRICT_TODAY: [Contestant; 2] =
+    [Contestant::Flat(Kind::Ext4, Manner::Priority), Contestant::Flat(Kind::Xfs, Manner::Priority)];
 const LARGE: Size = Size::Fixed(60 << 20);
 const MIDDLE: Size = Size::Fixed(1 << 20);
 const OFFER: u32 = 60;
@@ -192,6 +195,9 @@ fn later_cycles(store: &Store) -> Result<Option<Plot>, Trouble> {
     let cell = |who| Cell { who, size: LARGE, state: State::Aged, offer: OFFER, ask: Ask::All };
     let mut lines = cycle(store, &cell(Contestant::Holdfast), 0, false);
     lines.extend(cycle(store, &cell(STRICT), 1, false));
+    for (n, who) in STRICT_TODAY.into_iter().enumerate() {
+        lines.extend(cycle(store, &cell(who), n + 2, false));
+    }
     lines.push(theirs("mahanaxar reading", 0, published("figure5b", "mahanaxar_read")?));
     lines.push(theirs("ext2 reading", 1, published("figure5b", "ext2_read")?));
     Ok(plot("60 MiB elements, strict priority, after several cycles", ACROSS, lines))
@@ -224,6 +230,9 @@ fn small(store: &Store) -> Result<Option<Plot>, Trouble> {
             line.name = format!("{} (at {})", line.name, cell.offer);
         }
         lines.extend(more);
+    }
+    for (n, who) in STRICT_TODAY.into_iter().enumerate() {
+        lines.extend(cycle(store, &Cell { who, ..cell }, n + 2, true));
     }
     for (n, name) in ["mahanaxar", "ext2"].into_iter().enumerate() {
         lines.push(theirs(&format!("{name} writing"), n, published("figure6", &format!("{name}_write"))?));
@@ -271,6 +280,19 @@ mod tests {
         assert!(csv.contains("\"ext2 writing\",measured,2.0000,57.0000\n"), "{csv}");
         assert!(csv.contains("\"ext2 writing, paper\",published,10.0000,57.0000\n"), "{csv}");
         assert!(!csv.contains("holdfast"), "{csv}");
+    }
+
+    #[test]
+    fn the_figures_of_the_documentation_show_what_was_measured_for_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures");
+        let drawn = tempfile::tempdir().unwrap();
+        let missing = write(&Store::at(&folder.join("measured")), drawn.path()).unwrap();
+        assert!(missing.is_empty(), "{missing:?}");
+        for entry in std::fs::read_dir(drawn.path()).unwrap() {
+            let name = entry.unwrap().file_name();
+            let read = |folder: &Path| std::fs::read_to_string(folder.join(&name)).unwrap();
+            assert!(read(&folder) == read(drawn.path()), "{name:?} is an old one: run make figures");
+        }
     }
 
     #[test]
