@@ -84,7 +84,7 @@ fn compare(name: &str, path: &Path, setup: Setup, scale: Scale) -> Result<Vec<St
     // The first lap is nobody's.
     job.run()?;
     let rounds =
-        Rounds::run(11, 2, |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() })?;
+        Rounds::run(31, 2, |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() })?;
     let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
     let ratio = rounds.ratio(0, 1);
     Ok([head, row![show(0), show(1), ratio.show(3), Goal::AtLeast(0.97).verdict(&ratio)]].concat())
