@@ -115,7 +115,9 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     };
     let result = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2)
-            .map(|_| scope.spawn(|| stopping(read(stand.device(), &tally).map(|()| String::new()))))
+            .map(|_| {
+                scope.spawn(|| stopping(read(stand.device(), case.covered, &tally).map(|()| String::new())))
+            })
             .collect();
         let disturbs = scope.spawn(|| stopping(disturb(scene, case, &surroundings, (&socket, pid), &tally)));
         let feeds = scope.spawn(|| feed(&mut input, scene.amount().rate.0 as f64, &tally));
@@ -195,7 +197,7 @@ fn feed(input: &mut ChildStdin, rate: f64, tally: &Tally) -> Result<u64, Trouble
 }
 
 /// Reads all that there is, again and again. A recorder that has no place for us is no failure.
-fn read(device: &Path, tally: &Tally) -> Result<(), Trouble> {
+fn read(device: &Path, answers: bool, tally: &Tally) -> Result<(), Trouble> {
     let mut reader = RingReader::open(device).map_err(Trouble::of("opening the ring"))?;
     let mut wanted = vec![0; ELEMENT];
     while tally.wait(|| true) {
@@ -208,7 +210,8 @@ fn read(device: &Path, tally: &Tally) -> Result<(), Trouble> {
                     wrong = (one.data != wanted).then(|| format!("element {} is another", one.ordinal.0));
                     got = true;
                 }
-                Item::Damaged { sequence, place, .. } => {
+                // What could not be read is told of as what was read wrongly is; in the end all is read once more.
+                Item::Damaged { sequence, place, .. } if answers => {
                     wrong = Some(format!("sequence {} is damaged: {place}", sequence.0));
                 }
                 _ => {}

@@ -56,8 +56,9 @@ impl Ours {
     ) -> Result<Self, Trouble> {
         let ring = place.file("ring.hf");
         let commands = holdfast("holdfast", scale)?;
-        let (name, size, slot) =
-            (ring.display().to_string(), load.kept.to_string(), scale.pick("2MiB", "32MiB"));
+        // The journal, and the slots that are next to be overwritten, keep nothing.
+        let size = (load.kept + load.kept / 8).to_string();
+        let (name, slot) = (ring.display().to_string(), scale.pick("2MiB", "32MiB"));
         let frame = format!("fixed:{ELEMENT}");
         let mut arguments = vec![&name[..]];
         if !guaranteed {
