@@ -405,3 +405,140 @@ fn burst_in_words(burst: &BurstResult) -> String {
         (Some(lost), _) => format!("{}, then a LOSS", span(lost)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::{ReadBack, ReaderResult};
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn stage(kind: Kind, slack: f64) -> StageResult {
+        StageResult {
+            kind: Some(kind),
+            stage: kind.name(),
+            seconds: 60.0,
+            sent_bytes_per_second: 60 * MIB,
+            sent_elements: 3600,
+            recorded_elements: 3600,
+            slack_least_seconds: Some(slack),
+            durable_after_worst_seconds: Some(9.5),
+            buffers: 13,
+            buffers_most_in_use: 6,
+            worst_write_seconds: 4.25,
+            worst_read_seconds: 0.75,
+            read_bytes: 600 * MIB,
+            ..StageResult::default()
+        }
+    }
+
+    fn proof() -> Proof {
+        let mut bursts = stage(Kind::Bursts, 0.25);
+        bursts.bursts = vec![BurstResult {
+            factor: 2.0,
+            reached: 2.0,
+            promised_seconds: Some(5.0),
+            driven_seconds: 6.0,
+            lost_after_seconds: Some(5.5),
+        }];
+        (bursts.lost_elements, bursts.gaps) = (40, 1);
+        let mut all = stage(Kind::Guarantee, 8.0);
+        all.readers = vec![ReaderResult {
+            reads: "the newest",
+            elements: 1500,
+            bytes: 1500 * MIB,
+            longest_wait_seconds: 5.0,
+            checking_share: 0.1,
+        }];
+        let (format, version, _) = Proof::head();
+        Proof {
+            format,
+            version,
+            holdfast: "1.0.0",
+            verdict: Verdict::Pass,
+            reasons: Vec::new(),
+            notes: Vec::new(),
+            began: Timestamp(0),
+            ended: Timestamp(180_000_000_000),
+            ring: RingShown {
+                path: "/dev/sdb".to_owned(),
+                name: "lab".to_owned(),
+                lane_bytes: 3 << 30,
+                slot_bytes: 64 * MIB,
+                slots: 44,
+            },
+            device: DeviceShown {
+                medium: "spinning".to_owned(),
+                device_bytes: 3 << 30,
+                ..DeviceShown::default()
+            },
+            machine: MachineShown {
+                host: "crate".to_owned(),
+                kernel: "6.1".to_owned(),
+                cores: 4,
+                processor: "a processor".to_owned(),
+                realtime: true,
+            },
+            terms: Some(TermsShown {
+                measured_at: Timestamp(0),
+                worst_write_bytes_per_second: 65 * MIB,
+                worst_read_bytes_per_second: 70 * MIB,
+                worst_reposition_seconds: 0.03,
+                commit_seconds: 0.008,
+                read_error_seconds: 7.0,
+                stall_seconds: 0.5,
+                stalled_share: 0.001,
+                parallel: 1,
+                elements_per_second: 60,
+                burst_bytes: 4 * MIB,
+                medium_bytes_per_second: 61 * MIB,
+                gather: 4,
+                quantum_bytes: 8 << 20,
+                buffers: 13,
+                capture_only_bytes_per_second: 65 * MIB,
+                with_reads_bytes_per_second: 64 * MIB,
+                reads_left_bytes_per_second: 8 * MIB,
+                burst_seconds: [None, Some(5.0), Some(2.0)],
+                durable_after_seconds: 12.5,
+            }),
+            seed: 7,
+            element_bytes: MIB,
+            rate_bytes_per_second: 60 * MIB,
+            sent_elements: 10_840,
+            sent_bytes: 10_840 * MIB,
+            lost_elements: 40,
+            gaps: 1,
+            measured: Measured {
+                stages: vec![stage(Kind::Left, 9.0), all, bursts],
+                read_back: ReadBack {
+                    elements: 2500,
+                    bytes: 2500 * MIB,
+                    expired_elements: 8300,
+                    ..ReadBack::default()
+                },
+                ..Measured::default()
+            },
+        }
+    }
+
+    // What a person signs says all that was measured, and says it where one looks for it.
+    #[test]
+    fn a_proof_reads_as_it_always_has() {
+        let text = proof().text("lab.proof.json", "{}");
+        let golden = include_str!("report.golden.txt");
+        assert!(text == golden, "\n{text}");
+    }
+
+    #[test]
+    fn a_broken_promise_and_wrong_bytes_are_seen_at_a_glance() {
+        let mut proof = proof();
+        (proof.verdict, proof.reasons) =
+            (Verdict::Fail, vec!["all readers: 3 elements were lost".to_owned()]);
+        proof.measured.wrong = 2;
+        proof.measured.stages[1].lost_elements = 3;
+        let text = proof.text("lab.proof.json", "{}");
+        for wanted in ["\nFAIL: ", "  - all readers: 3 elements were lost\n", "2 WRONG", "3 elements LOST"] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+    }
+}
