@@ -164,7 +164,7 @@ fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
                     again(&stop, &bytes, |buffer| match recorder {
                         Recorder::Holdfast => through(&file, &stop),
                         _ => plainly(&file, buffer, &stop),
-                    })
+                    });
                 });
             }
             scope.spawn(|| {
@@ -173,7 +173,7 @@ fn packets(scale: Scale) -> Result<Vec<Vec<String>>, Trouble> {
                         export(&commands, &file, ["--stream", "link", "--format", "pcapng"], &stop).ok()
                     }
                     _ => plainly(&file, buffer, &stop),
-                })
+                });
             });
             let looker = scope.spawn(|| look(recorder, &file, started, &over));
             let sent = link.send(Traffic { frame: FRAME, rate, time, most: u64::MAX });
