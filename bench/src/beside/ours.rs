@@ -310,7 +310,7 @@ impl Running<'_> {
     /// Feeds it and reads from it until the time is over; what is to be noted.
     pub fn run(self, stand: &Stand, rules: &Rules, tally: &Tally) -> Result<String, Trouble> {
         let Self { ours, program, mut input } = self;
-        let promise = match program.said().lines().find_map(|line| line.split_once("guaranteed ")) {
+        let promise = match program.said().lines().find_map(|line| line.split_once("; guaranteed ")) {
             Some((_, promise)) => format!("guaranteed {promise}"),
             None if ours.guaranteed => {
                 let said = format!("it guarantees nothing: {}", program.said());

@@ -16,4 +16,4 @@ pub use copy::{append, copy};
 pub use ids::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId};
 pub use limits::*;
 pub use units::{ByteSize, Rate, Timestamp, UnitError};
-pub use words::{many, plural};
+pub use words::{grouped, many, plural, typed};

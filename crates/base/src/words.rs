@@ -1,4 +1,6 @@
-//! Words for counts, as people write them. What is counted, and where it is said, is not known here.
+//! Words for counts, as people write and type them. What is counted, and where it is said, is not known here.
+
+use std::fmt::Display;
 
 /// The noun of a count: `slot` for one, `slots` for any other number.
 pub fn plural(count: u64, one: &str) -> String {
@@ -15,9 +17,33 @@ pub fn many(count: u64, one: &str) -> String {
     format!("{count} {}", plural(count, one))
 }
 
+/// A number with thin groups of three, as people read it.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size or rate without the space, as it can be typed.
+pub fn typed(amount: impl Display) -> String {
+    amount.to_string().replace(' ', "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_grouped_to_be_read_and_sizes_joined_to_be_typed() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1 000", "1 234 567"]);
+        assert_eq!(typed(crate::ByteSize::mib(64)), "64MiB");
+    }
 
     #[test]
     fn one_is_one_and_nothing_is_many() {

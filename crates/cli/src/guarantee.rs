@@ -1,15 +1,14 @@
 //! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
-use crate::out::{counted, grouped};
+use crate::out::counted;
 use crate::plan::{Admitted, Ask, FLUSH, text};
 use crate::{show, times};
-use holdfast_base::{ByteSize, Rate, Timestamp, plural};
+use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_format::{Superblock, Terms};
 use holdfast_link::wire::Status;
-use holdfast_media::{caution_for, shared_with};
-use holdfast_ring::{Figures, Refused, SlotLook, SlotStatus, longest};
-use rustix::fs::FileType;
-use serde::Serialize;
+use holdfast_media::Footing;
+use holdfast_ring::{Figures, Lack, NOTHING_PROMISED, Refused, longest, standing};
+use serde::{Serialize, Serializer};
 use std::path::Path;
 
 /// A ring's guarantee as JSON.
@@ -18,7 +17,8 @@ pub(crate) struct Shown {
     /// Whether it holds now.
     holds: bool,
     /// Why it does not: until when, or for ever.
-    best_effort: Vec<String>,
+    #[serde(serialize_with = "in_words")]
+    best_effort: Vec<Lack>,
     rate_bytes_per_second: u64,
     elements_per_second: u64,
     burst_bytes: u64,
@@ -48,55 +48,38 @@ struct FiguresShown {
     longest_read_seconds: f64,
 }
 
-/// How a reason begins that goes away by itself.
-const UNTIL: &str = "until ";
+fn in_words<S: Serializer>(lacks: &[Lack], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(lacks.iter().map(Lack::to_string))
+}
 
-/// What is said of a ring without a guarantee.
-const NONE: &str = "best effort: it was made without a profile";
-
-/// Slots that were never written.
-fn unwritten(slots: &[SlotStatus]) -> u64 {
-    slots.iter().filter(|slot| slot.sequence.0 == 0 && slot.look != SlotLook::Bad).count() as u64
+/// Why what was admitted for the ring at a path is not guaranteed there, or not yet; so many of its slots were never written.
+pub(crate) fn lacks(path: &Path, unwritten: u32) -> Vec<Lack> {
+    Lack::of(&Footing::of(path), unwritten)
 }
 
 /// The guarantee of the ring at a path, of which so many slots were never written; `None` for one that does its best.
-pub(crate) fn of(path: &Path, superblock: &Superblock, unwritten: u64) -> Option<Shown> {
+pub(crate) fn of(path: &Path, superblock: &Superblock, unwritten: u32) -> Option<Shown> {
     let terms = superblock.terms.as_ref()?;
-    let mut why = place(path);
-    if unwritten > 0 && !superblock.prefilled && is_file(path) {
-        let have = if unwritten == 1 { "has" } else { "have" };
-        let slots = plural(unwritten, "slot");
-        why.push(format!("{UNTIL}{} more {slots} {have} been written once", grouped(unwritten)));
-    }
-    Some(shown(terms, superblock, why))
+    Some(shown(terms, superblock, lacks(path, unwritten)))
 }
 
 /// The same of a ring that was looked at, with a recorder or without.
-pub(crate) fn seen(
-    path: &Path,
-    superblock: &Superblock,
-    status: &Status,
-    slots: &[SlotStatus],
-) -> Option<Shown> {
-    let mut shown = of(path, superblock, unwritten(slots))?;
+pub(crate) fn seen(path: &Path, superblock: &Superblock, status: &Status) -> Option<Shown> {
+    let mut shown = of(path, superblock, status.ring.slots.unwritten)?;
     let margin = status.recorder.as_ref().and_then(|recorder| recorder.margin);
     shown.run_medium_bytes_per_second = margin.map(|margin| margin.rate.0);
     if let Some(recorder) = &status.recorder
         && recorder.buffers.count < shown.buffers
     {
         shown.holds = false;
-        shown.best_effort.push(format!(
-            "the recorder has {}, and it takes {}: give it more --memory",
-            counted(recorder.buffers.count.into(), "slot buffer"),
-            shown.buffers
-        ));
+        shown.best_effort.push(Lack::Buffers { has: recorder.buffers.count, takes: shown.buffers });
     }
     Some(shown)
 }
 
 impl Shown {
     /// Why it does not hold here and now.
-    pub(crate) fn why_not(&self) -> &[String] {
+    pub(crate) fn why_not(&self) -> &[Lack] {
         &self.best_effort
     }
 }
@@ -107,23 +90,6 @@ pub(crate) fn promised(superblock: &Superblock) -> Option<(Admitted, Figures)> {
     let terms = superblock.terms.as_ref()?;
     let slot = ByteSize(superblock.geometry.slot_bytes);
     weighed(terms, slot, superblock.geometry.slots).1.ok()
-}
-
-/// Why nothing can be promised at a place, whatever was measured.
-fn place(path: &Path) -> Vec<String> {
-    if !is_file(path) {
-        let shared = shared_with(path);
-        return shared
-            .map(|who| format!("the disk is shared with other writers: {who}"))
-            .into_iter()
-            .collect();
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    caution_for(folder).into_iter().collect()
-}
-
-fn is_file(path: &Path) -> bool {
-    rustix::fs::stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
 /// Weighs the terms again: what follows from them is not in the superblock.
@@ -144,15 +110,15 @@ fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Admitted,
     (ask, both)
 }
 
-fn shown(terms: &Terms, superblock: &Superblock, mut why: Vec<String>) -> Shown {
+fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown {
     let slot = ByteSize(superblock.geometry.slot_bytes);
     let (ask, weighed) = weighed(terms, slot, superblock.geometry.slots);
     if let Err(refused) = &weighed {
-        why.push(format!("what was measured would not be admitted any more: {refused}"));
+        lacks.push(Lack::Refused(*refused));
     }
     Shown {
-        holds: why.is_empty(),
-        best_effort: why,
+        holds: lacks.is_empty(),
+        best_effort: lacks,
         rate_bytes_per_second: terms.rate.0,
         elements_per_second: terms.elements,
         burst_bytes: terms.burst.0,
@@ -180,18 +146,10 @@ fn shown(terms: &Terms, superblock: &Superblock, mut why: Vec<String>) -> Shown 
 
 /// The same in words: what is promised, then what follows from it.
 pub(crate) fn lines(guarantee: Option<&Shown>) -> Vec<String> {
-    let Some(shown) = guarantee else { return vec![NONE.to_owned()] };
+    let Some(shown) = guarantee else { return vec![NOTHING_PROMISED.to_owned()] };
     let rate = Rate(shown.rate_bytes_per_second);
     let medium = Rate(shown.medium_bytes_per_second);
-    let promise = format!("{rate} of payload, {medium} on the medium");
-    let why = shown.best_effort.join("; ");
-    let mut lines = vec![if shown.holds {
-        format!("guaranteed {promise}")
-    } else if shown.best_effort.iter().all(|why| why.starts_with(UNTIL)) {
-        format!("best effort {why}; then guaranteed {promise}")
-    } else {
-        format!("best effort: {why} (admitted for {promise})")
-    }];
+    let mut lines = vec![standing(rate, medium, &shown.best_effort)];
     if let Some(run) = shown.run_medium_bytes_per_second.filter(|run| *run != shown.medium_bytes_per_second) {
         lines.push(format!("this run was admitted for {} on the medium, as its streams declare", Rate(run)));
     }

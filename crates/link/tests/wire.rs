@@ -246,7 +246,7 @@ fn lane() -> impl Strategy<Value = LaneStatus> {
 
 fn ring() -> impl Strategy<Value = RingStatus> {
     let times = (prop::option::of(time()), prop::option::of(time()), nanos());
-    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 11]>(), times, any::<bool>()).prop_map(
+    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 12]>(), times, any::<bool>()).prop_map(
         |(id, name, lane, [a, b, c, d], counts, (oldest, newest, durable_after), scanned)| RingStatus {
             ring: RingId(id),
             name,
@@ -266,6 +266,7 @@ fn ring() -> impl Strategy<Value = RingStatus> {
                 bad: counts[7],
                 holdable: counts[8],
                 pinned: counts[10],
+                unwritten: counts[11],
             },
             oldest,
             newest,

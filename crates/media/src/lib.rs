@@ -26,8 +26,8 @@ mod uring;
 
 pub use buffer::{Buffer, BufferPool, Lock, PoolError, Region};
 pub use device::{
-    Access, CreateError, Device, Foreign, Holder, OpenError, Prefill, caution_for, create_file, extend_file,
-    owner, shared_with, signature, wipe,
+    Access, CreateError, Device, Footing, Foreign, Holder, OpenError, Prefill, create_file, extend_file,
+    owner, signature, wipe,
 };
 pub use disk::{Completion, Disk, DiskError, DiskInfo, Fault, Medium, Op, Request};
 pub use drive::{Drive, DriveModel, EmulatedDisk};

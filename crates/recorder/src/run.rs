@@ -11,6 +11,7 @@ use holdfast_base::{Clock as _, Timestamp, many};
 use holdfast_format::Cause;
 use holdfast_ingest::{Parker, StopFlag, spawn};
 use holdfast_media::Disk;
+use holdfast_ring::NOTHING_PROMISED;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         for warning in &ready.warnings {
             say(&format!("warning: {warning}\n"));
         }
-        let promise = ready.promise.as_deref().unwrap_or("best effort");
+        let promise = ready.promise.as_deref().unwrap_or(NOTHING_PROMISED);
         say(&format!("{}; recording {}; {promise}\n", ready.greeting, names(settings)));
     }
     let Ready { mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, .. } = ready;

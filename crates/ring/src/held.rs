@@ -128,6 +128,7 @@ impl Ring {
                 State::Bad => counts.bad += 1,
             }
             counts.damaged += u32::from(slot.damaged && slot.state == State::Data);
+            counts.unwritten += u32::from(!slot.written && slot.state != State::Bad);
             let data = slot.state == State::Data;
             let held = if data { self.holds_of(slot.sequence) } else { 0 };
             let pinned = data && self.chores.pinned.contains(&no);

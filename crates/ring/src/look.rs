@@ -79,6 +79,9 @@ impl Ring {
         status.sequence = self.open.map_or(self.ledger.next, |o| o.sequence);
         status.slots = self.ledger.table.counts();
         status.slots.holdable = self.holdable();
+        if self.superblock.prefilled {
+            status.slots.unwritten = 0;
+        }
         status.oldest = oldest.into_iter().chain(moving().map(|b| b.first)).min();
         status.newest = newest.into_iter().chain(moving().map(|b| b.last)).max();
         status.holds = self.ledger.holds.len() as u32;
@@ -150,6 +153,9 @@ impl Recovered {
         // As many as a hold would be granted now.
         let kept_free = self.superblock.reserve.max(runway_of(slots.total, BUFFERS) + BUFFERS);
         slots.holdable = (slots.total - slots.bad - slots.held).saturating_sub(kept_free);
+        if self.superblock.prefilled {
+            slots.unwritten = 0;
+        }
         let (oldest, newest) = self.ledger.span();
         let rebuilt = || self.rebuilt.iter().map(|r| r.sealed.bounds);
         RingStatus {

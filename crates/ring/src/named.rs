@@ -92,6 +92,8 @@ impl Named {
                 continue;
             };
             let counts = |h: &PartHeader| h.sequence >= naming && !h.flags.has(SlotFlags::DISTILLED);
+            // Whatever is there, the slot was written once.
+            ledger.table.get_mut(no).written |= header.is_some();
             let Some(header) = header.filter(counts) else {
                 continue;
             };

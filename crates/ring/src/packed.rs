@@ -9,6 +9,7 @@ const DAMAGED: u8 = 1 << 3;
 const PINNED: u8 = 1 << 4;
 const PURGED: u8 = 1 << 5;
 const KNOWN: u8 = 1 << 6;
+const WRITTEN: u8 = 1 << 7;
 
 /// The most that a copy's age may lie below its sequence: 2³² slots of a mebibyte are 4 PiB, written while a hold stood.
 const MOST_YOUNGER: u64 = u32::MAX as u64;
@@ -66,6 +67,7 @@ impl Row {
                 | flag(slot.damaged, DAMAGED)
                 | flag(slot.pinned, PINNED)
                 | flag(slot.purged, PURGED)
+                | flag(slot.written, WRITTEN)
                 | flag(slot.known, KNOWN),
         }
     }
@@ -95,6 +97,7 @@ impl Row {
             damaged: self.mark & DAMAGED != 0,
             pinned: self.mark & PINNED != 0,
             purged: self.mark & PURGED != 0,
+            written: self.mark & WRITTEN != 0,
             known: self.mark & KNOWN != 0,
         }
     }
@@ -189,7 +192,7 @@ mod tests {
             numbers in any::<([i64; 4], u64, u16, u8)>(),
             (sequence, younger) in (0..u64::MAX).prop_flat_map(|s| (Just(s), 0..=s.min(MOST_YOUNGER))),
             state in 0..6usize,
-            flags in any::<[bool; 4]>(),
+            flags in any::<[bool; 5]>(),
         ) {
             let ([a, b, c, d], streams, held, back) = numbers;
             let bounds = Bounds {
@@ -202,9 +205,9 @@ mod tests {
             };
             let states =
                 [State::Free, State::Runway, State::Writing, State::Data, State::Pinned, State::Bad];
-            let [damaged, pinned, purged, known] = flags;
+            let [damaged, pinned, purged, written, known] = flags;
             let (sequence, age, state) = (Sequence(sequence), Age(sequence - younger), states[state]);
-            let slot = Slot { sequence, age, bounds, held, state, damaged, pinned, purged, known };
+            let slot = Slot { sequence, age, bounds, held, state, damaged, pinned, purged, written, known };
             prop_assert_eq!(Row::pack(&slot).unpack(), slot);
         }
 

@@ -74,6 +74,9 @@ pub struct SlotCounts {
     pub bad: u32,
     /// More slots that may be held.
     pub holdable: u32,
+    /// Never written, not even when the ring was made (counted in free, runway or being written as well): what a file has
+    /// no place on its device for yet.
+    pub unwritten: u32,
 }
 
 /// One stream.

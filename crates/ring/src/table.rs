@@ -113,6 +113,8 @@ pub(crate) struct Slot {
     /// Kept from expiring by work in the background.
     pub(crate) pinned: bool,
     pub(crate) purged: bool,
+    /// Something was written here once; the table never forgets it, whatever becomes of the slot.
+    pub(crate) written: bool,
     /// Whether `bounds` are those of the data (after a restart they are read behind capture).
     pub(crate) known: bool,
 }
@@ -127,6 +129,7 @@ impl Slot {
         damaged: false,
         pinned: false,
         purged: false,
+        written: false,
         known: true,
     };
 
@@ -155,6 +158,9 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
     });
     if slot.damaged && slot.state == State::Data {
         change(&mut counts.damaged);
+    }
+    if !slot.written && slot.state != State::Bad {
+        change(&mut counts.unwritten);
     }
 }
 
@@ -197,7 +203,7 @@ impl Drop for SlotMut<'_> {
 
 impl Table {
     pub(crate) fn new(slots: u32) -> Self {
-        let counts = SlotCounts { total: slots, free: slots, ..SlotCounts::default() };
+        let counts = SlotCounts { total: slots, free: slots, unwritten: slots, ..SlotCounts::default() };
         let mut spans = Spans::default();
         spans.grow(slots as usize);
         Self { rows: vec![Row::pack(&Slot::FREE); slots as usize], index: Index::new(slots), counts, spans }
@@ -211,6 +217,7 @@ impl Table {
         self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
         self.counts.total += more;
         self.counts.free += more;
+        self.counts.unwritten += more;
         self.spans.grow(slots as usize);
         self.index = Index::new(slots);
         for no in (0..slots).map(SlotNo) {
@@ -236,6 +243,8 @@ impl Table {
 
     fn set(&mut self, no: SlotNo, slot: &Slot) {
         let before = self.get(no);
+        let written = before.written || slot.written || slot.purged || slot.state == State::Data;
+        let slot = &Slot { written, ..*slot };
         let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
         if key(&before) != key(slot) {
             if let Some(sequence) = key(&before) {
@@ -398,13 +407,49 @@ mod tests {
         table.get_mut(SlotNo(1)).damaged = true;
         table.get_mut(SlotNo(2)).state = State::Bad;
         table.grow(6);
-        let counts =
-            SlotCounts { total: 6, free: 3, live: 1, held: 1, bad: 1, damaged: 1, ..SlotCounts::default() };
+        let counts = SlotCounts {
+            total: 6,
+            free: 3,
+            live: 1,
+            held: 1,
+            bad: 1,
+            damaged: 1,
+            unwritten: 3,
+            ..SlotCounts::default()
+        };
         assert_eq!(table.counts(), counts);
         assert_eq!((table.find(Sequence(11)), table.find(Sequence(12))), (Some(SlotNo(1)), None));
         data(&mut table, 1, 12, 0);
         assert_eq!((table.find(Sequence(11)), table.find(Sequence(12))), (None, Some(SlotNo(1))));
         assert_eq!(table.counts(), SlotCounts { live: 2, held: 0, damaged: 0, ..counts });
+    }
+
+    // Promise 1: a file has a place on its device for what was written once, and for nothing else.
+    #[test]
+    fn a_slot_that_was_written_stays_so_whatever_becomes_of_it() {
+        let mut table = Table::new(3);
+        data(&mut table, 0, 10, 0);
+        *table.get_mut(SlotNo(0)) = Slot { state: State::Runway, ..Slot::FREE };
+        *table.get_mut(SlotNo(1)) = Slot { state: State::Runway, ..Slot::FREE };
+        assert_eq!((table.counts().runway, table.counts().unwritten), (2, 2));
+        table.get_mut(SlotNo(1)).state = State::Writing;
+        assert_eq!(table.counts().unwritten, 2, "it is not there yet");
+        data(&mut table, 1, 11, 0);
+        *table.get_mut(SlotNo(1)) = Slot::FREE;
+        assert_eq!(table.counts().unwritten, 1);
+        // After a restart this is all that is known of a slot that a purge has overwritten.
+        let purged = TableEntry {
+            sequence: Sequence(0),
+            age: Age(0),
+            state: SlotState::Free,
+            damaged: false,
+            purged: true,
+        };
+        table.set_entry(SlotNo(2), &purged);
+        assert_eq!(table.counts().unwritten, 0);
+        table.grow(5);
+        *table.get_mut(SlotNo(4)) = Slot { state: State::Bad, ..Slot::FREE };
+        assert_eq!(table.counts().unwritten, 1, "nothing is ever written to a bad one");
     }
 
     #[test]

@@ -27,6 +27,37 @@ fn the_oldest_expires_and_the_newest_stays_over_many_laps() {
     assert!(found.len() as u64 > (SLOTS - 8) * 50, "{} elements are left", found.len());
 }
 
+// Promise 1: a file ring knows when every slot has been written once, whoever looks, and after whatever restart; what is
+// named to be overwritten was written before.
+#[test]
+fn slots_that_were_never_written_are_counted_until_there_are_none() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut disk = made();
+    let (mut ended, mut restarts) = (0, 0);
+    while ended < 3 {
+        let mut recorder = Recorder::start(disk, &clock);
+        restarts += 1;
+        for _ in 0..70 {
+            recorder.element();
+        }
+        // In turn a run that ends and one that is cut off.
+        disk = if restarts % 2 == 0 { recorder.stop() } else { recorder.driver.into_disk() };
+        let image = disk.snapshot();
+        let geometry = read_superblock(&mut MemoryDisk::from_image(image.clone())).unwrap().geometry;
+        let blank =
+            |no: u32| image.range(geometry.slot_offset(SlotNo(no)), SLOT as usize).iter().all(|b| *b == 0);
+        let blank = (0..geometry.slots).filter(|no| blank(*no)).count() as u32;
+        let recovered = recover(&mut MemoryDisk::from_image(image)).unwrap();
+        assert_eq!(recovered.status("lane").slots.unwritten, blank, "after {restarts} runs");
+        ended += u32::from(blank == 0);
+        let recorder = Recorder::start(disk, &clock);
+        let running = recorder.driver.ring().status("lane").slots;
+        assert!(running.unwritten <= blank && running.runway > 0, "{running:?}, {blank} were blank");
+        disk = recorder.driver.into_disk();
+    }
+    assert!(restarts > 4, "{restarts}");
+}
+
 #[test]
 fn a_held_range_outlives_laps_and_restarts_until_it_is_released() {
     let clock = ManualClock::new(Timestamp(1_000_000_000));

@@ -67,8 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let mut reader = crate::session::open(&path)?;
     let status = reader.status().map_err(|error| link(&error))?;
     let holds = status.ring.holds;
-    let slots = reader.slots().map_err(|error| link(&error))?;
-    let guarantee = guarantee::seen(&path, reader.superblock(), &status, &slots);
+    let guarantee = guarantee::seen(&path, reader.superblock(), &status);
     if reader.is_live() {
         check.through_recorder(&mut reader)?;
     } else {

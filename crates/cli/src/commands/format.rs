@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .map_err(|error| Failure::failed(format_args!("cannot make the ring: {error}")).at_path(path))?;
     drop(disk);
     let geometry = &made.geometry;
-    let unwritten = if made.prefilled { 0 } else { geometry.slots.into() };
+    let unwritten = if made.prefilled { 0 } else { geometry.slots };
     let guarantee = guarantee::of(path, &made, unwritten);
     if let Some(promise) = &promise {
         warnings.extend(promise.elsewhere(path));

@@ -2,10 +2,10 @@
 
 use crate::commands::record::listen;
 use crate::failure::{Failure, Result, reason};
-use crate::orders;
 use crate::out::Out;
 use crate::prometheus::{http, text};
 use crate::session::{RingArg, link};
+use crate::{guarantee, orders};
 use holdfast_link::place;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -87,7 +87,9 @@ fn serve(listener: &TcpListener, path: &Path, ended: &dyn Fn() -> bool) -> Resul
 fn page(path: &Path) -> Result<String> {
     match orders::recorder(path)? {
         Some(mut recorder) => {
-            recorder.status().map(|status| text::page(&status)).map_err(|error| link(&error))
+            let status = recorder.status().map_err(|error| link(&error))?;
+            let lacks = guarantee::lacks(path, status.ring.slots.unwritten);
+            Ok(text::page(&status, lacks.is_empty()))
         }
         None => place(path).map(|place| text::absent(&place.superblock)).map_err(|error| link(&error)),
     }

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     out.table(&table)?;
     let status = reader.status().map_err(|error| link(&error))?;
-    for line in guarantee::lines(guarantee::seen(&path, reader.superblock(), &status, &slots).as_ref()) {
+    for line in guarantee::lines(guarantee::seen(&path, reader.superblock(), &status).as_ref()) {
         out.line(line)?;
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let status = reader.status().map_err(|error| link(&error))?;
     let streams = reader.streams().map_err(|error| link(&error))?;
     let slots = reader.slots().map_err(|error| link(&error))?;
-    let guarantee = guarantee::seen(&path, reader.superblock(), &status, &slots);
+    let guarantee = guarantee::seen(&path, reader.superblock(), &status);
     if out.is_json() {
         return out.object(&Shown::new(&path, &status, &streams, &slots).promising(guarantee));
     }
@@ -91,6 +91,7 @@ struct SlotsShown {
     damaged: u32,
     bad: u32,
     holdable: u32,
+    unwritten: u32,
 }
 
 /// How near a recorder came to breaking its promise.
@@ -232,6 +233,7 @@ impl<'a> Shown<'a> {
                 damaged: slots.damaged,
                 bad: slots.bad,
                 holdable: slots.holdable,
+                unwritten: slots.unwritten,
             },
             guarantee: None,
             recorder: status

@@ -8,8 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::{identity, profile_file};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::{Geometry, Terms};
-use holdfast_media::{Identity, Profile};
-use rustix::fs::FileType;
+use holdfast_media::{Footing, Identity, Profile};
 use std::path::{Path, PathBuf};
 
 /// A promise that is asked for.
@@ -54,9 +53,7 @@ impl Promise {
     /// What is to be known where a file rests on the profile of a device.
     pub(crate) fn elsewhere(&self, path: &Path) -> Option<String> {
         let of = &self.profile.device;
-        let file = rustix::fs::stat(path)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        (file && of.medium == "device").then(|| {
+        (Footing::of(path).file && of.medium == "device").then(|| {
             format!(
                 "the profile is of {}: it counts only if this file lies there, and if nothing else writes there",
                 of.path

@@ -8,11 +8,11 @@ use holdfast_ring::{RingStatus, SlotCounts};
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
-/// The page.
-pub(crate) fn page(status: &Status) -> String {
+/// The page. What the run was admitted for is told where that is guaranteed, and only there.
+pub(crate) fn page(status: &Status, guaranteed: bool) -> String {
     let ring = &status.ring;
     let mut page = Page { text: String::with_capacity(16 << 10), ring: ring_label(ring) };
-    page.recorder(status);
+    page.recorder(status, guaranteed);
     page.slots(&ring.slots);
     page.streams(status);
     page.lanes(status);
@@ -80,7 +80,7 @@ impl Page {
         self.single("recorder_up", "gauge", "1 while a recorder owns the ring.", u8::from(up));
     }
 
-    fn recorder(&mut self, status: &Status) {
+    fn recorder(&mut self, status: &Status, guaranteed: bool) {
         let ring = &status.ring;
         self.up(status.recorder.is_some());
         self.single("holds", "gauge", "Holds that stand.", ring.holds);
@@ -131,12 +131,14 @@ impl Page {
             recorder.away.longest.as_secs_f64(),
         );
         let Some(margin) = &recorder.margin else { return };
-        self.single(
-            "guaranteed_bytes_per_second",
-            "gauge",
-            "Bytes a second on the medium that are promised.",
-            margin.rate.0,
-        );
+        if guaranteed {
+            self.single(
+                "guaranteed_bytes_per_second",
+                "gauge",
+                "Bytes a second on the medium that are guaranteed here and now.",
+                margin.rate.0,
+            );
+        }
         self.single(
             "slack_least_seconds",
             "gauge",
@@ -304,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_help_a_type_and_one_sample_per_label_set() {
-        let page = page(&sample::status());
+        let page = page(&sample::status(), true);
         let (mut helped, mut typed, mut seen) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_figures_are_those_of_the_recorder() {
-        let page = page(&sample::status());
+        let page = page(&sample::status(), true);
         let ring = r#"{ring="lab \"one\"""#;
         for wanted in [
             format!("holdfast_recorder_up{ring}}} 1"),
@@ -359,5 +361,13 @@ mod tests {
         ] {
             assert!(page.lines().any(|line| line == wanted), "{wanted} is not in\n{page}");
         }
+    }
+
+    // Promise 1: no rate is told as guaranteed where the ring does its best; how near it came to losing something is.
+    #[test]
+    fn what_is_not_guaranteed_yet_is_not_told_as_such() {
+        let page = page(&sample::status(), false);
+        assert!(!page.contains("guaranteed_bytes_per_second"), "{page}");
+        assert!(page.contains("holdfast_slack_least_seconds"), "{page}");
     }
 }

@@ -9,7 +9,7 @@ use crate::{guarantee, identity};
 use holdfast_base::Rate;
 use holdfast_format::{Key, Superblock};
 use holdfast_media::{Access, Device, RealDisk, wipe};
-use holdfast_ring::{NewRing, SlotStatus, create, longest};
+use holdfast_ring::{Lack, NewRing, SlotStatus, create, longest};
 use rustix::fs::FileType;
 use std::fs;
 use std::path::Path;
@@ -43,8 +43,7 @@ impl Subject {
                 .at_path(path)
                 .advice("prove it before it is used, or say --destroy to lose the data"));
         }
-        let unwritten = slots.iter().filter(|slot| slot.sequence.0 == 0).count() as u64;
-        let shown = guarantee::of(path, &superblock, unwritten);
+        let shown = guarantee::of(path, &superblock, status.ring.slots.unwritten);
         let Some(shown) = shown else {
             let rate = rate.ok_or_else(|| {
                 Failure::failed("this ring promises nothing: it was made without a profile").at_path(path).advice(
@@ -60,10 +59,11 @@ impl Subject {
                 Failure::usage("this ring is driven at the rate that it promises").advice("leave --rate out")
             );
         }
-        if !shown.why_not().is_empty() {
+        let why: Vec<String> = shown.why_not().iter().map(Lack::to_string).collect();
+        if !why.is_empty() {
             return Err(Failure::failed(format_args!(
                 "nothing is promised here now: {}",
-                shown.why_not().join("; ")
+                why.join("; ")
             ))
             .at_path(path)
             .advice(
@@ -138,14 +138,13 @@ pub(crate) fn empty(path: &Path) -> Result<Superblock> {
     };
     let mut reader = session::open(path)?;
     let old = reader.superblock().clone();
-    let slots = reader.slots().map_err(|error| link(&error))?;
+    let unwritten = reader.status().map_err(|error| link(&error))?.ring.slots.unwritten;
     drop(reader);
     let device = Device::open(path, Access::Own).map_err(|error| cannot(&error))?;
     wipe(&device).map_err(|error| cannot(&error))?;
     let mut disk = RealDisk::new(device, &[], 1);
     let plain = NewRing::plain(random_id()?, Key(random()?), &old.name, old.geometry.clone());
-    let prefilled = old.prefilled || slots.iter().all(|slot| slot.sequence.0 > 0);
-    let new = NewRing { prefilled, terms: old.terms, ..plain };
+    let new = NewRing { prefilled: unwritten == 0, terms: old.terms, ..plain };
     create(&mut disk, new, session::now()).map_err(|error| cannot(&error))
 }
 

@@ -105,7 +105,7 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
         let look = reader.status().and_then(|status| Ok((status, reader.streams()?, reader.slots()?)));
         let failed = match look {
             Ok((status, streams, slots)) => {
-                let guarantee = guarantee::seen(path, reader.superblock(), &status, &slots);
+                let guarantee = guarantee::seen(path, reader.superblock(), &status);
                 out.object(&Shown::new(path, &status, &streams, &slots).promising(guarantee))?;
                 out.flush()?;
                 None
@@ -229,8 +229,7 @@ impl Watch {
     }
 
     fn weigh(&mut self) {
-        let Scene { status, slots, .. } = &self.scene;
-        let seen = guarantee::seen(&self.path, self.reader.superblock(), status, slots);
+        let seen = guarantee::seen(&self.path, self.reader.superblock(), &self.scene.status);
         self.scene.promise = guarantee::lines(seen.as_ref()).swap_remove(0);
     }
 }

@@ -43,5 +43,5 @@ pub fn of_file(folder: &Path) {
 
 /// Whether the file system of the test's folder is one on which something can be promised.
 pub fn promising(folder: &Path) -> bool {
-    holdfast_media::caution_for(folder).is_none()
+    holdfast_media::Footing::of(folder).doubt.is_none()
 }

@@ -82,6 +82,7 @@ pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
     let slots = &ring.slots;
     put.u32(slots.total).u32(slots.free).u32(slots.live).u32(slots.held).u32(slots.runway);
     put.u32(slots.writing).u32(slots.damaged).u32(slots.bad).u32(slots.holdable).u32(slots.pinned);
+    put.u32(slots.unwritten);
     put_time_option(put, ring.oldest);
     put_time_option(put, ring.newest);
     put.u32(ring.holds).u8(u8::from(ring.scanned));
@@ -108,6 +109,7 @@ pub(crate) fn get_ring(get: &mut Get<'_>) -> Result<RingStatus, WireError> {
             bad: get.u32("bad slots")?,
             holdable: get.u32("holdable slots")?,
             pinned: get.u32("pinned slots")?,
+            unwritten: get.u32("slots that were never written")?,
         },
         oldest: get.option("oldest", |get| get.time("oldest"))?,
         newest: get.option("newest", |get| get.time("newest"))?,

@@ -27,7 +27,7 @@ pub(super) fn user_of(major: u32, minor: u32) -> Option<String> {
 
 /// Who else writes to the disk that the partition at a path is of, as far as the system tells; `None` for what is no
 /// partition.
-pub fn shared_with(path: &Path) -> Option<String> {
+pub(super) fn shared_with(path: &Path) -> Option<String> {
     let stat = rustix::fs::stat(path).ok()?;
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::BlockDevice {
         return None;

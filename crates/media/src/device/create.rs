@@ -1,7 +1,7 @@
 //! Making the file of a ring: its space reserved, so that no write finds the file system full later.
 
 use super::space::{Space, free};
-use super::{Access, Device, OpenError, caution};
+use super::{Access, Device, OpenError};
 use crate::disk::DiskError;
 use holdfast_base::{BLOCK, ByteSize};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
@@ -128,9 +128,4 @@ fn make(
         .and_then(rustix::fs::fsync)
         .map_err(failed("bring its folder to the medium"))?;
     Ok(device)
-}
-
-/// Why no rate could be guaranteed for a ring file in `folder`, before it is made.
-pub fn caution_for(folder: &Path) -> Option<String> {
-    rustix::fs::statfs(folder).ok().and_then(|stat| caution::no_guarantee(&stat))
 }

@@ -20,7 +20,7 @@ use holdfast_ingest::{Inlet, Opened, Parker, Pressure, Producer, ProducerSetting
 use holdfast_link::path;
 use holdfast_link::server::Listener;
 use holdfast_link::wire::LaneFile;
-use holdfast_media::{BufferPool, Lane, LaneOptions, Lock, RealDisk, Turns};
+use holdfast_media::{BufferPool, Footing, Lane, LaneOptions, Lock, RealDisk, Turns};
 use holdfast_ring::{
     Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write, recover_for_capture,
 };
@@ -60,7 +60,7 @@ pub struct Ready {
     pub warnings: Vec<String>,
     /// How it began, in a line.
     pub greeting: String,
-    /// What is promised, in a line; nothing on a ring that does its best.
+    /// What is promised, in a line, and whether that holds; nothing on a ring that was made without a profile.
     pub promise: Option<String>,
     /// The memory plan.
     pub plan: Plan,
@@ -164,7 +164,9 @@ fn start_on(
         advice: "give it more --memory".to_owned(),
     };
     let rates = promise.as_ref().map(|promise| promise.rates(clock.now()));
-    let promise = promise.map(|promise| promise.give(&mut driver)).transpose().map_err(refused)?;
+    let footing = Footing::of(&settings.ring);
+    let promise =
+        promise.map(|promise| promise.give(&mut driver, &footing)).transpose().map_err(refused)?;
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());

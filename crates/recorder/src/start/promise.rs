@@ -5,10 +5,10 @@ use super::StartError;
 use crate::args::{Settings, SourceSettings};
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_format::{Measured, Superblock, Terms};
-use holdfast_media::Disk;
+use holdfast_media::{Disk, Footing};
 use holdfast_ring::{
-    Advice, Declared, Driver, Guarantee, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise,
-    least_named, least_slots, load,
+    Advice, Declared, Driver, Guarantee, Lack, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise,
+    least_named, least_slots, load, standing,
 };
 
 /// Without `--elements` they are taken to be so long.
@@ -88,11 +88,17 @@ impl Promise {
         self.shape.quantum as usize
     }
 
-    /// From here on the driver goes by it, with the buffers that there are; what is promised, in a line.
-    pub(super) fn give<D: Disk>(&self, driver: &mut Driver<D>) -> Result<String, Refused> {
+    /// From here on the driver goes by it, with the buffers that there are; what is promised, and whether that holds on such
+    /// a footing, in a line.
+    pub(super) fn give<D: Disk>(
+        &self,
+        driver: &mut Driver<D>,
+        footing: &Footing,
+    ) -> Result<String, Refused> {
         let buffers = driver.buffers().0 as u32;
         let granted = driver.promise(&self.measured, &self.load, &Shape { buffers, ..self.shape })?;
-        Ok(self.line(&granted, buffers))
+        let lacks = Lack::of(footing, driver.ring().status("").slots.unwritten);
+        Ok(self.line(&granted, buffers, &lacks))
     }
 
     /// What holds the streams to it from then on, in the order of the sources.
@@ -100,16 +106,15 @@ impl Promise {
         Rates::new(&self.declared.streams, &self.declared.rest, begin)
     }
 
-    fn line(&self, granted: &Guarantee, buffers: u32) -> String {
+    fn line(&self, granted: &Guarantee, buffers: u32, lacks: &[Lack]) -> String {
         let left = match &self.declared.unpromised[..] {
             [] => String::new(),
-            [one] => format!(" (but {one} gets what is left)"),
-            some => format!(" (but {} get what is left)", some.join(", ")),
+            [one] => format!("; {one} gets what is left"),
+            some => format!("; {} get what is left", some.join(", ")),
         };
         format!(
-            "guaranteed {} of payload ({} on the medium), whoever reads{left}; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
-            self.declared.payload(),
-            self.load.rate,
+            "{}{left}; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
+            standing(self.declared.payload(), self.load.rate, lacks),
             granted.durable_after.as_secs_f64(),
             granted.buffers
         )

@@ -1,10 +1,10 @@
 //! Promise 1, at the start: what a ring was made for is weighed against the memory there is, and said; what cannot be
 //! promised is refused with what would do.
 
-use crate::common::Place;
+use crate::common::{Place, reader};
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, Terms};
-use holdfast_media::{PlainDisk, Prefill, create_file};
+use holdfast_media::{Footing, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, Order, Outcome, Refusal, create};
 use std::time::Duration;
 
@@ -17,6 +17,10 @@ fn made(place: &Place) {
 
 /// The same, writing so many slots in one go.
 pub(crate) fn made_to_gather(place: &Place, gather: u16) {
+    make(place, gather, false);
+}
+
+fn make(place: &Place, gather: u16, prefilled: bool) {
     let (slot, slots) = (8 << 20, 40);
     let bytes = (1 << 20) + (4 + slots) * slot;
     let device = create_file(&place.ring, bytes, Prefill::No).unwrap();
@@ -42,31 +46,64 @@ pub(crate) fn made_to_gather(place: &Place, gather: u16) {
         quantum: 1 << 20,
         memory: ByteSize::mib(64),
     };
-    let new = NewRing { terms: Some(terms), ..NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry) };
+    let new = NewRing { prefilled, terms: Some(terms), ..NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry) };
     create(&mut PlainDisk::new(device, 1), new, Timestamp(1)).unwrap();
+}
+
+/// Slots to which nothing was ever written.
+fn unwritten(place: &Place) -> u32 {
+    reader(&place.ring).status().unwrap().ring.slots.unwritten
+}
+
+/// How a run begins to say what it was admitted for, on a ring that is as it is now.
+fn said(place: &Place, promise: &str) -> String {
+    match (Footing::of(&place.ring).doubt, unwritten(place)) {
+        (Some(why), _) => format!("; best effort: {why}"),
+        (None, 0) => format!("; guaranteed {promise}"),
+        (None, n) => {
+            format!("; best effort until {n} more slots have been written once; then guaranteed {promise}")
+        }
+    }
 }
 
 #[test]
 fn a_run_says_what_it_promises() {
     let place = Place::new();
     made(&place);
+    assert_eq!(unwritten(&place), 40);
+    let wanted = said(&place, "20 MiB/s of payload, 20");
     let ended = place.record(&STDIN, b"one\ntwo\n");
     assert!(ended.status.success(), "{}", ended.err);
-    assert!(ended.err.contains("guaranteed 20 MiB/s of payload (20"), "{}", ended.err);
+    assert!(ended.err.contains(&wanted), "{wanted}: {}", ended.err);
+    assert_eq!(unwritten(&place), 39, "the slot with what was recorded");
+    let wanted = said(&place, "30 MiB/s of payload, 30");
     let options = [&STDIN[..], &["--rate", "30MiB/s"]].concat();
     let ended = place.record(&options, b"three\n");
-    assert!(ended.err.contains("guaranteed 30 MiB/s of payload (30"), "{}", ended.err);
+    assert!(ended.err.contains(&wanted), "{wanted}: {}", ended.err);
+    assert!(ended.err.contains("30 MiB/s of payload, 30"), "{}", ended.err);
     assert_eq!(place.contents().payloads().concat().len(), b"onetwothree".len() + 3, "{}", ended.err);
     // Who declares nothing has what is left of what the ring was made for, if anything is.
     let other = ["--source", "file:/dev/null", "--name", "t"];
     let ended = place.record(&[&STDIN[..], &["--rate", "15MiB/s"], &other].concat(), b"4");
-    assert!(ended.err.contains("guaranteed 20 MiB/s of payload (20"), "{}", ended.err);
+    assert!(ended.err.contains(" 20 MiB/s of payload, 20"), "{}", ended.err);
     let ended = place.record(&[&STDIN[..], &["--rate", "25MiB/s"], &other].concat(), b"5");
-    assert!(ended.err.contains("guaranteed 25 MiB/s of payload (25"), "{}", ended.err);
-    assert!(ended.err.contains("whoever reads (but t gets what is left)"), "{}", ended.err);
+    assert!(ended.err.contains(" 25 MiB/s of payload, 25"), "{}", ended.err);
+    assert!(ended.err.contains("; t gets what is left; durable after"), "{}", ended.err);
     let plain = Place::new();
     let ended = plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x");
-    assert!(ended.err.contains("recording s; best effort"), "{}", ended.err);
+    assert!(ended.err.contains("recording s; best effort: it was made without a profile"), "{}", ended.err);
+}
+
+// A file of which every byte was written when it was made has a place on its device for each of its slots.
+#[test]
+fn a_run_on_a_file_that_was_filled_keeps_its_promise_from_the_start() {
+    let place = Place::new();
+    make(&place, 4, true);
+    assert_eq!(unwritten(&place), 0);
+    let wanted = said(&place, "20 MiB/s of payload, 20");
+    let ended = place.record(&STDIN, b"one\n");
+    assert!(ended.err.contains(&wanted), "{wanted}: {}", ended.err);
+    assert!(!ended.err.contains("written once"), "{}", ended.err);
 }
 
 // What was admitted rests on what was measured: no client of whatever kind makes the ring larger than that.

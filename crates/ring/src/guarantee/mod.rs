@@ -7,10 +7,12 @@
 
 mod advice;
 mod figures;
+mod holds;
 mod terms;
 
 pub use advice::{Advice, advise};
 pub use figures::{BURSTS, Figures, Longest, figures, longest};
+pub use holds::{Lack, NOTHING_PROMISED, standing};
 pub use terms::{Declared, load, measured};
 
 use holdfast_base::{ByteSize, MIN_GUARANTEED_SLOT, Rate};
