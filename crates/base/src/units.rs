@@ -136,6 +136,18 @@ impl fmt::Display for ByteSize {
 pub struct Rate(pub u64);
 
 impl Rate {
+    /// This, or the next lower rate that is shown exactly: for advice on what is not too much.
+    #[must_use]
+    pub fn shown_down(self) -> Self {
+        let unit = 1u64 << (10 * ByteSize(self.0).power());
+        if self.0.is_multiple_of(unit) {
+            return self;
+        }
+        let tenths = u128::from(self.0) * 10 / u128::from(unit);
+        // To whole bytes as it is read back: those are no more, for a tenth is not above a whole number of them.
+        Self(((tenths * u128::from(unit) + 5) / 10) as u64)
+    }
+
     /// The rate of `bytes` in `span`; 0 for an empty span.
     pub fn of(bytes: u64, span: Duration) -> Self {
         let seconds = span.as_secs_f64();
@@ -265,6 +277,9 @@ mod tests {
                 // Above it there is nothing to give.
                 proptest::prop_assert!(up.to_string().parse() == Ok(up) || up.0 > u64::MAX - (1 << 47));
                 proptest::prop_assert_eq!(Rate(bytes).to_string().parse::<Rate>(), Ok(Rate(read)));
+                let down = Rate(bytes).shown_down();
+                proptest::prop_assert!(down.0 <= bytes && (bytes - down.0) as f64 <= bytes as f64 / 10.0 + 1.0);
+                proptest::prop_assert_eq!(down.to_string().parse::<Rate>(), Ok(down));
             }
         }
     }

@@ -76,7 +76,12 @@ impl Geometry {
 
     /// Bytes of the smallest lane that slots of `slot_bytes` can be on.
     pub fn smallest_lane(slot_bytes: u64) -> u64 {
-        HEAD.saturating_add(slot_bytes.saturating_mul(4 + MIN_SLOTS))
+        Self::lane_for(slot_bytes, MIN_SLOTS)
+    }
+
+    /// Bytes of the smallest lane with so many slots.
+    pub fn lane_for(slot_bytes: u64, slots: u64) -> u64 {
+        HEAD.saturating_add(slot_bytes.saturating_mul(slots.saturating_add(4)))
     }
 
     /// The same lane, grown to `lane_bytes`. What is there stays where it is.

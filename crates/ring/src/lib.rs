@@ -50,8 +50,9 @@ pub use driver::{Driver, DriverCounts, Gains, ReadDone, SlotRead, Took, is_slot_
 pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 pub use flush::durable_after;
 pub use guarantee::{
-    Advice, BURSTS, COMMIT_BYTES, Declared, Figures, Guarantee, Lack, Load, Longest, NOTHING_PROMISED, Refused,
-    Shape, admit, advise, figures, least_slot, load, longest, measured, standing,
+    BURSTS, COMMIT_BYTES, Declared, Figures, Guarantee, Lack, Load, Longest, NOTHING_PROMISED, PACKED,
+    Refused, Shape, admit, each_would_do, figures, least_above, least_slot, load, longest, measured,
+    most_below, most_rate, other_slots, standing,
 };
 pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};

@@ -7,7 +7,7 @@ pub(crate) mod refusal;
 pub(crate) mod region;
 pub(crate) mod text;
 
-use holdfast_base::{ByteSize, HEAD, MAX_SLOT, Rate};
+use holdfast_base::{ByteSize, MAX_SLOT, Rate};
 use holdfast_format::{Geometry, Measured, Terms};
 use holdfast_ring::{
     Declared, Figures, Guarantee, Load, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
@@ -207,7 +207,7 @@ pub(crate) fn slots(lane: u64, slot: ByteSize, gather: u16) -> Option<u32> {
 
 /// The smallest lane with so many slots.
 fn smallest(slot: ByteSize, slots: u32) -> ByteSize {
-    ByteSize(HEAD.saturating_add(slot.0.saturating_mul(4 + u64::from(slots))))
+    ByteSize(Geometry::lane_for(slot.0, slots.into()))
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! A refusal in words: which term fails, and the single changes that would each do, as options to be typed.
 
 use super::region::{self, Region};
-use super::{Admitted, Ask, Candidate, Refusal, choose};
+use super::{Admitted, Ask, Refusal, choose};
 use crate::failure::{Failure, Result};
 use crate::times;
-use holdfast_base::{ByteSize, Rate};
+use holdfast_base::{ByteSize, MAX_SLOT, Rate, typed};
 use holdfast_format::Measured;
 use holdfast_media::Profile;
-use holdfast_ring::{Advice, Refused, advise};
-
-/// The share of the packer's rate that may be promised, of bytes as of elements.
-const PACKED: f64 = 0.8;
+use holdfast_ring::{
+    PACKED, Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots,
+};
 
 /// Where the ring is to be.
+#[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
     pub(crate) profile: &'a Profile,
     /// What was measured of the region.
@@ -28,24 +28,23 @@ impl Site<'_> {
         region::bytes(self.profile, self.total, self.region)
     }
 
+    /// The most payload a second that the packer may be relied on for.
+    pub(crate) fn packed(&self) -> Rate {
+        Rate((self.profile.packer_bytes.0 as f64 * PACKED) as u64)
+    }
+
     /// Admits what is asked, or says why not and what would do.
     pub(crate) fn admit(&self, ask: &Ask) -> Result<Admitted> {
         let admitted =
             choose(&self.measured, self.lane(), ask).map_err(|refusal| self.refused(&refusal, ask))?;
-        let most = self.packed();
-        if ask.rate > most {
+        if ask.rate > self.packed() {
             let packs = self.profile.packer_bytes;
-            return Err(Failure::failed(format_args!(
+            let what = format!(
                 "not admitted: the packer was measured to manage {packs} on that machine, of which 80 % may be promised"
-            ))
-            .advice(format_args!("--rate {} would do", typed(&most))));
+            );
+            return Err(advised(what, &self.rate(ask).into_iter().collect::<Vec<_>>()));
         }
         Ok(admitted)
-    }
-
-    /// The most that the packer may be relied on for.
-    fn packed(&self) -> Rate {
-        shown_down(Rate((self.profile.packer_bytes.0 as f64 * PACKED) as u64))
     }
 
     /// The refusal as a failure.
@@ -59,19 +58,8 @@ impl Site<'_> {
                 ))
                 .advice(format_args!("use {lane} or more"))
             }
-            Refusal::Refused(candidate, refused) => {
-                let ways = self.ways(candidate, ask);
-                let what = format!("not admitted: {}", self.in_words(refused));
-                let failure = Failure::failed(what);
-                match &ways[..] {
-                    [] => {
-                        failure.advice("nothing that could be changed alone would do: choose a faster device")
-                    }
-                    [one] => failure.advice(format_args!("{one} would do")),
-                    [most @ .., last] => {
-                        failure.advice(format_args!("each of these would do: {}, or {last}", most.join(", ")))
-                    }
-                }
+            Refusal::Refused(_, refused) => {
+                advised(format!("not admitted: {}", self.in_words(refused)), &self.ways(ask))
             }
         }
     }
@@ -99,96 +87,80 @@ impl Site<'_> {
         format!("{text} (in the first {} % of the device)", self.region.0)
     }
 
-    /// The single changes. Each was tried.
-    fn ways(&self, candidate: &Candidate, ask: &Ask) -> Vec<String> {
-        let known = |percent| region::known(self.profile, self.total, Region(percent));
-        let Candidate { load, shape } = candidate;
-        let mut ways = Vec::new();
-        ways.extend(self.rate(ask).map(|rate| format!("--rate {}", typed(&rate))));
-        ways.extend(self.elements(ask).map(|elements| format!("--elements {elements}")));
-        for advice in advise(&self.measured, load, shape, known) {
-            match advice {
-                // Looked for above, with the slots that these would have.
-                Advice::Rate(_) | Advice::Elements(_) => {}
-                Advice::Slot(slot) => {
-                    let way = format!("--slot {}", typed(&slot));
-                    ways.extend(self.would(&Ask { slot: Some(slot), ..*ask }).then_some(way));
-                }
-                Advice::Buffers(buffers, memory) => {
-                    let memory = memory.shown_up();
-                    let way = format!("--memory {} ({buffers} buffers)", typed(&memory));
-                    ways.extend(self.would(&Ask { memory: Some(memory), ..*ask }).then_some(way));
-                }
-                Advice::Region(percent) => {
-                    let lane = region::bytes(self.profile, self.total, Region(percent));
-                    let would = known(percent).is_some_and(|measured| choose(&measured, lane, ask).is_ok());
-                    ways.extend(would.then(|| format!("--region 0..{percent}%")));
-                }
-            }
-        }
-        ways.extend(self.gather(ask).map(|gather| format!("--gather {gather}")));
-        ways.extend(self.larger_slot(&ways, ask));
-        ways
-    }
-
-    /// The highest rate of payload that is admitted, as far as it is shown.
-    fn rate(&self, ask: &Ask) -> Option<Rate> {
-        let low = self.most(ask.rate.0, |rate| Ask { rate: Rate(rate), ..*ask });
-        let shown = shown_down(Rate(low)).min(self.packed());
-        (shown.0 > 0).then_some(shown)
-    }
-
-    /// The most elements a second, where so many were declared.
-    fn elements(&self, ask: &Ask) -> Option<u64> {
-        let most = self.most(ask.elements?, |elements| Ask { elements: Some(elements), ..*ask });
-        (most > 0).then_some(most)
-    }
-
-    /// The largest number below one that is not admitted, with which what is asked would be; 0 for none.
-    fn most(&self, refused: u64, with: impl Fn(u64) -> Ask) -> u64 {
-        let (mut low, mut high) = (0, refused);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.would(&with(middle)) { low = middle } else { high = middle }
-        }
-        low
+    /// The single changes. Each was tried, and none that is nearer would do.
+    fn ways(&self, ask: &Ask) -> Vec<String> {
+        let ways = [
+            self.rate(ask),
+            self.elements(ask),
+            self.slot(ask),
+            self.memory(ask),
+            self.nearest_region(ask),
+            self.gather(ask),
+        ];
+        ways.into_iter().flatten().collect()
     }
 
     /// Whether what is asked would be admitted in this region, the slots that the lane has of that size counted.
     fn would(&self, ask: &Ask) -> bool {
-        choose(&self.measured, self.lane(), ask).is_ok()
+        ask.rate <= self.packed() && choose(&self.measured, self.lane(), ask).is_ok()
+    }
+
+    /// The highest rate of payload.
+    fn rate(&self, ask: &Ask) -> Option<String> {
+        let most = most_rate(ask.rate, |rate| self.would(&Ask { rate, ..*ask }))?;
+        Some(format!("--rate {}", typed(most)))
+    }
+
+    /// The most elements a second, where so many were declared.
+    fn elements(&self, ask: &Ask) -> Option<String> {
+        let most = most_below(ask.elements?, |elements| self.would(&Ask { elements: Some(elements), ..*ask }));
+        (most > 0).then(|| format!("--elements {most}"))
+    }
+
+    /// Other slots, where somebody asked for these.
+    fn slot(&self, ask: &Ask) -> Option<String> {
+        let mut others = other_slots(ask.slot?.0, least_slot(&self.measured).0, MAX_SLOT).map(ByteSize);
+        let slot = others.find(|slot| self.would(&Ask { slot: Some(*slot), ..*ask }))?;
+        Some(format!("--slot {}", typed(slot)))
+    }
+
+    /// The least memory, where somebody limited it.
+    fn memory(&self, ask: &Ask) -> Option<String> {
+        let asked = ask.memory?;
+        let ample = Ask { memory: None, ..*ask };
+        let enough = choose(&self.measured, self.lane(), &ample).ok().filter(|_| self.would(&ample))?.memory();
+        let with = |memory| Ask { memory: Some(memory), ..*ask };
+        let least = least_above(asked.0, enough.0, |memory| self.would(&with(ByteSize(memory))));
+        let memory = ByteSize(least).shown_up();
+        let admitted = choose(&self.measured, self.lane(), &with(memory)).ok()?;
+        Some(format!("--memory {} ({} buffers)", typed(memory), admitted.shape.buffers))
+    }
+
+    /// The largest smaller region.
+    fn nearest_region(&self, ask: &Ask) -> Option<String> {
+        let site = |percent| {
+            let region = Region(percent);
+            let measured = region::known(self.profile, self.total, region)?;
+            Some(Site { measured, region, ..*self })
+        };
+        let smaller = (1..self.region.0).rev();
+        let percent = smaller.into_iter().find(|percent| site(*percent).is_some_and(|site| site.would(ask)))?;
+        Some(format!("--region 0..{percent}%"))
     }
 
     /// Fewer slots in one go, where somebody asked for so many.
-    fn gather(&self, ask: &Ask) -> Option<u16> {
+    fn gather(&self, ask: &Ask) -> Option<String> {
         let asked = ask.gather?;
-        let others = [4, 2, 1].into_iter().filter(|gather| *gather < asked);
-        others.into_iter().find(|gather| self.would(&Ask { gather: Some(*gather), ..*ask }))
-    }
-
-    /// Leaving the choice of the slots to us, where somebody asked for smaller ones than would do.
-    fn larger_slot(&self, ways: &[String], ask: &Ask) -> Option<String> {
-        ask.slot.filter(|_| !ways.iter().any(|way| way.starts_with("--slot")))?;
-        let admitted = choose(&self.measured, self.lane(), &Ask { slot: None, ..*ask }).ok()?;
-        Some(format!("--slot {}", typed(&admitted.shape.slot)))
+        let mut fewer = (1..asked).rev();
+        let gather = fewer.find(|gather| self.would(&Ask { gather: Some(*gather), ..*ask }))?;
+        Some(format!("--gather {gather}"))
     }
 }
 
-/// A size or rate without the space, as it can be typed.
-fn typed(amount: &impl ToString) -> String {
-    amount.to_string().replace(' ', "")
-}
-
-/// A rate that is shown as it is, and no higher.
-fn shown_down(rate: Rate) -> Rate {
-    let up = ByteSize(rate.0).shown_up();
-    if up.0 == rate.0 {
-        return rate;
-    }
-    let unit = 1u64 << (10 * (rate.0.max(1).ilog2() / 10).min(5));
-    let tenths = (u128::from(rate.0) * 10 / u128::from(unit)) as u64;
-    // Rounded up to whole bytes below a tenth, it would be read as more.
-    Rate((tenths * unit).div_euclid(10))
+/// A refusal with what would do instead.
+fn advised(what: String, ways: &[String]) -> Failure {
+    let nothing = || "nothing that could be changed alone would do: choose a faster device".to_owned();
+    Failure::failed(what).advice(each_would_do(ways).unwrap_or_else(nothing))
 }
 
 #[cfg(test)]
@@ -230,6 +202,19 @@ mod tests {
                 "{option} {value} of {said}: {}",
                 site.admit(&other).unwrap_err()
             );
+            // And what is nearer would not.
+            let mut nearer = other;
+            let farther = |amount: u64| amount + amount / 8 + 1;
+            match option {
+                "--rate" => nearer.rate = Rate(farther(other.rate.0).min(ask.rate.0)),
+                "--elements" => nearer.elements = other.elements.map(|elements| elements + 1),
+                "--region" => percent += 1,
+                "--memory" => nearer.memory = other.memory.map(|memory| ByteSize(memory.0 - memory.0 / 8)),
+                _ => continue,
+            }
+            let measured = region::known(&profile, total, Region(percent)).unwrap();
+            let site = Site { measured, region: Region(percent), ..site };
+            assert!(site.admit(&nearer).is_err(), "{option}: more than {value} of {said}");
         }
         said
     }
@@ -303,15 +288,5 @@ mod tests {
         assert!(said.contains("manage 30 MiB/s") && said.ends_with("--rate 24MiB/s would do"), "{said}");
         let said = site.admit(&ask(65)).unwrap_err().to_string();
         assert!(said.contains("--rate 24MiB/s"), "{said}");
-    }
-
-    #[test]
-    fn a_rate_is_shown_no_higher_than_it_is() {
-        for rate in [0, 1, 1023, 1024, 1025, (60 << 20) + 5, 62 << 20, 123_456_789, u64::MAX] {
-            let shown = shown_down(Rate(rate));
-            assert!(shown.0 <= rate && rate - shown.0 <= rate / 10, "{rate} {shown}");
-            let read: Rate = shown.to_string().parse().unwrap();
-            assert!(read.0 <= rate, "{rate} {shown} {read:?}");
-        }
     }
 }

@@ -103,7 +103,7 @@ pub enum StartError {
     },
     /// The journal would have to name places more often than admission counts on.
     #[error(
-        "{}: {slots} slots are too few for a guarantee, for it takes {least}: make the ring larger, or its slots smaller", path.display()
+        "{}: not admitted: {slots} slots are too few, for a guarantee of that load takes {least}: {advice}", path.display()
     )]
     TooFewSlots {
         /// The ring.
@@ -112,6 +112,8 @@ pub enum StartError {
         slots: u32,
         /// As it takes.
         least: u32,
+        /// What would do.
+        advice: String,
     },
     /// The memory is too small for what is to be promised.
     #[error("{}: not admitted: {refused}: {advice}", path.display())]

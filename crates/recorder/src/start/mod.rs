@@ -15,7 +15,7 @@ use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
-use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many};
+use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many, typed};
 use holdfast_ingest::{Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
 use holdfast_link::path;
 use holdfast_link::server::Listener;
@@ -165,8 +165,7 @@ fn start_on(
     };
     let rates = promise.as_ref().map(|promise| promise.rates(clock.now()));
     let footing = Footing::of(&settings.ring);
-    let promise =
-        promise.map(|promise| promise.give(&mut driver, &footing)).transpose().map_err(refused)?;
+    let promise = promise.map(|promise| promise.give(&mut driver, &footing)).transpose().map_err(refused)?;
     let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());
@@ -246,11 +245,6 @@ fn planned(needs: &Needs, promise: Option<&Promise>, settings: &Settings) -> Res
         }
     }
     Ok(plan)
-}
-
-/// A size as it can be typed.
-fn typed(size: ByteSize) -> String {
-    size.to_string().replace(' ', "")
 }
 
 /// What was on the ring, as far as it matters after the recovered state has gone into the driver.

@@ -3,12 +3,12 @@
 
 use super::StartError;
 use crate::args::{Settings, SourceSettings};
-use holdfast_base::{ByteSize, Rate, Timestamp};
-use holdfast_format::{Measured, Superblock, Terms};
+use holdfast_base::{ByteSize, MAX_SLOT, Rate, Timestamp, typed};
+use holdfast_format::{Geometry, Measured, Superblock, Terms};
 use holdfast_media::{Disk, Footing};
 use holdfast_ring::{
-    Advice, Declared, Driver, Guarantee, Lack, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, advise,
-    least_named, least_slots, load, standing,
+    Declared, Driver, Guarantee, Lack, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, each_would_do,
+    least_named, least_slot, least_slots, load, most_below, most_rate, other_slots, standing,
 };
 
 /// Without `--elements` they are taken to be so long.
@@ -35,26 +35,20 @@ impl Promise {
             let some = settings.sources.iter().any(|source| source.rate.is_some());
             return if some { Err(StartError::Unmeasured { path: ring() }) } else { Ok(None) };
         };
-        let declared = Declarations::of(settings, terms);
+        let declared = Declarations::of(&settings.sources, terms);
+        let scale = Scale { settings, terms, geometry: &superblock.geometry };
         let slot = ByteSize(superblock.geometry.slot_bytes);
-        let (measured, load) = (terms.measured, load(&declared.all(), slot));
-        let shape = Shape {
-            slot,
-            flush: settings.flush,
-            gather: terms.gather,
-            // Reads of our own are no longer than that.
-            quantum: terms.quantum.max(OWN_QUANTUM as u32),
-            buffers: u32::MAX,
-        };
-        let granted = admit(&measured, &load, &shape).map_err(|refused| StartError::NotAdmitted {
-            path: ring(),
-            refused,
-            advice: advice(&measured, &load, &shape),
+        let weighed = scale.weigh(&declared, slot, superblock.geometry.slots);
+        let granted = weighed.map_err(|no| match no {
+            No::Refused(refused) => {
+                StartError::NotAdmitted { path: ring(), refused, advice: scale.advice(None) }
+            }
+            No::TooFew { slots, least } => {
+                StartError::TooFewSlots { path: ring(), slots, least, advice: scale.advice(Some(least)) }
+            }
         })?;
-        let (slots, least) = (superblock.geometry.slots, least_slots(&granted, shape.gather));
-        if slots < least {
-            return Err(StartError::TooFewSlots { path: ring(), slots, least });
-        }
+        let (load, shape) = (load(&declared.all(), slot), scale.shape(slot));
+        let measured = terms.measured;
         // The memory that was weighed when the ring was made rides out the bursts that are published.
         let kept = u32::try_from(terms.memory.0 / slot.0.max(1)).unwrap_or(u32::MAX);
         let buffers = if settings.memory.is_some() { granted.buffers } else { granted.buffers.max(kept) };
@@ -90,11 +84,7 @@ impl Promise {
 
     /// From here on the driver goes by it, with the buffers that there are; what is promised, and whether that holds on such
     /// a footing, in a line.
-    pub(super) fn give<D: Disk>(
-        &self,
-        driver: &mut Driver<D>,
-        footing: &Footing,
-    ) -> Result<String, Refused> {
+    pub(super) fn give<D: Disk>(&self, driver: &mut Driver<D>, footing: &Footing) -> Result<String, Refused> {
         let buffers = driver.buffers().0 as u32;
         let granted = driver.promise(&self.measured, &self.load, &Shape { buffers, ..self.shape })?;
         let lacks = Lack::of(footing, driver.ring().status("").slots.unwritten);
@@ -133,13 +123,13 @@ struct Declarations {
 }
 
 impl Declarations {
-    fn of(settings: &Settings, terms: &Terms) -> Self {
+    fn of(sources: &[SourceSettings], terms: &Terms) -> Self {
         let of_source = |source: &SourceSettings| {
             let rate = source.rate?;
             let elements = source.elements.unwrap_or_else(|| rate.0.div_ceil(ELEMENT));
             Some(Declared { rate, elements, burst: source.burst.unwrap_or_default() })
         };
-        let streams: Vec<Option<Declared>> = settings.sources.iter().map(of_source).collect();
+        let streams: Vec<Option<Declared>> = sources.iter().map(of_source).collect();
         let mut rest = Declared { rate: terms.rate, elements: terms.elements, burst: terms.burst };
         for Declared { rate, elements, burst } in streams.iter().flatten() {
             rest.rate.0 = rest.rate.0.saturating_sub(rate.0);
@@ -151,7 +141,7 @@ impl Declarations {
         if nothing || !unsaid {
             rest = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
         }
-        let without = settings.sources.iter().filter(|source| nothing && source.rate.is_none());
+        let without = sources.iter().filter(|source| nothing && source.rate.is_none());
         let unpromised = without.map(|source| source.name.clone()).collect();
         Self { streams, rest, unpromised }
     }
@@ -167,15 +157,89 @@ impl Declarations {
     }
 }
 
-/// What would do instead, as far as it can be changed here.
-fn advice(measured: &Measured, load: &Load, shape: &Shape) -> String {
-    let ways = advise(measured, load, shape, |_| None);
-    let ways = ways.iter().filter_map(|way| match way {
-        Advice::Rate(rate) => Some(format!("declare {rate} on the medium or less")),
-        Advice::Elements(elements) => Some(format!("declare {elements} elements a second or fewer")),
-        Advice::Slot(slot) => Some(format!("make the ring with slots of {slot}")),
-        Advice::Buffers(..) | Advice::Region(_) => None,
-    });
-    let ways: Vec<String> = ways.collect();
-    if ways.is_empty() { "no other rate would do on this lane".to_owned() } else { ways.join(", or ") }
+/// What a run's load is weighed on.
+struct Scale<'a> {
+    settings: &'a Settings,
+    terms: &'a Terms,
+    geometry: &'a Geometry,
+}
+
+/// Why a load is not admitted.
+enum No {
+    /// The inequality says no.
+    Refused(Refused),
+    /// The journal would have to name places more often than admission counts on.
+    TooFew { slots: u32, least: u32 },
+}
+
+impl Scale<'_> {
+    /// With as many buffers as it takes.
+    fn shape(&self, slot: ByteSize) -> Shape {
+        Shape {
+            slot,
+            flush: self.settings.flush,
+            gather: self.terms.gather,
+            // Reads of our own are no longer than that.
+            quantum: self.terms.quantum.max(OWN_QUANTUM as u32),
+            buffers: u32::MAX,
+        }
+    }
+
+    /// In so many slots of such a size.
+    fn weigh(&self, declared: &Declarations, slot: ByteSize, slots: u32) -> Result<Guarantee, No> {
+        let shape = self.shape(slot);
+        let granted =
+            admit(&self.terms.measured, &load(&declared.all(), slot), &shape).map_err(No::Refused)?;
+        let least = least_slots(&granted, shape.gather);
+        if slots < least { Err(No::TooFew { slots, least }) } else { Ok(granted) }
+    }
+
+    /// What would do instead, each alone: as options to be typed, or as another ring here. It may be one of `least` slots.
+    fn advice(&self, least: Option<u32>) -> String {
+        let mut ways = self.options();
+        ways.extend(self.slots().map(|slot| format!("a ring with slots of {slot}")));
+        let lane =
+            |least: u32| ByteSize(Geometry::lane_for(self.geometry.slot_bytes, least.into())).shown_up();
+        ways.extend(least.map(|least| format!("a ring of {}", lane(least))));
+        let nothing = || "nothing that could be changed alone would do: record to a faster device".to_owned();
+        each_would_do(&ways).unwrap_or_else(nothing)
+    }
+
+    /// Lower rates, and fewer elements, of any one of the sources.
+    fn options(&self) -> Vec<String> {
+        let sources = &self.settings.sources;
+        let (slot, slots) = (ByteSize(self.geometry.slot_bytes), self.geometry.slots);
+        let would = |at: usize, other: SourceSettings| {
+            let mut sources = sources.clone();
+            sources[at] = other;
+            self.weigh(&Declarations::of(&sources, self.terms), slot, slots).is_ok()
+        };
+        let mut ways = Vec::new();
+        for (at, source) in sources.iter().enumerate() {
+            let whose = if sources.len() == 1 { String::new() } else { format!(" for {}", source.name) };
+            // Without one it has what is left of what the ring was made for.
+            let rate = most_rate(source.rate.unwrap_or(self.terms.rate), |rate| {
+                would(at, SourceSettings { rate: Some(rate), ..source.clone() })
+            });
+            ways.extend(rate.map(|rate| format!("--rate {}{whose}", typed(rate))));
+            let elements = source.elements.map_or(0, |elements| {
+                most_below(elements, |elements| {
+                    would(at, SourceSettings { elements: Some(elements), ..source.clone() })
+                })
+            });
+            ways.extend((elements > 0).then(|| format!("--elements {elements}{whose}")));
+        }
+        ways
+    }
+
+    /// Other slots on this lane.
+    fn slots(&self) -> Option<ByteSize> {
+        let declared = Declarations::of(&self.settings.sources, self.terms);
+        let Geometry { lane_bytes, slot_bytes, skipped, .. } = self.geometry;
+        let would = |slot: &u64| {
+            let geometry = Geometry::for_lane(*lane_bytes, *slot, skipped.clone());
+            geometry.is_ok_and(|other| self.weigh(&declared, ByteSize(*slot), other.slots).is_ok())
+        };
+        other_slots(*slot_bytes, least_slot(&self.terms.measured).0, MAX_SLOT).find(would).map(ByteSize)
+    }
 }

@@ -2,10 +2,12 @@
 //! promised is refused with what would do.
 
 use crate::common::{Place, reader};
+use crate::device::Freezing;
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, Terms};
 use holdfast_media::{Footing, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, Order, Outcome, Refusal, create};
+use std::io::Write as _;
 use std::time::Duration;
 
 const STDIN: [&str; 4] = ["--source", "stdin", "--name", "s"];
@@ -17,12 +19,18 @@ fn made(place: &Place) {
 
 /// The same, writing so many slots in one go.
 pub(crate) fn made_to_gather(place: &Place, gather: u16) {
-    make(place, gather, false);
+    make(place, gather, LEAST, false);
 }
 
-fn make(place: &Place, gather: u16, prefilled: bool) {
-    let (slot, slots) = (8 << 20, 40);
-    let bytes = (1 << 20) + (4 + slots) * slot;
+/// Slots, of 8 MiB each, without which there is no guarantee at all, and the bytes of so many.
+const LEAST: u64 = 40;
+
+fn bytes_of(slots: u64) -> u64 {
+    Geometry::lane_for(8 << 20, slots)
+}
+
+fn make(place: &Place, gather: u16, slots: u64, prefilled: bool) {
+    let (slot, bytes) = (8 << 20, bytes_of(slots));
     let device = create_file(&place.ring, bytes, Prefill::No).unwrap();
     let geometry = Geometry::for_lane(bytes, slot, Vec::new()).unwrap();
     let measured = Measured {
@@ -46,7 +54,11 @@ fn make(place: &Place, gather: u16, prefilled: bool) {
         quantum: 1 << 20,
         memory: ByteSize::mib(64),
     };
-    let new = NewRing { prefilled, terms: Some(terms), ..NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry) };
+    let new = NewRing {
+        prefilled,
+        terms: Some(terms),
+        ..NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry)
+    };
     create(&mut PlainDisk::new(device, 1), new, Timestamp(1)).unwrap();
 }
 
@@ -98,7 +110,7 @@ fn a_run_says_what_it_promises() {
 #[test]
 fn a_run_on_a_file_that_was_filled_keeps_its_promise_from_the_start() {
     let place = Place::new();
-    make(&place, 4, true);
+    make(&place, 4, LEAST, true);
     assert_eq!(unwritten(&place), 0);
     let wanted = said(&place, "20 MiB/s of payload, 20");
     let ended = place.record(&STDIN, b"one\n");
@@ -122,6 +134,33 @@ fn a_ring_with_a_promise_is_not_made_larger_by_anybody() {
     assert!(recorder.end().status.success());
 }
 
+/// The word that follows.
+fn after(error: &str, what: &str) -> String {
+    let (_, rest) = error.split_once(what).unwrap_or_else(|| panic!("no {what}in {error}"));
+    rest.split([' ', ',']).next().unwrap_or_default().to_owned()
+}
+
+// What has to be named while the lane is busy takes slots: a refusal says how large a ring has them.
+#[test]
+fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do() {
+    let place = Place::new();
+    made(&place);
+    let options = [&STDIN[..], &["--rate", "20MiB/s", "--burst", "120MiB"]].concat();
+    let (code, error) = place.refused(&options);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("not admitted: 40 slots are too few"), "{error}");
+    let (_, offered) = error.split_once("a ring of ").unwrap();
+    let offered: ByteSize = offered.split(" would").next().unwrap().parse().unwrap();
+    let slots = (LEAST..99).find(|slots| ByteSize(bytes_of(*slots)).shown_up() == offered).unwrap();
+    let with = |slots| {
+        let place = Place::new();
+        make(&place, 4, slots, false);
+        place
+    };
+    assert_eq!(with(slots - 1).refused(&options).0, 1, "{error}");
+    assert!(with(slots).record(&options, b"x").status.success(), "{error}");
+}
+
 #[test]
 fn what_cannot_be_promised_is_refused_with_what_would_do() {
     let place = Place::new();
@@ -130,16 +169,63 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
     let (code, error) = refused(&["--rate", "60MiB/s"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("not admitted: 60") && error.contains("on the medium is too fast"), "{error}");
-    assert!(error.contains("declare 3") && error.contains("on the medium or less"), "{error}");
+    // What is offered is what would be typed, of payload, and would do; more would not.
+    let offered: Rate = after(&error, "--rate ").parse().unwrap();
+    assert!((35 << 20..39 << 20).contains(&offered.0), "{error}");
+    let rate = |rate: Rate| rate.0.to_string();
+    assert!(
+        place.record(&[&STDIN[..], &["--rate", &after(&error, "--rate ")]].concat(), b"x").status.success()
+    );
+    assert_eq!(refused(&["--rate", &rate(Rate(offered.0 + (1 << 20)))]).0, 1);
+    // Of two streams either may bring less.
+    let other = ["--source", "file:/dev/null", "--name", "t", "--rate", "25MiB/s"];
+    let (code, error) = refused(&[&["--rate", "20MiB/s"], &other[..]].concat());
+    assert!(code == 1 && error.contains(" for s, or --rate ") && error.ends_with(" for t\n"), "{error}");
+    let less = after(&error, "--rate ");
+    let both = [&STDIN[..], &["--rate", &less], &other].concat();
+    assert!(place.record(&both, b"x").status.success(), "{error}");
+    // So many elements take more room than there is.
+    let (code, error) = refused(&["--rate", "30MiB/s", "--elements", "900000"]);
+    let fewer = after(&error, "--elements ");
+    assert_eq!(code, 1, "{error}");
+    let options =
+        |elements: &str| [&STDIN[..], &["--rate", "30MiB/s", "--elements", elements]].concat().join(" ");
+    let options = options(&fewer);
+    let options: Vec<&str> = options.split(' ').collect();
+    assert!(place.record(&options, b"x").status.success(), "{error}");
     let (code, error) = refused(&["--memory", "40MiB"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("slot buffers") && error.contains("but there is memory for 3"), "{error}");
-    let (_, least) = error.split_once("give it --memory ").unwrap();
-    let least = least.split(' ').next().unwrap();
-    assert!(place.record(&[&STDIN[..], &["--memory", least]].concat(), b"x").status.success());
+    let least = after(&error, "give it --memory ");
+    assert!(place.record(&[&STDIN[..], &["--memory", &least]].concat(), b"x").status.success());
     let plain = Place::new();
     assert!(plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x").status.success());
     let (code, error) = plain.refused(&[&STDIN[..], &["--rate", "1MiB/s"]].concat());
     assert_eq!(code, 1);
     assert!(error.contains("holdfast format --profile"), "{error}");
+}
+
+// Who reads the log of a run knows that something was nearly lost, before something is.
+#[test]
+fn a_device_that_stands_still_for_too_long_is_told_of_in_the_log() {
+    let mut place = Place::new();
+    made(&place);
+    let Some(device) = Freezing::with(place.folder.path(), &place.ring) else { return };
+    place.ring = device.path();
+    let options = [&STDIN[..], &["--frame", "fixed:65536", "--on-overload", "drop-newest"]].concat();
+    let mut recorder = place.start(&options);
+    let (mut stdin, much) = (recorder.stdin().unwrap(), vec![1; 1 << 20]);
+    stdin.write_all(&much).unwrap();
+    recorder.await_packed(1);
+    device.freeze();
+    let mut connection = recorder.connect();
+    let mut margin = || connection.status().unwrap().recorder.unwrap().margin;
+    while margin().is_none_or(|margin| margin.least >= margin.kept / 2) {
+        stdin.write_all(&much).unwrap();
+    }
+    device.thaw();
+    drop(stdin);
+    let ended = recorder.end();
+    assert!(ended.err.contains("capture could have gone on for"), "{}", ended.err);
+    assert!(ended.err.contains("measure the device again"), "{}", ended.err);
 }

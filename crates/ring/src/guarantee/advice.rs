@@ -1,85 +1,91 @@
-//! What would do instead of what was refused: the nearest rate, gather, slot size, memory or region.
+//! What would do instead of what was refused: found by trying, so that what is offered is admitted, and nothing nearer is.
+//! What may be changed is the caller's to know. Pure.
 
-use super::{Figures, Guarantee, Load, Refused, Shape, admit, figures};
-use holdfast_base::{ByteSize, MAX_SLOT, Rate};
-use holdfast_format::Measured;
+use holdfast_base::Rate;
 
-/// One change that would make a refused load admissible, everything else being as asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Advice {
-    /// A lower rate on the medium.
-    Rate(Rate),
-    /// Fewer elements a second.
-    Elements(u64),
-    /// Larger slots.
-    Slot(ByteSize),
-    /// Memory for so many slot buffers.
-    Buffers(u32, ByteSize),
-    /// Only the first so many hundredths of the lane.
-    Region(u8),
+/// The largest number below a refused one that would do; 0 for none.
+pub fn most_below(refused: u64, would: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, refused);
+    while high.saturating_sub(low) > 1 {
+        let middle = low + (high - low) / 2;
+        if would(middle) { low = middle } else { high = middle }
+    }
+    low
 }
 
-/// The single changes that would each do. `region` tells what was measured of the first so many hundredths of the lane,
-/// where it is known.
-pub fn advise(
-    measured: &Measured,
-    load: &Load,
-    shape: &Shape,
-    region: impl Fn(u8) -> Option<Measured>,
-) -> Vec<Advice> {
-    let Err(refused) = admit(measured, load, shape) else {
-        return Vec::new();
-    };
-    let mut advice = Vec::new();
-    let Figures { with_reads, .. } = figures(measured, load, shape);
-    let slower = Load { rate: with_reads.min(load.rate), ..*load };
-    if slower.rate.0 > 0 && admit(measured, &slower, shape).is_ok() {
-        advice.push(Advice::Rate(slower.rate));
+/// The least number above a refused one that would do, where `enough` does.
+pub fn least_above(refused: u64, enough: u64, would: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (refused, enough);
+    while high.saturating_sub(low) > 1 {
+        let middle = low + (high - low) / 2;
+        if would(middle) { high = middle } else { low = middle }
     }
-    if let Refused::Elements { most, .. } = refused
-        && most > 0
-        && admit(measured, &Load { elements: most, ..*load }, shape).is_ok()
-    {
-        advice.push(Advice::Elements(most));
+    high
+}
+
+/// The highest rate below a refused one that would do, as far as it is shown.
+pub fn most_rate(refused: Rate, would: impl Fn(Rate) -> bool) -> Option<Rate> {
+    let most = Rate(most_below(refused.0, |rate| would(Rate(rate)))).shown_down();
+    (most.0 > 0 && would(most)).then_some(most)
+}
+
+/// The slot sizes between two that are not this one: larger ones first, the nearest first of each.
+pub fn other_slots(slot: u64, least: u64, most: u64) -> impl Iterator<Item = u64> {
+    let larger = std::iter::successors(slot.checked_mul(2), |slot| slot.checked_mul(2));
+    let smaller = std::iter::successors(Some(slot / 2), |slot| Some(slot / 2));
+    let smaller = smaller.skip_while(move |slot| *slot > most).take_while(move |slot| *slot >= least.max(1));
+    larger.skip_while(move |slot| *slot < least).take_while(move |slot| *slot <= most).chain(smaller)
+}
+
+/// Single changes that would each do, in words; `None` without any.
+pub fn each_would_do(ways: &[String]) -> Option<String> {
+    match ways {
+        [] => None,
+        [one] => Some(format!("{one} would do")),
+        [most @ .., last] => Some(format!("each of these would do: {}, or {last}", most.join(", "))),
     }
-    // The same memory in larger pieces.
-    let memory = u64::from(shape.buffers) * shape.slot.0;
-    let larger = std::iter::successors(Some(shape.slot.0 * 2), |slot| Some(slot * 2));
-    for slot in larger.take_while(|slot| *slot <= MAX_SLOT) {
-        let buffers = u32::try_from(memory / slot).unwrap_or(u32::MAX);
-        let larger = Shape { slot: ByteSize(slot), buffers, ..*shape };
-        if admit(measured, load, &larger).is_ok() {
-            advice.push(Advice::Slot(ByteSize(slot)));
-            break;
-        }
-    }
-    if let Ok(Guarantee { buffers, .. }) = admit(measured, load, &Shape { buffers: u32::MAX, ..*shape }) {
-        advice.push(Advice::Buffers(buffers, ByteSize(u64::from(buffers) * shape.slot.0)));
-    }
-    let smaller = (1..20).rev().map(|twentieth| twentieth * 5);
-    for percent in smaller {
-        if region(percent).is_some_and(|measured| admit(&measured, load, shape).is_ok()) {
-            advice.push(Advice::Region(percent));
-            break;
-        }
-    }
-    advice
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{drive, load, shape};
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        // Promise 8: what is offered is the nearest that would do.
+        #[test]
+        fn what_is_found_is_the_nearest(limit in 0u64..1000, refused in 1u64..2000, beyond in 1u64..2000) {
+            let below = most_below(limit + refused, |number| number <= limit);
+            prop_assert_eq!(below, limit);
+            let above = least_above(limit, limit + beyond + refused, |number| number >= limit + beyond);
+            prop_assert_eq!(above, limit + beyond);
+            let rate = most_rate(Rate(limit + refused), |rate| rate.0 <= limit);
+            prop_assert_eq!(rate, (limit > 0).then_some(Rate(limit).shown_down()));
+        }
+    }
 
     #[test]
-    fn every_change_that_is_offered_would_do() {
-        let slow = Measured { write: Rate(50 << 20), ..drive() };
-        let region = |percent| Some(if percent <= 80 { drive() } else { slow });
-        let advice = advise(&slow, &load(60), &shape(), region);
-        assert!(matches!(advice[..], [Advice::Rate(_), Advice::Region(80)]), "{advice:?}");
-        let few = Shape { slot: ByteSize::mib(64), buffers: 12, ..shape() };
-        let advice = advise(&drive(), &load(60), &few, |_| None);
-        assert!(advice.contains(&Advice::Buffers(13, ByteSize::mib(832))), "{advice:?}");
-        assert!(advise(&drive(), &load(60), &shape(), |_| None).is_empty(), "nothing was refused");
+    fn where_nothing_would_do_nothing_is_offered() {
+        assert_eq!(most_below(u64::MAX, |_| false), 0);
+        assert_eq!(most_below(0, |_| true), 0);
+        assert_eq!(most_rate(Rate(5), |_| false), None);
+        assert_eq!(each_would_do(&[]), None);
+    }
+
+    #[test]
+    fn other_slots_are_tried_from_the_nearest() {
+        let tried = |slot, least, most| other_slots(slot, least, most).collect::<Vec<_>>();
+        assert_eq!(tried(32, 8, 128), [64, 128, 16, 8]);
+        assert_eq!(tried(4, 8, 32), [8, 16, 32]);
+        assert_eq!(tried(128, 8, 32), [32, 16, 8]);
+        assert_eq!(tried(1, 0, 2), [2]);
+    }
+
+    #[test]
+    fn ways_are_joined_as_people_would() {
+        let said =
+            |ways: &[&str]| each_would_do(&ways.iter().map(|way| (*way).to_owned()).collect::<Vec<_>>());
+        assert_eq!(said(&["a"]).unwrap(), "a would do");
+        assert_eq!(said(&["a", "b", "c"]).unwrap(), "each of these would do: a, b, or c");
     }
 }

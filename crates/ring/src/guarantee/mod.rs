@@ -10,7 +10,7 @@ mod figures;
 mod holds;
 mod terms;
 
-pub use advice::{Advice, advise};
+pub use advice::{each_would_do, least_above, most_below, most_rate, other_slots};
 pub use figures::{BURSTS, Figures, Longest, figures, longest};
 pub use holds::{Lack, NOTHING_PROMISED, standing};
 pub use terms::{Declared, load, measured};
@@ -22,8 +22,8 @@ use std::time::Duration;
 /// The share of the lane's time that may be promised.
 const PROMISED: f64 = 0.98;
 
-/// The share of the packer's measured rate that may be promised.
-const PACKED: f64 = 0.8;
+/// The share of the packer's measured rate that may be promised, of elements as of bytes.
+pub const PACKED: f64 = 0.8;
 
 /// Bytes of a commit that admission counts on: what is larger waits for slack, as a read does.
 pub const COMMIT_BYTES: u64 = 64 << 10;
