@@ -202,12 +202,6 @@ impl Schedule {
         self.most
     }
 
-    /// Begins to look for the least slack anew.
-    pub fn forget_margin(&mut self) {
-        self.margin = None;
-        self.most = (0, Timestamp(0));
-    }
-
     /// Bytes that may be taken in beyond what was declared, with `free` buffers besides the open slot, which takes `room`
     /// more, and so many reads under way.
     ///
