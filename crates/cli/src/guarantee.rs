@@ -1,7 +1,7 @@
 //! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
 use crate::out::counted;
-use crate::plan::{Admitted, Ask, FLUSH, text};
+use crate::plan::{Admitted, Ask, FLUSH, Packs, text};
 use crate::{show, times};
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_format::{Superblock, Terms};
@@ -84,12 +84,14 @@ impl Shown {
     }
 }
 
-/// What a ring's terms come to, with the shape and the load that they are of; `None` where nothing was promised, or what was
-/// would not be admitted any more.
-pub(crate) fn promised(superblock: &Superblock) -> Option<(Admitted, Figures)> {
+/// What a ring's terms come to, with what was asked, and the shape and the load that they are of; `None` where nothing was
+/// promised, or what was would not be admitted any more.
+pub(crate) fn promised(superblock: &Superblock) -> Option<(Ask, Admitted, Figures)> {
     let terms = superblock.terms.as_ref()?;
     let slot = ByteSize(superblock.geometry.slot_bytes);
-    weighed(terms, slot, superblock.geometry.slots).1.ok()
+    let (ask, weighed) = weighed(terms, slot, superblock.geometry.slots);
+    let (admitted, figures) = weighed.ok()?;
+    Some((ask, admitted, figures))
 }
 
 /// Weighs the terms again: what follows from them is not in the superblock.
@@ -116,6 +118,7 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
     if let Err(refused) = &weighed {
         lacks.push(Lack::Refused(*refused));
     }
+    let most = |lane| ask.most(slot, lane, Packs::of(&terms.measured)).medium.0;
     Shown {
         holds: lacks.is_empty(),
         best_effort: lacks,
@@ -132,8 +135,8 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
         figures: weighed.ok().map(|(admitted, figures)| {
             let longest = longest(&terms.measured, &admitted.shape, &admitted.guarantee);
             FiguresShown {
-                capture_only_bytes_per_second: figures.capture_only.0,
-                with_reads_bytes_per_second: figures.with_reads.0,
+                capture_only_bytes_per_second: most(figures.capture_only),
+                with_reads_bytes_per_second: most(figures.with_reads),
                 reads_left_bytes_per_second: figures.reads_left.0,
                 burst_seconds: figures.bursts.map(|burst| burst.map(|burst| burst.as_secs_f64())),
                 durable_after_seconds: admitted.guarantee.durable_after.as_secs_f64(),

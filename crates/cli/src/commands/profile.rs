@@ -3,15 +3,16 @@
 use crate::commands::plan::notes;
 use crate::failure::{Failure, Result};
 use crate::out::{Out, Side, Table, clean, counted, grouped};
-use crate::plan::slots;
+use crate::plan::region::{self, Region};
+use crate::plan::{Ask, Candidate, Packs, slots};
 use crate::subject::{self, Place};
 use crate::{config, identity, packer_rate, picture, profile_file, progress, times};
-use holdfast_base::{BLOCK, ByteSize, MAX_SLOT, Rate, SystemClock};
+use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
 use holdfast_format::Measured;
 use holdfast_media::{
     MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
 };
-use holdfast_ring::{Load, Shape, admit, figures, least_slot, measured};
+use holdfast_ring::{admit, figures, least_slot};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,7 +89,9 @@ struct Promise {
     slot_bytes: Option<u64>,
     capture_only_bytes_per_second: Option<u64>,
     with_reads_bytes_per_second: Option<u64>,
-    /// Of the slot buffers that the second takes.
+    /// The second, of payload.
+    rate_bytes_per_second: Option<u64>,
+    /// Of the slot buffers that it takes.
     memory_bytes: Option<u64>,
 }
 
@@ -108,7 +111,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let total = found.device.bytes.0;
     let promises: Vec<Promise> =
         [100, 80].iter().filter_map(|percent| promise(&found, total, *percent)).collect();
-    let table: Vec<[String; 7]> =
+    let table: Vec<[String; 8]> =
         std::iter::once(HEADS.map(str::to_owned)).chain(promises.iter().map(row)).collect();
     std::fs::write(&files.picture, picture::svg(&found, &table))
         .map_err(|error| Failure::io("cannot write the picture", &files.picture, &error))?;
@@ -203,24 +206,28 @@ fn unlimited(so: bool, path: &Path) -> Option<String> {
 
 /// The guarantee for the first so many hundredths.
 fn promise(profile: &Profile, total: u64, percent: u8) -> Option<Promise> {
-    let bytes = (u128::from(total) * u128::from(percent) / 100) as u64 / BLOCK as u64 * BLOCK as u64;
-    let known = measured(profile, bytes)?;
+    let bytes = region::bytes(profile, total, Region(percent));
+    let known = region::known(profile, total, Region(percent))?;
     let found = slot_for(&known, bytes).map(|(slot, slots)| {
-        let (flush, quantum) = (crate::plan::FLUSH, 8 << 20);
-        let shape = Shape { slot, flush, gather: GATHER, quantum, buffers: u32::MAX }.among(slots);
-        let load = |rate| Load { rate, elements: 1, burst: ByteSize(0) };
-        let figures = figures(&known, &load(Rate(1)), &shape);
-        let memory = admit(&known, &load(figures.with_reads), &shape).map(|g| u64::from(g.buffers) * slot.0);
-        (slot.0, figures, memory.ok())
+        // Of elements of the size that is taken for granted.
+        let ask = Ask::of(Rate(1));
+        let Candidate { load, shape } = ask.candidate(slot, GATHER);
+        let shape = shape.among(slots);
+        let figures = figures(&known, &load, &shape);
+        let most = |lane| ask.most(slot, lane, Packs::profiled(&known, profile));
+        let (alone, most) = (most(figures.capture_only), most(figures.with_reads));
+        let granted = admit(&known, &ask.at(most.payload).load(slot), &shape);
+        (slot.0, alone, most, granted.ok().map(|granted| u64::from(granted.buffers) * slot.0))
     });
     Some(Promise {
         region_percent: percent,
         region_bytes: bytes,
         worst_write_bytes_per_second: known.write.0,
-        slot_bytes: found.map(|(slot, _, _)| slot),
-        capture_only_bytes_per_second: found.map(|(_, figures, _)| figures.capture_only.0),
-        with_reads_bytes_per_second: found.map(|(_, figures, _)| figures.with_reads.0),
-        memory_bytes: found.and_then(|(_, _, memory)| memory),
+        slot_bytes: found.map(|(slot, ..)| slot),
+        capture_only_bytes_per_second: found.map(|(_, alone, ..)| alone.medium.0),
+        with_reads_bytes_per_second: found.map(|(_, _, most, _)| most.medium.0),
+        rate_bytes_per_second: found.map(|(_, _, most, _)| most.payload.0),
+        memory_bytes: found.and_then(|(.., memory)| memory),
     })
 }
 
@@ -257,11 +264,20 @@ fn shown<'a>(found: &Profile, files: &'a Files, by_region: Vec<Promise>, notes: 
 }
 
 /// What the table of the regions says: in the terminal, and under the picture.
-const HEADS: [&str; 7] =
-    ["region", "size", "written at worst", "slots", "guarantee, nobody reads", "with readers", "memory"];
+const HEADS: [&str; 8] = [
+    "region",
+    "size",
+    "written at worst",
+    "slots",
+    "guarantee, nobody reads",
+    "with readers",
+    "of payload",
+    "memory",
+];
 
-fn row(promise: &Promise) -> [String; 7] {
+fn row(promise: &Promise) -> [String; 8] {
     let rate = |rate: Option<u64>| rate.map_or("-".to_owned(), |rate| Rate(rate).to_string());
+    let payload = promise.rate_bytes_per_second.map(|rate| Rate(rate).shown_down().0);
     [
         format!("0..{}%", promise.region_percent),
         ByteSize(promise.region_bytes).to_string(),
@@ -269,6 +285,8 @@ fn row(promise: &Promise) -> [String; 7] {
         promise.slot_bytes.map_or("too small".to_owned(), |slot| ByteSize(slot).to_string()),
         rate(promise.capture_only_bytes_per_second),
         rate(promise.with_reads_bytes_per_second),
+        // It may be typed: no more is shown than there is.
+        rate(payload),
         promise.memory_bytes.map_or("-".to_owned(), |memory| ByteSize(memory).to_string()),
     ]
 }
@@ -376,8 +394,9 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::choose;
+    use crate::plan::refusal::Site;
     use crate::plan::tests::ask;
-    use crate::plan::{Ask, choose};
     use crate::profile_file::tests::paper;
     use holdfast_media::Zone;
 
@@ -425,9 +444,28 @@ mod tests {
             "half of the ring has to last for 7 s: {told} {memory}"
         );
         let asked = |rate| Ask { slot: all.slot_bytes.map(ByteSize), gather: Some(4), ..ask(rate) };
-        let known = measured(&found, 8 << 30).unwrap();
+        let known = region::known(&found, 8 << 30, Region(100)).unwrap();
         assert!(choose(&known, 8 << 30, &asked((told >> 20) * 98 / 100)).is_ok());
         assert!(choose(&known, 8 << 30, &asked((told >> 20) + 2)).is_err());
+    }
+
+    // Nor for want of a processor.
+    #[test]
+    fn a_fast_device_is_good_for_what_the_packer_manages() {
+        let mut found = paper();
+        (found.packer_bytes, found.reposition.worst) = (Rate(50 << 20), Duration::from_millis(5));
+        for percent in [100, 80] {
+            let total = found.device.bytes.0;
+            let told = promise(&found, total, percent).unwrap();
+            let rate = Rate(told.rate_bytes_per_second.unwrap());
+            assert_eq!(rate, Rate(40 << 20), "four fifths of what it manages");
+            assert!(told.capture_only_bytes_per_second.unwrap() < 41 << 20);
+            let region = Region(percent);
+            let measured = region::known(&found, total, region).unwrap();
+            let site = Site { profile: &found, measured, total, region };
+            let ask = Ask { slot: told.slot_bytes.map(ByteSize), gather: Some(GATHER), ..Ask::of(rate) };
+            assert!(site.admit(&ask).is_ok(), "{}", site.admit(&ask).unwrap_err());
+        }
     }
 
     #[test]

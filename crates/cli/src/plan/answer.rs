@@ -2,7 +2,7 @@
 
 use super::refusal::Site;
 use super::region::{self, Region};
-use super::{Admitted, Ask, slots};
+use super::{Admitted, Ask, Packs, slots};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::Measured;
 use holdfast_ring::{Load, Shape, admit, figures, least_slot};
@@ -43,7 +43,9 @@ pub(crate) struct Answer {
     pub(crate) forced_seconds: f64,
     pub(crate) durable_after_seconds: f64,
     pub(crate) capture_only_bytes_per_second: u64,
+    pub(crate) capture_only_payload_bytes_per_second: u64,
     pub(crate) with_reads_bytes_per_second: u64,
+    pub(crate) with_reads_payload_bytes_per_second: u64,
     pub(crate) reads_left_bytes_per_second: u64,
     /// At 1.5, 2 and 4 times the rate; `null`: for ever.
     pub(crate) burst_seconds: [Option<f64>; 3],
@@ -85,6 +87,8 @@ impl Answer {
         let lane = site.lane();
         let slots = slots(lane, shape.slot, shape.gather).unwrap_or(0);
         let figures = admitted.figures(measured, slots);
+        let most = |medium| ask.most(shape.slot, medium, site.packs());
+        let (capture_only, with_reads) = (most(figures.capture_only), most(figures.with_reads));
         let rate = (load.rate.0 as f64).max(1.0);
         Self {
             rate_bytes_per_second: ask.rate.0,
@@ -109,8 +113,10 @@ impl Answer {
             period_seconds: guarantee.period.as_secs_f64(),
             forced_seconds: guarantee.forced.as_secs_f64(),
             durable_after_seconds: guarantee.durable_after.as_secs_f64(),
-            capture_only_bytes_per_second: figures.capture_only.0,
-            with_reads_bytes_per_second: figures.with_reads.0,
+            capture_only_bytes_per_second: capture_only.medium.0,
+            capture_only_payload_bytes_per_second: capture_only.payload.0,
+            with_reads_bytes_per_second: with_reads.medium.0,
+            with_reads_payload_bytes_per_second: with_reads.payload.0,
             reads_left_bytes_per_second: figures.reads_left.0,
             burst_seconds: figures.bursts.map(|burst| burst.map(|burst| burst.as_secs_f64())),
             kept_seconds: kept(slots, shape.slot, load.rate),
@@ -161,14 +167,14 @@ fn by_region(site: &Site<'_>, ask: &Ask, shape: &Shape, region: Region) -> Optio
     let slots = slots(bytes, slot, shape.gather)?;
     let shape = Shape { slot, buffers: u32::MAX, ..*shape }.among(slots);
     let load = ask.load(slot);
-    let most = figures(&measured, &load, &shape).with_reads;
-    let payload = most.0 as f64 * (ask.rate.0 as f64 / (load.rate.0 as f64).max(1.0));
+    let lane = figures(&measured, &load, &shape).with_reads;
+    let most = ask.most(slot, lane, Packs::profiled(&measured, site.profile));
     Some(RegionRow {
         region_percent: region.0,
         region_bytes: bytes,
         worst_write_bytes_per_second: measured.write.0,
-        medium_bytes_per_second: most.0,
-        rate_bytes_per_second: payload as u64,
-        kept_seconds: (load.rate <= most).then(|| kept(slots, slot, load.rate)),
+        medium_bytes_per_second: most.medium.0,
+        rate_bytes_per_second: most.payload.0,
+        kept_seconds: (load.rate <= lane).then(|| kept(slots, slot, load.rate)),
     })
 }

@@ -9,9 +9,10 @@ pub(crate) mod text;
 
 use holdfast_base::{ByteSize, MAX_SLOT, Rate};
 use holdfast_format::{Geometry, Measured, Terms};
+use holdfast_media::Profile;
 use holdfast_ring::{
-    Declared, Figures, Guarantee, Load, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
-    least_named, least_slot, least_slots, load,
+    Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
+    least_named, least_slot, least_slots, load, most_below,
 };
 use std::time::Duration;
 
@@ -55,6 +56,36 @@ pub(crate) struct Ask {
     pub(crate) flush: Duration,
 }
 
+/// What the packer may be relied on for, in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Packs {
+    pub(crate) elements: u64,
+    /// Of payload; known only where there is a profile.
+    pub(crate) bytes: Rate,
+}
+
+impl Packs {
+    /// As far as a ring's terms tell.
+    pub(crate) fn of(measured: &Measured) -> Self {
+        let elements = (measured.elements as f64 * PACKED) as u64;
+        Self { elements, bytes: Rate(u64::MAX) }
+    }
+
+    /// As the profile tells.
+    pub(crate) fn profiled(measured: &Measured, profile: &Profile) -> Self {
+        Self { bytes: Rate((profile.packer_bytes.0 as f64 * PACKED) as u64), ..Self::of(measured) }
+    }
+}
+
+/// The most that may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Most {
+    /// On the medium.
+    pub(crate) medium: Rate,
+    /// Of payload.
+    pub(crate) payload: Rate,
+}
+
 /// A shape, and what it is to carry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Candidate {
@@ -85,6 +116,21 @@ pub(crate) enum Refusal {
 }
 
 impl Ask {
+    /// So much payload, and nothing else said.
+    pub(crate) fn of(rate: Rate) -> Self {
+        Self {
+            rate,
+            elements: None,
+            burst: ByteSize(0),
+            streams: 1,
+            slot: None,
+            gather: None,
+            quantum: None,
+            memory: None,
+            flush: FLUSH,
+        }
+    }
+
     /// Elements a second, declared or taken for granted.
     pub(crate) fn elements(&self) -> u64 {
         self.elements.unwrap_or_else(|| self.rate.0.div_ceil(ELEMENT))
@@ -97,6 +143,23 @@ impl Ask {
         // Only the sum of what they declare counts, and how many they are.
         streams[0] = Declared { rate: self.rate, elements: self.elements(), burst: self.burst };
         load(&streams, slot)
+    }
+
+    /// The same at another rate, in elements of the same size.
+    pub(crate) fn at(&self, rate: Rate) -> Self {
+        let scaled = |elements: u64| {
+            let elements = u128::from(elements) * u128::from(rate.0);
+            u64::try_from(elements.div_ceil(u128::from(self.rate.0.max(1)))).unwrap_or(u64::MAX)
+        };
+        Self { rate, elements: self.elements.map(scaled), ..*self }
+    }
+
+    /// The most that is published where a lane takes so much on the medium: what neither that nor the packer would refuse.
+    pub(crate) fn most(&self, slot: ByteSize, medium: Rate, packs: Packs) -> Most {
+        let load = |rate| self.at(Rate(rate)).load(slot);
+        let fits = |rate| load(rate).rate <= medium && load(rate).elements <= packs.elements;
+        let payload = most_below(medium.min(packs.bytes).0.saturating_add(1), fits);
+        Most { medium: if payload == 0 { Rate(0) } else { load(payload).rate }, payload: Rate(payload) }
     }
 
     pub(crate) fn candidate(&self, slot: ByteSize, gather: u16) -> Candidate {
@@ -136,7 +199,7 @@ impl Admitted {
         smallest(self.shape.slot, least_slots(&self.guarantee, self.shape.gather))
     }
 
-    /// What is published for a ring of so many slots.
+    /// What the lane and the memory of a ring of so many slots are enough for.
     pub(crate) fn figures(&self, measured: &Measured, slots: u32) -> Figures {
         figures(measured, &self.load, &self.shape.among(slots))
     }
@@ -221,17 +284,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     pub(crate) fn ask(mib: u64) -> Ask {
-        Ask {
-            rate: Rate(mib << 20),
-            elements: None,
-            burst: ByteSize(0),
-            streams: 1,
-            slot: None,
-            gather: None,
-            quantum: None,
-            memory: None,
-            flush: FLUSH,
-        }
+        Ask::of(Rate(mib << 20))
     }
 
     fn outer() -> (Measured, u64) {
@@ -317,6 +370,77 @@ pub(crate) mod tests {
                     let answer = Answer::new(&site, &ask, &admitted, Some(ByteSize(1)));
                     prop_assert!(!text::lines(&answer, &ask).is_empty());
                 }
+            }
+        }
+    }
+
+    /// One stretch, as fast as it is told.
+    fn fast(write: u64, packer_elements: u64, packer_bytes: u64) -> Profile {
+        let rate = Rate(write << 20);
+        let bytes = ByteSize::gib(64);
+        let zone = Zone {
+            offset: 0,
+            bytes: bytes.0,
+            write_worst: rate,
+            write_mean: rate,
+            read_worst: rate,
+            read_mean: rate,
+        };
+        let mut profile = Profile {
+            zones: vec![zone, Zone { offset: bytes.0, write_worst: Rate(rate.0 / 2), ..zone }],
+            reposition: Reposition { worst: Duration::from_micros(200), ..Reposition::default() },
+            read_error: ReadError::Assumed(Duration::from_millis(300)),
+            packer_elements,
+            packer_bytes: Rate(packer_bytes << 20),
+            ..paper()
+        };
+        profile.device.bytes = ByteSize(2 * bytes.0);
+        profile
+    }
+
+    proptest! {
+        // Promise 8: whatever is published as the most can be asked for, on drives that are faster than the packer, too.
+        #[test]
+        fn every_rate_that_is_published_is_admitted(
+            (write, packer_elements, packer_bytes) in (20u64..8000, 1000u64..10_000_000, 20u64..4000),
+            (rate, elements, burst) in (1u64..1000, prop::option::of(1u64..1_000_000), 0u64..500),
+            (streams, region) in (1usize..10, 1u8..=100),
+            slot in prop::option::of(23u32..28), gather in prop::option::of(1u16..9),
+            memory in prop::option::of(1u64..8000),
+        ) {
+            let profile = fast(write, packer_elements, packer_bytes);
+            let total = profile.device.bytes.0;
+            let on = |percent| {
+                let region = Region(percent);
+                Site { profile: &profile, measured: region::known(&profile, total, region).unwrap(), total, region }
+            };
+            let ask = Ask {
+                elements, burst: ByteSize::mib(burst), streams, slot: slot.map(|log2| ByteSize(1 << log2)), gather,
+                memory: memory.map(ByteSize::mib), ..ask(rate)
+            };
+            let site = on(region);
+            let Ok(admitted) = site.admit(&ask) else { return Ok(()) };
+            let answer = Answer::new(&site, &ask, &admitted, None);
+            let shape = admitted.shape;
+            let same = Ask { slot: Some(shape.slot), gather: Some(shape.gather), ..ask };
+            // As it is shown, to be typed.
+            let shown = |rate| Rate(rate).shown_down();
+            let with_reads = shown(answer.with_reads_payload_bytes_per_second);
+            let memory = Some(admitted.memory());
+            let asked = Ask { memory, ..same.at(with_reads) };
+            prop_assert!(site.admit(&asked).is_ok(), "with reads {with_reads}: {}", site.admit(&asked).unwrap_err());
+            prop_assert!(with_reads.0 + with_reads.0 / 8 + 2 > ask.rate.0, "{with_reads} of {}", ask.rate);
+            let alone = shown(answer.capture_only_payload_bytes_per_second);
+            prop_assert!(alone >= with_reads && alone <= site.packs().bytes);
+            let without = Shape { quantum: 0, ..shape };
+            let granted = admit(&site.measured, &same.at(alone).load(shape.slot), &without);
+            prop_assert!(granted.is_ok(), "capture only {alone}: {granted:?}");
+            for row in &answer.by_region {
+                let (site, rate) = (on(row.region_percent), shown(row.rate_bytes_per_second));
+                let slot = Some(shape.slot.max(least_slot(&site.measured)));
+                let asked = Ask { slot, memory: None, ..same.at(rate) };
+                let admitted = rate.0 == 0 || site.admit(&asked).is_ok();
+                prop_assert!(admitted, "{}: {rate}: {}", row.region_percent, site.admit(&asked).unwrap_err());
             }
         }
     }

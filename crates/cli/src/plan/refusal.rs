@@ -1,15 +1,13 @@
 //! A refusal in words: which term fails, and the single changes that would each do, as options to be typed.
 
 use super::region::{self, Region};
-use super::{Admitted, Ask, Refusal, choose};
+use super::{Admitted, Ask, Packs, Refusal, choose};
 use crate::failure::{Failure, Result};
 use crate::times;
-use holdfast_base::{ByteSize, MAX_SLOT, Rate, typed};
+use holdfast_base::{ByteSize, MAX_SLOT, typed};
 use holdfast_format::Measured;
 use holdfast_media::Profile;
-use holdfast_ring::{
-    PACKED, Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots,
-};
+use holdfast_ring::{Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots};
 
 /// Where the ring is to be.
 #[derive(Clone, Copy)]
@@ -28,16 +26,16 @@ impl Site<'_> {
         region::bytes(self.profile, self.total, self.region)
     }
 
-    /// The most payload a second that the packer may be relied on for.
-    pub(crate) fn packed(&self) -> Rate {
-        Rate((self.profile.packer_bytes.0 as f64 * PACKED) as u64)
+    /// What the packer may be relied on for.
+    pub(crate) fn packs(&self) -> Packs {
+        Packs::profiled(&self.measured, self.profile)
     }
 
     /// Admits what is asked, or says why not and what would do.
     pub(crate) fn admit(&self, ask: &Ask) -> Result<Admitted> {
         let admitted =
             choose(&self.measured, self.lane(), ask).map_err(|refusal| self.refused(&refusal, ask))?;
-        if ask.rate > self.packed() {
+        if ask.rate > self.packs().bytes {
             let packs = self.profile.packer_bytes;
             let what = format!(
                 "not admitted: the packer was measured to manage {packs} on that machine, of which 80 % may be promised"
@@ -102,7 +100,7 @@ impl Site<'_> {
 
     /// Whether what is asked would be admitted in this region, the slots that the lane has of that size counted.
     fn would(&self, ask: &Ask) -> bool {
-        ask.rate <= self.packed() && choose(&self.measured, self.lane(), ask).is_ok()
+        ask.rate <= self.packs().bytes && choose(&self.measured, self.lane(), ask).is_ok()
     }
 
     /// The highest rate of payload.
@@ -113,7 +111,8 @@ impl Site<'_> {
 
     /// The most elements a second, where so many were declared.
     fn elements(&self, ask: &Ask) -> Option<String> {
-        let most = most_below(ask.elements?, |elements| self.would(&Ask { elements: Some(elements), ..*ask }));
+        let most =
+            most_below(ask.elements?, |elements| self.would(&Ask { elements: Some(elements), ..*ask }));
         (most > 0).then(|| format!("--elements {most}"))
     }
 
@@ -128,7 +127,8 @@ impl Site<'_> {
     fn memory(&self, ask: &Ask) -> Option<String> {
         let asked = ask.memory?;
         let ample = Ask { memory: None, ..*ask };
-        let enough = choose(&self.measured, self.lane(), &ample).ok().filter(|_| self.would(&ample))?.memory();
+        let enough =
+            choose(&self.measured, self.lane(), &ample).ok().filter(|_| self.would(&ample))?.memory();
         let with = |memory| Ask { memory: Some(memory), ..*ask };
         let least = least_above(asked.0, enough.0, |memory| self.would(&with(ByteSize(memory))));
         let memory = ByteSize(least).shown_up();
@@ -144,7 +144,8 @@ impl Site<'_> {
             Some(Site { measured, region, ..*self })
         };
         let smaller = (1..self.region.0).rev();
-        let percent = smaller.into_iter().find(|percent| site(*percent).is_some_and(|site| site.would(ask)))?;
+        let percent =
+            smaller.into_iter().find(|percent| site(*percent).is_some_and(|site| site.would(ask)))?;
         Some(format!("--region 0..{percent}%"))
     }
 
@@ -168,6 +169,7 @@ mod tests {
     use super::super::tests::ask;
     use super::*;
     use crate::profile_file::tests::paper;
+    use holdfast_base::Rate;
 
     fn mib(number: u64) -> ByteSize {
         ByteSize::mib(number)

@@ -19,9 +19,13 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn both(answer: &Answer, medium: u64) -> String {
-    let share = answer.rate_bytes_per_second as f64 / (answer.medium_bytes_per_second as f64).max(1.0);
-    format!("{} on the medium, {} of payload", Rate(medium), Rate((medium as f64 * share) as u64))
+/// The most payload that may be asked for: no more is shown than there is, for it may be typed.
+fn most(payload: u64) -> Rate {
+    Rate(payload).shown_down()
+}
+
+fn both(medium: u64, payload: u64) -> String {
+    format!("up to {} on the medium, {} of payload", Rate(medium), most(payload))
 }
 
 /// The lines before the tables: a word and what is said of it.
@@ -94,8 +98,11 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
                 span(answer.wait_seconds)
             ),
         ),
-        ("capture only", format!("up to {}", both(answer, answer.capture_only_bytes_per_second))),
-        ("with reads", format!("up to {}", both(answer, answer.with_reads_bytes_per_second))),
+        (
+            "capture only",
+            both(answer.capture_only_bytes_per_second, answer.capture_only_payload_bytes_per_second),
+        ),
+        ("with reads", both(answer.with_reads_bytes_per_second, answer.with_reads_payload_bytes_per_second)),
         ("left for reads", Rate(answer.reads_left_bytes_per_second).to_string()),
         ("bursts", bursts(&answer.burst_seconds)),
         ("durable after", span(answer.durable_after_seconds)),
@@ -155,7 +162,7 @@ pub(crate) fn by_region(answer: &Answer) -> Table {
             ByteSize(row.region_bytes).to_string(),
             Rate(row.worst_write_bytes_per_second).to_string(),
             Rate(row.medium_bytes_per_second).to_string(),
-            Rate(row.rate_bytes_per_second).to_string(),
+            most(row.rate_bytes_per_second).to_string(),
             row.kept_seconds.map_or("too fast for it".to_owned(), span),
         ]);
     }

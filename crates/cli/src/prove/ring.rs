@@ -4,6 +4,7 @@ use super::report::{DeviceShown, MachineShown, TermsShown};
 use super::stages::{Promised, element};
 use crate::commands::format::{random, random_id};
 use crate::failure::{Failure, Result};
+use crate::plan::Packs;
 use crate::session::{self, link};
 use crate::{guarantee, identity};
 use holdfast_base::Rate;
@@ -61,14 +62,11 @@ impl Subject {
         }
         let why: Vec<String> = shown.why_not().iter().map(Lack::to_string).collect();
         if !why.is_empty() {
-            return Err(Failure::failed(format_args!(
-                "nothing is promised here now: {}",
-                why.join("; ")
-            ))
-            .at_path(path)
-            .advice(
-                "a file that was made with `holdfast format --prefill` keeps its promise from the start",
-            ));
+            return Err(Failure::failed(format_args!("nothing is promised here now: {}", why.join("; ")))
+                .at_path(path)
+                .advice(
+                    "a file that was made with `holdfast format --prefill` keeps its promise from the start",
+                ));
         }
         let (promised, terms) = promised(&superblock).ok_or_else(|| {
             Failure::failed("the ring's terms would not be admitted any more").at_path(path)
@@ -87,11 +85,10 @@ impl Subject {
 /// What a ring has promised, and what that rests on.
 fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
     let terms = superblock.terms.as_ref()?;
-    let (admitted, figures) = guarantee::promised(superblock)?;
+    let (ask, admitted, figures) = guarantee::promised(superblock)?;
     let measured = &terms.measured;
     let medium = admitted.load.rate;
-    let share = terms.rate.0 as f64 / (medium.0 as f64).max(1.0);
-    let payload = |rate: Rate| Rate((rate.0 as f64 * share) as u64);
+    let payload = |lane| ask.most(admitted.shape.slot, lane, Packs::of(measured)).payload;
     let seconds = |span: Duration| span.as_secs_f64();
     let promised = Promised {
         capture_only: payload(figures.capture_only),
