@@ -170,6 +170,7 @@ mod tests {
     use super::*;
     use crate::profile_file::tests::paper;
     use holdfast_base::Rate;
+    use holdfast_media::Zone;
 
     fn mib(number: u64) -> ByteSize {
         ByteSize::mib(number)
@@ -261,6 +262,21 @@ mod tests {
                 gather, memory: memory.map(mib), ..ask(1)
             });
         }
+    }
+
+    #[test]
+    fn the_region_that_is_offered_ends_where_the_device_becomes_too_slow() {
+        let mut profile = paper();
+        let total = profile.device.bytes.0;
+        let (fast, slow) = (profile.zones[0], *profile.zones.last().unwrap());
+        let end = total / 100 * 43;
+        profile.zones =
+            vec![Zone { offset: 0, bytes: end, ..fast }, Zone { offset: end, bytes: total - end, ..slow }];
+        let region = Region::WHOLE;
+        let measured = region::known(&profile, total, region).unwrap();
+        let site = Site { profile: &profile, measured, total, region };
+        let said = site.admit(&ask(60)).unwrap_err().to_string();
+        assert!(said.ends_with("or --region 0..43%"), "{said}");
     }
 
     #[test]

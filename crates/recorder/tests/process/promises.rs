@@ -19,18 +19,18 @@ fn made(place: &Place) {
 
 /// The same, writing so many slots in one go.
 pub(crate) fn made_to_gather(place: &Place, gather: u16) {
-    make(place, gather, LEAST, false);
+    make(place, gather, SLOT, bytes_of(LEAST), false);
 }
 
-/// Slots, of 8 MiB each, without which there is no guarantee at all, and the bytes of so many.
+/// Bytes of the least slots of a guarantee, and how many of them it takes at least.
+const SLOT: u64 = 8 << 20;
 const LEAST: u64 = 40;
 
 fn bytes_of(slots: u64) -> u64 {
-    Geometry::lane_for(8 << 20, slots)
+    Geometry::lane_for(SLOT, slots)
 }
 
-fn make(place: &Place, gather: u16, slots: u64, prefilled: bool) {
-    let (slot, bytes) = (8 << 20, bytes_of(slots));
+fn make(place: &Place, gather: u16, slot: u64, bytes: u64, prefilled: bool) {
     let device = create_file(&place.ring, bytes, Prefill::No).unwrap();
     let geometry = Geometry::for_lane(bytes, slot, Vec::new()).unwrap();
     let measured = Measured {
@@ -110,7 +110,7 @@ fn a_run_says_what_it_promises() {
 #[test]
 fn a_run_on_a_file_that_was_filled_keeps_its_promise_from_the_start() {
     let place = Place::new();
-    make(&place, 4, LEAST, true);
+    make(&place, 4, SLOT, bytes_of(LEAST), true);
     assert_eq!(unwritten(&place), 0);
     let wanted = said(&place, "20 MiB/s of payload, 20");
     let ended = place.record(&STDIN, b"one\n");
@@ -154,11 +154,26 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
     let slots = (LEAST..99).find(|slots| ByteSize(bytes_of(*slots)).shown_up() == offered).unwrap();
     let with = |slots| {
         let place = Place::new();
-        make(&place, 4, slots, false);
+        make(&place, 4, SLOT, bytes_of(slots), false);
         place
     };
     assert_eq!(with(slots - 1).refused(&options).0, 1, "{error}");
     assert!(with(slots).record(&options, b"x").status.success(), "{error}");
+}
+
+// Larger slots cost less time to go to: where there would be enough of them they are offered.
+#[test]
+fn a_rate_that_larger_slots_would_take_is_refused_with_their_size() {
+    let options = [&STDIN[..], &["--rate", "38MiB/s"]].concat();
+    let with = |slot| {
+        let place = Place::new();
+        make(&place, 4, slot, bytes_of(LEAST * 3), false);
+        place
+    };
+    let (code, error) = with(SLOT).refused(&options);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.ends_with(", or a ring with slots of 16 MiB\n"), "{error}");
+    assert!(with(2 * SLOT).record(&options, b"x").status.success(), "{error}");
 }
 
 #[test]
