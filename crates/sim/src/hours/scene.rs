@@ -5,8 +5,8 @@ use super::readers::Reader;
 use super::source::Stream;
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use holdfast_format::Measured;
-use holdfast_media::Stall;
 use holdfast_media::drive::{DriveKind, DriveModel, Flaw};
+use holdfast_media::{Seed, Stall};
 use holdfast_ring::{Load, Policy, Shape, admit};
 use std::ops::Range;
 use std::time::Duration;
@@ -26,9 +26,27 @@ pub enum Places {
     Two(u64, u64),
     /// So many, the last: where drives with a head are slowest.
     Last(u64),
+    /// Holds come and go: after every so many slots it is another of those that are drawn.
+    Changing {
+        /// Slots from a change to the next.
+        every: u64,
+        /// What they are drawn from.
+        seed: u64,
+    },
 }
 
 impl Places {
+    /// Any that stays as it is.
+    pub(super) fn drawn(seed: &mut Seed) -> Self {
+        match seed.below(5) {
+            0 => Self::All,
+            1 => Self::Scattered(2 + seed.below(30)),
+            2 => Self::Ends,
+            3 => Self::Torn,
+            _ => Self::Last(2 + seed.below(4)),
+        }
+    }
+
     /// Where the slot goes that is written after `count` others.
     pub(super) fn nth(self, count: u64, slots: u64) -> u64 {
         match self {
@@ -50,6 +68,9 @@ impl Places {
                 }
             }
             Self::Last(free) => slots - 1 - count % free.min(slots),
+            Self::Changing { every, seed } => {
+                Self::drawn(&mut Seed::new(seed ^ (count / every))).nth(count, slots)
+            }
         }
     }
 }

@@ -54,12 +54,9 @@ impl Scene {
         let part = if seed.happens(0.7) { 1.0 } else { 0.05 + seed.below(95) as f64 / 100.0 };
         let load = Load { rate: Rate(((most * part) as u64).max(1)), ..wanted };
         let streams = streams(&load, &trouble, &mut seed);
-        let places = match seed.below(5) {
-            0 => Places::All,
-            1 => Places::Scattered(2 + seed.below(30)),
-            2 => Places::Ends,
-            3 => Places::Torn,
-            _ => Places::Last(2 + seed.below(4)),
+        let places = match seed.below(4) {
+            0 => Places::Changing { every: 2 + seed.below(200), seed: seed.bits() },
+            _ => Places::drawn(&mut seed),
         };
         let lasts = Duration::from_hours(1);
         let readers = Vec::new();
