@@ -34,21 +34,24 @@ pub fn describe(device: &Device) -> Described {
     let whole = device.info().medium == Medium::Device;
     let number = fstat(device).ok().map(|stat| if whole { stat.st_rdev } else { stat.st_dev });
     let found = number.and_then(|number| disk(&format!("{}:{}", major(number), minor(number))));
-    let said = |name: &str| {
-        let text = std::fs::read_to_string(found.as_ref()?.join(name)).ok()?;
-        Some(text.trim().to_owned())
-    };
-    let ata = whole && said("device/vendor").as_deref() == Some("ATA");
+    let said = |name: &str| std::fs::read_to_string(found.as_ref()?.join(name)).ok();
+    let ata = whole && said("device/vendor").is_some_and(|vendor| vendor.trim() == "ATA");
     let limit = if ata { sct::read_limit(device) } else { Limit::Unknown };
+    described(said, limit)
+}
+
+/// What follows from the files in which the system tells of a disk, and from what the drive answered.
+fn described(said: impl Fn(&str) -> Option<String>, limit: Limit) -> Described {
+    let is = |name: &str, word: &str| said(name).map(|text| text.trim() == word);
     Described {
-        write_cache: said("queue/write_cache").map(|kind| kind == "write back"),
-        discard: said("queue/discard_max_bytes").is_some_and(|bytes| bytes != "0"),
+        write_cache: is("queue/write_cache", "write back"),
+        discard: is("queue/discard_max_bytes", "0") == Some(false),
         read_error: match limit {
             Limit::After(limit) => ReadError::Limited(limit),
             Limit::Off | Limit::Unknown => ReadError::Assumed(ASSUMED_READ_ERROR),
         },
         unlimited: limit == Limit::Off,
-        zoned: said("queue/zoned").is_some_and(|kind| kind != "none"),
+        zoned: is("queue/zoned", "none") == Some(false),
     }
 }
 
@@ -71,9 +74,44 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let device = Device::open(file.path(), Access::Own).unwrap();
-        let described = describe(&device);
-        assert_eq!(described.read_error, ReadError::Assumed(ASSUMED_READ_ERROR));
-        assert!(!described.unlimited && !described.zoned);
+        let found = describe(&device);
+        assert_eq!(found.read_error, ReadError::Assumed(ASSUMED_READ_ERROR));
+        assert!(!found.unlimited && !found.zoned);
         assert_eq!(disk("0:0"), None);
+        let nothing = described(|_| None, Limit::Unknown);
+        assert_eq!((nothing.write_cache, nothing.discard, nothing.zoned), (None, false, false));
+    }
+
+    #[test]
+    fn what_the_system_says_is_understood() {
+        // As the kernel writes it.
+        let of = |cache: &str, discard: &str, zoned: &str, limit| {
+            let files =
+                [("queue/write_cache", cache), ("queue/discard_max_bytes", discard), ("queue/zoned", zoned)];
+            let said =
+                |name: &str| files.iter().find(|file| file.0 == name).map(|file| format!("{}\n", file.1));
+            described(said, limit)
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            of("write back", "2147450880", "host-managed", Limit::After(second)),
+            Described {
+                write_cache: Some(true),
+                discard: true,
+                read_error: ReadError::Limited(second),
+                unlimited: false,
+                zoned: true,
+            }
+        );
+        assert_eq!(
+            of("write through", "0", "none", Limit::Off),
+            Described {
+                write_cache: Some(false),
+                discard: false,
+                read_error: ReadError::Assumed(ASSUMED_READ_ERROR),
+                unlimited: true,
+                zoned: false,
+            }
+        );
     }
 }
