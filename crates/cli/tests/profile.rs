@@ -42,7 +42,9 @@ fn an_empty_file_is_measured_and_plan_takes_what_was_found() {
     let said = ends(dir, "profile a.img --minutes 0.02", 1);
     assert!(said.err.contains("data in it") && said.err.contains("--destroy"), "{}", said.err);
     let said = ends(dir, "profile a.img --minutes 0.02 --zones 2 --destroy -o b.json", 0);
-    for wanted in ["position on the device", "w writing", "0..80%", "write cache", "b.json", "b.svg"] {
+    for wanted in
+        ["position on the device", "w writing", "0..80%", "write cache", "at the end), ", "b.json", "b.svg"]
+    {
         assert!(said.out.contains(wanted), "{wanted}: {}", said.out);
     }
 }

@@ -39,8 +39,8 @@ pub use memory::MemoryDisk;
 pub use plain::PlainDisk;
 pub use priority::{LaneOptions, run_first};
 pub use profile::{
-    Described, Identity, MAX_ZONES, PROFILE_DEPTH, Profile, ProfileBuffers, ProfileError, ProfileProgress,
-    ReadError, Reposition, Stalls, Subject, Zone, describe, profile,
+    BySize, Described, Identity, MAX_ZONES, PROFILE_DEPTH, Profile, ProfileBuffers, ProfileError,
+    ProfileProgress, ReadError, Reposition, Stalls, Subject, Zone, describe, profile,
 };
 pub use real::RealDisk;
 pub use seed::Seed;

@@ -2,11 +2,11 @@
 //! them must be what a perfect profile would admit (promise 1).
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use holdfast_base::{ByteSize, ManualClock, Rate, Timestamp};
-use holdfast_media::drive::{Access, Curve, Drive, Kind, Payload};
+use holdfast_base::{ByteSize, Clock as _, ManualClock, Rate, Timestamp};
+use holdfast_media::drive::{Access, Curve, Drive, DriveKind, Kind, Payload};
 use holdfast_media::{
-    DriveModel, EmulatedDisk, Identity, Profile, ProfileBuffers, ProfileError, ReadError, Seed, Stall,
-    Subject, profile,
+    Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Identity, Profile, ProfileBuffers, ProfileError,
+    ReadError, Request, Seed, Stall, Subject, profile,
 };
 use holdfast_ring::{Load, Shape, figures, measured};
 use holdfast_sim::{Places, Scene, play};
@@ -35,6 +35,27 @@ fn of(model: &DriveModel, subject: &Subject, seed: u64) -> Result<Profile, Profi
     let clock = ManualClock::new(Timestamp(1_000_000_000));
     let mut disk = EmulatedDisk::new(model.clone(), Payload::Dropped, seed, clock.clone());
     profile(&mut disk, &clock, ProfileBuffers::new().unwrap(), subject, &mut |_| {})
+}
+
+/// A disk on a machine that takes a moment for each request, as machines do.
+struct Machine {
+    disk: EmulatedDisk,
+    clock: ManualClock,
+}
+
+impl Disk for Machine {
+    fn info(&self) -> &DiskInfo {
+        self.disk.info()
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), Request> {
+        self.clock.set(self.clock.now() + Duration::from_micros(20));
+        self.disk.submit(request)
+    }
+
+    fn complete(&mut self, wait: Duration) -> Option<Completion> {
+        self.disk.complete(wait)
+    }
 }
 
 fn near(found: f64, wanted: f64, percent: f64) -> bool {
@@ -90,7 +111,39 @@ fn is_found(model: &DriveModel, seed: u64) -> Profile {
     assert!(found.reposition.worst >= ways[ways.len() * 95 / 100], "{:?}", found.reposition);
     let Profile { reposition, .. } = &found;
     assert!(reposition.near <= reposition.mean && reposition.mean <= reposition.worst, "{reposition:?}");
+    // A place comes by again after a revolution for both ways, or two where turning took too long for one of them.
+    let mechanics = model.mechanics().unwrap();
+    let turning = 2 * model.overhead + mechanics.to_write + mechanics.to_read;
+    let turnaround = (mechanics.revolution + turning) / 2;
+    assert!(near(reposition.turnaround.as_secs_f64(), turnaround.as_secs_f64(), 12.0), "{reposition:?}");
+    // In virtual time the next request is there at once: whatever its size, none comes too late.
+    sizes_and_numbers(&found, model, Duration::ZERO, Duration::ZERO);
     found
+}
+
+/// Rates by size and by number of requests: of single ones each takes so much longer than its bytes, of several together
+/// none does.
+fn sizes_and_numbers(found: &Profile, model: &DriveModel, write: Duration, read: Duration) {
+    let (first, last) = (0.0..0.0, 1.0..1.0);
+    let is = |found: Rate, bytes: u64, model: Rate, beyond: Duration| {
+        let bytes = bytes as f64;
+        near(found.0 as f64, bytes / (bytes / model.0 as f64 + beyond.as_secs_f64()), 2.0)
+    };
+    let sizes: Vec<u64> = found.by_block.iter().map(|size| size.bytes.0 >> 10).collect();
+    assert_eq!(sizes, [64, 256, 1024, 4096, 8192]);
+    for size in &found.by_block {
+        assert!(is(size.write, size.bytes.0, model.least_write(first.clone()), write), "{size:?}");
+        let end = size.write_at_end.unwrap();
+        assert!(is(end, size.bytes.0, model.least_write(last.clone()), write), "{size:?}");
+    }
+    let depths: Vec<u16> = found.by_depth.iter().map(|depth| depth.0).collect();
+    assert_eq!(depths, [1, 2, 4, 8]);
+    for depth in &found.by_depth {
+        let bytes = 256 << 10;
+        let (write, read) = if depth.0 == 1 { (write, read) } else { <(Duration, Duration)>::default() };
+        assert!(is(depth.1, bytes, model.least_write(first.clone()), write), "{depth:?}");
+        assert!(is(depth.2, bytes, model.least_read(first.clone()), read), "{depth:?}");
+    }
 }
 
 /// What is admitted with it is what a perfect profile would admit.
@@ -126,6 +179,23 @@ fn the_paper_s_drive_is_found() {
         let beside = found.write_beside_reads.0 as f64;
         assert!(near(beside, f64::from(1 << 20) / both, 15.0), "{} of {both}", found.write_beside_reads);
         admits(&found, &model, |_| {});
+    }
+}
+
+// Between two writes a machine takes a moment, and a drive with its cache off has to wait for its platter to come round
+// again: small writes cost most, and what waits in the queue costs nothing. Reads it has gone on with by itself.
+#[test]
+fn a_write_that_comes_too_late_costs_a_revolution() {
+    for model in [DriveModel::paper(), DriveModel::rpm7200()] {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let disk = EmulatedDisk::new(model.clone(), Payload::Dropped, 2, clock.clone());
+        let mut machine = Machine { disk, clock: clock.clone() };
+        let subject = subject(model.bytes);
+        let found = profile(&mut machine, &clock, ProfileBuffers::new().unwrap(), &subject, &mut |_| {});
+        let found = found.unwrap();
+        let revolution = model.mechanics().unwrap().revolution;
+        sizes_and_numbers(&found, &model, revolution, Duration::ZERO);
+        assert!(near(found.commit.as_secs_f64(), revolution.as_secs_f64(), 2.0), "{:?}", found.commit);
     }
 }
 
@@ -166,6 +236,9 @@ fn flash_is_found_with_its_pauses() {
         "{:?}",
         found.stalls
     );
+    let DriveKind::Flash(flash) = &model.kind else { unreachable!() };
+    let [write, read] = [flash.write_latency, flash.read_latency].map(|latency| model.overhead + latency);
+    sizes_and_numbers(&found, &model, write, read);
     // A cable that is shared evenly carries so much of either; the scene says half of the writing rate alone.
     let shared = 1.0 / (1.0 / 460.0 + 1.0 / 520.0) * 1_048_576.0;
     admits(&found, &model, |perfect| perfect.write = Rate(shared as u64));

@@ -10,7 +10,7 @@ use crate::{config, identity, packer_rate, picture, profile_file, progress, time
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
 use holdfast_format::Measured;
 use holdfast_media::{
-    MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
+    BySize, MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
 };
 use holdfast_ring::{admit, figures, least_slot};
 use serde::Serialize;
@@ -312,6 +312,11 @@ fn tell(found: &Profile, promises: &[Promise], out: &mut Out) -> Result<()> {
     out.line("")
 }
 
+fn by_size(size: &BySize) -> String {
+    let end = size.write_at_end.map_or_else(String::new, |rate| format!(" ({rate} at the end)"));
+    format!("{} {}{end}", size.bytes, size.write)
+}
+
 fn lines(found: &Profile) -> Vec<(&'static str, String)> {
     let span = |rate: fn(&holdfast_media::Zone) -> Rate| {
         let most = found.zones.iter().map(rate).max().unwrap_or_default();
@@ -362,7 +367,7 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
         ("bad places", read_error),
         ("write cache", cache.to_owned()),
         ("discard", if found.discard { "can be told" } else { "cannot be told" }.to_owned()),
-        ("by size", pairs(found.by_block.iter().map(|(block, rate)| format!("{block} {rate}")).collect())),
+        ("by size", pairs(found.by_block.iter().map(by_size).collect())),
         (
             "by number",
             pairs(found.by_depth.iter().map(|(n, write, read)| format!("{n}: {write}, {read}")).collect()),

@@ -4,7 +4,7 @@
 use super::{FORMAT, VERSION};
 use crate::times::{self, When};
 use holdfast_base::{ByteSize, Rate};
-use holdfast_media::{Identity, Profile, ReadError, Reposition, Stalls, Zone};
+use holdfast_media::{BySize, Identity, Profile, ReadError, Reposition, Stalls, Zone};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) struct ProfileV1 {
     commit_seconds: f64,
     read_error: ReadErrorFields,
     stalls: StallsFields,
-    by_block: Vec<Block>,
+    by_block: Vec<SizeFields>,
     by_depth: Vec<Depth>,
     parallel: u16,
     write_beside_reads_bytes_per_s: u64,
@@ -96,9 +96,12 @@ struct StallsFields {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Block {
+struct SizeFields {
     block_bytes: u64,
     write_bytes_per_s: u64,
+    /// Not in the first files of this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    write_at_end_bytes_per_s: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,8 +129,11 @@ impl ProfileV1 {
             read_worst_bytes_per_s: zone.read_worst.0,
             read_mean_bytes_per_s: zone.read_mean.0,
         };
-        let block =
-            |(size, rate): &(ByteSize, Rate)| Block { block_bytes: size.0, write_bytes_per_s: rate.0 };
+        let block = |size: &BySize| SizeFields {
+            block_bytes: size.bytes.0,
+            write_bytes_per_s: size.write.0,
+            write_at_end_bytes_per_s: size.write_at_end.map(|rate| rate.0),
+        };
         let depth = |(depth, write, read): &(u16, Rate, Rate)| Depth {
             requests: *depth,
             write_bytes_per_s: write.0,
@@ -265,7 +271,11 @@ impl ProfileV1 {
             read_mean: Rate(zone.read_mean_bytes_per_s),
         };
         let limit = span(self.read_error.limit_seconds);
-        let block = |row: Block| (ByteSize(row.block_bytes), Rate(row.write_bytes_per_s));
+        let block = |row: SizeFields| BySize {
+            bytes: ByteSize(row.block_bytes),
+            write: Rate(row.write_bytes_per_s),
+            write_at_end: row.write_at_end_bytes_per_s.map(Rate),
+        };
         let depth = |row: Depth| (row.requests, Rate(row.write_bytes_per_s), Rate(row.read_bytes_per_s));
         Ok(Profile {
             device: Identity {

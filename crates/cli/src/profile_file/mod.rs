@@ -100,7 +100,7 @@ fn unusable(what: &str, path: &Path) -> Failure {
 pub(crate) mod tests {
     use super::*;
     use holdfast_base::{ByteSize, Rate, Timestamp};
-    use holdfast_media::{DriveModel, Identity, ReadError, Reposition, Stalls, Zone};
+    use holdfast_media::{BySize, DriveModel, Identity, ReadError, Reposition, Stalls, Zone};
     use proptest::prelude::*;
     use std::time::Duration;
 
@@ -118,6 +118,7 @@ pub(crate) mod tests {
             }
         };
         let zone = drive.bytes / 20 / 4096 * 4096;
+        let by_size = |bytes, write| BySize { bytes, write, write_at_end: None };
         let zones = (0..20).map(|number: u64| {
             let (from, to) = (number as f64 / 20.0, (number + 1) as f64 / 20.0);
             let (write, read) = (|at| line(at, 70.0, 65.0, 50.0), |at| line(at, 115.0, 70.0, 50.0));
@@ -150,7 +151,7 @@ pub(crate) mod tests {
             commit: Duration::ZERO,
             read_error: ReadError::Limited(Duration::from_secs(7)),
             stalls: Stalls { watched: Duration::from_mins(3), ..Stalls::default() },
-            by_block: vec![(ByteSize::kib(64), rate(5.5)), (ByteSize::mib(8), rate(68.5))],
+            by_block: vec![by_size(ByteSize::kib(64), rate(5.5)), by_size(ByteSize::mib(8), rate(68.5))],
             by_depth: vec![(1, rate(68.5), rate(112.0)), (8, rate(70.0), rate(115.0))],
             parallel: 1,
             write_beside_reads: rate(35.0),
@@ -183,6 +184,13 @@ pub(crate) mod tests {
         }
         assert_eq!(decode(GOLDEN.as_bytes(), Path::new("golden")).unwrap(), paper());
         assert_eq!(encode(&paper()).unwrap(), GOLDEN);
+        // Newer ones have this besides.
+        let mut newer = paper();
+        newer.by_block[0].write_at_end = Some(Rate(5_242_880));
+        let row = "\"write_bytes_per_s\": 5767168";
+        let text = with(row, &format!("{row},\n      \"write_at_end_bytes_per_s\": 5242880"));
+        assert_eq!(decode(text.as_bytes(), Path::new("newer")).unwrap(), newer);
+        assert_eq!(encode(&newer).unwrap(), text);
     }
 
     #[test]

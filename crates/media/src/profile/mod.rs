@@ -34,8 +34,8 @@ pub struct Profile {
     pub read_error: ReadError,
     /// How it stands still at times.
     pub stalls: Stalls,
-    /// Sequential writing by size of request, at the device's beginning.
-    pub by_block: Vec<(ByteSize, Rate)>,
+    /// Sequential writing by size of request, one at a time.
+    pub by_block: Vec<BySize>,
     /// Sequential writing and reading by requests in flight, at the device's beginning.
     pub by_depth: Vec<(u16, Rate, Rate)>,
     /// Requests that it serves at once to advantage: 1 for a drive with a head.
@@ -89,6 +89,17 @@ pub struct Zone {
     pub read_worst: Rate,
     /// Sequential reading: the mean.
     pub read_mean: Rate,
+}
+
+/// Sequential writing by requests of a size, one at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BySize {
+    /// Of each.
+    pub bytes: ByteSize,
+    /// At the beginning of what may be written.
+    pub write: Rate,
+    /// At its end; `None` in profiles from before that was measured.
+    pub write_at_end: Option<Rate>,
 }
 
 /// What it takes to get from one place to another and to begin there.

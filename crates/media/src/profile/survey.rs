@@ -1,10 +1,10 @@
 //! The single measurements: zones, repositioning, sizes and numbers of requests, stalls. Each is bounded in time and
 //! bytes. In which order, and what becomes of it, is in `measure`.
 
-use super::Zone;
 use super::fit::{Stretch, Timing, repositioning, stretch};
 use super::plan::{Piece, Places, apart, floor};
 use super::probe::{LARGE, MOST, PAIR, Probe, ProfileError, SMALL, Way};
+use super::{BySize, Zone};
 use crate::Seed;
 use holdfast_base::{BLOCK, ByteSize, Rate, Timestamp};
 use std::ops::Range;
@@ -191,27 +191,32 @@ impl<'a> Survey<'a> {
         Ok(self.probe.one(way, offset, len)?.took())
     }
 
-    /// Sequential writing by size of request, one at a time, at the beginning; and what each write of 1 MiB costs beyond
-    /// its bytes at `rate`.
+    /// Sequential writing by size of request, one at a time, at the beginning and at the end; and what each write of 1 MiB
+    /// costs beyond its bytes at `rate`, which is that of the beginning.
     pub(super) fn blocks(
         &mut self,
         rate: Rate,
         span: Duration,
-    ) -> Result<(Vec<(ByteSize, Rate)>, Duration), ProfileError> {
+    ) -> Result<(Vec<BySize>, Duration), ProfileError> {
         let (mut found, mut commit) = (Vec::new(), Duration::ZERO);
         for block in BLOCKS {
-            let pieces = self.writable.at(0.0, SAMPLE.max(8 * block as u64), block);
-            let until = self.soon(span / BLOCKS.len() as u32);
-            let timings = self.probe.row(Way::Write, &pieces, 1, Some(until))?;
-            found.push((ByteSize(block as u64), stretch(&timings, 1).rate));
+            let mut row = |at| {
+                let pieces = self.writable.at(at, SAMPLE.max(8 * block as u64), block);
+                let until = self.soon(span / (2 * BLOCKS.len()) as u32);
+                self.probe.row(Way::Write, &pieces, 1, Some(until))
+            };
+            let (first, last) = (row(0.0)?, row(1.0)?);
+            let [write, at_end] = [&first, &last].map(|timings| stretch(timings, 1).rate);
+            found.push(BySize { bytes: ByteSize(block as u64), write, write_at_end: Some(at_end) });
             if block == SMALL {
-                commit = beyond(&timings, rate);
+                commit = beyond(&first, rate);
             }
         }
         Ok((found, commit))
     }
 
-    /// Sequential writing and reading by requests in flight, at the beginning.
+    /// Sequential writing and reading by requests in flight, at the beginning: what a queue saves with each request does not
+    /// depend on its place.
     pub(super) fn depths(&mut self, span: Duration) -> Result<Vec<(u16, Rate, Rate)>, ProfileError> {
         let each = span / (2 * DEPTHS.len()) as u32;
         let mut found = Vec::new();
