@@ -8,7 +8,7 @@ use holdfast_bench::emulated::Emulated;
 use holdfast_bench::place::{Loop, Place};
 use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::{Scale, Trouble, row, run};
-use holdfast_media::drive::{Access, Drive, DriveModel, Kind};
+use holdfast_media::drive::{Access, Drive, DriveKind, DriveModel, Kind};
 use holdfast_media::{Buffer, BufferPool, Device, Disk, Lock, Op, Request, Seed, UringDisk, run_first};
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -47,8 +47,14 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     {
         report.say(&format!("Measured without real-time priority ({cause})."));
     }
-    let models = scale.pick(vec![DriveModel::rpm7200()], vec![DriveModel::paper(), DriveModel::rpm7200()]);
-    for model in &models {
+    let models = [DriveModel::paper(), DriveModel::rpm7200(), DriveModel::shingled()];
+    for model in &models[scale.pick(1, 0)..] {
+        // Overlapping tracks stream from a zone's start on only: each round writes a zone of its own.
+        let stream = match &model.kind {
+            DriveKind::Shingled(_, shingles) => shingles.zone,
+            _ => amount.stream,
+        };
+        let amount = Amount { stream, ..amount };
         let bytes = amount.bytes.to_string();
         let arguments = ["--model", model.name, "--squeezed", "--bytes", &bytes];
         let drive = Emulated::mount(&place, &arguments, scale)?;
