@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Reads the elements from `sent.from` to `sent.to`; `held` says whether something is held, behind which data may have
-/// expired. `told` is told how much of it is done.
+/// Reads the elements from `sent.from` to `sent.to`, and those from before that are known to be held. `told` is told how much
+/// of it is done.
 pub(crate) fn read_back(
     ring: &Path,
     sent: Sent,
@@ -24,7 +24,8 @@ pub(crate) fn read_back(
     let status = reader.status().map_err(|error| link(&error))?;
     // What is free goes first: as long as there is some, nothing has expired.
     let begins = if status.ring.slots.free > 0 { Begins::AtFirst } else { Begins::Anywhere };
-    let tally = read(&mut reader, sent, begins, !held.is_empty(), stop, told)?;
+    // Behind something that is held data may have expired: also where nobody came to read what he held.
+    let tally = read(&mut reader, sent, begins, status.ring.holds > 0, stop, told)?;
     let mut all = tally.finish();
     for (from, to) in held.iter().filter(|(from, _)| *from < sent.from) {
         let part = Sent { from: *from, to: *to, ..sent };
