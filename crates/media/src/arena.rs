@@ -86,38 +86,20 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Brings every page into memory now, so that none is missing later; on all cores, for the kernel clears them, and
-    /// nothing is recorded meanwhile.
+    /// Brings every page into memory now, so that none is missing later.
     pub(crate) fn prefault(&self) -> Result<(), PoolError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let piece = self.bytes.div_ceil(cores).next_multiple_of(HUGE);
-        std::thread::scope(|scope| {
-            let pieces = (piece..self.bytes).step_by(piece);
-            let others: Vec<_> = pieces.map(|at| scope.spawn(move || self.populate(at, piece))).collect();
-            let first = self.populate(0, piece);
-            let joined =
-                |other: std::thread::ScopedJoinHandle<'_, _>| other.join().unwrap_or(Err(Errno::NOMEM));
-            others.into_iter().map(joined).fold(first, Result::and)
-        })
-        .map_err(|cause| PoolError::Map { bytes: self.bytes, cause: cause.into() })
-    }
-
-    /// Brings the pages of up to `bytes` from `at` on into memory.
-    fn populate(&self, at: usize, bytes: usize) -> Result<(), Errno> {
-        let bytes = bytes.min(self.bytes - at);
-        // SAFETY: `at` is inside the mapping.
-        let start = unsafe { self.base.add(at) };
         // SAFETY: populating pages of our own mapping changes no content.
-        match unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) } {
+        match unsafe { rustix::mm::madvise(self.start(), self.bytes, Advice::LinuxPopulateWrite) } {
+            Ok(()) => Ok(()),
             Err(Errno::INVAL) => {
                 // A kernel before 5.14. The arena is fresh: its bytes are zero and no buffer exists yet.
-                for at in (0..bytes).step_by(rustix::param::page_size()) {
+                for at in (0..self.bytes).step_by(rustix::param::page_size()) {
                     // SAFETY: inside the mapping, and nobody else refers to it yet.
-                    unsafe { start.add(at).write_volatile(0) };
+                    unsafe { self.base.add(at).write_volatile(0) };
                 }
                 Ok(())
             }
-            other => other,
+            Err(cause) => Err(PoolError::Map { bytes: self.bytes, cause: cause.into() }),
         }
     }
 
