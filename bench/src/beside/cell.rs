@@ -281,7 +281,7 @@ pub fn cells(extent: Extent) -> Vec<Cell> {
             // The paper's way of being strong, on the file systems of today.
             for kind in [Kind::Ext4, Kind::Xfs] {
                 for size in [LARGE, MIDDLE] {
-                    add(Flat(kind, Priority), size, State::Aged, &two);
+                    add(Flat(kind, Priority), size, State::Aged, &sweep);
                 }
             }
             // Overwriting in place wants elements of one size; a file of 20 bytes takes 4 KiB.
