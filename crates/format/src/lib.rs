@@ -7,6 +7,7 @@
 
 mod bytes;
 mod check;
+mod column;
 mod error;
 mod geometry;
 mod journal;
@@ -17,6 +18,7 @@ mod superblock;
 mod terms;
 
 pub use check::{Key, crc32c};
+pub use column::{Cells, Column, ColumnWriter, OwnCells};
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use journal::{
