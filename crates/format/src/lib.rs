@@ -18,7 +18,7 @@ mod superblock;
 mod terms;
 
 pub use check::{Key, crc32c};
-pub use column::{Cells, Column, ColumnWriter, OwnCells};
+pub use column::{CellBuffer, Cells, Class, Classes, Column, ColumnWriter, MAX_COLUMNS, MAX_TEXT, OwnCells};
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use journal::{
