@@ -7,20 +7,21 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 12] = [
+const FLOORS: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("format", &["base"]),
+    ("attributes", &["base", "format"]),
     ("media", &["base"]),
     ("ring", &["base", "format", "media"]),
-    ("ingest", &["base", "format", "media", "ring"]),
-    ("link", &["base", "format", "media", "ring"]),
-    ("recorder", &["base", "format", "media", "ring", "ingest", "link"]),
-    ("cli", &["base", "format", "media", "ring", "ingest", "link"]),
-    ("sim", &["base", "format", "media", "ring", "ingest", "link"]),
+    ("ingest", &["base", "format", "attributes", "media", "ring"]),
+    ("link", &["base", "format", "attributes", "media", "ring"]),
+    ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
+    ("cli", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
+    ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
     // The emulated drive as a file: beside the product, which never knows it.
     ("emulate", &["base", "media"]),
-    ("fuzz", &["base", "format", "media", "ring", "ingest", "link"]),
-    ("bench", &["base", "format", "media", "ring", "ingest", "link"]),
+    ("fuzz", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
+    ("bench", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
 ];
 
 /// What would bring a runtime, a framework or a service into the recorder. A final `*` stands for any ending.

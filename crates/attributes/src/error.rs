@@ -1,0 +1,122 @@
+//! What can be wrong with an attribute as it is typed: where it stands, and what would be right.
+
+use crate::schema::RESERVED;
+use crate::{MAX_ATTRIBUTE, MAX_STEPS, Type};
+use holdfast_base::MAX_NAME;
+use holdfast_format::{MAX_COLUMNS, MAX_TEXT};
+
+/// Why a text is no attribute, or cannot be one of this schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("in `{text}`, column {column}: {problem}")]
+pub struct SchemaError {
+    /// The text, its beginning if it is long.
+    pub text: String,
+    /// The character at which it stops being right; the first one is 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Something else should stand here.
+    #[error("{0} should stand here")]
+    Wanted(&'static str),
+    /// No name.
+    #[error("a name has 1 to {MAX_NAME} characters of a-z, 0-9 and _, and does not begin with a digit")]
+    Name,
+    /// The name of a column that is always there.
+    #[error("`{0}` is a column of every stream ({all} are): take another name", all = RESERVED.join(", "))]
+    Reserved(String),
+    /// Another attribute has the name.
+    #[error("there is an attribute `{0}` already")]
+    Twice(String),
+    /// Event times are times.
+    #[error("`event_time` is when an element happened: its type is time")]
+    EventTime,
+    /// No type.
+    #[error("`{0}` is no type: there are {all}", all = list(&Type::ALL))]
+    Type(String),
+    /// Nothing that values come from.
+    #[error("values come from at:, json:, packet:, vdif: or spead:, not from `{0}`")]
+    From(String),
+    /// Something that values of this type cannot come from.
+    #[error("`{from}` gives {types}, not {kind}", types = list(.gives))]
+    Gives {
+        /// Where values come from.
+        from: String,
+        /// Of which types they may be.
+        gives: Vec<Type>,
+        /// Of which type they are to be.
+        kind: Type,
+    },
+    /// A field that is not known.
+    #[error("`{of}` has no `{name}`: there are {all}", all = .known.join(", "))]
+    Field {
+        /// Whose field.
+        of: &'static str,
+        /// As typed.
+        name: String,
+        /// All that there are.
+        known: Vec<&'static str>,
+    },
+    /// No layout of bytes.
+    #[error(
+        "`{0}` is no layout: there are u8, i8, u16le, u16be and so on to u64, i64, f32 and f64, bytesN and textN (N from 1 to \
+         {MAX_TEXT}), ipv4, ipv6 and mac"
+    )]
+    Layout(String),
+    /// Outside of what is looked at.
+    #[error("it would end at byte {end}: only the first 65536 bytes of an element are looked at")]
+    TooFar {
+        /// Where it would end.
+        end: u64,
+    },
+    /// No such bits.
+    #[error(
+        "bitsA..B takes the bits from A to before B, counted from the lowest, of an unsigned number: here A < B ≤ {0}"
+    )]
+    Bits(u32),
+    /// Bits of something that is no unsigned number.
+    #[error("only unsigned numbers (u8 to u64) have bits")]
+    NoBits,
+    /// A path that is too long.
+    #[error("a path has at most {MAX_STEPS} steps")]
+    Steps,
+    /// A unit of time that does not exist.
+    #[error("a number that is a time counts s, ms, us or ns since 1970, not `{0}`")]
+    TimeUnit(String),
+    /// A unit where none can be.
+    #[error("`{0}` says in itself what its time counts: leave the unit away")]
+    NoUnit(String),
+    /// A text that is too long.
+    #[error("{what} has at most {most} bytes")]
+    TooLong {
+        /// Of what.
+        what: &'static str,
+        /// As long as it may be.
+        most: usize,
+    },
+    /// A control character.
+    #[error("control characters have no place here")]
+    Control,
+    /// Too many attributes.
+    #[error("a stream has at most {MAX_COLUMNS} attributes")]
+    TooMany,
+    /// `none` among others.
+    #[error("`none` stands alone")]
+    None,
+    /// Longer than any attribute.
+    #[error("an attribute has at most {MAX_ATTRIBUTE} bytes")]
+    Attribute,
+}
+
+fn list(kinds: &[Type]) -> String {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}

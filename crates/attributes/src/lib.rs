@@ -1,0 +1,39 @@
+//! Attributes: what is known of every element of a stream, named and typed, and how it is read out of the element's bytes.
+//!
+//! A [`Schema`] says which attributes there are and where each comes from; an [`Extractor`] reads them, one cell each, into
+//! buffers of `holdfast-format`. Both are pure: no I/O, no clock, no threads; extracting allocates nothing and takes any
+//! bytes whatever. Where cells are kept and how they are searched is not known here. `docs/search.md` has the grammar.
+#![forbid(unsafe_code)]
+
+mod attribute;
+mod cursor;
+mod error;
+mod extractor;
+mod fixed;
+mod json;
+mod kind;
+mod origin;
+mod packet;
+mod path;
+mod place;
+mod preset;
+mod rfc3339;
+mod schema;
+mod spead;
+mod unit;
+mod value;
+mod vdif;
+
+pub use attribute::{Attribute, MAX_ATTRIBUTE, MAX_COMMENT, MAX_UNIT};
+pub use error::{Problem, SchemaError};
+pub use extractor::{Element, Extractor, MAX_DATA, Outcome};
+pub use fixed::Fixed;
+pub use kind::Type;
+pub use origin::From;
+pub use packet::PacketField;
+pub use path::{MAX_STEPS, Path, Step};
+pub use place::Place;
+pub use schema::{EVENT_TIME, Grown, RESERVED, Schema};
+pub use spead::SpeadField;
+pub use value::{Cell, Value};
+pub use vdif::VdifField;

@@ -1,0 +1,99 @@
+//! Where the values of an attribute come from.
+
+use crate::cursor::Cursor;
+use crate::{PacketField, Path, Place, Problem, SchemaError, SpeadField, Type, VdifField};
+use std::fmt;
+
+/// What an attribute is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Bytes at a fixed place: `at:4:u16be`.
+    At(Place),
+    /// A value in a JSON document: `json:sensors[0].temp`.
+    Json(Path),
+    /// Headers of a packet: `packet:src`.
+    Packet(PacketField),
+    /// The header of a VDIF frame: `vdif:frame`.
+    Vdif(VdifField),
+    /// An item of a SPEAD packet: `spead:heap`.
+    Spead(SpeadField),
+}
+
+/// A field out of a list, by its name.
+fn field<F: Copy>(
+    cursor: &mut Cursor<'_>,
+    of: &'static str,
+    known: &[F],
+    name_of: impl Fn(F) -> &'static str,
+) -> Result<F, SchemaError> {
+    let at = cursor.at();
+    let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+    known.iter().copied().find(|field| name_of(*field) == name).ok_or_else(|| {
+        let known = known.iter().map(|field| name_of(*field)).collect();
+        cursor.wrong_at(at, Problem::Field { of, name: name.to_owned(), known })
+    })
+}
+
+impl PacketField {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
+        field(cursor, "packet", &Self::ALL, Self::name)
+    }
+}
+
+impl VdifField {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
+        field(cursor, "vdif", &Self::ALL, Self::name)
+    }
+}
+
+impl SpeadField {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
+        field(cursor, "spead", &Self::ALL, Self::name)
+    }
+}
+
+impl From {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
+        let at = cursor.at();
+        let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !matches!(name, "at" | "json" | "packet" | "vdif" | "spead") {
+            return Err(cursor.wrong_at(at, Problem::From(name.to_owned())));
+        }
+        cursor.expect(":", "`:`")?;
+        Ok(match name {
+            "at" => Self::At(Place::parse(cursor)?),
+            "json" => Self::Json(Path::parse(cursor)?),
+            "packet" => Self::Packet(PacketField::parse(cursor)?),
+            "vdif" => Self::Vdif(VdifField::parse(cursor)?),
+            _ => Self::Spead(SpeadField::parse(cursor)?),
+        })
+    }
+
+    /// The types of which its values may be.
+    pub fn gives(&self) -> Vec<Type> {
+        match self {
+            Self::At(place) => place.gives().to_vec(),
+            Self::Json(_) => Type::ALL.into_iter().filter(|kind| *kind != Type::Binary).collect(),
+            Self::Packet(field) => vec![field.kind()],
+            Self::Vdif(field) => vec![field.kind()],
+            Self::Spead(_) => vec![SpeadField::KIND],
+        }
+    }
+
+    /// Whether a time of it is a number of some unit.
+    pub(crate) fn counts_time(&self) -> bool {
+        matches!(self, Self::At(_) | Self::Json(_))
+    }
+}
+
+impl fmt::Display for From {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(place) => write!(f, "at:{place}"),
+            Self::Json(path) => write!(f, "json:{path}"),
+            Self::Packet(field) => write!(f, "packet:{}", field.name()),
+            Self::Vdif(field) => write!(f, "vdif:{}", field.name()),
+            Self::Spead(field) => write!(f, "spead:{}", field.name()),
+        }
+    }
+}

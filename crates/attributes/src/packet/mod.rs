@@ -1,0 +1,183 @@
+//! Packets: the outermost headers of each layer, and the names that DNS questions and TLS greetings tell.
+
+mod dns;
+mod headers;
+mod ip;
+mod link;
+mod protocol;
+mod tls;
+
+use crate::{Element, Outcome, Type, value};
+use headers::{Headers, Transport};
+use holdfast_format::{CellBuffer, MAX_TEXT};
+use ip::Address;
+
+/// A field of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketField {
+    /// Link address of the sender.
+    EthSrc,
+    /// Link address of the receiver.
+    EthDst,
+    /// Number of the outermost VLAN.
+    Vlan,
+    /// 4 or 6.
+    IpVersion,
+    /// IP address of the sender.
+    Src,
+    /// IP address of the receiver.
+    Dst,
+    /// What is in the IP packet, such as 'tcp'; without one what is in the frame, such as 'arp'.
+    Protocol,
+    /// Port of the sender.
+    SrcPort,
+    /// Port of the receiver.
+    DstPort,
+    /// TCP's twelve bits of flags.
+    TcpFlags,
+    /// Bytes on the wire.
+    WireLen,
+    /// Bytes that are recorded.
+    CapturedLen,
+    /// The name in the first question of a DNS message, in lower case.
+    DnsName,
+    /// The server's name that a TLS client asks for, in lower case.
+    TlsName,
+}
+
+impl PacketField {
+    pub(crate) const ALL: [Self; 14] = [
+        Self::EthSrc,
+        Self::EthDst,
+        Self::Vlan,
+        Self::IpVersion,
+        Self::Src,
+        Self::Dst,
+        Self::Protocol,
+        Self::SrcPort,
+        Self::DstPort,
+        Self::TcpFlags,
+        Self::WireLen,
+        Self::CapturedLen,
+        Self::DnsName,
+        Self::TlsName,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::EthSrc => "eth_src",
+            Self::EthDst => "eth_dst",
+            Self::Vlan => "vlan",
+            Self::IpVersion => "ip_version",
+            Self::Src => "src",
+            Self::Dst => "dst",
+            Self::Protocol => "protocol",
+            Self::SrcPort => "src_port",
+            Self::DstPort => "dst_port",
+            Self::TcpFlags => "tcp_flags",
+            Self::WireLen => "wire_len",
+            Self::CapturedLen => "captured_len",
+            Self::DnsName => "dns_name",
+            Self::TlsName => "tls_name",
+        }
+    }
+
+    pub(crate) fn kind(self) -> Type {
+        match self {
+            Self::EthSrc | Self::EthDst => Type::Mac,
+            Self::Src | Self::Dst => Type::Ip,
+            Self::Protocol | Self::DnsName | Self::TlsName => Type::Text,
+            _ => Type::Uint,
+        }
+    }
+}
+
+/// Text of a packet, made on the way: a name in lower case.
+pub(crate) type Scratch = [u8; MAX_TEXT];
+
+/// What is read from packets.
+#[derive(Clone, Debug)]
+pub(crate) struct Packets {
+    columns: Vec<(usize, PacketField)>,
+    scratch: Box<Scratch>,
+}
+
+impl Packets {
+    pub(crate) fn new(columns: Vec<(usize, PacketField)>) -> Self {
+        Self { columns, scratch: Box::new([0; MAX_TEXT]) }
+    }
+
+    /// One cell to each of its columns.
+    pub(crate) fn extract(&mut self, element: &Element<'_>, cells: &mut [CellBuffer], outcome: &mut Outcome) {
+        if self.columns.is_empty() {
+            return;
+        }
+        let headers = Headers::read(element.link_type, element.data);
+        outcome.undecodable |= !headers.whole;
+        for (number, field) in &self.columns {
+            let Some(into) = cells.get_mut(*number) else { continue };
+            let number = |number: Option<u64>, into: &mut CellBuffer| match number {
+                Some(number) => into.word(number),
+                None => into.null(),
+            };
+            match field {
+                PacketField::EthSrc => number(headers.eth_src.map(value::mac), into),
+                PacketField::EthDst => number(headers.eth_dst.map(value::mac), into),
+                PacketField::Vlan => number(headers.vlan.map(u64::from), into),
+                PacketField::IpVersion => number(headers.src.map(Address::version), into),
+                PacketField::Src => address(headers.src, into),
+                PacketField::Dst => address(headers.dst, into),
+                PacketField::Protocol => match headers.protocol {
+                    Some(protocol) => protocol.name(|name| into.bytes(name)),
+                    None => into.null(),
+                },
+                PacketField::SrcPort => number(headers.ports.map(|(port, _)| port.into()), into),
+                PacketField::DstPort => number(headers.ports.map(|(_, port)| port.into()), into),
+                PacketField::TcpFlags => number(headers.tcp_flags.map(u64::from), into),
+                PacketField::WireLen => into.word(element.original_size),
+                PacketField::CapturedLen => into.word(element.size),
+                PacketField::DnsName => name(dns_name(&headers, &mut self.scratch), into, outcome),
+                PacketField::TlsName => name(tls_name(&headers, &mut self.scratch), into, outcome),
+            }
+        }
+    }
+}
+
+fn address(address: Option<Address>, into: &mut CellBuffer) {
+    match address {
+        Some(address) => into.wide(address.wide()),
+        None => into.null(),
+    }
+}
+
+fn name(name: Option<&[u8]>, into: &mut CellBuffer, outcome: &mut Outcome) {
+    match name {
+        Some(name) if name.len() <= MAX_TEXT => into.bytes(name),
+        Some(_) => {
+            outcome.too_long += 1;
+            into.null();
+        }
+        None => into.null(),
+    }
+}
+
+fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Option<&'a [u8]> {
+    /// DNS, and its multicast form.
+    const PORTS: [u16; 2] = [53, 5353];
+    let (src, dst) = headers.ports?;
+    match headers.payload {
+        Transport::Udp(payload) if [src, dst].iter().any(|port| PORTS.contains(port)) => {
+            dns::question(payload, scratch)
+        }
+        // In front of it, the message's length.
+        Transport::Tcp(payload) if [src, dst].contains(&53) => dns::question(payload.get(2..)?, scratch),
+        _ => None,
+    }
+}
+
+fn tls_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Option<&'a [u8]> {
+    match headers.payload {
+        Transport::Tcp(payload) => tls::server_name(payload, scratch),
+        _ => None,
+    }
+}

@@ -1,0 +1,136 @@
+//! Packets of SPEAD, flavour 64-48 (Streaming Protocol for Exchange of Astronomical Data): a header of 8 bytes, then as many
+//! item pointers of 8 bytes as it says, big-endian.
+//!
+//! ```text
+//! header   0 magic 0x53 | 1 version 4 | 2 bytes of an item's number 2 | 3 bytes of its value 6 | 6 items (2)
+//! item     bit 63: the value itself, else where it lies in the heap | 48–62 item's number | 0–47 value
+//! ```
+
+use crate::Type;
+use holdfast_format::CellBuffer;
+
+/// What is read of a packet: an item that stands in it, the first of its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpeadField {
+    /// Number of the heap.
+    Heap,
+    /// Bytes of the heap.
+    HeapSize,
+    /// Where in the heap the packet's data belong.
+    HeapOffset,
+    /// Bytes of data in the packet.
+    PayloadLen,
+    /// Item 0x1600, which counts in units of the instrument.
+    Timestamp,
+    /// How many items the packet has.
+    Items,
+}
+
+impl SpeadField {
+    /// The type of all of them.
+    pub(crate) const KIND: Type = Type::Uint;
+
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Heap, Self::HeapSize, Self::HeapOffset, Self::PayloadLen, Self::Timestamp, Self::Items];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::HeapSize => "heap_size",
+            Self::HeapOffset => "heap_offset",
+            Self::PayloadLen => "payload_len",
+            Self::Timestamp => "timestamp",
+            Self::Items => "items",
+        }
+    }
+
+    /// The item's number.
+    fn item(self) -> Option<u64> {
+        Some(match self {
+            Self::Heap => 1,
+            Self::HeapSize => 2,
+            Self::HeapOffset => 3,
+            Self::PayloadLen => 4,
+            Self::Timestamp => 0x1600,
+            Self::Items => return None,
+        })
+    }
+}
+
+/// The items of one packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Items<'a>(&'a [[u8; 8]]);
+
+impl<'a> Items<'a> {
+    /// `None` if it is no such packet, or not all of its items are there.
+    pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
+        let ([0x53, 4, 2, 6, _, _, high, low], rest) = data.split_first_chunk::<8>()? else { return None };
+        let count = usize::from(u16::from_be_bytes([*high, *low]));
+        rest.as_chunks().0.get(..count).map(Self)
+    }
+
+    pub(crate) fn push(self, field: SpeadField, into: &mut CellBuffer) {
+        const IMMEDIATE: u64 = 1 << 63;
+        let Some(number) = field.item() else { return into.word(self.0.len() as u64) };
+        let mut items = self.0.iter().map(|item| u64::from_be_bytes(*item));
+        match items.find(|item| item >> 48 & 0x7fff == number) {
+            Some(item) if item & IMMEDIATE != 0 => into.word(item & 0xffff_ffff_ffff),
+            _ => into.null(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Element, Extractor, Schema};
+    use holdfast_format::Cells;
+
+    fn packet(items: &[(bool, u64, u64)]) -> Vec<u8> {
+        let mut packet = vec![0x53, 4, 2, 6, 0, 0, 0, items.len() as u8];
+        for (immediate, number, value) in items {
+            packet.extend((u64::from(*immediate) << 63 | number << 48 | value).to_be_bytes());
+        }
+        packet
+    }
+
+    fn read(packet: &[u8]) -> (Vec<Option<u64>>, bool) {
+        let schema = Schema::typed(["spead"]).unwrap();
+        let mut cells: Vec<_> = schema.classes().iter().map(|class| CellBuffer::new(class, 1, 0)).collect();
+        let outcome = Extractor::new(&schema).extract(&Element::of(packet), &mut cells);
+        let cell = |buffer: &CellBuffer| match buffer.cells() {
+            Cells::Words(words) => words.first().copied().filter(|_| buffer.valid() == [true]),
+            _ => None,
+        };
+        (cells.iter().map(cell).collect(), outcome.undecodable)
+    }
+
+    #[test]
+    fn items_are_found_by_their_number_and_the_first_counts() {
+        let mut whole = packet(&[
+            (true, 1, 77),
+            (true, 2, 8192),
+            (true, 0x1600, 0xffff_ffff_ffff),
+            (true, 3, 4096),
+            (false, 4, 9),
+            (true, 1, 78),
+        ]);
+        whole.extend([9; 100]);
+        let wanted = [Some(77), Some(8192), Some(4096), None, Some(0xffff_ffff_ffff), Some(6)];
+        assert_eq!(read(&whole), (wanted.to_vec(), false));
+        assert_eq!(read(&packet(&[])), (vec![None, None, None, None, None, Some(0)], false));
+    }
+
+    #[test]
+    fn what_is_cut_or_of_another_flavour_is_undecodable() {
+        let whole = packet(&[(true, 1, 77), (true, 2, 8192)]);
+        for cut in 0..whole.len() {
+            assert_eq!(read(&whole[..cut]), (vec![None; 6], true), "{cut}");
+        }
+        for at in 0..4 {
+            let mut other = whole.clone();
+            other[at] += 1;
+            assert!(read(&other).1);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Packets put together layer by layer.
+
+pub const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
+pub const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
+
+fn pair(number: u16) -> [u8; 2] {
+    number.to_be_bytes()
+}
+
+/// From A to B, with VLAN tags of these types and numbers.
+pub fn ethernet(tags: &[(u16, u16)], kind: u16, payload: &[u8]) -> Vec<u8> {
+    let tags: Vec<u8> =
+        tags.iter().flat_map(|(kind, vlan)| [pair(*kind), pair(0xe000 | vlan)].concat()).collect();
+    [&B[..], &A, &tags, &pair(kind), payload].concat()
+}
+
+/// From 10.0.0.1 to 10.0.0.2, at this place of a fragmented packet, in 8 bytes.
+pub fn ipv4(protocol: u8, fragment: u16, payload: &[u8]) -> Vec<u8> {
+    let more = if fragment > 0 { fragment | 0x2000 } else { 0 };
+    let len = pair(20 + payload.len() as u16);
+    let head = [&[0x45, 0][..], &len, &[0, 7], &pair(more), &[64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]]
+        .concat();
+    [&head, payload].concat()
+}
+
+/// From `2001:db8::1` to `2001:db8::2`.
+pub fn ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
+    let address = |last| [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+    let head =
+        [&[0x60, 0, 0, 0][..], &pair(payload.len() as u16), &[next, 64], &address(1), &address(2)].concat();
+    [&head, payload].concat()
+}
+
+pub fn udp(src: u16, dst: u16, payload: &[u8]) -> Vec<u8> {
+    [&pair(src)[..], &pair(dst), &pair(8 + payload.len() as u16), &[0, 0], payload].concat()
+}
+
+/// With 12 bytes of options.
+pub fn tcp(src: u16, dst: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
+    [&pair(src)[..], &pair(dst), &[0; 8], &pair(8 << 12 | flags), &[0; 6], &[1; 12], payload].concat()
+}
+
+/// A question for a name, with an answer that points back to it.
+pub fn dns(labels: &[&[u8]]) -> Vec<u8> {
+    let mut message = vec![0, 7, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0];
+    for label in labels {
+        message.push(label.len() as u8);
+        message.extend_from_slice(label);
+    }
+    message.extend([0, 0, 1, 0, 1, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 10, 0, 0, 9]);
+    message
+}
+
+/// A greeting for a server, with another extension in front of its name.
+pub fn hello(name: &[u8]) -> Vec<u8> {
+    let len = name.len() as u16;
+    let server = [&pair(0)[..], &pair(len + 5), &pair(len + 3), &[0], &pair(len), name].concat();
+    let extensions = [&[0, 0x17, 0, 2, 9, 9][..], &server, &[0, 0x23, 0, 0]].concat();
+    let body = [
+        &[3, 3][..],
+        &[5; 32],
+        &[2, 1, 1],
+        &[0, 4, 0x13, 1, 0x13, 2],
+        &[1, 0],
+        &pair(extensions.len() as u16),
+        &extensions,
+    ]
+    .concat();
+    let handshake = [&[1, 0][..], &pair(body.len() as u16), &body].concat();
+    [&[22, 3, 1][..], &pair(handshake.len() as u16), &handshake].concat()
+}
