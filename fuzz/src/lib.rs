@@ -8,14 +8,19 @@
 // A panic is how a target says that something is wrong.
 #![allow(clippy::missing_panics_doc)]
 
+mod attributes;
 pub mod capture_file;
 pub mod chunk;
 pub mod commit;
 pub mod filter_program;
 pub mod framing;
+pub mod json;
+pub mod layout;
 mod mutate;
+pub mod packet;
 pub mod recover;
 pub mod recovery_string;
+pub mod schema;
 pub mod sizes;
 pub mod slot;
 pub mod socket_frame;
@@ -56,4 +61,8 @@ pub const TARGETS: &[Target] = &[
     target("framing", framing::run, framing::seeds, 4000),
     target("source_text", source_text::run, source_text::seeds, 4000),
     target("socket_frame", socket_frame::run, socket_frame::seeds, 4000),
+    target("schema", schema::run, schema::seeds, 4000),
+    target("packet", packet::run, packet::seeds, 4000),
+    target("json", json::run, json::seeds, 2000),
+    target("layout", layout::run, layout::seeds, 2000),
 ];

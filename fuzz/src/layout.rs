@@ -1,0 +1,42 @@
+//! Attributes at fixed places, and those of VDIF frames and SPEAD packets.
+
+use crate::attributes::{check, schema};
+use holdfast_attributes::{Element, Extractor};
+use holdfast_format::{CellBuffer, MAX_TEXT};
+
+/// The input is a size, then elements of this size: read one by one and at once it is the same.
+pub fn run(data: &[u8]) {
+    let Some((size, data)) = data.split_first() else { return };
+    check(&schema(&["vdif"]), &Element::of(data));
+    check(&schema(&["spead"]), &Element::of(data));
+    let fixed = schema(&[
+        "a:uint=at:0:u32le:bits3..17",
+        "b:text=at:4:text4",
+        "c:ip=at:8:ipv6",
+        "d:time=at:2:i64be,unit=us",
+        "e:float=at:12:f32le",
+        "event_time:time=at:1:f64le,unit=ms",
+        "f:binary=at:1:bytes3",
+        "g:bool=at:3:u8:bits7..8",
+    ]);
+    let size = usize::from(*size).max(1);
+    let elements = data.len() / size;
+    let buffer = |class| CellBuffer::new(class, elements, elements * MAX_TEXT);
+    let mut buffers: Vec<CellBuffer> = fixed.classes().iter().map(buffer).collect();
+    let lacking = Extractor::new(&fixed).fixed().map(|fixed| fixed.extract_many(data, size, &mut buffers));
+    let alone = data.chunks_exact(size).filter(|element| check(&fixed, &Element::of(element)));
+    assert_eq!(lacking, Some(alone.count() as u64));
+    assert!(buffers.iter().all(|buffer| buffer.len() == elements));
+}
+
+/// A frame, a packet, and elements of 20 bytes.
+pub fn seeds() -> Vec<Vec<u8>> {
+    let words = [14_363_767u32, 28 << 24, 1 << 29 | 8, 1 << 26 | 0x4566].map(u32::to_le_bytes).concat();
+    let items =
+        [0x8001_0000_0000_0007u64, 0x9600_0000_0000_ffff, 0x0004_0000_0000_0010].map(u64::to_be_bytes);
+    vec![
+        [&[64][..], &words, &[7; 48]].concat(),
+        [&[40][..], &[0x53, 4, 2, 6, 0, 0, 0, 3], &items.concat(), &[9; 16]].concat(),
+        [&[20][..], &b"0123text\0\0890123456789".repeat(5)].concat(),
+    ]
+}
