@@ -1,11 +1,16 @@
 //! Packing: elements a second and MiB/s on one core, for elements from 20 bytes to 60 MiB. Batches in memory go through
-//! the packer into slots of 64 MiB, which are sealed and thrown away. Making the batches is not counted.
+//! the packer into slots of 64 MiB, which are sealed and thrown away. Making the batches is not counted. Elements with
+//! attributes go to the builder of slots with cells that are there already: what comes of them is counted, and how many bytes
+//! each takes beside its own.
 
-use holdfast_base::{ByteSize, Clock, Ordinal, SystemClock};
+use holdfast_base::{Age, ByteSize, Clock, Ordinal, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_bench::compare::{Rounds, Spread};
 use holdfast_bench::miniature::{Bare, Elements};
 use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::{Scale, Trouble, row, run};
+use holdfast_format::{
+    Builder, CellBuffer, CellsAt, Class, Classes, Entry, Key, Row, SlotFlags, SlotId, StreamKind,
+};
 use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, Batch};
 use holdfast_media::{Buffer, BufferPool, Lock};
 use std::time::{Duration, Instant};
@@ -14,6 +19,20 @@ const SIZES: [u64; 5] = [20, 64, 1500, 1 << 20, 60 << 20];
 /// The one whose byte rate the others are held against.
 const REFERENCE: usize = 3;
 const MIB: f64 = 1_048_576.0;
+
+/// What the four attributes of an element of 20 bytes are like.
+const COLUMNS: [(&str, Content); 3] = [
+    ("20 B, no attributes, without packer", Content::None),
+    ("20 B, 4 random attributes", Content::Random),
+    ("20 B, 4 attributes as packets have", Content::Packets),
+];
+
+#[derive(Clone, Copy)]
+enum Content {
+    None,
+    Random,
+    Packets,
+}
 
 fn main() -> std::process::ExitCode {
     run(bench)
@@ -31,6 +50,14 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         let size = scale.pick(SIZES[which].min(2 << 20), SIZES[which]);
         let (rate, back) = pack(size, bytes.max(size), slot_bytes, buffer.take())?;
         buffer = Some(back);
+        Ok(rate)
+    })?;
+    let mut buffer = pool_again(slot_bytes)?;
+    let mut beside = [0.0; COLUMNS.len()];
+    let elements = scale.pick(50_000, 8_000_000);
+    let columns = Rounds::run(scale.pick(1, 15), COLUMNS.len(), |which| {
+        let (rate, bytes, back) = gather(COLUMNS[which].1, elements, slot_bytes, buffer.take())?;
+        (buffer, beside[which]) = (Some(back), bytes);
         Ok(rate)
     })?;
     let mut report = Report::new("elements", scale);
@@ -51,7 +78,110 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         rows.push(row![ByteSize(*size), million, mib.show(0), ratio.show(2), verdict]);
     }
     report.table(&rows);
+    let mut rows = vec![row!["element", "M elements/s", "bytes beside its own", "verdict"]];
+    for (which, (name, content)) in COLUMNS.iter().enumerate() {
+        let Spread { median, least, most } = columns.of(which);
+        let million = Spread { median: median / 1e6, least: least / 1e6, most: most / 1e6 };
+        let verdict = match content {
+            Content::None => String::new(),
+            Content::Random | Content::Packets => Goal::AtLeast(5.0).verdict(&million),
+        };
+        rows.push(row![name, million.show(2), format!("{:.1}", beside[which]), verdict]);
+    }
+    report.table(&rows);
     report.finish()
+}
+
+fn pool_again(slot_bytes: u64) -> Result<Option<Buffer>, Trouble> {
+    let pool = BufferPool::new(1, slot_bytes as usize, Lock::Prefault);
+    Ok(pool.map_err(Trouble::of("a buffer"))?.take())
+}
+
+/// Elements a second, bytes that each takes beside its own, and the buffer back.
+fn gather(
+    content: Content,
+    elements: u64,
+    slot_bytes: u64,
+    buffer: Option<Buffer>,
+) -> Result<(f64, f64, Buffer), Trouble> {
+    const SIZE: usize = 20;
+    const RUN: usize = 256;
+    let mut buffer = buffer.ok_or_else(|| Trouble::Accounting("the buffer did not come back".into()))?;
+    let count = if matches!(content, Content::None) { 0 } else { 4 };
+    let classes: Classes = std::iter::repeat_n(Class::Word, count).collect();
+    let entry = Entry { kind: StreamKind::Bytes, classes, ..Entry::default() };
+    let mut builder = Builder::new(slot_bytes, 1);
+    builder.prepare(&[entry]).map_err(Trouble::of("preparing columns"))?;
+    let mut columns: Vec<CellBuffer> =
+        classes.iter().map(|class| CellBuffer::new(class, BATCH_ROWS, 0)).collect();
+    let bytes = vec![7; SIZE * BATCH_ROWS];
+    let mut rows = Vec::with_capacity(BATCH_ROWS);
+    let (mut ordinal, mut state, mut sequence, mut sealed_bytes) = (0, 1, 0, 0);
+    let mut took = Duration::ZERO;
+    let mut open = |builder: &mut Builder, buffer: &mut Buffer| {
+        sequence += 1;
+        let id = SlotId { sequence: Sequence(sequence), age: Age(sequence), ..SlotId::default() };
+        builder.open(buffer, id, Timestamp(0), &[entry]).map_err(Trouble::of("opening a slot"))
+    };
+    let key = Key([7; 32]);
+    open(&mut builder, &mut buffer)?;
+    while ordinal < elements {
+        rows.clear();
+        columns.iter_mut().for_each(CellBuffer::clear);
+        for _ in 0..BATCH_ROWS {
+            let now = ordinal as i64 * 150;
+            let arrival = Timestamp(now);
+            rows.push(Row { len: SIZE as u32, ordinal: Ordinal(ordinal), arrival, ..Row::default() });
+            for (column, cell) in columns.iter_mut().zip(cells(content, &mut state, now)) {
+                column.word(cell);
+            }
+            ordinal += 1;
+        }
+        let start = Instant::now();
+        let mut first = 0;
+        while first < BATCH_ROWS {
+            let room = builder.run_room();
+            let run =
+                RUN.min(room.rows).min(BATCH_ROWS - first).min(room.bytes / (SIZE + builder.row_room(0)));
+            if run == 0 && builder.room() < SIZE {
+                sealed_bytes +=
+                    builder.seal(&mut buffer, &key, SlotNo(0), Timestamp(0), SlotFlags::default()).bytes;
+                open(&mut builder, &mut buffer)?;
+                continue;
+            }
+            let run = run.max(1);
+            let cells = CellsAt { columns: &columns, first };
+            let bytes = &bytes[first * SIZE..(first + run) * SIZE];
+            builder.write_elements(&mut buffer, bytes, &rows[first..first + run], |row| *row, cells);
+            first += run;
+        }
+        took += start.elapsed();
+    }
+    let start = Instant::now();
+    sealed_bytes += builder.seal(&mut buffer, &key, SlotNo(0), Timestamp(0), SlotFlags::default()).bytes;
+    took += start.elapsed();
+    let beside = sealed_bytes as f64 / ordinal as f64 - SIZE as f64;
+    Ok((ordinal as f64 / took.as_secs_f64(), beside, buffer))
+}
+
+/// The cells of the next element: any words; or two addresses, a port and a length, of which the first come again.
+fn cells(content: Content, state: &mut u64, now: i64) -> [u64; 4] {
+    let mut next = || {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z ^ z >> 27
+    };
+    match content {
+        Content::None => [0; 4],
+        Content::Random => std::array::from_fn(|_| next()),
+        Content::Packets => {
+            let (address, port, len) = (next() >> 40, next() >> 40, next() >> 40);
+            // A few talk most of the time.
+            let address = address % (1 << (address >> 12 & 7)) % 100;
+            let port = if port % 4 == 0 { 1024 + (port >> 4) % 60_000 } else { 443 };
+            [0x0a00_0000 + address * 77, port, 64 + len % 1400, now as u64]
+        }
+    }
 }
 
 /// Payload bytes a second, and the buffer back.

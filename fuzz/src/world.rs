@@ -2,9 +2,9 @@
 
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Cause, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Entry, Flags, Gap,
-    Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record, Region, Row, SlotFlags, SlotId, SlotState,
-    StreamKind, StreamRecord, Superblock, TableEntry,
+    Builder, Cause, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Entry, Flags,
+    Gap, Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record, Region, Row, SlotFlags, SlotId,
+    SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
 
 /// The ring of all seeds.
@@ -65,7 +65,7 @@ pub(crate) fn entries() -> Vec<Entry> {
                 kind,
                 name,
                 preamble: id - 1,
-                schema: 0,
+                classes: Classes::default(),
                 counters,
                 began: None,
             })
@@ -166,7 +166,8 @@ fn stream(entry: &Entry) -> StreamRecord {
         id: entry.stream,
         kind: entry.kind,
         preamble: entry.preamble,
-        schema: 0,
+        schema: 1,
+        schema_text: "len uint".to_owned(),
         created: Timestamp(NOW),
         counters: entry.counters,
         name: entry.name.to_string(),

@@ -26,6 +26,11 @@ impl<'a> Get<'a> {
         self.at
     }
 
+    /// Whether any bytes are left.
+    pub(crate) fn is_more(&self) -> bool {
+        self.at < self.bytes.len()
+    }
+
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
         let taken = self.at.checked_add(len).and_then(|end| self.bytes.get(self.at..end));
         let taken = taken.ok_or_else(|| self.outside("a field"))?;
@@ -53,6 +58,10 @@ impl<'a> Get<'a> {
 
     pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u128(&mut self) -> Result<u128, FormatError> {
+        Ok(u128::from_le_bytes(self.array()?))
     }
 
     pub(crate) fn time(&mut self) -> Result<Timestamp, FormatError> {
@@ -168,6 +177,10 @@ impl<'a> Put<'a> {
     }
 
     pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    pub(crate) fn u128(&mut self, value: u128) -> &mut Self {
         self.bytes(&value.to_le_bytes())
     }
 

@@ -1,8 +1,21 @@
-//! Attribute columns: the cells of elements (`cells`), and the blocks that they become in a slot (`block`). What a cell
-//! means, and where it comes from, is the schema's.
+//! Attribute columns: one cell (`cell`), the cells of elements in memory (`cells`), the blocks that they become in a slot
+//! (`block` reads, `write` and `dictionary` make them), and what a slot can be passed over by (`filter`, `outline`). What a
+//! cell means, and where it comes from, is the schema's.
 
 mod block;
+mod cell;
 mod cells;
+mod dictionary;
+mod filter;
+mod outline;
+mod write;
 
-pub use block::{Column, ColumnWriter, OwnCells};
+pub use block::{Block, Blocks, Column, OwnCells};
+pub use cell::Cell;
 pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
+pub use outline::Outline;
+
+pub(crate) use block::place_of;
+pub(crate) use filter::{BLOCK_BYTES, Filter};
+pub(crate) use outline::{OUTLINE_BYTES, put_outline};
+pub(crate) use write::{BESIDE, ColumnWriter, Place, cell_bytes};

@@ -151,6 +151,11 @@ impl Geometry {
         crate::slot::max_entries(self.slot_bytes)
     }
 
+    /// Most attributes that all streams of a ring with these slots may have together.
+    pub fn max_columns(&self) -> usize {
+        crate::slot::max_columns(self.slot_bytes)
+    }
+
     /// Most bytes of a slot's summary.
     pub fn summary_bytes(&self) -> usize {
         crate::slot::most_summary(self.slot_bytes)

@@ -18,7 +18,9 @@ mod superblock;
 mod terms;
 
 pub use check::{Key, crc32c};
-pub use column::{CellBuffer, Cells, Class, Classes, Column, ColumnWriter, MAX_COLUMNS, MAX_TEXT, OwnCells};
+pub use column::{
+    Block, Blocks, Cell, CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT, Outline, OwnCells,
+};
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use journal::{

@@ -1,12 +1,14 @@
 //! A slot: header, summary, payload, index, footer. [`Builder`] makes one, [`Rebuild`] makes one from the journal,
 //! the rest reads. What goes into which slot is for `ingest` and `ring`.
 
+mod audit;
 mod build;
 mod chunk;
 mod columns;
 mod directory;
 mod gains;
 mod gap;
+mod gather;
 mod header;
 mod pending;
 mod rebuild;
@@ -23,6 +25,7 @@ pub use chunk::{Chunk, Rows};
 pub use directory::{DirectoryEntry, decode_directory};
 pub use gains::Cursor;
 pub use gap::{Cause, Gap};
+pub use gather::CellsAt;
 pub use header::{PartHeader, SlotFlags, footer_binds};
 pub use rebuild::Rebuild;
 pub use row::{Direction, Flags, Kind, Row};
@@ -48,6 +51,11 @@ pub(crate) fn max_entries(slot_bytes: u64) -> usize {
     MAX_STREAMS.min((slot_bytes / 2048) as usize)
 }
 
+/// Most columns of all dictionary entries together: their sections take at most a thirty-second of the slot.
+pub(crate) fn max_columns(slot_bytes: u64) -> usize {
+    MAX_STREAMS.min((slot_bytes / 2048) as usize)
+}
+
 /// Most chunks of any slot: so that its directory, 64 bytes a chunk, is read at once by whoever reads a MiB at once.
 const MAX_CHUNKS: usize = 16 << 10;
 
@@ -55,7 +63,7 @@ const _: () = assert!(MAX_CHUNKS * DirectoryEntry::BYTES <= 1 << 20);
 
 /// Most bytes of a summary in slots of `slot_bytes`.
 pub(crate) fn most_summary(slot_bytes: u64) -> usize {
-    summary::summary_bytes(max_entries(slot_bytes))
+    summary::summary_bytes(max_entries(slot_bytes), max_columns(slot_bytes))
 }
 
 /// Most chunks of a slot. A chunk of many rows has more than 4 KiB unless they are nearly all alike; the directory

@@ -13,8 +13,8 @@
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed, SlotFlags,
-    SlotId, splinter,
+    Builder, CellsAt, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed,
+    SlotFlags, SlotId, splinter,
 };
 use std::ops::{DerefMut, Range};
 
@@ -217,13 +217,13 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             // Much faster than one by one.
             (Some(first), Some(last)) if adjoin => {
                 let bytes = &batch.filled()[first.at as usize..(last.at + last.len) as usize];
-                self.builder.write_elements(buffer, bytes, rows, described);
+                self.builder.write_elements(buffer, bytes, rows, described, CellsAt::NONE);
             }
             _ => {
                 for row in rows {
                     self.builder.write(buffer, batch.bytes_of(row));
                 }
-                self.builder.elements(buffer, rows, described);
+                self.builder.elements(buffer, rows, described, CellsAt::NONE);
             }
         }
     }

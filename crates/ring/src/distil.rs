@@ -7,8 +7,8 @@ use crate::table::Bounds;
 use crate::{PlacedCopy, PurgeRequest};
 use holdfast_base::{Age, CHECK_BLOCK, SlotNo};
 use holdfast_format::{
-    Builder, Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, PartHeader, Row, SectionKind,
-    SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
+    Builder, Cause, Chunk, Classes, Counters, Entry, EntrySummary, Flags, Gap, Kind, PartHeader, Row,
+    SectionKind, SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
 };
 use holdfast_media::Buffer;
 
@@ -365,7 +365,8 @@ fn opening(entry: &EntrySummary, counts: &Counters, age: Age) -> Entry {
         kind: entry.kind,
         name: entry.name,
         preamble: entry.preamble,
-        schema: entry.schema,
+        // What is looked for in a copy is looked for in its payload.
+        classes: Classes::default(),
         counters: Counters {
             received: end.received.saturating_sub(counts.received),
             received_bytes: end.received_bytes.saturating_sub(counts.received_bytes),

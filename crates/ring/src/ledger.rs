@@ -145,7 +145,10 @@ impl Ledger {
                 + text(&h.reason)
                 + text(&h.owner)
         });
-        let streams = self.streams.iter().map(|s| 112 + RECORD_COST + text(&s.name) + text(&s.framing));
+        let streams = self
+            .streams
+            .iter()
+            .map(|s| 112 + RECORD_COST + text(&s.name) + text(&s.framing) + s.schema_text.len() as u64);
         let preambles = self.preambles.iter().map(|p| p.bytes.len() as u64 + 4 * RECORD_COST);
         let purges = self.purges.iter().map(audit_bytes);
         holds.chain(streams).chain(preambles).chain(purges).sum::<u64>()

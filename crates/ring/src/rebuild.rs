@@ -7,7 +7,8 @@ use crate::recover::RecoverError;
 use crate::table::Bounds;
 use holdfast_base::{Sequence, SlotNo, StreamId};
 use holdfast_format::{
-    Builder, Counters, Entry, EntrySummary, Name, OpenSlot, Rebuild, Record, SlotFlags, SlotId, Superblock,
+    Builder, Classes, Counters, Entry, EntrySummary, Name, OpenSlot, Rebuild, Record, SlotFlags, SlotId,
+    Superblock,
 };
 use holdfast_media::{Buffer, PoolError};
 
@@ -101,7 +102,8 @@ fn begin_rebuild(
                 kind: stream.kind,
                 name: Name::new(&stream.name).ok()?,
                 preamble: entry.preamble,
-                schema: stream.schema,
+                // Cells are not journaled: who looks for something reads the payload.
+                classes: Classes::default(),
                 counters: entry.counters,
                 began: entry.began(open.age),
             })

@@ -6,7 +6,7 @@ use crate::snapshot::Item;
 use crate::state::{Appending, Ring};
 use crate::{Refusal, StreamStatus};
 use holdfast_base::{MAX_NAME, MAX_STREAMS, Sequence, StreamId, Timestamp};
-use holdfast_format::{Counters, Entry, Name, StreamKind, StreamRecord};
+use holdfast_format::{Classes, Counters, Entry, Name, StreamKind, StreamRecord};
 
 /// What a source says of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,7 @@ impl Ring {
                     counters: Counters::default(),
                     name: new.name.to_owned(),
                     framing: String::new(),
+                    schema_text: String::new(),
                 });
                 self.ledger.streams.len() - 1
             }
@@ -100,7 +101,7 @@ impl Ring {
             kind: stream.kind,
             name,
             preamble: version,
-            schema: stream.schema,
+            classes: Classes::default(),
             counters: stream.counters,
             began: None,
         };

@@ -1,5 +1,6 @@
 //! Cells of a column in memory that is allocated once: on their way from a source to a slot.
 
+use super::Cell;
 use std::ops::Range;
 
 /// Most columns of a stream: their classes fit a number, and a slot's summary stays small.
@@ -17,6 +18,13 @@ pub enum Class {
     Wide = 1,
     /// Texts and bytes.
     Bytes = 2,
+}
+
+impl Class {
+    /// The class with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Word, Self::Wide, Self::Bytes].get(usize::from(number)).copied()
+    }
 }
 
 /// The classes of a stream's columns, in the order of its schema.
@@ -78,7 +86,7 @@ pub enum Cells<'a> {
     Bytes(&'a [u32], &'a [u8]),
 }
 
-impl Cells<'_> {
+impl<'a> Cells<'a> {
     /// How many.
     pub fn len(&self) -> usize {
         match self {
@@ -100,6 +108,19 @@ impl Cells<'_> {
             Self::Wide(_) => Class::Wide,
             Self::Bytes(..) => Class::Bytes,
         }
+    }
+
+    /// The cell number `at`, as if it were not null.
+    #[inline]
+    pub fn at(&self, at: usize) -> Option<Cell<'a>> {
+        Some(match self {
+            Self::Words(cells) => Cell::Word(*cells.get(at)?),
+            Self::Wide(cells) => Cell::Wide(*cells.get(at)?),
+            Self::Bytes(ends, bytes) => {
+                let end = *ends.get(at)? as usize;
+                Cell::Bytes(bytes.get(start_of(ends, at)..end)?)
+            }
+        })
     }
 }
 
@@ -128,11 +149,42 @@ impl CellBuffer {
         let store = match class {
             Class::Word => Store::Words(Vec::with_capacity(cells)),
             Class::Wide => Store::Wide(Vec::with_capacity(cells)),
-            Class::Bytes => {
-                Store::Bytes(Vec::with_capacity(cells), Vec::with_capacity(bytes))
-            }
+            Class::Bytes => Store::Bytes(Vec::with_capacity(cells), Vec::with_capacity(bytes)),
         };
         Self { store, valid: Vec::with_capacity(cells), nulls: 0, most: cells, most_bytes: bytes }
+    }
+
+    /// Bytes of memory of one that is made so.
+    pub(crate) fn memory(class: Class, cells: usize, bytes: usize) -> usize {
+        let (cells, bytes) = (cells.max(1), bytes.max(MAX_TEXT));
+        match class {
+            Class::Word => 9 * cells,
+            Class::Wide => 17 * cells,
+            Class::Bytes => 5 * cells + bytes,
+        }
+    }
+
+    /// What its cells are.
+    pub fn class(&self) -> Class {
+        self.cells().class()
+    }
+
+    /// Bytes of the texts among the cells `range`; they must be there.
+    #[inline]
+    pub(crate) fn text_bytes(&self, range: &Range<usize>) -> usize {
+        match &self.store {
+            Store::Bytes(ends, _) => start_of(ends, range.end) - start_of(ends, range.start),
+            Store::Words(_) | Store::Wide(_) => 0,
+        }
+    }
+
+    /// Whether one more fits, whatever it is, when so many bytes of texts were added.
+    #[inline]
+    pub(crate) fn has_room_with(&self, text: usize) -> bool {
+        match &self.store {
+            Store::Bytes(_, bytes) => bytes.len() + text + MAX_TEXT <= self.most_bytes,
+            Store::Words(_) | Store::Wide(_) => true,
+        }
     }
 
     /// How many there are.
@@ -181,11 +233,7 @@ impl CellBuffer {
     /// Whether one more fits, whatever it is.
     #[inline]
     pub fn has_room(&self) -> bool {
-        let text = match &self.store {
-            Store::Bytes(_, bytes) => self.most_bytes - bytes.len() >= MAX_TEXT,
-            Store::Words(_) | Store::Wide(_) => true,
-        };
-        text && self.valid.len() < self.most
+        self.has_room_with(0) && self.valid.len() < self.most
     }
 
     /// Adds a word. What is of another class, or finds no room, is a null, or nothing.
@@ -330,7 +378,9 @@ mod tests {
             (class, cells) in all(), from in 0..40usize, count in 0..40usize, room in 1..40usize, bytes in 0..9000usize
         ) {
             let mut source = CellBuffer::new(class, 40, 40 * MAX_TEXT);
-            cells.iter().for_each(|cell| push(&mut source, cell));
+            for cell in &cells {
+                push(&mut source, cell);
+            }
             prop_assert_eq!(source.len(), cells.len());
             prop_assert_eq!(source.nulls(), source.valid().iter().filter(|valid| !**valid).count());
             let from = from.min(cells.len());
@@ -344,7 +394,9 @@ mod tests {
             // One by one comes to the same, and the next one would not have fitted.
             let mut single = CellBuffer::new(class, room, bytes);
             push(&mut single, &Cell::Null);
-            cells[range.start..range.start + fitting].iter().for_each(|cell| push(&mut single, cell));
+            for cell in &cells[range.start..range.start + fitting] {
+                push(&mut single, cell);
+            }
             prop_assert_eq!(target.cells(), single.cells());
             prop_assert_eq!(target.valid(), single.valid());
             prop_assert_eq!(target.nulls(), single.nulls());

@@ -24,9 +24,20 @@ pub struct StreamRecord {
     pub name: String,
     /// How its source cuts bytes into elements, for people and for the exporter.
     pub framing: String,
+    /// Its schema as text, of at most [`StreamRecord::MAX_SCHEMA`] bytes; empty: none.
+    pub schema_text: String,
 }
 
 impl StreamRecord {
+    /// Most bytes of a schema: 64 attributes, each with a name, a unit and a comment, and a record of the journal that always
+    /// fits a commit.
+    pub const MAX_SCHEMA: usize = 16 << 10;
+
+    /// Bytes of the schema in its record, which has none where there is no schema.
+    pub(super) fn schema_bytes(&self) -> usize {
+        if self.schema_text.is_empty() { 0 } else { 2 + self.schema_text.len() }
+    }
+
     pub(super) fn put(&self, put: &mut Put<'_>) {
         put.u32(self.id.0)
             .u8(self.kind as u8)
@@ -36,13 +47,16 @@ impl StreamRecord {
             .time(self.created);
         self.counters.put(put);
         put.string(&self.name).string(&self.framing);
+        if !self.schema_text.is_empty() {
+            put.string(&self.schema_text);
+        }
     }
 
     pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
         let id = StreamId(get.u32()?);
         let kind = StreamKind::read(get)?;
         get.take(3)?;
-        Ok(Self {
+        let mut stream = Self {
             id,
             kind,
             preamble: get.u32()?,
@@ -51,7 +65,15 @@ impl StreamRecord {
             counters: Counters::read(get)?,
             name: get.string()?,
             framing: get.string()?,
-        })
+            schema_text: String::new(),
+        };
+        if get.is_more() {
+            stream.schema_text = get.string()?;
+        }
+        if stream.schema_text.len() > Self::MAX_SCHEMA {
+            return Err(get.malformed("a schema that is too long"));
+        }
+        Ok(stream)
     }
 }
 

@@ -178,7 +178,7 @@ impl<'a> Record<'a> {
         let body = match self {
             Self::Epoch { .. } | Self::ClockStep { .. } => 32,
             Self::Table { entries, .. } => 8 + TableEntry::BYTES * entries.len(),
-            Self::Stream(stream) => 80 + strings(&stream.name, &stream.framing),
+            Self::Stream(stream) => 80 + strings(&stream.name, &stream.framing) + stream.schema_bytes(),
             Self::Preamble { bytes, .. } => 28 + bytes.len(),
             Self::Hold(hold) => {
                 68 + 4 * hold.streams.len() + 16 * hold.sequences.len() + strings(&hold.reason, &hold.owner)

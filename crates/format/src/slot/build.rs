@@ -1,16 +1,20 @@
 //! The builder: elements in, a sealed slot out. Here is what happens for every element; many rows at once are in `run`,
-//! sealing is in `seal`, what the journal gets in `gains`. All memory is allocated by [`Builder::new`].
+//! sealing is in `seal`, what the journal gets in `gains`, the cells of attributes in `gather`. All memory is allocated by
+//! [`Builder::new`] and [`Builder::prepare`].
 
 use super::columns::{ChunkHead, ChunkStream, Plan, ROW_BYTES, worst};
 use super::directory::Bounds;
+use super::gather::{Cost, Gather};
 use super::pending::Pending;
 use super::stats::EntryStats;
-use super::{Counters, DirectoryEntry, Gap, Kind, Row, StreamKind, chunk_rows, max_chunks, max_entries};
+use super::{
+    CellsAt, Counters, DirectoryEntry, Gap, Kind, Row, StreamKind, chunk_rows, max_chunks, max_entries,
+};
 use crate::bytes::{Put, blocks};
 use crate::geometry::check_slot_size;
 use crate::journal::{OpenEntries, OpenEntry};
 use crate::slot::summary::summary_bytes;
-use crate::{FormatError, Name, crc32c};
+use crate::{Classes, FormatError, Name, crc32c};
 use holdfast_base::{
     Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp, copy,
 };
@@ -46,8 +50,8 @@ pub struct Entry {
     pub name: Name,
     /// Version of the preamble in force; 0: none.
     pub preamble: u32,
-    /// Version of its schema; 0: none.
-    pub schema: u32,
+    /// What the cells of its elements are, in the order of its schema; none: the slot gets no columns of it.
+    pub classes: Classes,
     /// What it has received and lost so far.
     pub counters: Counters,
     /// The age of the slot that an element began in of which only fragments have come.
@@ -146,6 +150,7 @@ pub struct Builder {
     pub(super) bounds: Bounds,
     /// Repeated for rows without an event time, so that they do not widen the column.
     pub(super) last_event: i64,
+    pub(super) gather: Gather,
 }
 
 impl Builder {
@@ -180,7 +185,24 @@ impl Builder {
             streams: Vec::with_capacity(max_entries),
             bounds: Bounds::EMPTY,
             last_event: 0,
+            gather: Gather::none(),
         }
+    }
+
+    /// Allocates what the columns of these dictionary entries take, in place of what was allocated for others: to be called
+    /// before capture, and where a schema has changed, while no slot is open. Refused where they are more than
+    /// [`Geometry::max_columns`](crate::Geometry::max_columns), or the cells of an element might take more than an eighth of
+    /// the slot.
+    pub fn prepare(&mut self, entries: &[Entry]) -> Result<(), FormatError> {
+        self.gather = Gather::prepare(self.slot_bytes as u64, entries.iter().map(|entry| entry.classes))?;
+        self.entries.clear();
+        Ok(())
+    }
+
+    /// Bytes of memory that [`Builder::prepare`] takes for columns of these classes, a dictionary entry each, in slots of
+    /// `slot_bytes`.
+    pub fn column_memory(slot_bytes: u64, entries: &[Classes]) -> Result<usize, FormatError> {
+        Gather::memory(slot_bytes, entries.iter().copied())
     }
 
     /// Begins a slot in `buffer`, whose old contents do not matter. What the builder held before is forgotten.
@@ -202,9 +224,11 @@ impl Builder {
             let (count, limit) = (entries.len() as u64, self.max_entries as u64);
             return Err(FormatError::TooMany { what: "streams in slots of this size", count, limit });
         }
+        self.gather.open(entries)?;
         self.id = id;
         self.opened = opened;
-        self.payload_at = blocks(BLOCK + summary_bytes(entries.len()));
+        let columns = entries.iter().map(|entry| entry.classes.len()).sum();
+        self.payload_at = blocks(BLOCK + summary_bytes(entries.len(), columns));
         (self.payload, self.covered, self.chunk_payload) = (0, 0, 0);
         (self.rows, self.chunk_bytes) = (0, 0);
         self.entries.clear();
@@ -235,19 +259,20 @@ impl Builder {
     /// Bytes of payload that can still be written so that one more row for them fits. 0: seal.
     #[inline]
     pub fn room(&self) -> usize {
-        self.room_with(self.pending.len, self.streams.len())
+        self.room_with(self.pending.len, self.streams.len(), Cost::default())
     }
 
-    /// The room if there were so many pending rows of so many streams.
+    /// The room if there were so many pending rows of so many streams, and cells that take so much more.
     #[inline]
-    pub(super) fn room_with(&self, rows: usize, streams: usize) -> usize {
-        if self.directory.len() >= self.max_chunks {
+    pub(super) fn room_with(&self, rows: usize, streams: usize, cells: Cost) -> usize {
+        if self.directory.len() >= self.max_chunks || self.gather.left(cells).is_none() {
             return 0;
         }
         // Payload checks as if the whole slot were payload; the pending rows, and one more, at their widest.
         let index = self.slot_bytes / CHECK_BLOCK * 4
             + DirectoryEntry::BYTES * (self.directory.len() + 1)
             + self.chunk_bytes
+            + self.gather.reserved(cells)
             + worst(rows + 1, streams + 1).next_multiple_of(8);
         (self.slot_bytes - BLOCK).saturating_sub(blocks(index) + self.payload_at + self.payload)
     }
@@ -297,9 +322,20 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// When so many bytes were not written, or the dictionary has no such entry: errors in the program.
+    /// When so many bytes were not written, the dictionary has no such entry, or the row has cells: errors in the program.
     #[inline]
     pub fn row(&mut self, buffer: &mut [u8], row: &Row) {
+        self.row_with(buffer, row, CellsAt::NONE);
+    }
+
+    /// The same of a stream with columns: where the row [completes an element](Row::completes_element), with the first of
+    /// `cells`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Builder::row`]; where the cells are not there, or not those of the stream's columns.
+    #[inline]
+    pub fn row_with(&mut self, buffer: &mut [u8], row: &Row, cells: CellsAt<'_>) {
         assert!(
             self.payload - self.covered >= row.payload(),
             "a row must describe what was written since the last"
@@ -321,11 +357,15 @@ impl Builder {
         if row.flags.has(super::Flags::EVENT) {
             self.last_event = row.event.0;
         }
+        if !entry.entry.classes.is_empty() && row.completes_element() {
+            let cost = self.gather.cost(row.stream, cells, 1);
+            self.gather.add(row.stream, cells, 1, cost);
+        }
         self.bounds.count(row);
         self.pending.push(row, excess, self.last_event);
         self.covered += row.payload();
         self.rows += 1;
-        if self.pending.len == self.chunk_rows || self.worth_closing() {
+        if self.is_chunk() || self.worth_closing() {
             self.close_chunk(buffer);
         }
     }
@@ -337,11 +377,24 @@ impl Builder {
         Gap::decode(&buffer[end - row.len as usize..end]).ok()
     }
 
+    /// Whether the pending rows are as many as a chunk has, or have as many texts as there is a place for.
+    #[inline]
+    pub(super) fn is_chunk(&self) -> bool {
+        self.pending.len == self.chunk_rows || self.gather.is_full()
+    }
+
     /// Near the end of the slot the pending rows, reserved at their widest, take more than what is left: their true
     /// size makes room.
     #[inline]
     fn worth_closing(&self) -> bool {
-        worth_closing(self.pending.len, self.room())
+        self.worth_closing_with(self.pending.len, Cost::default(), self.room())
+    }
+
+    /// The same of so many pending rows, with cells that take so much more, and the room that there is then.
+    #[inline]
+    pub(super) fn worth_closing_with(&self, rows: usize, cells: Cost, room: usize) -> bool {
+        let room = room.min(self.gather.left(cells).unwrap_or(0));
+        rows >= FEW_ROWS && ROW_BYTES * rows + self.gather.pending() + cells.cells > room
     }
 
     /// Makes a chunk of the pending rows, in front of the chunks at the end of the buffer.
@@ -365,6 +418,7 @@ impl Builder {
         };
         let end = self.slot_bytes - self.chunk_bytes;
         plan.write(&mut buffer[end - plan.bytes()..end], &self.pending, &head, streams);
+        self.gather.close(head.sequence, self.directory.len() as u32);
         self.chunk_bytes += plan.bytes();
         self.directory.push(DirectoryEntry {
             offset: self.chunk_bytes as u32,
@@ -439,12 +493,6 @@ impl Builder {
     pub fn began(&self, entry: u16) -> Option<Age> {
         self.entries.get(usize::from(entry)).and_then(|state| state.entry.began)
     }
-}
-
-/// See [`Builder::worth_closing`].
-#[inline]
-pub(super) fn worth_closing(rows: usize, room: usize) -> bool {
-    rows >= FEW_ROWS && ROW_BYTES * rows > room
 }
 
 #[cfg(test)]

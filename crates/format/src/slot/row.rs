@@ -131,6 +131,12 @@ impl Row {
         ends_element(self.kind, self.flags)
     }
 
+    /// Whether with it all of its element is there: such a row has a cell in every column of its stream.
+    #[inline]
+    pub fn completes_element(&self) -> bool {
+        self.kind != Kind::Abort && self.ends_element()
+    }
+
     /// Arrival of the first byte.
     #[inline]
     pub fn first_arrival(&self) -> Timestamp {

@@ -1,7 +1,7 @@
 //! The end of an open slot: index, summary, header and footer around the payload that is there.
 
 use super::header::{TAG_AT, put_footer};
-use super::summary::{SECTIONS, put_summary, summary_bytes};
+use super::summary::{SECTIONS, bytes_with, put_summary};
 use super::{Builder, DirectoryEntry, EntrySummary, PartHeader, Section, SectionKind, SlotFlags};
 use crate::bytes::{Get, Put, blocks, u32_at};
 use crate::{FormatError, Key, crc32c};
@@ -35,8 +35,8 @@ impl Builder {
         self.finish_checks(buffer);
         let payload_end = self.payload_at + self.payload;
         let index_at = blocks(payload_end);
-        let checks_len = self.checks.len() * 4;
-        let directory_at = index_at + checks_len;
+        let checks_at = self.gather.lay_out(index_at);
+        let directory_at = checks_at + self.checks.len() * 4;
         let chunks_at = directory_at + self.directory.len() * DirectoryEntry::BYTES;
         let chunks_end = chunks_at + self.chunk_bytes;
         let footer_at = blocks(chunks_end);
@@ -45,7 +45,8 @@ impl Builder {
         buffer.copy_within(self.slot_bytes - self.chunk_bytes..self.slot_bytes, chunks_at);
         buffer[payload_end..index_at].fill(0);
         buffer[chunks_end..footer_at].fill(0);
-        let mut put = Put::new(&mut buffer[index_at..chunks_at]);
+        self.gather.put(buffer);
+        let mut put = Put::new(&mut buffer[checks_at..chunks_at]);
         for check in &self.checks {
             put.u32(*check);
         }
@@ -68,10 +69,10 @@ impl Builder {
         let sections: [Section; SECTIONS] = [
             section(
                 SectionKind::PayloadChecks,
-                index_at,
+                checks_at,
                 directory_at,
                 self.checks.len(),
-                crc32c(&buffer[index_at..directory_at]),
+                crc32c(&buffer[checks_at..directory_at]),
             ),
             section(
                 SectionKind::ChunkDirectory,
@@ -82,8 +83,9 @@ impl Builder {
             ),
             section(SectionKind::Chunks, chunks_at, chunks_end, chunks, 0),
         ];
-        let summary_end = BLOCK + summary_bytes(self.entries.len());
-        put_summary(&mut buffer[BLOCK..summary_end], self.chunk_rows, &sections, self.summaries());
+        let sections = sections.into_iter().chain(self.gather.sections());
+        let summary_end = BLOCK + bytes_with(self.entries.len(), sections.clone().count());
+        put_summary(&mut buffer[BLOCK..summary_end], self.chunk_rows, sections, self.summaries());
         buffer[summary_end..self.payload_at].fill(0);
 
         let header = PartHeader {

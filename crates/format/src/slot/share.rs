@@ -16,7 +16,7 @@ pub fn splinter(slot_bytes: u64) -> u64 {
 pub fn on_medium(slot_bytes: u64, payload: f64, elements: f64, streams: usize) -> f64 {
     let chunk = (worst(0, streams + 1) + DirectoryEntry::BYTES) as f64;
     // Header, footer, payload and index on blocks of their own; what the last rows might have taken.
-    let blocks = 4 * BLOCK + summary::summary_bytes(streams).next_multiple_of(BLOCK);
+    let blocks = 4 * BLOCK + summary::summary_bytes(streams, 0).next_multiple_of(BLOCK);
     let fixed = blocks + worst(FEW_ROWS + 1, streams + 1) + slot_bytes as usize / CHECK_BLOCK * 4;
     let usable = slot_bytes as f64 - fixed as f64 - splinter(slot_bytes) as f64;
     if usable <= 0.0 {

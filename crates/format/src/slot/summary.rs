@@ -10,12 +10,18 @@ const WHAT: &str = "summary";
 const HEAD_BYTES: usize = 64;
 const SECTION_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 256;
-/// Sections that the builder makes: payload checks, chunk directory, chunks.
+/// Sections that every slot has: payload checks, chunk directory, chunks.
 pub(super) const SECTIONS: usize = 3;
 
-/// Bytes of a summary with so many dictionary entries.
-pub(super) fn summary_bytes(entries: usize) -> usize {
-    HEAD_BYTES + SECTIONS * SECTION_BYTES + entries * ENTRY_BYTES
+/// Most bytes of a summary with so many dictionary entries, and so many columns of all of them together: each has two
+/// sections.
+pub(super) fn summary_bytes(entries: usize, columns: usize) -> usize {
+    bytes_with(entries, SECTIONS + 2 * columns)
+}
+
+/// Bytes of a summary with so many dictionary entries and sections.
+pub(super) fn bytes_with(entries: usize, sections: usize) -> usize {
+    HEAD_BYTES + sections * SECTION_BYTES + entries * ENTRY_BYTES
 }
 
 /// What a section is.
@@ -27,7 +33,7 @@ pub enum SectionKind {
     ChunkDirectory,
     /// The chunks.
     Chunks,
-    /// A filter of an attribute.
+    /// What there is of an attribute in short, with a filter.
     Filter,
     /// A column of an attribute.
     Attribute,
@@ -114,7 +120,8 @@ pub struct EntrySummary {
     pub stream: StreamId,
     /// Version of the preamble in force; 0: none.
     pub preamble: u32,
-    /// Version of its schema; 0: none.
+    /// How many attributes its elements have in this slot, the first ones of its schema; 0: none, whatever the schema says,
+    /// as in a slot that was made again from the journal.
     pub schema: u32,
     /// What its elements are.
     pub kind: StreamKind,
@@ -148,7 +155,7 @@ impl EntrySummary {
         Self {
             stream: entry.stream,
             preamble: entry.preamble,
-            schema: entry.schema,
+            schema: entry.classes.len() as u32,
             kind: entry.kind,
             name: entry.name,
             ordinals: bounds(Ordinal(stats.first_ordinal), Ordinal(stats.last_ordinal)),
@@ -221,18 +228,16 @@ pub struct Summary {
     pub chunk_rows: u32,
 }
 
-/// Writes a summary in `bytes`, which is [`summary_bytes`] long.
+/// Writes a summary to `bytes`, which is [`bytes_with`] long.
 pub(super) fn put_summary(
     bytes: &mut [u8],
     chunk_rows: usize,
-    sections: &[Section; SECTIONS],
+    sections: impl Iterator<Item = Section> + Clone,
     entries: impl ExactSizeIterator<Item = EntrySummary>,
 ) {
     let mut put = Put::new(bytes);
-    put.u16(entries.len() as u16).u16(SECTIONS as u16).u32(chunk_rows as u32).zeros(56);
-    for section in sections {
-        section.put(&mut put);
-    }
+    put.u16(entries.len() as u16).u16(sections.clone().count() as u16).u32(chunk_rows as u32).zeros(56);
+    sections.for_each(|section| section.put(&mut put));
     entries.for_each(|entry| entry.put(&mut put));
 }
 
@@ -269,5 +274,25 @@ impl Summary {
     /// The slot's section of a kind; the first, if there are several.
     pub fn section(&self, kind: SectionKind) -> Option<&Section> {
         self.sections.iter().find(|section| section.kind == kind)
+    }
+
+    /// Where a column of a dictionary entry is told of in short: to be read by [`Outline::decode`](crate::Outline::decode).
+    ///
+    /// Without one the slot has no cells of that column. Where the entry has a [schema](EntrySummary::schema) with it, no
+    /// element of the stream ended here; otherwise the column must be made from the payload.
+    pub fn filter(&self, entry: u16, column: u16) -> Option<&Section> {
+        self.of(SectionKind::Filter, entry, column)
+    }
+
+    /// Where a column of a dictionary entry is: to be read by [`Blocks`](crate::Blocks). It is there where there is a
+    /// [filter](Summary::filter).
+    pub fn column(&self, entry: u16, column: u16) -> Option<&Section> {
+        self.of(SectionKind::Attribute, entry, column)
+    }
+
+    fn of(&self, kind: SectionKind, entry: u16, column: u16) -> Option<&Section> {
+        self.sections
+            .iter()
+            .find(|section| (section.kind, section.entry, section.column) == (kind, entry, column))
     }
 }

@@ -1,5 +1,6 @@
 //! Checks over a slot's payload, and over a slot as a whole. Reading the parts is with each part.
 
+use super::audit::{Ended, check_columns};
 use super::{
     Chunk, DirectoryEntry, PartHeader, Section, SectionKind, Summary, decode_directory, footer_binds,
 };
@@ -30,7 +31,8 @@ pub fn check_image(image: &[u8], key: &Key, ring: RingId) -> Result<(PartHeader,
         get.seek(PartHeader::SUMMARY_AT as usize).take(header.summary_bytes as usize)?,
     )?;
     check_payload(&header, &summary, image)?;
-    check_rows(&header, &summary, image)?;
+    let ended = check_rows(&header, &summary, image)?;
+    check_columns(&header, &summary, image, &ended)?;
     Ok((header, summary))
 }
 
@@ -61,21 +63,26 @@ fn check_payload(header: &PartHeader, summary: &Summary, image: &[u8]) -> Result
         .try_for_each(|(block, piece)| check_payload_block(bytes, block, piece))
 }
 
-fn check_rows(header: &PartHeader, summary: &Summary, image: &[u8]) -> Result<(), FormatError> {
+fn check_rows(header: &PartHeader, summary: &Summary, image: &[u8]) -> Result<Ended, FormatError> {
     let wrong = |what| FormatError::Malformed { structure: "slot", at: 140, what };
     let (section_of_directory, bytes) = section(summary, SectionKind::ChunkDirectory, image)?;
     let directory = decode_directory(bytes, section_of_directory.crc)?;
     let (_, chunks) = section(summary, SectionKind::Chunks, image)?;
     let mut found = vec![(0u64, 0u64); summary.entries.len()];
+    let mut ended = Ended::default();
     for entry in &directory {
         let bytes = Get::new("chunks", chunks).seek(entry.offset as usize).take(entry.bytes as usize)?;
         let chunk = Chunk::decode_at(entry, header.sequence, bytes)?;
         check_bounds(entry, &chunk)?;
+        ended.next_chunk();
         for (row, _) in chunk.rows() {
             let count = found.get_mut(usize::from(row.stream));
             let (rows, payload) = count.ok_or_else(|| wrong("a row of a stream that the summary lacks"))?;
             *rows += 1;
             *payload += row.payload() as u64;
+            if row.completes_element() {
+                ended.count(row.stream);
+            }
         }
     }
     let end = directory
@@ -87,7 +94,7 @@ fn check_rows(header: &PartHeader, summary: &Summary, image: &[u8]) -> Result<()
     if !summary.entries.iter().map(|entry| (entry.rows, entry.payload_bytes)).eq(found) {
         return Err(wrong("its summary counts other rows than it has"));
     }
-    Ok(())
+    Ok(ended)
 }
 
 /// What the directory says of times and streams is what the chunk has.

@@ -2,14 +2,14 @@
 //! those that are missing or differ; an image that has been released is never written again.
 
 use crate::lanes::superblock;
-use crate::world::{Item, RING, Slot, entries, key, read_items};
+use crate::world::{Item, RING, STREAMS, Slot, entries, key, read_items};
 use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Cause, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Flags, Gap, Geometry,
-    HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row, SlotState, StreamKind, StreamRecord,
-    Superblock, TableEntry, Terms, check_image, read_commit,
+    Cause, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Flags,
+    Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row, SlotState, StreamKind,
+    StreamRecord, Superblock, TableEntry, Terms, check_image, read_commit,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -143,6 +143,7 @@ fn stream() -> StreamRecord {
         },
         name: "eth0".into(),
         framing: "packets".into(),
+        schema_text: String::new(),
     }
 }
 
@@ -194,7 +195,12 @@ fn records() -> Vec<(&'static str, Record<'static>)> {
 
 /// A slot with a row of every kind, flag and cause, over two chunks.
 fn slot() -> Slot {
-    let mut slot = Slot::open(64 << 10, 9);
+    slot_with([Classes::default(); STREAMS])
+}
+
+/// The same with columns.
+fn slot_with(classes: [Classes; STREAMS]) -> Slot {
+    let mut slot = Slot::open_with(64 << 10, 9, classes);
     let base = Row { arrival: times(0), ..Row::default() };
     let mut put = |row: Row, meta: &[u8], data: &[u8]| {
         let row = Row { meta: meta.len() as u16, len: data.len() as u32, ..row };
@@ -273,6 +279,13 @@ fn records_and_commits() {
     }
     let bytes = commit(|writer| records().iter().for_each(|(_, record)| assert!(writer.push(record))));
     golden("commit.bin", &bytes);
+
+    let schema_text = "src ipv4 the sender\ndst ipv4 the receiver\n".into();
+    let record = Record::Stream(StreamRecord { schema: 2, schema_text, ..stream() });
+    let with_schema = commit(|writer| assert!(writer.push(&record)));
+    golden("record-stream-schema.bin", &with_schema[128..128 + record.bytes()]);
+    let read = read_commit(&with_schema, &key(), RING).unwrap().1.next().unwrap();
+    assert_eq!(read, Ok(record));
     let (_, found, _) = read_commit(&bytes, &key(), RING).unwrap();
     let made: Vec<_> = records().into_iter().map(|(_, record)| record).collect();
     assert_eq!(found.map(Result::unwrap).collect::<Vec<_>>(), made);
@@ -296,4 +309,14 @@ fn a_slot_of_every_kind_of_row() {
     let (header, summary) = check_image(&slot.buffer[..len], &key(), RING).unwrap();
     assert_eq!(summary.entries.len(), entries().len());
     assert_eq!(read_items(&header, &summary, &slot.buffer).len(), 119);
+}
+
+#[test]
+fn a_slot_with_columns_of_every_class() {
+    let all = |classes: &[Class]| classes.iter().copied().collect::<Classes>();
+    let words = all(&[Class::Word, Class::Word, Class::Word, Class::Word, Class::Wide]);
+    let others = all(&[Class::Wide, Class::Wide, Class::Bytes, Class::Bytes, Class::Bytes]);
+    let mut slot = slot_with([words, Classes::default(), others]);
+    let len = slot.seal_and_compare().unwrap().bytes;
+    golden("slot-columns.bin", &slot.buffer[..len]);
 }

@@ -1,21 +1,29 @@
 //! Damage and forgery: never wrong data, never a panic (promises 5 and 8).
 
 use crate::lanes::superblock;
-use crate::world::{Item, RING, Slot, items, key, read_items};
+use crate::world::{Item, RING, STREAMS, Slot, items, key, read_items};
 use holdfast_base::{Epoch, Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Chunk, CommitHead, CommitWriter, DirectoryEntry, FormatError, Gap, Geometry, Key, PartHeader, Record,
-    Records, Row, SectionKind, SlotFlags, Summary, Superblock, check_image, check_payload_block, commit_len,
-    crc32c, decode_directory, footer_binds, read_commit, restamp,
+    Block, Blocks, Cell, Cells, Chunk, Class, Classes, CommitHead, CommitWriter, DirectoryEntry, FormatError,
+    Gap, Geometry, Key, Outline, PartHeader, Record, Records, Row, Section, SectionKind, SlotFlags, Summary,
+    Superblock, check_image, check_payload_block, commit_len, crc32c, decode_directory, footer_binds,
+    read_commit, restamp,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+/// Columns of every class.
+fn classes() -> [Classes; STREAMS] {
+    let some = |classes: [Class; 4]| Classes::from_iter(classes);
+    let words = some([Class::Word, Class::Word, Class::Wide, Class::Word]);
+    [words, Classes::default(), some([Class::Bytes, Class::Wide, Class::Bytes, Class::Bytes])]
+}
+
 /// A slot of many rows of every kind, always the same.
 fn sample() -> (Slot, usize) {
     let mut runner = TestRunner::deterministic();
-    let mut slot = Slot::open(64 << 10, 9);
+    let mut slot = Slot::open_with(64 << 10, 9, classes());
     while slot.packed.len() < 150 {
         for item in items(200, 500).new_tree(&mut runner).unwrap().current() {
             slot.pack(&item);
@@ -82,6 +90,12 @@ fn a_turned_bit_in_the_index_is_found() {
     let entry = entries[1];
     let bytes = &mut slot.buffer[chunks.range()][entry.offset as usize..][..entry.bytes as usize];
     turn_every_bit(bytes, |bytes| Chunk::decode_at(&entry, header.sequence, bytes).is_err());
+    let outline = summary.filter(2, 1).unwrap();
+    turn_every_bit(&mut slot.buffer[outline.range()], |bytes| Outline::decode(bytes, outline).is_err());
+    let column = summary.column(2, 2).unwrap();
+    turn_every_bit(&mut slot.buffer[column.range()], |bytes| {
+        Blocks::new(column, bytes, header.sequence).any(|block| block.is_err())
+    });
 }
 
 #[test]
@@ -94,9 +108,18 @@ fn a_turned_bit_anywhere_in_a_slot_is_found_or_harmless() {
         if let Ok((header, summary)) = check_image(&slot.buffer[..len], &key(), RING) {
             assert_eq!((&header, &summary), (&right.0, &right.1));
             assert_eq!(read_items(&header, &summary, &slot.buffer), slot.packed, "byte {at}");
+            assert!(is_padding(&header, &summary, at), "byte {at}");
         }
         slot.buffer[at] ^= 1 << (at % 8);
     }
+}
+
+/// Whether a byte of a slot is of nothing in it.
+fn is_padding(header: &PartHeader, summary: &Summary, at: usize) -> bool {
+    let payload = header.payload_offset as usize..(header.payload_offset + header.payload_bytes) as usize;
+    let between = 4096 + header.summary_bytes as usize..header.footer_offset as usize;
+    let mut parts = summary.sections.iter().map(Section::range).chain([payload]);
+    between.contains(&at) && !parts.any(|part| part.contains(&at))
 }
 
 #[test]
@@ -104,7 +127,7 @@ fn a_slot_that_was_not_written_to_its_end_is_found() {
     let (mut old, old_len) = sample();
     let header = PartHeader::decode(&old.buffer, &key(), RING).unwrap();
     // The same in another lap: same layout, other sequence. A write that stopped at any block is a mixture.
-    let mut young = Slot::open(64 << 10, 10);
+    let mut young = Slot::open_with(64 << 10, 10, classes());
     old.packed.iter().for_each(|item| {
         young.pack(item);
     });
@@ -264,6 +287,91 @@ fn a_directory_whose_bounds_are_not_those_of_its_rows_is_found() {
     }
 }
 
+/// Puts right all checks of a slot's columns, its summary and its head.
+fn mend(image: &mut [u8], summary: &Summary) {
+    for (at, section) in summary.sections.iter().enumerate() {
+        let range = section.range();
+        match section.kind {
+            SectionKind::Attribute => {
+                let mut at = range.start;
+                while at < range.end {
+                    let len = u32::from_le_bytes(image[at + 4..at + 8].try_into().unwrap()) as usize;
+                    let Some(block) = image.get(at + 4..at + len) else { break };
+                    let crc = crc32c(block);
+                    image[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+                    at += len;
+                }
+            }
+            SectionKind::Filter => {
+                let crc = crc32c(&image[range]);
+                let section = 4096 + 64 + 32 * at;
+                image[section + 20..section + 24].copy_from_slice(&crc.to_le_bytes());
+            }
+            _ => {}
+        }
+    }
+    let summary_bytes = PartHeader::decode(image, &key(), RING).unwrap().summary_bytes as usize;
+    let crc = crc32c(&image[4096..4096 + summary_bytes]);
+    image[116..120].copy_from_slice(&crc.to_le_bytes());
+    restamp(image, &key(), SlotNo(5)).unwrap();
+}
+
+#[test]
+fn columns_that_are_not_those_of_the_rows_are_found() {
+    let (slot, len) = sample();
+    let (_, summary) = check_image(&slot.buffer[..len], &key(), RING).unwrap();
+    let forged = |change: &dyn Fn(&mut [u8])| {
+        let mut image = slot.buffer[..len].to_vec();
+        change(&mut image);
+        mend(&mut image, &summary);
+        check_image(&image, &key(), RING)
+    };
+    assert!(forged(&|_| ()).is_ok(), "the forgery itself is sound");
+    let found = |what: &str, change: &dyn Fn(&mut [u8])| {
+        let error = forged(change).expect_err(what);
+        let of_columns = matches!(
+            error,
+            FormatError::Malformed { structure: "attribute column" | "attribute filter", .. }
+                | FormatError::OutOfBounds { structure: "attribute column", .. }
+        );
+        assert!(of_columns, "{what}: {error}");
+    };
+    for (entry, column) in [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2)] {
+        let (outline, blocks) =
+            (summary.filter(entry, column).unwrap(), summary.column(entry, column).unwrap());
+        let (told, block) = (outline.range().start, blocks.range().start);
+        for (what, at) in [("cells", 0), ("nulls", 4), ("class", 8), ("least", 16), ("greatest", 32)] {
+            found(what, &|image| image[told + at] ^= 1);
+        }
+        if outline.count > 0 {
+            found("an empty filter", &|image| image[told + 48..outline.range().end].fill(0));
+        }
+        let head =
+            [("sequence", 8), ("chunk", 12), ("entry", 16), ("column", 18), ("class", 20), ("encoding", 21)];
+        for (what, at) in
+            head.into_iter().chain([("cells", 24), ("nulls", 26), ("least", 32), ("greatest", 48)])
+        {
+            found(what, &|image| image[block + at] ^= 1);
+        }
+        found("no block", &|image| image[block + 4..block + 8].fill(0));
+        found("a width that is not there", &|image| image[block + 22] = 3);
+        found("more blocks than told", &|image| {
+            let at = summary.sections.iter().position(|section| section == blocks).unwrap();
+            image[4096 + 64 + 32 * at + 16] -= 1;
+        });
+    }
+    let schema = |entry: usize| 4096 + 64 + 32 * summary.sections.len() + 256 * entry + 8;
+    found("fewer attributes than columns", &|image| image[schema(0)] -= 1);
+    found("more attributes than columns", &|image| image[schema(0)] += 1);
+    found("columns of a stream without", &|image| image[schema(2)] = 0);
+    found("more attributes than there may be", &|image| image[schema(2)] = 65);
+    found("a column twice", &|image| {
+        let at = summary.sections.iter().position(|section| section.kind == SectionKind::Filter).unwrap();
+        let (one, other) = (4096 + 64 + 32 * at, 4096 + 64 + 32 * (at + 1));
+        image.copy_within(one..one + 32, other);
+    });
+}
+
 /// Gives `bytes` to every decoder; whatever they say, they return.
 fn decode_all(bytes: &[u8]) {
     let _ = Superblock::decode(bytes);
@@ -278,6 +386,20 @@ fn decode_all(bytes: &[u8]) {
     let _ = decode_directory(bytes, crc32c(bytes));
     let _ = Chunk::decode(bytes).map(|chunk| chunk.rows().count());
     let _ = Gap::decode(bytes);
+    if let Ok(column) = Block::read(bytes).and_then(|block| block.decode()) {
+        // Nothing that is decoded is more than a block may be.
+        let text = match column.cells.lent() {
+            Cells::Bytes(_, text) => text.len(),
+            Cells::Words(_) | Cells::Wide(_) => 0,
+        };
+        assert!(column.iter().count() <= 4096 && text <= bytes.len().max(1 << 20));
+    }
+    for count in [0, 1, 4] {
+        let section = Section { count, crc: crc32c(bytes), ..any_section() };
+        if let Ok(outline) = Outline::decode(bytes, &section) {
+            let _ = outline.may_have(Cell::Word(5)) | outline.may_have(Cell::Bytes(b"text"));
+        }
+    }
     let _ = check_payload_block(bytes, bytes.len() / 2, bytes);
     let len = bytes.len() as u32;
     let header = PartHeader {
@@ -321,6 +443,19 @@ fn put_right(bytes: &mut [u8]) {
     }
 }
 
+fn any_section() -> Section {
+    Section {
+        kind: SectionKind::Filter,
+        column: 0,
+        entry: 0,
+        encoding: 0,
+        offset: 0,
+        bytes: 0,
+        count: 0,
+        crc: 0,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -331,7 +466,7 @@ proptest! {
 
     #[test]
     fn decoders_take_damaged_structures_whose_checks_were_put_right(
-        which in 0..4usize,
+        which in 0..12usize,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..6),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
@@ -349,7 +484,7 @@ proptest! {
     }
 }
 
-/// A superblock, a commit, a slot and a chunk.
+/// A superblock, a commit, a slot, a chunk, and the first block of every column.
 fn structures() -> Vec<Vec<u8>> {
     let geometry = Geometry::for_lane(64 << 20, 1 << 20, vec![]).unwrap();
     let (slot, len) = sample();
@@ -365,5 +500,12 @@ fn structures() -> Vec<Vec<u8>> {
         chunk: &chunk[..512],
     });
     writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
-    vec![superblock(geometry).encode(), commit, slot.buffer[..len].to_vec(), chunk]
+    let columns = summary.sections.iter().filter(|section| section.kind == SectionKind::Attribute);
+    let blocks = columns.map(|section| {
+        let bytes = &slot.buffer[section.range()];
+        bytes[..Block::read(bytes).unwrap().bytes()].to_vec()
+    });
+    let mut all = vec![superblock(geometry).encode(), commit, slot.buffer[..len].to_vec(), chunk];
+    all.extend(blocks);
+    all
 }

@@ -1,7 +1,8 @@
 //! Tests of the format through its public interface: golden images, round trips, damage, forgery, the builder
-//! against a naive list of elements, and slots made again from the journal.
+//! against a naive list of elements, columns of attributes, and slots made again from the journal.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod columns;
 mod golden;
 mod hostile;
 mod lanes;

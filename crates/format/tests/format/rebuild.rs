@@ -1,6 +1,6 @@
 //! What the journal gets of an open slot is enough to make it again, from wherever it was cut off (promise 6).
 
-use crate::world::{RING, STREAMS, Slot, entries, items, key, slot_id};
+use crate::world::{RING, STREAMS, Slot, classes, entries, items, key, slot_id};
 use holdfast_base::{Age, Epoch, SlotNo, Timestamp};
 use holdfast_format::{
     Builder, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags, FormatError, Kind, Rebuild, Record,
@@ -61,8 +61,10 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         lost in any::<prop::sample::Index>(),
         backwards in any::<bool>(),
+        classes in classes(),
     ) {
-        let mut slot = Slot::open(SLOT, 9);
+        // What is made again has no columns, and says so.
+        let mut slot = Slot::open_with(SLOT, 9, classes);
         let mut commits = Vec::new();
         let mut cursor = Cursor::default();
         for (number, item) in items.iter().enumerate() {

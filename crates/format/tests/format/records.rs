@@ -88,8 +88,9 @@ fn purge() -> impl Strategy<Value = PurgeRecord> {
 }
 
 fn stream() -> impl Strategy<Value = StreamRecord> {
-    (any::<(u32, bool, u32, u32, i64)>(), counters(), ".{0,20}", ".{0,20}").prop_map(
-        |((id, packets, preamble, schema, created), counters, name, framing)| StreamRecord {
+    let schema_text = prop_oneof![Just(String::new()), ".{1,40}"];
+    (any::<(u32, bool, u32, u32, i64)>(), counters(), ".{0,20}", ".{0,20}", schema_text).prop_map(
+        |((id, packets, preamble, schema, created), counters, name, framing, schema_text)| StreamRecord {
             id: StreamId(id),
             kind: if packets { StreamKind::Packets } else { StreamKind::Bytes },
             preamble,
@@ -98,6 +99,7 @@ fn stream() -> impl Strategy<Value = StreamRecord> {
             counters,
             name,
             framing,
+            schema_text,
         },
     )
 }
@@ -225,6 +227,10 @@ proptest! {
         let len = u32::from_le_bytes([buffer[132], buffer[133], buffer[134], buffer[135]]) as usize;
         prop_assert!(136 + len <= padded);
         let mut body = buffer[136..136 + len].to_vec();
+        // A schema is left out where there is none and nothing behind it.
+        if matches!(&record, Record::Stream(stream) if stream.schema_text.is_empty()) && !more.is_empty() {
+            body.extend([0, 0]);
+        }
         body.extend(more);
         prop_assert_eq!(Record::read(kind, &body), Ok(record));
     }

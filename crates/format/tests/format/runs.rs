@@ -1,8 +1,8 @@
 //! Many rows at once against the same rows one by one: the slot must not tell the difference (promise 5).
 
-use crate::world::{Item, Slot, items};
+use crate::world::{Item, Slot, buffers, classes, items};
 use holdfast_base::{Ordinal, Timestamp};
-use holdfast_format::{Flags, Kind, Row, RunRoom};
+use holdfast_format::{CellsAt, Flags, Kind, Row, RunRoom};
 use proptest::prelude::*;
 
 /// What is done to the items of a run.
@@ -70,15 +70,29 @@ fn runs(count: usize, largest: u32) -> impl Strategy<Value = Vec<(Vec<Item>, boo
 
 /// Takes a run in one go; as much of it as has room for certain.
 fn at_once(slot: &mut Slot, run: &[Item], with_bytes: bool) {
+    let stream = run.first().map_or(0, |item| item.row.stream);
+    // Cells go with rows of one stream.
+    let has_columns = run.iter().any(|item| !slot.classes(item.row.stream).is_empty());
+    if has_columns && run.iter().any(|item| item.row.stream != stream) {
+        for item in run {
+            slot.builder.write(&mut slot.buffer, &item.bytes);
+        }
+        for item in run {
+            slot.row(item);
+        }
+        return;
+    }
+    let buffers = buffers(run, slot.classes(stream), 5);
+    let cells = CellsAt { columns: &buffers, first: 5 };
     if with_bytes {
         let bytes: Vec<u8> = run.iter().flat_map(|item| item.bytes.iter().copied()).collect();
-        slot.builder.write_elements(&mut slot.buffer, &bytes, run, |item| item.row);
+        slot.builder.write_elements(&mut slot.buffer, &bytes, run, |item| item.row, cells);
         return;
     }
     for item in run {
         slot.builder.write(&mut slot.buffer, &item.bytes);
     }
-    slot.builder.elements(&mut slot.buffer, run, |item| item.row);
+    slot.builder.elements(&mut slot.buffer, run, |item| item.row, cells);
 }
 
 fn bytes(run: &[Item]) -> usize {
@@ -90,18 +104,27 @@ proptest! {
 
     /// To the last row, beyond what a run's room promises: all bytes of the run first, then its rows.
     #[test]
-    fn a_run_is_what_its_rows_are(runs in runs(3000, 500), log2 in 16..19u32) {
-        let [mut one, mut all] = [(), ()].map(|()| Slot::open(1 << log2, 9));
+    fn a_run_is_what_its_rows_are(runs in runs(3000, 500), log2 in 16..19u32, classes in classes()) {
+        let [mut one, mut all] = [(), ()].map(|()| Slot::open_with(1 << log2, 9, classes));
         for (run, with_bytes) in &runs {
-            // A row takes 60 bytes at most, and all is rounded to a block.
-            let fits = |n: &usize| bytes(&run[..*n]) + 60 * n + 4200 <= all.builder.room();
+            // A row takes 60 bytes at most, its cells half of what they count for certain, and all is rounded to a block.
+            let row = |item: &Item| 60 + (all.builder.row_room(item.row.stream) - RunRoom::ROW) / 2;
+            let rows = |n: usize| run[..n].iter().map(row).sum::<usize>();
+            // What is beside the cells in their blocks.
+            let beside: usize = classes.iter().map(|classes| 80 * classes.len()).sum();
+            let fits = |n: &usize| {
+                let all_bytes = bytes(&run[..*n]) + rows(*n);
+                // Blocks have a place of their own beside the slot, whose end only a run's room knows.
+                let fits_beside = beside == 0 || all_bytes <= all.builder.run_room().bytes;
+                fits_beside && all_bytes + beside + 4200 <= all.builder.room()
+            };
             let run = &run[..(0..=run.len()).rev().find(fits).unwrap_or(0)];
             at_once(&mut all, run, *with_bytes);
             for item in run {
                 one.builder.write(&mut one.buffer, &item.bytes);
             }
             for item in run {
-                one.builder.row(&mut one.buffer, &item.row);
+                one.row(item);
             }
             prop_assert_eq!(one.builder.room(), all.builder.room());
         }
@@ -112,13 +135,18 @@ proptest! {
 
     /// Where there is room for a run, it does not matter when its bytes were written.
     #[test]
-    fn a_run_with_room_is_what_its_elements_are(runs in runs(3000, 3000), log2 in 16..19u32) {
-        let [mut one, mut all] = [(), ()].map(|()| Slot::open(1 << log2, 9));
+    fn a_run_with_room_is_what_its_elements_are(
+        runs in runs(3000, 3000),
+        log2 in 16..19u32,
+        classes in classes(),
+    ) {
+        let [mut one, mut all] = [(), ()].map(|()| Slot::open_with(1 << log2, 9, classes));
         for (run, with_bytes) in &runs {
             let mut run = run.as_slice();
             while !run.is_empty() {
                 let room = all.builder.run_room();
-                let fits = |n: &usize| bytes(&run[..*n]) + n * RunRoom::ROW <= room.bytes;
+                let rows = |n: usize| run[..n].iter().map(|item| all.builder.row_room(item.row.stream)).sum::<usize>();
+                let fits = |n: &usize| bytes(&run[..*n]) + rows(*n) <= room.bytes;
                 let len = (0..=run.len().min(room.rows)).rev().find(fits).unwrap_or(0);
                 if len == 0 {
                     // As far as it goes.

@@ -1,6 +1,6 @@
 //! The builder against a naive list: what is packed is read back (promise 5), and sealing never fails (promise 1).
 
-use crate::world::{Item, RING, STREAMS, Slot, entries, items, key, read_items, slot_id};
+use crate::world::{Item, RING, STREAMS, Slot, classes, entries, items, key, read_items, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
     Builder, Cause, Flags, FormatError, Gap, Kind, Row, SectionKind, SlotFlags, check_image,
@@ -12,8 +12,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn a_slot_holds_exactly_what_was_packed(items in items(400, 9000)) {
-        let mut slot = Slot::open(64 << 10, 9);
+    fn a_slot_holds_exactly_what_was_packed(items in items(400, 9000), classes in classes()) {
+        let mut slot = Slot::open_with(64 << 10, 9, classes);
         for item in &items {
             slot.pack(item);
         }
@@ -21,8 +21,12 @@ proptest! {
     }
 
     #[test]
-    fn a_builder_is_as_good_as_new_after_every_slot(first in items(300, 3000), second in items(300, 3000)) {
-        let mut slot = Slot::open(64 << 10, 9);
+    fn a_builder_is_as_good_as_new_after_every_slot(
+        first in items(300, 3000),
+        second in items(300, 3000),
+        classes in classes(),
+    ) {
+        let mut slot = Slot::open_with(64 << 10, 9, classes);
         for items in [first, second] {
             slot.reopen(10);
             for item in &items {
@@ -37,8 +41,9 @@ proptest! {
         sizes in proptest::collection::vec((0..4u8, any::<u32>()), 2000),
         wild in any::<bool>(),
         log2 in 16..20u32,
+        classes in classes(),
     ) {
-        let mut slot = Slot::open(1 << log2, 4);
+        let mut slot = Slot::open_with(1 << log2, 4, classes);
         let mut expected: Vec<u64> = entries().iter().map(|entry| entry.counters.next_ordinal.0).collect();
         for (number, (shape, random)) in sizes.iter().enumerate() {
             let room = slot.builder.room();

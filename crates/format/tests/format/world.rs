@@ -2,8 +2,9 @@
 
 use holdfast_base::{Age, Epoch, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Key, Kind, Name, PartHeader, Row,
-    Sealed, SectionKind, SlotFlags, SlotId, StreamKind, Summary, check_image, decode_directory,
+    Blocks, Builder, Cause, Cell, CellBuffer, CellsAt, Chunk, Class, Classes, Counters, Entry, EntrySummary,
+    Flags, Gap, Key, Kind, MAX_TEXT, Name, PartHeader, Row, Sealed, SectionKind, SlotFlags, SlotId,
+    StreamKind, Summary, check_image, decode_directory,
 };
 use proptest::prelude::*;
 
@@ -27,13 +28,18 @@ pub(crate) fn slot_id(sequence: u64) -> SlotId {
 }
 
 pub(crate) fn entries() -> Vec<Entry> {
+    entries_with([Classes::default(); STREAMS])
+}
+
+/// The same streams with columns.
+pub(crate) fn entries_with(classes: [Classes; STREAMS]) -> Vec<Entry> {
     (0..STREAMS as u32)
         .map(|id| Entry {
             stream: StreamId(id + 10),
             kind: if id == 1 { StreamKind::Packets } else { StreamKind::Bytes },
             name: Name::new(&format!("stream {id} \u{e4}")).unwrap(),
             preamble: id,
-            schema: 0,
+            classes: classes[id as usize],
             began: None,
             counters: Counters {
                 next_ordinal: Ordinal(u64::from(id) * 1000),
@@ -160,33 +166,126 @@ pub(crate) fn items(count: usize, largest: u32) -> impl Strategy<Value = Vec<Ite
     proptest::collection::vec(choice(largest), 0..count).prop_map(items_of)
 }
 
+/// Columns of the streams; in half of all cases none has any.
+pub(crate) fn classes() -> impl Strategy<Value = [Classes; STREAMS]> {
+    let class = prop_oneof![2 => Just(Class::Word), 1 => Just(Class::Wide), 1 => Just(Class::Bytes)];
+    let some = proptest::collection::vec(class, 0..5).prop_map(Classes::from_iter);
+    prop_oneof![
+        Just([Classes::default(); STREAMS]),
+        proptest::collection::vec(some, STREAMS).prop_map(|all| std::array::from_fn(|at| all[at]))
+    ]
+}
+
+/// A cell that a column has or should have.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Word(u64),
+    Wide(u128),
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    pub(crate) fn of(cell: Cell<'_>) -> Self {
+        match cell {
+            Cell::Word(word) => Self::Word(word),
+            Cell::Wide(wide) => Self::Wide(wide),
+            Cell::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+/// What an element has in a column: something that differs from element to element, one of a few, nearly always nothing, or
+/// something of a small range.
+fn value(item: &Item, column: usize, class: Class) -> Option<Value> {
+    let row = &item.row;
+    let seed = [row.ordinal.0, row.arrival.0 as u64, u64::from(row.len), u64::from(row.stream)];
+    let n = seed.iter().fold(column as u64, |hash, part| Cell::Word(hash ^ part).hash());
+    let n = match (column + usize::from(row.stream)) % 4 {
+        0 => n,
+        1 => (n % 5) << 40,
+        2 if n % 50 > 0 => return None,
+        _ => (1 << 33) | (n % 1000),
+    };
+    if n % 9 == 3 {
+        return None;
+    }
+    Some(match class {
+        Class::Word => Value::Word(n),
+        Class::Wide => Value::Wide(u128::from(n) << (n % 64)),
+        Class::Bytes => {
+            let long = if n % 40 == 0 { MAX_TEXT } else { n as usize % 30 };
+            Value::Bytes(n.to_string().into_bytes().into_iter().cycle().take(long).collect())
+        }
+    })
+}
+
+/// The cells of a row.
+pub(crate) fn values(item: &Item, classes: Classes) -> Vec<Option<Value>> {
+    classes.iter().enumerate().map(|(column, class)| value(item, column, class)).collect()
+}
+
+/// The cells of those rows that complete an element, as a source would give them, behind some of others.
+pub(crate) fn buffers(items: &[Item], classes: Classes, before: usize) -> Vec<CellBuffer> {
+    let whole: Vec<&Item> = items.iter().filter(|item| item.row.completes_element()).collect();
+    let column = |(column, class)| {
+        let cells = before + whole.len();
+        let mut buffer = CellBuffer::new(class, cells, (cells + 1) * MAX_TEXT);
+        for number in 0..before {
+            match class {
+                Class::Word => buffer.word(77),
+                Class::Wide => buffer.wide(77),
+                Class::Bytes => buffer.bytes(&b"of another"[number % 5..]),
+            }
+        }
+        for item in &whole {
+            match value(item, column, class) {
+                None => buffer.null(),
+                Some(Value::Word(word)) => buffer.word(word),
+                Some(Value::Wide(wide)) => buffer.wide(wide),
+                Some(Value::Bytes(bytes)) => buffer.bytes(&bytes),
+            }
+        }
+        buffer
+    };
+    classes.iter().enumerate().map(column).collect()
+}
+
 /// A builder, its buffer, and what was put into it.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) builder: Builder,
     pub(crate) buffer: Vec<u8>,
     pub(crate) packed: Vec<Item>,
+    pub(crate) entries: Vec<Entry>,
     /// The ordinal that each stream's next element is expected to get: what a note is read back with.
     expected: Vec<u64>,
 }
 
 impl Slot {
     pub(crate) fn open(slot_bytes: u64, sequence: u64) -> Self {
+        Self::open_with(slot_bytes, sequence, [Classes::default(); STREAMS])
+    }
+
+    /// The same of streams with columns.
+    pub(crate) fn open_with(slot_bytes: u64, sequence: u64, classes: [Classes; STREAMS]) -> Self {
+        let entries = entries_with(classes);
         let mut builder = Builder::new(slot_bytes, STREAMS);
         let mut buffer = vec![0xa5; slot_bytes as usize];
-        builder.open(&mut buffer, slot_id(sequence), Timestamp(NOW), &entries()).unwrap();
-        Self::around(builder, buffer, Vec::new())
+        builder.prepare(&entries).unwrap();
+        builder.open(&mut buffer, slot_id(sequence), Timestamp(NOW), &entries).unwrap();
+        Self { entries, ..Self::around(builder, buffer, Vec::new()) }
     }
 
     /// A builder that already holds `packed`.
     pub(crate) fn around(builder: Builder, buffer: Vec<u8>, packed: Vec<Item>) -> Self {
-        let expected = entries().iter().map(|entry| entry.counters.next_ordinal.0).collect();
-        Self { builder, buffer, packed, expected }
+        let entries = entries();
+        let expected = entries.iter().map(|entry| entry.counters.next_ordinal.0).collect();
+        Self { builder, buffer, packed, entries, expected }
     }
 
     /// Opens the next slot.
     pub(crate) fn reopen(&mut self, sequence: u64) {
-        self.builder.open(&mut self.buffer, slot_id(sequence), Timestamp(NOW), &entries()).unwrap();
+        self.builder.open(&mut self.buffer, slot_id(sequence), Timestamp(NOW), &self.entries).unwrap();
         self.packed.clear();
         self.expected = entries().iter().map(|entry| entry.counters.next_ordinal.0).collect();
     }
@@ -210,9 +309,20 @@ impl Slot {
         let (meta, data) = item.bytes.split_at(usize::from(item.row.meta));
         self.builder.write(&mut self.buffer, meta);
         self.builder.write(&mut self.buffer, data);
-        self.builder.row(&mut self.buffer, &item.row);
+        self.row(item);
         self.note_down(item.clone());
         true
+    }
+
+    /// What its stream has as columns.
+    pub(crate) fn classes(&self, stream: u16) -> Classes {
+        self.entries[usize::from(stream)].classes
+    }
+
+    /// Describes what was written, with the cells where there are any.
+    pub(crate) fn row(&mut self, item: &Item) {
+        let buffers = buffers(std::slice::from_ref(item), self.classes(item.row.stream), 3);
+        self.builder.row_with(&mut self.buffer, &item.row, CellsAt { columns: &buffers, first: 3 });
     }
 
     pub(crate) fn seal(&mut self) -> Sealed {
@@ -231,7 +341,16 @@ impl Slot {
         for (found, packed) in found.iter().zip(&self.packed) {
             prop_assert_eq!(found, packed);
         }
-        prop_assert_eq!(&summary.entries, &model(&self.packed));
+        prop_assert_eq!(&summary.entries, &model(&self.packed, &self.entries));
+        for (entry, number) in self.entries.iter().zip(0..) {
+            let mine =
+                self.packed.iter().filter(|item| item.row.stream == number && item.row.completes_element());
+            let cells: Vec<_> = mine.map(|item| values(item, entry.classes)).collect();
+            for column in 0..entry.classes.len() {
+                let wanted: Vec<_> = cells.iter().map(|cells| cells[column].clone()).collect();
+                prop_assert_eq!(read_column(&header, &summary, &self.buffer, number, column as u16), wanted);
+            }
+        }
         Ok(sealed)
     }
 }
@@ -253,9 +372,23 @@ pub(crate) fn read_items(header: &PartHeader, summary: &Summary, image: &[u8]) -
     items
 }
 
+/// All that a sealed slot holds in a column.
+pub(crate) fn read_column(
+    header: &PartHeader,
+    summary: &Summary,
+    image: &[u8],
+    entry: u16,
+    column: u16,
+) -> Vec<Option<Value>> {
+    let Some(section) = summary.column(entry, column) else { return Vec::new() };
+    let blocks = Blocks::new(section, &image[section.range()], header.sequence);
+    let columns: Vec<_> = blocks.map(|block| block.unwrap().decode().unwrap()).collect();
+    columns.iter().flat_map(|column| column.iter().map(|cell| cell.map(Value::of))).collect()
+}
+
 /// What the dictionary of a slot with these items must say, counted the simple way.
-pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
-    let count = |entry: (usize, Entry)| {
+pub(crate) fn model(items: &[Item], entries: &[Entry]) -> Vec<EntrySummary> {
+    let count = |entry: (usize, &Entry)| {
         let mine: Vec<&Item> = items.iter().filter(|item| usize::from(item.row.stream) == entry.0).collect();
         let gap = |item: &&Item| {
             let data = &item.bytes[usize::from(item.row.meta)..];
@@ -296,7 +429,7 @@ pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
         EntrySummary {
             stream: entry.1.stream,
             preamble: entry.1.preamble,
-            schema: entry.1.schema,
+            schema: entry.1.classes.len() as u32,
             kind: entry.1.kind,
             name: entry.1.name,
             ordinals: first.zip(last).map(|(first, last)| (Ordinal(first), Ordinal(last))),
@@ -309,5 +442,5 @@ pub(crate) fn model(items: &[Item]) -> Vec<EntrySummary> {
             back: 0,
         }
     };
-    entries().into_iter().enumerate().map(count).collect()
+    entries.iter().enumerate().map(count).collect()
 }

@@ -3,7 +3,9 @@
 use crate::LinkError;
 use crate::wire::WireError;
 use holdfast_base::{Sequence, SlotNo, Timestamp};
-use holdfast_format::{Builder, Entry, Name, Rebuild, Record, Records, SlotFlags, SlotId, Superblock};
+use holdfast_format::{
+    Builder, Classes, Entry, Name, Rebuild, Record, Records, SlotFlags, SlotId, Superblock,
+};
 use holdfast_media::Buffer;
 use holdfast_ring::StreamStatus;
 use std::path::Path;
@@ -58,7 +60,8 @@ impl OpenImage {
                         let kind = known.map(|stream| stream.kind).unwrap_or_default();
                         let (stream, preamble, counters) = (entry.stream, entry.preamble, entry.counters);
                         let began = entry.began(open.age);
-                        Entry { stream, kind, name, preamble, schema: 0, counters, began }
+                        let classes = Classes::default();
+                        Entry { stream, kind, name, preamble, classes, counters, began }
                     })
                     .collect();
                 let id = SlotId { epoch: open.epoch, age: open.age, ..self.id };

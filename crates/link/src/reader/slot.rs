@@ -9,8 +9,9 @@ use holdfast_format::{
 };
 use std::ops::Range;
 
-/// Bytes from a slot's start that always hold header and summary: 256 streams' dictionary and ten sections' room.
-const HEAD: usize = 72 << 10;
+/// Bytes from a slot's start that always hold header and summary: the dictionary of 256 streams, and the sections of 256
+/// columns.
+const HEAD: usize = 88 << 10;
 
 /// Checks, directory and chunks that are no more than this are read in one go: a drive with a head reads so much in less
 /// time than it takes to get there.

@@ -1,0 +1,486 @@
+//! The cells of an open slot: the pending ones, the blocks that they become when their chunk is closed, and the filters over
+//! them. At the seal blocks are put together by column. All memory is allocated by [`Gather::prepare`]; a slot without
+//! columns needs none and costs nothing.
+
+use super::{Entry, Section, SectionKind, chunk_rows, max_columns};
+use crate::bytes::Put;
+use crate::column::{
+    BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, cell_bytes, place_of, put_outline,
+};
+use crate::{Cell, CellBuffer, Cells, Class, Classes, FormatError, MAX_TEXT, crc32c};
+use std::ops::Range;
+
+/// Where the cells of some rows are: those of the first one that completes an element stand at `first`, those of the next
+/// one behind them.
+#[derive(Clone, Copy, Debug)]
+pub struct CellsAt<'a> {
+    /// A buffer for each column of the stream, in the order of its schema.
+    pub columns: &'a [CellBuffer],
+    /// The place of the first cell in each.
+    pub first: usize,
+}
+
+impl CellsAt<'static> {
+    /// For rows of a stream without columns.
+    pub const NONE: Self = Self { columns: &[], first: 0 };
+}
+
+impl CellsAt<'_> {
+    /// The same from `elements` further on.
+    #[must_use]
+    pub fn after(self, elements: usize) -> Self {
+        Self { first: self.first + elements, ..self }
+    }
+
+    fn range(&self, rows: usize) -> Range<usize> {
+        self.first..self.first + rows
+    }
+}
+
+/// How much memory the columns of a builder take, by the size of its slots and how many there are.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    cells: usize,
+    texts: usize,
+    filter: usize,
+    arena: usize,
+}
+
+impl Sizes {
+    fn new(slot_bytes: u64, classes: impl Iterator<Item = Classes> + Clone) -> Result<Self, FormatError> {
+        let columns: usize = classes.clone().map(|classes| classes.len()).sum();
+        let limit = max_columns(slot_bytes);
+        if columns > limit {
+            let (count, limit) = (columns as u64, limit as u64);
+            return Err(FormatError::TooMany { what: "attributes in slots of this size", count, limit });
+        }
+        // Room is kept for one row of every kind.
+        let widest = classes.map(|classes| Owner::new(0, classes).widest()).max().unwrap_or(0) as u64;
+        if widest > slot_bytes / 8 {
+            let what = "bytes that the attributes of an element may take in slots of this size";
+            return Err(FormatError::TooMany { what, count: widest, limit: slot_bytes / 8 });
+        }
+        let slot = slot_bytes as usize;
+        Ok(Self {
+            cells: chunk_rows(slot_bytes),
+            texts: (slot / 16).min(256 << 10),
+            // No filter takes more than 1/64 of a slot, all together no more than 1/16.
+            filter: (slot / 16 / columns.max(4)).max(BLOCK_BYTES),
+            arena: if columns > 0 { slot / 2 } else { 0 },
+        })
+    }
+
+    fn memory(&self, class: Class) -> usize {
+        CellBuffer::memory(class, self.cells, self.texts) + Filter::memory(self.filter)
+    }
+}
+
+/// The columns of a dictionary entry.
+#[derive(Clone, Debug, Default)]
+struct Owner {
+    classes: Classes,
+    columns: Range<usize>,
+    /// What a row's cells take at most, their texts left out.
+    row: usize,
+    /// What its blocks take beside that.
+    beside: usize,
+    /// Bytes of texts in a row, at most.
+    texts: usize,
+    /// Whether the open slot has them.
+    active: bool,
+}
+
+impl Owner {
+    fn new(first: usize, classes: Classes) -> Self {
+        let texts = classes.iter().filter(|class| *class == Class::Bytes).count();
+        Self {
+            classes,
+            columns: first..first + classes.len(),
+            row: classes.iter().map(cell_bytes).sum(),
+            beside: BESIDE * classes.len(),
+            texts: MAX_TEXT * texts,
+            active: false,
+        }
+    }
+
+    /// What one row takes at most where it is the first of its chunk.
+    fn widest(&self) -> usize {
+        self.row + self.beside + self.texts
+    }
+}
+
+/// One column of the slot.
+#[derive(Debug)]
+struct Gathered {
+    entry: u16,
+    number: u16,
+    pending: CellBuffer,
+    filter: Filter,
+    /// Of what is in blocks.
+    blocks: u32,
+    bytes: usize,
+    cells: u32,
+    nulls: u32,
+    bounds: Option<(u128, u128)>,
+    /// How many values there are in the blocks, as its filter tells.
+    values: usize,
+    /// Where its two sections are, known when the slot is sealed.
+    outline: Section,
+    column: Section,
+}
+
+impl Gathered {
+    fn new(entry: u16, number: u16, class: Class, sizes: Sizes) -> Self {
+        let section = |kind| Section {
+            kind,
+            column: number,
+            entry,
+            encoding: 0,
+            offset: 0,
+            bytes: 0,
+            count: 0,
+            crc: 0,
+        };
+        Self {
+            entry,
+            number,
+            pending: CellBuffer::new(class, sizes.cells, sizes.texts),
+            filter: Filter::new(sizes.filter),
+            blocks: 0,
+            bytes: 0,
+            cells: 0,
+            nulls: 0,
+            bounds: None,
+            values: 0,
+            outline: section(SectionKind::Filter),
+            column: section(SectionKind::Attribute),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.pending.clear();
+        self.filter.clear();
+        (self.blocks, self.bytes, self.cells, self.nulls, self.bounds, self.values) = (0, 0, 0, 0, None, 0);
+    }
+
+    /// Most bytes of its outline when `more` cells are added to the pending ones. A filter tells values to a hundredth, and as
+    /// it fills, each may seem to be up to two more.
+    fn outline_bytes(&self, more: usize) -> usize {
+        OUTLINE_BYTES + self.filter.bytes_for(self.values + 2 * (self.pending.len() + more))
+    }
+
+    /// Takes the pending cells for written.
+    fn written(&mut self, bytes: usize, bounds: Option<(u128, u128)>, firsts: &[u16]) {
+        self.blocks += 1;
+        self.bytes += bytes;
+        self.cells += self.pending.len() as u32;
+        self.nulls += self.pending.nulls() as u32;
+        self.bounds = match (self.bounds, bounds) {
+            (Some((least, greatest)), Some((low, high))) => Some((least.min(low), greatest.max(high))),
+            (known, None) => known,
+            (None, new) => new,
+        };
+        let (filter, pending) = (&mut self.filter, &self.pending);
+        match pending.cells() {
+            Cells::Words(cells) => {
+                insert(filter, pending, firsts, |at| cells[at], |cell| Cell::Word(cell).hash());
+            }
+            Cells::Wide(cells) => {
+                insert(filter, pending, firsts, |at| cells[at], |cell| Cell::Wide(cell).hash());
+            }
+            cells @ Cells::Bytes(..) => {
+                insert(filter, pending, firsts, |at| cells.at(at), |cell| cell.map_or(0, Cell::hash));
+            }
+        }
+        self.values = filter.values();
+        self.pending.clear();
+    }
+
+    /// Ends its filter; none where bounds say as much.
+    fn fold(&mut self) -> usize {
+        let one = self.bounds.is_none_or(|(least, greatest)| least == greatest);
+        if one && self.pending.class() != Class::Bytes {
+            self.filter.clear();
+        }
+        self.filter.fold()
+    }
+}
+
+/// Puts each value of the pending cells into the filter, once where it is known which they are.
+#[inline]
+fn insert<T: Copy + PartialEq>(
+    filter: &mut Filter,
+    pending: &CellBuffer,
+    firsts: &[u16],
+    value: impl Fn(usize) -> T,
+    hash: impl Fn(T) -> u64,
+) {
+    if !firsts.is_empty() {
+        filter.insert(firsts.iter().map(|first| hash(value(usize::from(*first)))));
+        return;
+    }
+    let (valid, all) = (pending.valid(), pending.nulls() == 0);
+    let values = (0..valid.len()).filter(|at| all || valid[*at]).map(value);
+    // What comes again at once is looked at once.
+    let mut last = None;
+    filter.insert(values.filter(|value| last.replace(*value) != Some(*value)).map(hash));
+}
+
+/// What some cells to come take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Most bytes of blocks.
+    pub(super) cells: usize,
+    /// Bytes that their outlines grow by.
+    outlines: usize,
+}
+
+/// The cells of an open slot.
+#[derive(Debug)]
+pub(super) struct Gather {
+    owners: Vec<Owner>,
+    columns: Vec<Gathered>,
+    writer: ColumnWriter,
+    /// Blocks, one behind the other as their chunks were closed.
+    arena: Box<[u8]>,
+    used: usize,
+    /// Bytes that the arena may take; without columns there is no limit, and nothing in it.
+    most: usize,
+    /// Most bytes that the pending cells come to.
+    pending: usize,
+    /// Most bytes that the outlines come to, their filters included, with the cells of one more row.
+    outlines: usize,
+    /// Most bytes that the cells of one more row come to.
+    widest: usize,
+    /// Whether the text of one more row may find no room.
+    full: bool,
+}
+
+impl Gather {
+    /// Without columns.
+    pub(super) fn none() -> Self {
+        Self {
+            owners: Vec::new(),
+            columns: Vec::new(),
+            writer: ColumnWriter::new(),
+            arena: Box::default(),
+            used: 0,
+            most: usize::MAX,
+            pending: 0,
+            outlines: 0,
+            widest: 0,
+            full: false,
+        }
+    }
+
+    /// Bytes of memory that [`Gather::prepare`] takes.
+    pub(super) fn memory(
+        slot_bytes: u64,
+        classes: impl Iterator<Item = Classes> + Clone,
+    ) -> Result<usize, FormatError> {
+        let sizes = Sizes::new(slot_bytes, classes.clone())?;
+        let columns =
+            classes.flat_map(Classes::iter).map(|class| size_of::<Gathered>() + sizes.memory(class));
+        Ok(sizes.arena + columns.sum::<usize>())
+    }
+
+    /// With the columns of these dictionary entries, in place of those that it had.
+    pub(super) fn prepare(
+        slot_bytes: u64,
+        classes: impl Iterator<Item = Classes> + Clone,
+    ) -> Result<Self, FormatError> {
+        let sizes = Sizes::new(slot_bytes, classes.clone())?;
+        let mut owners = Vec::new();
+        let mut columns = Vec::with_capacity(classes.clone().map(|classes| classes.len()).sum());
+        for (entry, classes) in classes.enumerate() {
+            owners.push(Owner::new(columns.len(), classes));
+            for (number, class) in classes.iter().enumerate() {
+                columns.push(Gathered::new(entry as u16, number as u16, class, sizes));
+            }
+        }
+        let most = if columns.is_empty() { usize::MAX } else { sizes.arena };
+        Ok(Self { owners, columns, arena: vec![0; sizes.arena].into_boxed_slice(), most, ..Self::none() })
+    }
+
+    /// Begins a slot with this dictionary. Each entry has the columns that were prepared for it, or none.
+    pub(super) fn open(&mut self, entries: &[Entry]) -> Result<(), FormatError> {
+        (self.used, self.pending, self.outlines, self.widest, self.full) = (0, 0, 0, 0, false);
+        self.columns.iter_mut().for_each(Gathered::clear);
+        self.owners.iter_mut().for_each(|owner| owner.active = false);
+        for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.classes.is_empty()) {
+            let Some(owner) = self.owners.get_mut(number).filter(|owner| owner.classes == entry.classes)
+            else {
+                let what = "a stream has attributes that no memory was prepared for";
+                return Err(FormatError::Malformed { structure: "slot", at: 0, what });
+            };
+            owner.active = true;
+            self.widest = self.widest.max(owner.widest());
+        }
+        let active = self.owners.iter().filter(|owner| owner.active);
+        self.outlines = active.map(|owner| self.outlines_of(owner, 1)).sum();
+        Ok(())
+    }
+
+    /// Most bytes of the outlines of an owner's columns with so many more rows.
+    fn outlines_of(&self, owner: &Owner, more: usize) -> usize {
+        self.columns[owner.columns.clone()].iter().map(|column| column.outline_bytes(more)).sum()
+    }
+
+    /// Bytes that all outlines may grow by with so many rows.
+    pub(super) fn growth(&self, rows: usize) -> usize {
+        let active = self.owners.iter().filter(|owner| owner.active);
+        active.map(|owner| self.outlines_of(owner, rows + 1) - self.outlines_of(owner, 1)).sum()
+    }
+
+    /// Bytes of the index that are kept for columns when `more` is added to what is pending, and for one row to come.
+    #[inline]
+    pub(super) fn reserved(&self, more: Cost) -> usize {
+        self.used + self.outlines + self.pending + self.widest + more.cells + more.outlines
+    }
+
+    /// Bytes of blocks that there is room for beyond that; `None`: not even for that.
+    #[inline]
+    pub(super) fn left(&self, more: Cost) -> Option<usize> {
+        self.most.checked_sub(self.used + self.pending + self.widest + more.cells)
+    }
+
+    /// Most bytes that the pending cells come to.
+    #[inline]
+    pub(super) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Most bytes that the cells of one row come to.
+    #[inline]
+    pub(super) fn widest(&self) -> usize {
+        self.widest
+    }
+
+    /// The same for a row of that entry beside others of it.
+    pub(super) fn row(&self, entry: u16) -> usize {
+        self.owners.get(usize::from(entry)).map_or(0, |owner| owner.row + owner.texts)
+    }
+
+    /// Whether the chunk must be closed before another row.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// What the cells of so many rows add to what is pending.
+    pub(super) fn cost(&self, entry: u16, cells: CellsAt<'_>, rows: usize) -> Cost {
+        let owner = &self.owners[usize::from(entry)];
+        let columns = &self.columns[owner.columns.clone()];
+        let range = cells.range(rows);
+        let fits = |(column, cells): (&Gathered, &CellBuffer)| {
+            cells.len() >= range.end && cells.class() == column.pending.class()
+        };
+        assert!(
+            columns.len() == cells.columns.len() && columns.iter().zip(cells.columns).all(fits),
+            "rows that complete elements of a stream with attributes come with their cells"
+        );
+        let mut bytes = rows * owner.row;
+        if columns.first().is_some_and(|column| column.pending.is_empty()) {
+            bytes += owner.beside;
+        }
+        if owner.texts > 0 {
+            bytes += cells.columns.iter().map(|cells| cells.text_bytes(&range)).sum::<usize>();
+        }
+        Cost { cells: bytes, outlines: self.outlines_of(owner, rows + 1) - self.outlines_of(owner, 1) }
+    }
+
+    /// Whether the cells of so many rows find a place before the chunk must be closed, except perhaps with the last of them.
+    /// They are there.
+    pub(super) fn takes(&self, entry: u16, cells: CellsAt<'_>, rows: usize) -> bool {
+        let owner = &self.owners[usize::from(entry)];
+        let before_last = cells.range(rows.saturating_sub(1));
+        let columns = self.columns[owner.columns.clone()].iter().zip(cells.columns);
+        owner.texts == 0
+            || columns
+                .into_iter()
+                .all(|(column, cells)| column.pending.has_room_with(cells.text_bytes(&before_last)))
+    }
+
+    /// Takes the cells of so many rows, which take `cost`.
+    pub(super) fn add(&mut self, entry: u16, cells: CellsAt<'_>, rows: usize, cost: Cost) {
+        let owner = &self.owners[usize::from(entry)];
+        for (column, cells_of) in self.columns[owner.columns.clone()].iter_mut().zip(cells.columns) {
+            column.pending.extend(cells_of, cells.range(rows));
+            self.full |= !column.pending.has_room_with(0);
+        }
+        self.pending += cost.cells;
+        self.outlines += cost.outlines;
+    }
+
+    /// Makes blocks of the pending cells, which are those of chunk number `chunk`.
+    pub(super) fn close(&mut self, sequence: u32, chunk: u32) {
+        if self.pending == 0 {
+            return;
+        }
+        for column in self.columns.iter_mut().filter(|column| !column.pending.is_empty()) {
+            let place = Place { sequence, chunk, entry: column.entry, column: column.number };
+            let Some(block) = self.writer.write(&mut self.arena[self.used..], place, &column.pending) else {
+                panic!("there is room for every block of cells that found room");
+            };
+            self.used += block.bytes;
+            self.outlines -= column.outline_bytes(1);
+            column.written(block.bytes, block.bounds, self.writer.firsts());
+            self.outlines += column.outline_bytes(1);
+        }
+        (self.pending, self.full) = (0, false);
+    }
+
+    fn with_cells(&mut self) -> impl Iterator<Item = &mut Gathered> {
+        self.columns.iter_mut().filter(|column| column.cells > 0)
+    }
+
+    /// Decides where everything goes in the slot: outlines from `start` on, then the blocks, column by column. Where they
+    /// end.
+    pub(super) fn lay_out(&mut self, start: usize) -> usize {
+        let mut at = start;
+        for column in self.with_cells() {
+            let filter = column.fold();
+            column.outline.offset = at as u32;
+            column.outline.bytes = (OUTLINE_BYTES + filter) as u32;
+            column.outline.count = (filter / BLOCK_BYTES) as u32;
+            at = column.outline.range().end;
+        }
+        for column in self.with_cells() {
+            column.column.offset = at as u32;
+            column.column.bytes = column.bytes as u32;
+            column.column.count = column.blocks;
+            at = column.column.range().end;
+        }
+        at
+    }
+
+    /// Writes all that to the slot's buffer.
+    pub(super) fn put(&mut self, buffer: &mut [u8]) {
+        for column in self.with_cells() {
+            let space = &mut buffer[column.outline.range()];
+            let mut put = Put::new(space);
+            put_outline(&mut put, column.pending.class(), column.cells, column.nulls, column.bounds);
+            column.filter.put(&mut put);
+            column.outline.crc = crc32c(space);
+            // From here on: how much of it has been written.
+            column.bytes = 0;
+        }
+        let mut blocks = &self.arena[..self.used];
+        while !blocks.is_empty() {
+            let (entry, number, len) = place_of(blocks);
+            let (block, rest) = blocks.split_at(len);
+            let first = self.owners[usize::from(entry)].columns.start;
+            let column = &mut self.columns[first + usize::from(number)];
+            let at = column.column.offset as usize + column.bytes;
+            buffer[at..at + len].copy_from_slice(block);
+            column.bytes += len;
+            blocks = rest;
+        }
+    }
+
+    /// The sections that it has, once it is laid out and written: first all outlines.
+    pub(super) fn sections(&self) -> impl Iterator<Item = Section> + Clone {
+        let with_cells = self.columns.iter().filter(|column| column.cells > 0);
+        with_cells.clone().map(|column| column.outline).chain(with_cells.map(|column| column.column))
+    }
+}
