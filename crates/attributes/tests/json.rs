@@ -146,6 +146,11 @@ fn a_document_that_goes_on_is_told_as_far_as_it_is_seen() {
     let told = |a: &str, b: &str| vec![a.to_owned(), b.to_owned()];
     assert_eq!(read(&document("\"b\":2,")), (told("1", "2"), false));
     assert_eq!(read(&document("")), (told("1", ""), true));
+    // What is beyond is not looked at, though it be given.
+    let far = format!("{{\"a\":1,\"c\":\"{}\",\"b\":2}}", "x".repeat(MAX_DATA));
+    let element = Element { data: far.as_bytes(), ..Element::of(far.as_bytes()) };
+    let (values, outcome) = common::read(&schema, &element);
+    assert_eq!((values, outcome.undecodable), (told("1", ""), true), "{}", far.len());
     // Of a number that lies across the edge nobody knows how it goes on.
     let across = format!("{{\"a\":1,\"b\":{}1234567890", " ".repeat(MAX_DATA - 16));
     assert_eq!(read(&across), (told("1", ""), true));

@@ -184,6 +184,39 @@ fn names_are_told_in_lower_case() {
     assert_eq!(outcome, Outcome { too_long: 1, ..Outcome::default() });
 }
 
+/// What stands behind an IP packet in its frame is padding.
+#[test]
+fn padding_is_no_payload() {
+    let question = dns(&[b"example", b"org"]);
+    for (kind, whole) in
+        [(0x0800, ipv4(17, 0, &udp(9, 53, &question))), (0x86dd, ipv6(17, &udp(9, 53, &question)))]
+    {
+        assert!(told(ETHERNET, &ethernet(&[], kind, &whole)).ends_with("dns_name=example.org"));
+        let mut short = whole.clone();
+        let (at, len) = if kind == 0x0800 { (2, 20 + 8 + 12) } else { (4, 8 + 12) };
+        short[at..at + 2].copy_from_slice(&[0, len]);
+        assert!(told(ETHERNET, &ethernet(&[], kind, &short)).ends_with("dst_port=53"), "{kind:#x}");
+        // A card that cuts up packets is given them without a length.
+        short[at..at + 2].copy_from_slice(&[0, 0]);
+        assert!(told(ETHERNET, &ethernet(&[], kind, &short)).ends_with("dns_name=example.org"), "{kind:#x}");
+    }
+}
+
+#[test]
+fn headers_that_cannot_be_are_told() {
+    let mut packet = ipv4(6, 0, &tcp(7, 9, 0x10, &hello(b"example.org")));
+    packet[32] = 0x40;
+    assert_eq!(told(101, &packet), format!("! {V4} protocol=tcp src_port=7 dst_port=9 tcp_flags=16"));
+    packet[0] = 0x44;
+    assert_eq!(told(101, &packet), "! ");
+    packet[0] = 0x55;
+    assert_eq!(told(101, &packet), "! ");
+    packet.truncate(30);
+    packet[0] = 0x4f;
+    assert_eq!(told(101, &packet), format!("! {V4} protocol=tcp"));
+    assert_eq!(told(101, &[]), "! ");
+}
+
 /// Of a packet that is cut, what is whole is told as it is; and it is decodable only if no header is cut.
 #[test]
 fn what_is_cut_tells_what_is_whole() {

@@ -7,7 +7,7 @@ use crate::{MAX_DATA, Step};
 use hifijson::token::Lex as _;
 use hifijson::{Read as _, SliceLexer, num, str};
 use num::LexWrite as _;
-use str::{Lex as _, LexWrite as _};
+use str::LexWrite as _;
 
 /// Of each array or object around a place whether it is an object: a bit each, for as many as there can be.
 #[derive(Clone, Debug)]
@@ -68,10 +68,9 @@ impl<'a, 'p> Walk<'a, 'p> {
                 Found::Nothing
             }
             b'"' => {
-                self.lexer.take_next();
-                let from = self.at();
-                self.lexer.str_ignore().ok()?;
-                Found::Text(from, self.at() - 1)
+                let text = self.string()?;
+                let to = self.at() - 1;
+                Found::Text(to - text.len(), to)
             }
             b'-' | b'0'..=b'9' => {
                 let from = self.at();
@@ -83,6 +82,20 @@ impl<'a, 'p> Walk<'a, 'p> {
         let node = self.nodes.get_mut(node)?;
         (node.met, node.found) = (true, found);
         Some(())
+    }
+
+    /// Reads a string; what is between its quotes. Most have no escape, and are done with in one look.
+    fn string(&mut self) -> Option<&'a [u8]> {
+        self.lexer.take_next();
+        let rest = self.lexer.as_slice();
+        let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
+        let (mut text, behind) = rest.split_at_checked(plain)?;
+        if let [b'"', behind @ ..] = behind {
+            self.lexer = SliceLexer::new(behind);
+        } else {
+            self.lexer.str_bytes(&mut text).ok()?;
+        }
+        Some(text)
     }
 
     /// Of a number at the end of a document that is cut nobody knows whether it is whole.
@@ -158,9 +171,7 @@ impl<'a, 'p> Walk<'a, 'p> {
         if next != b'"' {
             return None;
         }
-        self.lexer.take_next();
-        let mut key: &'a [u8] = &[];
-        self.lexer.str_bytes(&mut key).ok()?;
+        let key = self.string()?;
         self.lexer.expect(SliceLexer::ws_peek, b':')?;
         Some(key)
     }
@@ -183,10 +194,7 @@ impl<'a, 'p> Walk<'a, 'p> {
                         continue;
                     }
                 }
-                b'"' => {
-                    self.lexer.take_next();
-                    self.lexer.str_ignore().ok()?;
-                }
+                b'"' => _ = self.string()?,
                 b'-' | b'0'..=b'9' => self.number()?,
                 _ => {
                     self.lexer.null_or_bool()?;
