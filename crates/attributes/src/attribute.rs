@@ -8,7 +8,7 @@ use holdfast_base::MAX_NAME;
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes of an attribute's text: with all its attributes a stream then says no more than 32 KiB of itself.
+/// Bytes of an attribute's text: what people read in one go, and few enough that 32 such fit a schema.
 pub const MAX_ATTRIBUTE: usize = 512;
 
 /// Bytes of a unit.

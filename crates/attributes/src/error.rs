@@ -3,7 +3,7 @@
 use crate::schema::RESERVED;
 use crate::{MAX_ATTRIBUTE, MAX_STEPS, Type};
 use holdfast_base::MAX_NAME;
-use holdfast_format::{MAX_COLUMNS, MAX_TEXT};
+use holdfast_format::{MAX_COLUMNS, MAX_TEXT, StreamRecord};
 
 /// Why a text is no attribute, or cannot be one of this schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +104,9 @@ pub enum Problem {
     /// Too many attributes.
     #[error("a stream has at most {MAX_COLUMNS} attributes")]
     TooMany,
+    /// A schema that its record in the ring has no room for.
+    #[error("with it the schema has more than {} bytes: shorten comments", StreamRecord::MAX_SCHEMA)]
+    TooLarge,
     /// `none` among others.
     #[error("`none` stands alone")]
     None,

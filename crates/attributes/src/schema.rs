@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::{Attribute, Problem, SchemaError, preset};
-use holdfast_format::{Classes, MAX_COLUMNS};
+use holdfast_format::{Classes, MAX_COLUMNS, StreamRecord};
 use std::fmt;
 use std::str::FromStr;
 
@@ -73,6 +73,9 @@ impl Schema {
             return Err(at.wrong(Problem::TooMany));
         }
         self.attributes.push(attribute);
+        if self.text().len() > StreamRecord::MAX_SCHEMA {
+            return Err(at.wrong(Problem::TooLarge));
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 use holdfast_attributes::{
     Attribute, From, Grown, MAX_ATTRIBUTE, Path, Problem, Schema, SchemaError, Step, Type,
 };
-use holdfast_format::{Class, MAX_COLUMNS};
+use holdfast_format::{Class, MAX_COLUMNS, StreamRecord};
 use proptest::prelude::*;
 use std::path::PathBuf;
 
@@ -203,6 +203,20 @@ fn the_text_in_rings_stays_what_it_is() {
     let classes: Vec<Class> = schema.classes().iter().collect();
     let wanted: Vec<Class> = schema.attributes().iter().map(|attribute| attribute.kind().class()).collect();
     assert_eq!((classes, schema.event_time()), (wanted, Some(14)));
+}
+
+#[test]
+fn a_schema_fits_its_record() {
+    let texts: Vec<String> =
+        (0..64).map(|n| format!("a{n}:uint=at:0:u8,comment={}", "x".repeat(256 - 23 * (n % 2)))).collect();
+    let fitting = (0..=64).rev().find(|count| Schema::typed(&texts[..*count]).is_ok()).unwrap();
+    let len = |count: usize| texts[..count].iter().map(|text| text.len() + 1).sum::<usize>();
+    assert!(
+        len(fitting) <= StreamRecord::MAX_SCHEMA && len(fitting + 1) > StreamRecord::MAX_SCHEMA,
+        "{fitting}"
+    );
+    assert_eq!(Schema::typed(&texts).unwrap_err().problem, Problem::TooLarge);
+    assert_eq!(Schema::parse(&(texts.join("\n") + "\n")).unwrap_err().problem, Problem::TooLarge);
 }
 
 #[test]
