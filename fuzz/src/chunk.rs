@@ -1,19 +1,60 @@
-//! A chunk by itself, as the journal has it, and a chunk directory.
+//! A chunk by itself, as the journal has it, a chunk directory, and what a slot has of an attribute: a block of cells, and what
+//! tells of them in short.
 
 use crate::world;
-use holdfast_format::{Chunk, SectionKind, check_image, crc32c, decode_directory};
+use holdfast_format::{
+    Block, Cell, Chunk, Outline, Section, SectionKind, check_image, crc32c, decode_directory,
+};
 
-/// Reads the input as a chunk and as a directory, with and without their checksums put right.
+/// Most cells of a block, and most bytes of their texts.
+const MOST: (usize, usize) = (4096, 1 << 20);
+
+/// Reads the input as each of them, with and without its checksum put right.
 pub fn run(data: &[u8]) {
     let _ = decode_directory(data, crc32c(data));
+    outline(data);
     count(data);
+    cells(data);
     let mut bytes = data.to_vec();
     let len = crate::sparse::u32_at(&bytes, 4);
     if let Some(chunk) = bytes.get(4..len) {
         let crc = crc32c(chunk);
         crate::sparse::put(&mut bytes, 0, &crc.to_le_bytes());
         count(&bytes);
+        cells(&bytes);
     }
+}
+
+/// A block that is read has as many cells as it says, and no more than a block may have.
+fn cells(bytes: &[u8]) {
+    let Ok(block) = Block::read(bytes) else { return };
+    assert!(block.bytes() <= bytes.len() && block.nulls() <= block.cells());
+    let Ok(column) = block.decode() else { return };
+    let nulls = column.iter().filter(Option::is_none).count();
+    let text: usize =
+        column.iter().flatten().map(|cell| if let Cell::Bytes(text) = cell { text.len() } else { 0 }).sum();
+    assert_eq!((column.iter().count(), nulls), (block.cells(), block.nulls()));
+    assert!(block.cells() <= MOST.0 && text <= MOST.1.max(bytes.len()));
+}
+
+/// What is told in short never denies by a filter that excludes nothing.
+fn outline(bytes: &[u8]) {
+    let count = (bytes.len().saturating_sub(48) / 32) as u32;
+    let section = Section {
+        kind: SectionKind::Filter,
+        column: 0,
+        entry: 0,
+        encoding: 0,
+        offset: 0,
+        bytes: bytes.len() as u32,
+        count,
+        crc: crc32c(bytes),
+    };
+    let Ok(outline) = Outline::decode(bytes, &section) else { return };
+    for word in [0, 1, u64::MAX] {
+        let _ = outline.may_have(Cell::Word(word)) | outline.may_have(Cell::Wide(word.into()));
+    }
+    let _ = outline.may_have(Cell::Bytes(b"text"));
 }
 
 /// A sound chunk's rows add up to what it says of them.
@@ -35,9 +76,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
     for rows in [3, 60, 200] {
         let image = world::sealed_slot(1, 20, rows);
         let Ok((_, summary)) = check_image(&image, &world::key(), world::RING) else { continue };
-        for kind in [SectionKind::Chunks, SectionKind::ChunkDirectory] {
-            seeds.extend(summary.section(kind).map(|section| image[section.range()].to_vec()));
-        }
+        let all =
+            [SectionKind::Chunks, SectionKind::ChunkDirectory, SectionKind::Filter, SectionKind::Attribute];
+        let parts = summary.sections.iter().filter(|section| all.contains(&section.kind));
+        seeds.extend(parts.map(|section| image[section.range()].to_vec()));
     }
     seeds
 }

@@ -3,7 +3,8 @@
 use crate::{sparse, world};
 use holdfast_base::{CHECK_BLOCK, SlotNo};
 use holdfast_format::{
-    Chunk, Gap, Key, Kind, PartHeader, SectionKind, Summary, check_image, crc32c, decode_directory, restamp,
+    Blocks, Chunk, Gap, Key, Kind, PartHeader, SectionKind, Summary, check_image, crc32c, decode_directory,
+    restamp,
 };
 use holdfast_ring::{Depth, SlotCheck};
 
@@ -26,6 +27,20 @@ fn places(image: &[u8]) -> Vec<Place> {
         Place { at, kind: sparse::u16_at(image, at), offset, bytes }
     };
     (0..count).map(place).collect()
+}
+
+/// Puts the checks of the blocks of a column right.
+fn blocks(image: &mut [u8], place: &Place) {
+    let mut at = place.offset;
+    while at < place.offset.saturating_add(place.bytes) {
+        let len = sparse::u32_at(image, at + 4);
+        let Some(block) = len.checked_sub(4).and_then(|len| sparse::piece(image, at + 4, len)) else {
+            return;
+        };
+        let crc = crc32c(block);
+        sparse::put(image, at, &crc.to_le_bytes());
+        at += len;
+    }
 }
 
 /// Puts the checks of a slot right from the inside out, except for those that `leave` names, so that damage reaches the
@@ -52,8 +67,13 @@ pub(crate) fn seal(image: &mut [u8], leave: u8, key: &Key) {
             }
         }
     }
+    if leave & 2 == 0 {
+        for place in places.iter().filter(|place| place.kind == 5) {
+            blocks(image, place);
+        }
+    }
     if leave & 4 == 0 {
-        for place in places.iter().filter(|place| place.kind != 3) {
+        for place in places.iter().filter(|place| ![3, 5].contains(&place.kind)) {
             if let Some(section) = sparse::piece(image, place.offset, place.bytes) {
                 let crc = crc32c(section);
                 sparse::put(image, place.at + 20, &crc.to_le_bytes());
@@ -106,7 +126,7 @@ pub fn run(data: &[u8]) {
 fn in_pieces(slot: SlotNo, image: &[u8]) -> bool {
     let mut check = SlotCheck::new(slot, 0, Depth::Full);
     // Every piece goes forward, so that there are at most as many as blocks, and some for the parts.
-    for _ in 0..image.len() / BLOCK + 64 {
+    for _ in 0..image.len() / BLOCK + 64 + 16 * sparse::u16_at(image, BLOCK + 2) {
         let Some((offset, len)) = check.next_read() else { return true };
         assert!(len <= 512 << 20, "a check asks for {len} bytes at once");
         // Behind the end of what was written lies something else.
@@ -128,6 +148,7 @@ fn rows_are_inside(header: &PartHeader, summary: &Summary, image: &[u8]) {
     let entries = decode_directory(&image[directory.range()], directory.crc).unwrap_or_default();
     let payload = &image[header.payload_offset as usize..][..header.payload_bytes as usize];
     let mut rows = 0;
+    let mut whole = vec![0; summary.entries.len()];
     for entry in &entries {
         let bytes = &image[chunks.range()][entry.offset as usize..][..entry.bytes as usize];
         let Ok(chunk) = Chunk::decode_at(entry, header.sequence, bytes) else {
@@ -135,6 +156,7 @@ fn rows_are_inside(header: &PartHeader, summary: &Summary, image: &[u8]) {
         };
         for (row, at) in chunk.rows() {
             rows += 1;
+            whole[usize::from(row.stream)] += usize::from(row.completes_element());
             let own = &payload[at as usize..][..row.payload()];
             if row.kind == Kind::Gap {
                 let _ = Gap::decode(&own[usize::from(row.meta)..]);
@@ -142,6 +164,15 @@ fn rows_are_inside(header: &PartHeader, summary: &Summary, image: &[u8]) {
         }
     }
     assert_eq!(rows, header.rows);
+    for (number, entry) in summary.entries.iter().enumerate() {
+        for column in 0..entry.schema as u16 {
+            let cells = summary.column(number as u16, column).map_or(0, |section| {
+                let blocks = Blocks::new(section, &image[section.range()], header.sequence);
+                blocks.flatten().filter_map(|block| Some(block.decode().ok()?.iter().count())).sum()
+            });
+            assert_eq!(cells, whole[number], "each element that ends has its cells");
+        }
+    }
 }
 
 /// A slot with rows of every kind in one chunk, one with many chunks, and an empty one.

@@ -2,9 +2,9 @@
 
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Cause, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Entry, Flags,
-    Gap, Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record, Region, Row, SlotFlags, SlotId,
-    SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
+    Builder, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
+    Counters, Cursor, Entry, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record, Region,
+    Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
 
 /// The ring of all seeds.
@@ -55,20 +55,13 @@ pub(crate) fn superblock() -> Superblock {
 
 /// The streams of a slot.
 pub(crate) fn entries() -> Vec<Entry> {
-    [(1, StreamKind::Bytes, "lines"), (2, StreamKind::Packets, "eth0")]
+    let attributes = [Class::Word, Class::Wide, Class::Bytes, Class::Bytes].into_iter().collect();
+    [(1, StreamKind::Bytes, "lines", Classes::default()), (2, StreamKind::Packets, "eth0", attributes)]
         .into_iter()
-        .filter_map(|(id, kind, name)| {
+        .filter_map(|(id, kind, name, classes)| {
             let name = Name::new(name).ok()?;
             let counters = Counters { received: 5, next_ordinal: Ordinal(5), ..Counters::default() };
-            Some(Entry {
-                stream: StreamId(id),
-                kind,
-                name,
-                preamble: id - 1,
-                classes: Classes::default(),
-                counters,
-                began: None,
-            })
+            Some(Entry { stream: StreamId(id), kind, name, preamble: id - 1, classes, counters, began: None })
         })
         .collect()
 }
@@ -89,9 +82,13 @@ pub(crate) fn slot_id(sequence: u64) -> SlotId {
 pub(crate) fn open_slot(sequence: u64, rows: u64) -> (Builder, Vec<u8>) {
     let mut buffer = vec![0; SLOT as usize];
     let mut builder = Builder::new(SLOT, 2);
-    if builder.open(&mut buffer, slot_id(sequence), Timestamp(NOW), &entries()).is_err() {
+    if builder.prepare(&entries()).is_err()
+        || builder.open(&mut buffer, slot_id(sequence), Timestamp(NOW), &entries()).is_err()
+    {
         return (builder, buffer);
     }
+    let cells = cells(rows);
+    let mut first = 0;
     let mut next = [5u64; 2];
     for n in 0..rows {
         let stream = (n % 2) as u16;
@@ -128,10 +125,31 @@ pub(crate) fn open_slot(sequence: u64, rows: u64) -> (Builder, Vec<u8>) {
             break;
         }
         builder.write(&mut buffer, &bytes);
-        builder.row(&mut buffer, &row);
+        builder.row_with(&mut buffer, &row, CellsAt { columns: &cells, first });
+        first += usize::from(stream == 1 && row.completes_element());
         *ordinal += if kind == Kind::Gap { 3 } else { u64::from(row.ends_element()) };
     }
     (builder, buffer)
+}
+
+/// Cells for so many rows of the stream that has attributes: different words, few wide ones, texts of which few differ, and of
+/// which most are null.
+fn cells(rows: u64) -> Vec<CellBuffer> {
+    let classes = entries().last().map(|entry| entry.classes).unwrap_or_default();
+    let mut columns: Vec<_> =
+        classes.iter().map(|class| CellBuffer::new(class, rows as usize, 64 * rows as usize)).collect();
+    for n in 0..rows {
+        for (number, column) in columns.iter_mut().enumerate() {
+            match number {
+                0 => column.word(n << (n % 50)),
+                1 => column.wide(u128::from(n % 3) << 90),
+                2 => column.bytes(&b"GET POST PUT"[(n % 3 * 4) as usize..]),
+                _ if n % 7 == 0 => column.bytes(&n.to_le_bytes()),
+                _ => column.null(),
+            }
+        }
+    }
+    columns
 }
 
 /// A sealed slot, cut to its bytes.

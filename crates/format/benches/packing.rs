@@ -1,11 +1,11 @@
 //! What packing costs: nanoseconds an element and MiB/s for four sizes, beside a bare copy with checksums, and
-//! reading the rows back. `cargo bench -p holdfast-format`; in a test run it does a tiny amount and asserts nothing.
+//! reading the rows and the cells of attributes back. `cargo bench -p holdfast-format`; in a test run it does a tiny amount and asserts nothing.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_base::{Age, CHECK_BLOCK, Epoch, Ordinal, RingId, Sequence, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Chunk, Entry, Key, Name, PartHeader, Row, SectionKind, SlotFlags, SlotId, Summary, crc32c,
-    decode_directory,
+    Blocks, Builder, CellBuffer, CellsAt, Chunk, Class, Entry, Key, Name, PartHeader, Row, Section,
+    SectionKind, SlotFlags, SlotId, Summary, crc32c, decode_directory,
 };
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -117,6 +117,29 @@ fn bare(buffer: &mut [u8], size: usize, bytes: usize) -> u64 {
     elements as u64
 }
 
+/// The image of a slot with so many words of that shape, and where they are.
+fn column(count: u64, shape: &dyn Fn(u64) -> u64) -> (Vec<u8>, Section) {
+    let classes = [Class::Word].into_iter().collect();
+    let entries = [Entry { classes, ..Entry::default() }];
+    let (mut builder, mut image) = (Builder::new(64 << 20, 1), vec![0; 64 << 20]);
+    builder.prepare(&entries).unwrap();
+    let id = SlotId { sequence: Sequence(1), ..SlotId::default() };
+    builder.open(&mut image, id, Timestamp(0), &entries).unwrap();
+    let mut cells = [CellBuffer::new(Class::Word, count as usize, 0)];
+    (0..count).for_each(|n| cells[0].word(shape(n)));
+    for first in (0..count).step_by(256) {
+        let rows: Vec<Row> =
+            (first..first + 256).map(|n| Row { ordinal: Ordinal(n), ..Row::default() }).collect();
+        let cells = CellsAt { columns: &cells, first: first as usize };
+        builder.elements(&mut image, &rows, |row| *row, cells);
+    }
+    builder.seal(&mut image, &Key([3; 32]), SlotNo(1), Timestamp(0), SlotFlags::default());
+    let header = PartHeader::decode(&image, &Key([3; 32]), RingId::default()).unwrap();
+    let summary = Summary::decode(&header, &image[4096..]).unwrap();
+    let section = *summary.column(0, 0).unwrap();
+    (image, section)
+}
+
 fn best(runs: usize, mut work: impl FnMut() -> u64) -> (f64, u64) {
     let mut fastest = f64::MAX;
     let mut count = 0;
@@ -150,4 +173,23 @@ fn main() {
     world.pack(20, slot_bytes as usize / 3);
     let (ns, rows) = best(runs, || world.read());
     println!("reading rows: {ns:.1} ns each, {rows} of them");
+    // Of 0, 1, 2, 4 and 8 bytes, and a dictionary.
+    let shapes: [fn(u64) -> u64; 6] = [
+        |_| 7,
+        |n| n % 200,
+        |n| n * 7919 % 60_000,
+        |n| n * 7919 % 4_000_000_000,
+        |n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        |n| n * n % 50 * 1_000_000,
+    ];
+    for (shape, name) in
+        shapes.iter().zip(["0 bytes", "1 byte", "2 bytes", "4 bytes", "8 bytes", "dictionary"])
+    {
+        let (image, section) = column(if real { 1 << 20 } else { 1 << 12 }, shape);
+        let (ns, cells) = best(runs, || {
+            let blocks = Blocks::new(&section, &image[section.range()], Sequence(1));
+            blocks.map(|block| black_box(block.unwrap().decode().unwrap()).cells.lent().len() as u64).sum()
+        });
+        println!("reading words of {name}: {ns:.2} ns each, {cells} of them");
+    }
 }

@@ -6,7 +6,9 @@ mod common;
 use allocation_counter::measure;
 use common::rig::{Rig, opened};
 use holdfast_base::{Ordinal, Sequence, SlotNo, StreamId, SystemClock, Timestamp};
-use holdfast_format::{Counters, Entry, Key, SlotFlags, SlotId};
+use holdfast_format::{
+    Builder, CellBuffer, CellsAt, Class, Classes, Counters, Entry, Key, Row, SlotFlags, SlotId,
+};
 use holdfast_ingest::{
     Attributes, Cutter, Framing, Overload, Packer, Parker, Place, Pressure, Producer, ProducerSettings,
     Progress, Source, SourceEnd, SourceError, SourceOptions, Speed, StopFlag, channel,
@@ -71,6 +73,48 @@ fn producer_and_packer_allocate_nothing() {
     });
     assert!(sequence > 10 && producer.counters().all_dropped() > 100, "it has really been at work");
     assert_eq!(allocated.count_total, 0);
+}
+
+#[test]
+fn columns_take_the_memory_that_is_said_before_and_none_afterwards() {
+    const SLOT: u64 = 1 << 20;
+    let classes: Classes = [Class::Word, Class::Wide, Class::Bytes, Class::Word].into_iter().collect();
+    let entry = Entry { stream: StreamId(1), classes, ..Entry::default() };
+    let mut cells: Vec<_> = classes.iter().map(|class| CellBuffer::new(class, 4096, 1 << 20)).collect();
+    for n in 0..4096u64 {
+        cells[0].word(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        cells[1].wide(u128::from(n % 7) << 100);
+        cells[2].bytes(&[n as u8; 200][..(n % 200) as usize]);
+        if n % 3 == 0 { cells[3].null() } else { cells[3].word(n) }
+    }
+    let rows: Vec<Row> = (0..4096).map(|n| Row { ordinal: Ordinal(n), len: 20, ..Row::default() }).collect();
+    let bytes = vec![7; 20 * 256];
+    let mut buffer = vec![0; SLOT as usize];
+    let mut builder = Builder::new(SLOT, 1);
+    let said = Builder::column_memory(SLOT, &[classes]).unwrap();
+    let prepared = measure(|| builder.prepare(&[entry]).unwrap());
+    // What is beside is the same for every builder: tables to find values by.
+    let beside = prepared.bytes_current as usize - said;
+    assert!(beside < 16 << 10, "{beside} bytes more than {said}");
+    let mut slots = 0;
+    let allocated = measure(|| {
+        for sequence in 1..5 {
+            let id = SlotId { sequence: Sequence(sequence), ..SlotId::default() };
+            builder.open(&mut buffer, id, Timestamp(0), &[entry]).unwrap();
+            while builder.room() > (20 + builder.row_room(0)) * 256 {
+                for (at, run) in rows.chunks(256).enumerate() {
+                    if builder.room() < (20 + builder.row_room(0)) * 256 {
+                        break;
+                    }
+                    let cells = CellsAt { columns: &cells, first: 256 * at };
+                    builder.write_elements(&mut buffer, &bytes, run, |row| *row, cells);
+                }
+            }
+            builder.seal(&mut buffer, &Key([3; 32]), SlotNo(0), Timestamp(1), SlotFlags::default());
+            slots += 1;
+        }
+    });
+    assert_eq!((allocated.count_total, slots), (0, 4));
 }
 
 /// Runs a source and keeps how often it allocated.

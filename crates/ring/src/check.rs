@@ -3,10 +3,10 @@
 
 use crate::blocking::Blocking;
 use crate::table::Bounds;
-use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, SlotNo};
+use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, Sequence, SlotNo};
 use holdfast_format::{
-    Chunk, DirectoryEntry, FormatError, Geometry, Key, PartHeader, SectionKind, Summary, Superblock,
-    check_payload_block, crc32c, decode_directory, footer_binds,
+    Block, Chunk, DirectoryEntry, FormatError, Geometry, Key, Outline, PartHeader, Section, SectionKind,
+    Summary, Superblock, check_payload_block, crc32c, decode_directory, footer_binds,
 };
 use holdfast_media::DiskError;
 use std::ops::Range;
@@ -67,6 +67,11 @@ enum Stage {
     Chunks {
         next: usize,
     },
+    /// Filters and columns of attributes, section by section: which one of the summary's, and how much of it has passed.
+    Columns {
+        section: usize,
+        next: usize,
+    },
     Payload {
         next: usize,
     },
@@ -82,7 +87,7 @@ pub struct SlotCheck {
     stage: Stage,
     sound: Option<(PartHeader, Summary)>,
     checks: Vec<u8>,
-    /// Bytes of the directory that are read at once, and what has been read of it.
+    /// Bytes of the directory or of a column that are read at once, and what has been read of a part that is checked whole.
     piece: usize,
     partial: Vec<u8>,
     directory: Vec<DirectoryEntry>,
@@ -160,6 +165,11 @@ impl SlotCheck {
                 let base = self.section(SectionKind::Chunks).start;
                 let (_, run) = self.run(*next);
                 base + run.start..base + run.end
+            }
+            Stage::Columns { section, next } => {
+                let section = self.sound.as_ref()?.1.sections.get(*section)?.range();
+                let start = section.start + next;
+                start..(start + self.piece).min(section.end)
             }
             Stage::Payload { next } => {
                 let (header, _) = self.sound.as_ref()?;
@@ -252,6 +262,7 @@ impl SlotCheck {
                 }
                 self.after_chunks(end)
             }
+            Stage::Columns { section, next } => self.column(section, next, bytes)?,
             Stage::Payload { next } => {
                 for (at, block) in bytes.chunks(CHECK_BLOCK).enumerate() {
                     check_payload_block(&self.checks, next / CHECK_BLOCK + at, block)?;
@@ -275,7 +286,35 @@ impl SlotCheck {
     }
 
     fn after_chunks(&self, next: usize) -> Stage {
-        if next < self.directory.len() { Stage::Chunks { next } } else { self.after_payload(0) }
+        if next < self.directory.len() { Stage::Chunks { next } } else { self.columns_from(0) }
+    }
+
+    /// Goes on with the first section from that one on that is of an attribute.
+    fn columns_from(&self, section: usize) -> Stage {
+        let sections = self.sound.iter().flat_map(|(_, summary)| summary.sections.iter().enumerate());
+        let of_columns = |kind: SectionKind| matches!(kind, SectionKind::Filter | SectionKind::Attribute);
+        let found = sections.skip(section).find(|(_, section)| of_columns(section.kind));
+        found.map_or_else(|| self.after_payload(0), |(section, _)| Stage::Columns { section, next: 0 })
+    }
+
+    /// Takes a piece of such a section.
+    fn column(&mut self, number: usize, next: usize, bytes: &[u8]) -> Result<Stage, FormatError> {
+        let Some((header, summary)) = &self.sound else { return Ok(Stage::Done) };
+        let section = summary.sections[number];
+        let left = section.range().len() - next;
+        let passed = if section.kind == SectionKind::Attribute {
+            blocks_of(&section, header.sequence, bytes, bytes.len() == left)?
+        } else {
+            self.partial.extend_from_slice(bytes);
+            bytes.len()
+        };
+        if passed < left {
+            return Ok(Stage::Columns { section: number, next: next + passed });
+        }
+        if section.kind == SectionKind::Filter {
+            Outline::decode(&std::mem::take(&mut self.partial), &section)?;
+        }
+        Ok(self.columns_from(number + 1))
     }
 
     fn after_payload(&self, next: usize) -> Stage {
@@ -294,6 +333,32 @@ impl SlotCheck {
             Err(FormatError::BadChecksum { structure: "payload checks", at: 0 })
         }
     }
+}
+
+/// Checks the blocks of a column that `bytes` begin with, up to the last one that is whole there; how many bytes they have.
+fn blocks_of(
+    section: &Section,
+    sequence: Sequence,
+    bytes: &[u8],
+    is_end: bool,
+) -> Result<usize, FormatError> {
+    let mut at = 0;
+    while at < bytes.len() {
+        match Block::read(&bytes[at..]).and_then(|block| block.decode().map(|_| block)) {
+            Ok(block)
+                if (block.entry(), block.column()) != (section.entry, section.column)
+                    || !block.belongs_to(sequence) =>
+            {
+                let what = "a block that is not of this column";
+                return Err(FormatError::Malformed { structure: "attribute column", at: at as u64, what });
+            }
+            Ok(block) => at += block.bytes(),
+            // It may go on in the next piece, where it is the first.
+            Err(_) if at > 0 && !is_end => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
 }
 
 /// Verifies one slot from end to end; `window` must hold a quantum.
@@ -315,7 +380,7 @@ pub fn check_slot(
 mod tests {
     use super::*;
     use holdfast_base::{Ordinal, Timestamp};
-    use holdfast_format::{Builder, Entry, Kind, Row, SlotFlags, SlotId};
+    use holdfast_format::{Builder, CellBuffer, CellsAt, Class, Entry, Kind, Row, SlotFlags, SlotId};
 
     /// Rings of earlier versions may have directories that are larger than what is read at once.
     #[test]
@@ -350,5 +415,50 @@ mod tests {
         assert_eq!(run(&image, 100).unwrap().0, at_once + directory.len().div_ceil(100) - 1);
         image[directory.end - 1] ^= 1;
         assert!(run(&image, 100).is_err());
+    }
+
+    /// Columns may be larger than what is read at once, and so may filters.
+    #[test]
+    fn columns_are_checked_to_the_last_byte_in_as_many_pieces_as_it_takes() {
+        let (key, id) = (Key([3; 32]), SlotId { ring: RingId([7; 16]), ..SlotId::default() });
+        let classes = [Class::Word, Class::Bytes].into_iter().collect();
+        let entries = [Entry { classes, ..Entry::default() }];
+        let mut cells: Vec<_> = classes.iter().map(|class| CellBuffer::new(class, 300, 4000)).collect();
+        let rows: Vec<Row> = (0..300).map(|n| Row { ordinal: Ordinal(n), ..Row::default() }).collect();
+        for n in 0..300u64 {
+            cells[0].word((n * n) << (n % 30));
+            cells[1].bytes(&[n as u8; 9][..(n % 9) as usize]);
+        }
+        let mut image = vec![0; 64 << 10];
+        let mut builder = Builder::new(64 << 10, 1);
+        builder.prepare(&entries).unwrap();
+        builder.open(&mut image, id, Timestamp(1), &entries).unwrap();
+        for (number, run) in rows.chunks(50).enumerate() {
+            let cells = CellsAt { columns: &cells, first: 50 * number };
+            builder.elements(&mut image, run, |row| *row, cells);
+        }
+        builder.seal(&mut image, &key, SlotNo(0), Timestamp(2), SlotFlags::default());
+        let run = |image: &[u8], piece: usize| {
+            let mut check = SlotCheck::new(SlotNo(0), 0, Depth::Full);
+            check.piece = piece;
+            let mut reads = 0;
+            while let Some((offset, len)) = check.next_read() {
+                check.feed(&image[offset as usize..offset as usize + len], &key, id.ring)?;
+                reads += 1;
+            }
+            let (_, summary, _) = check.sound().unwrap();
+            let columns =
+                [summary.filter(0, 0), summary.filter(0, 1), summary.column(0, 0), summary.column(0, 1)];
+            Ok::<_, Damage>((reads, columns.map(|section| section.unwrap().range())))
+        };
+        let (at_once, columns) = run(&image, CHECK_QUANTUM).unwrap();
+        // A piece has at least one block: 64 rows at most.
+        let (in_pieces, _) = run(&image, 700).unwrap();
+        assert!(in_pieces > at_once, "{in_pieces} {at_once}");
+        for at in columns.into_iter().flatten() {
+            image[at] ^= 1;
+            assert!(run(&image, CHECK_QUANTUM).is_err() && run(&image, 700).is_err(), "byte {at}");
+            image[at] ^= 1;
+        }
     }
 }

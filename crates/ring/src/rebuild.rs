@@ -102,7 +102,6 @@ fn begin_rebuild(
                 kind: stream.kind,
                 name: Name::new(&stream.name).ok()?,
                 preamble: entry.preamble,
-                // Cells are not journaled: who looks for something reads the payload.
                 classes: Classes::default(),
                 counters: entry.counters,
                 began: entry.began(open.age),

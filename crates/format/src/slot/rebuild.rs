@@ -1,8 +1,8 @@
 //! An open slot made again from the journal, after a crash. It allocates; nothing is hot here.
 
 use super::{Builder, Chunk, Entry, SlotId};
-use crate::FormatError;
 use crate::journal::Record;
+use crate::{Classes, FormatError};
 use holdfast_base::{BLOCK, Sequence, Timestamp};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ pub struct Rebuild {
 
 impl Rebuild {
     /// Begins with what the record of the open slot says: its id, when it was opened, and its dictionary, with
-    /// names and kinds from the records of the streams and counters from the record of the slot.
+    /// names and kinds from the records of the streams and counters from the record of the slot. It gets no columns: cells
+    /// are not journaled.
     pub fn open(
         mut builder: Builder,
         buffer: &mut [u8],
@@ -29,7 +30,8 @@ impl Rebuild {
         opened: Timestamp,
         entries: &[Entry],
     ) -> Result<Self, FormatError> {
-        builder.open(buffer, id, opened, entries)?;
+        let without = |entry: &Entry| Entry { classes: Classes::default(), ..*entry };
+        builder.open(buffer, id, opened, &entries.iter().map(without).collect::<Vec<_>>())?;
         Ok(Self { builder, payload: BTreeMap::new(), chunks: BTreeMap::new() })
     }
 
