@@ -164,7 +164,7 @@ fn gather(
     Ok((ordinal as f64 / took.as_secs_f64(), beside, buffer))
 }
 
-/// The cells of the next element: any words; or two addresses, a port and a length, of which the first come again.
+/// The cells of the next element: any words; or an address and a port, of which some come again and again, a length and a time.
 fn cells(content: Content, state: &mut u64, now: i64) -> [u64; 4] {
     let mut next = || {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

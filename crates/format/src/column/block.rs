@@ -151,7 +151,8 @@ impl<'a> Block<'a> {
         self.head.sequence == sequence.0 as u32
     }
 
-    /// Its cells. No more memory is taken than 16 bytes and a flag for each, and a MiB of text.
+    /// Its cells. They take 16 bytes and a flag each at most, and their texts no more than the block, or where they are listed a
+    /// MiB.
     pub fn decode(&self) -> Result<Column, FormatError> {
         let Head { chunk, class, encoding, width, nulls, least, .. } = self.head;
         let count = self.cells();

@@ -14,11 +14,17 @@ const SALTS: [u32; 8] =
 const BITS_A_VALUE: usize = 8;
 const LEAST_BITS_A_VALUE: usize = 3;
 
+/// Values that are put in at once.
+const AT_ONCE: usize = 64;
+
+/// Two words of a block in one, the first one low.
+type Pair = u64;
+
 /// The bits of a value in its block.
 #[inline]
-fn bits(hash: u64) -> [u32; 8] {
-    let key = hash as u32;
-    SALTS.map(|salt| 1 << (key.wrapping_mul(salt) >> 27))
+fn bits(hash: u64) -> [Pair; 4] {
+    let bit = |salt: u32| (hash as u32).wrapping_mul(salt) >> 27;
+    std::array::from_fn(|at| (1 << bit(SALTS[2 * at])) | (1 << (32 + bit(SALTS[2 * at + 1]))))
 }
 
 /// The block of a value, of a power of two of them.
@@ -34,14 +40,14 @@ pub(crate) fn may_have(filter: &[u8], hash: u64) -> bool {
     if !blocks.len().is_power_of_two() {
         return true;
     }
-    let (words, _) = blocks[block_of(hash, blocks.len())].as_chunks::<4>();
-    words.iter().zip(bits(hash)).all(|(word, bit)| u32::from_le_bytes(*word) & bit != 0)
+    let (pairs, _) = blocks[block_of(hash, blocks.len())].as_chunks::<8>();
+    pairs.iter().zip(bits(hash)).all(|(pair, bits)| u64::from_le_bytes(*pair) & bits == bits)
 }
 
 /// A filter that is being filled. It allocates when it is made.
 #[derive(Debug)]
 pub(crate) struct Filter {
-    blocks: Box<[[u32; 8]]>,
+    blocks: Box<[[Pair; 4]]>,
     /// Blocks in use: all of them until it is folded.
     used: usize,
     /// How often something was put in, which bounds how many values there are.
@@ -54,7 +60,7 @@ impl Filter {
     /// An empty one of so many bytes, or what of them is a power of two of blocks.
     pub(crate) fn new(bytes: usize) -> Self {
         let used = 1 << (bytes / BLOCK_BYTES).max(1).ilog2();
-        Self { blocks: vec![[0; 8]; used].into_boxed_slice(), used, inserted: 0, first: 0 }
+        Self { blocks: vec![[0; 4]; used].into_boxed_slice(), used, inserted: 0, first: 0 }
     }
 
     /// Bytes of memory of one that is made for so many.
@@ -65,22 +71,36 @@ impl Filter {
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         if self.inserted > 0 {
-            self.blocks.fill([0; 8]);
+            self.blocks.fill([0; 4]);
         }
         (self.used, self.inserted, self.first) = (self.blocks.len(), 0, 0);
     }
 
-    /// Puts in values by their hashes.
+    /// Puts in values by their hashes. Blocks are asked for some at a time: each may have to come from memory, and they come
+    /// together.
     #[inline]
-    pub(crate) fn insert(&mut self, hashes: impl Iterator<Item = u64>) {
-        let blocks = self.blocks.len();
-        for hash in hashes {
-            let (block, bits) = (&mut self.blocks[block_of(hash, blocks)], bits(hash));
-            self.first += usize::from(block[0] & bits[0] == 0);
-            for (word, bit) in block.iter_mut().zip(bits) {
-                *word |= bit;
+    pub(crate) fn insert(&mut self, mut hashes: impl Iterator<Item = u64>) {
+        let (mut some, all) = ([0; AT_ONCE], self.blocks.len());
+        loop {
+            let mut count = 0;
+            for (place, hash) in some.iter_mut().zip(&mut hashes) {
+                *place = hash;
+                count += 1;
             }
-            self.inserted += 1;
+            let some = &some[..count];
+            if some.is_empty() {
+                return;
+            }
+            std::hint::black_box(some.iter().fold(0, |any, hash| any ^ self.blocks[block_of(*hash, all)][0]));
+            for hash in some {
+                let (block, bits) = (&mut self.blocks[block_of(*hash, all)], bits(*hash));
+                let first = bits[0] & u64::from(u32::MAX);
+                self.first += usize::from(block[0] & first == 0);
+                for (pair, bits) in block.iter_mut().zip(bits) {
+                    *pair |= bits;
+                }
+            }
+            self.inserted += count;
         }
     }
 
@@ -112,8 +132,8 @@ impl Filter {
         while self.used * BLOCK_BYTES > bytes {
             self.used /= 2;
             let (low, high) = self.blocks[..2 * self.used].split_at_mut(self.used);
-            for (word, other) in low.iter_mut().flatten().zip(high.iter().flatten()) {
-                *word |= other;
+            for (pair, other) in low.iter_mut().flatten().zip(high.iter().flatten()) {
+                *pair |= other;
             }
         }
         bytes
@@ -121,8 +141,8 @@ impl Filter {
 
     /// Its blocks, once it is folded.
     pub(crate) fn put(&self, put: &mut crate::bytes::Put<'_>) {
-        for word in self.blocks[..self.used].iter().flatten() {
-            put.u32(*word);
+        for pair in self.blocks[..self.used].iter().flatten() {
+            put.u64(*pair);
         }
     }
 }

@@ -299,7 +299,10 @@ impl Gather {
             }
         }
         let most = if columns.is_empty() { usize::MAX } else { sizes.arena };
-        Ok(Self { owners, columns, arena: vec![0; sizes.arena].into_boxed_slice(), most, ..Self::none() })
+        // Written, not just reserved: pages must not be found missing while elements arrive.
+        let mut arena = vec![1; sizes.arena].into_boxed_slice();
+        arena.fill(0);
+        Ok(Self { owners, columns, arena, most, ..Self::none() })
     }
 
     /// Begins a slot with this dictionary. Each entry has the columns that were prepared for it, or none.

@@ -353,6 +353,15 @@ fn columns_that_are_not_those_of_the_rows_are_found() {
         {
             found(what, &|image| image[block + at] ^= 1);
         }
+        let mut last = block;
+        while last < blocks.range().end {
+            let len = Block::read(&slot.buffer[last..]).unwrap().bytes();
+            if last + len == blocks.range().end {
+                break;
+            }
+            last += len;
+        }
+        found("a block of a chunk that is not there", &|image| image[last + 12] += 1);
         found("no block", &|image| image[block + 4..block + 8].fill(0));
         found("a width that is not there", &|image| image[block + 22] = 3);
         found("more blocks than told", &|image| {

@@ -34,11 +34,11 @@ fn journal(slot: &Slot, from: &mut Cursor, bytes: usize, commits: &mut Vec<(Vec<
     }
 }
 
-fn rebuild<'a>(commits: impl Iterator<Item = &'a Vec<u8>>) -> Slot {
+fn rebuild<'a>(commits: impl Iterator<Item = &'a Vec<u8>>, entries: &[Entry]) -> Slot {
     let mut buffer = vec![0x3c; SLOT as usize];
     let builder = Builder::new(SLOT, STREAMS);
     let opened = Timestamp(1_795_000_000_000_000_000);
-    let mut rebuild = Rebuild::open(builder, &mut buffer, slot_id(9), opened, &entries()).unwrap();
+    let mut rebuild = Rebuild::open(builder, &mut buffer, slot_id(9), opened, entries).unwrap();
     for commit in commits {
         let (_, records, padded) = read_commit(commit, &key(), RING).unwrap();
         assert_eq!(padded, commit.len());
@@ -96,7 +96,7 @@ proptest! {
         if backwards {
             images.reverse();
         }
-        let mut again = rebuild(images.iter().copied().chain(images.first().copied()));
+        let mut again = rebuild(images.iter().copied().chain(images.first().copied()), &slot.entries);
         prop_assert_eq!(again.builder.rows() as usize, rows);
         again.packed = slot.packed[..rows].to_vec();
         again.seal_and_compare()?;
@@ -105,7 +105,7 @@ proptest! {
         if kept > 0 {
             let missing = lost.index(kept);
             let left = images.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, image)| *image);
-            let mut again = rebuild(left);
+            let mut again = rebuild(left, &slot.entries);
             prop_assert!(again.builder.rows() as usize <= rows);
             again.packed = slot.packed[..again.builder.rows() as usize].to_vec();
             again.seal_and_compare()?;
