@@ -86,8 +86,13 @@ impl<D: Disk> Miniature<D> {
         let config = Config { buffers: setup.buffers as u32, flush, writes: setup.writes };
         let driver = Driver::start(disk, recovered, buffers, config, clock.now(), clock.wall());
         let mut driver = driver.map_err(Trouble::of("starting the ring"))?;
-        let new =
-            NewStream { name: "bench", kind: StreamKind::Bytes, framing: "blocks:1MiB", preamble: None };
+        let new = NewStream {
+            name: "bench",
+            kind: StreamKind::Bytes,
+            framing: "blocks:1MiB",
+            preamble: None,
+            schema: None,
+        };
         let entry =
             driver.ring_mut().add_stream(&new, clock.now()).map_err(Trouble::of("adding the stream"))?;
         let packer = Packer::new(setup.slot_bytes, 4);

@@ -59,6 +59,7 @@ fn requests() -> Vec<Request> {
         Request::Slots { from: 3, count: 100 },
         Request::Streams,
         Request::Preamble { stream: StreamId(2), version: 1, offset: 9 },
+        Request::Schema { stream: StreamId(2) },
         Request::Holds { after: HoldId(4) },
         Request::Order(Order::Hold(hold())),
         Request::Order(Order::Release(HoldId(4))),
@@ -141,6 +142,7 @@ fn replies() -> Vec<Reply> {
         counters: holdfast_format::Counters::default(),
         preamble: 1,
         preamble_bytes: 200,
+        schema: 3,
     };
     let held = HoldStatus {
         id: HoldId(4),
@@ -165,6 +167,7 @@ fn replies() -> Vec<Reply> {
         Reply::Slots { total: 100, slots: vec![slot; 3] },
         Reply::Streams(vec![stream; 2]),
         Reply::Preamble { total: 9, bytes: vec![1; 9] },
+        Reply::Schema { text: "src:ip=packet:src\n".to_owned() },
         Reply::Holds { more: true, holds: vec![held; 2] },
         Reply::Outcome(outcome),
         Reply::Outcome(Outcome::Purged { elements: 5, bytes: 6, slots: 7 }),

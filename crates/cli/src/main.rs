@@ -21,6 +21,7 @@ mod prove;
 mod range;
 #[cfg(test)]
 mod sample;
+mod schema_file;
 mod session;
 mod show;
 mod subject;

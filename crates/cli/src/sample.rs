@@ -80,6 +80,8 @@ pub(crate) fn status() -> Status {
                     beyond_elements: 60,
                     beyond_bytes: 3 << 20,
                     unknown_losses: 1,
+                    undecodable: 17,
+                    too_long: 2,
                     ..SourceStatus::default()
                 },
             ],
@@ -129,6 +131,7 @@ pub(crate) fn streams() -> Vec<StreamStatus> {
         },
         preamble: 1,
         preamble_bytes: 64,
+        schema: 3,
     };
     vec![
         stream(1, "eth0", StreamKind::Packets, "whole", 3),

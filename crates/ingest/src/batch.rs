@@ -4,7 +4,7 @@
 //! prefixes) belong to nobody. How batches travel is `queue`'s, how they are filled is `producer`'s.
 
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
-use holdfast_format::Flags;
+use holdfast_format::{CellBuffer, Class, Classes, Flags, MAX_TEXT};
 
 /// Bytes of a batch unless said otherwise: large enough that a lock and a wake-up per batch do not count,
 /// small enough that a few dozen of them are no burden.
@@ -77,6 +77,11 @@ impl BatchRow {
         usize::from(self.meta) + self.len as usize
     }
 
+    /// True for the row that an element is whole with: it has cells.
+    pub fn completes_element(&self) -> bool {
+        matches!(self.content, Content::Whole | Content::Last)
+    }
+
     /// True for the row that ends an element, well or not.
     pub fn ends_element(&self) -> bool {
         matches!(self.content, Content::Whole | Content::Last | Content::Abort)
@@ -93,7 +98,17 @@ pub struct Batch {
     /// Bytes that belong to rows, and elements that begin.
     claimed: u64,
     elements: u64,
+    /// What is known of the elements that end here, a buffer a column; filled when the batch is sent.
+    cells: Vec<CellBuffer>,
 }
+
+/// Bytes of texts in a column of a batch: each is a part of its element, or a word of a few letters.
+fn text_bytes(bytes: usize, rows: usize) -> usize {
+    bytes + rows * WORD_BYTES + MAX_TEXT
+}
+
+/// Bytes at most of a text that is not taken from its element, such as a protocol's name.
+const WORD_BYTES: usize = 16;
 
 impl Batch {
     /// An empty batch, all of whose memory is allocated (and touched) here.
@@ -103,7 +118,36 @@ impl Batch {
         let mut all = vec![1u8; bytes];
         all.fill(0);
         let rows = Vec::with_capacity(rows.max(16));
-        Self { rows, bytes: all.into_boxed_slice(), filled: 0, claimed: 0, elements: 0 }
+        let bytes = all.into_boxed_slice();
+        Self { rows, bytes, filled: 0, claimed: 0, elements: 0, cells: Vec::new() }
+    }
+
+    /// With a place for the cells of its elements in columns of these classes.
+    #[must_use]
+    pub fn with_columns(self, classes: Classes) -> Self {
+        let (rows, texts) = (self.rows.capacity(), text_bytes(self.bytes.len(), self.rows.capacity()));
+        let cells = classes.iter().map(|class| CellBuffer::new(class, rows, texts)).collect();
+        Self { cells, ..self }
+    }
+
+    /// Bytes that columns of these classes add to a batch.
+    pub fn column_bytes(classes: Classes, bytes: usize, rows: usize) -> u64 {
+        let of = |class| match class {
+            Class::Word => 8 * rows,
+            Class::Wide => 16 * rows,
+            Class::Bytes => 4 * rows + text_bytes(bytes, rows),
+        };
+        classes.iter().map(|class| (of(class) + rows) as u64).sum()
+    }
+
+    /// What is known of the elements that end in it, a buffer a column.
+    pub fn cells(&self) -> &[CellBuffer] {
+        &self.cells
+    }
+
+    /// Rows, bytes and cells at once.
+    pub(crate) fn parts(&mut self) -> (&mut [BatchRow], &[u8], &mut [CellBuffer]) {
+        (&mut self.rows, &self.bytes[..self.filled], &mut self.cells)
     }
 
     /// The rows, in the order of arrival.
@@ -144,6 +188,7 @@ impl Batch {
     /// Forgets what is in it.
     pub fn clear(&mut self) {
         self.rows.clear();
+        self.cells.iter_mut().for_each(CellBuffer::clear);
         (self.filled, self.claimed, self.elements) = (0, 0, 0);
     }
 

@@ -36,6 +36,10 @@ pub struct SourceCounters {
     pub refused: AtomicU64,
     /// Batches sent.
     pub batches: AtomicU64,
+    /// Elements that are not, in part or in whole, what their stream's schema takes them for.
+    pub undecodable: AtomicU64,
+    /// Texts that are longer than an attribute may be.
+    pub too_long: AtomicU64,
     /// Written by the capture thread: what came last is beyond the declared rate.
     beyond: AtomicBool,
     /// See [`SourceCounters::handed_over_until`]; 0: nothing is under way.

@@ -8,6 +8,7 @@
 
 mod batch;
 mod counters;
+mod extraction;
 mod framing;
 mod loss;
 mod packer;
@@ -19,10 +20,11 @@ mod sync;
 
 pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
 pub use counters::{Pressure, SourceCounters};
+pub use extraction::Extraction;
 pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, Step, Tail, UNTERMINATED};
 pub use holdfast_format::{Cause, Flags, StreamKind};
 pub use packer::{Packer, Place, Progress};
-pub use producer::{Attributes, Carry, FLUSH_AGE, Inlet, Overload, Producer, ProducerSettings, channel};
+pub use producer::{Carry, FLUSH_AGE, Inlet, Marks, Overload, Producer, ProducerSettings, channel};
 pub use queue::{Closed, Parker, Waker};
 pub use source::{
     MAX_CONNECTIONS, MAX_PREAMBLE, Opened, PreambleFrom, Running, STALL, Source, SourceEnd, SourceError,

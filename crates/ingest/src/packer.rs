@@ -8,7 +8,7 @@
 //! above C/8, it becomes fragments of at most C/8. Up to C/1024 of it, metadata included, fit into the slot that it begins
 //! in: what is smaller is whole there or waits for the next slot, as gaps, notes and aborts always do. So C/1024 at most
 //! stays empty at a slot's end. A fragment repeats its element's flags, event time and `extra`; metadata is in front of all
-//! data, and the tag that counts is the last fragment's.
+//! data, and the tag and the event time that count are the last fragment's.
 
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
@@ -21,11 +21,13 @@ use std::ops::{DerefMut, Range};
 /// Rows that are packed at once at most: they stay in the cache from one look at them to the next.
 const RUN_ROWS: usize = 256;
 
-/// Where in a batch packing goes on: a row, and how many of its bytes are packed already.
+/// Where in a batch packing goes on: a row, how many of its bytes are packed already, and the cell of the next element that
+/// is completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     row: u32,
     byte: u32,
+    cell: u32,
 }
 
 /// How far a push came.
@@ -72,6 +74,18 @@ pub struct Packer<B> {
     meta_left_out: u64,
 }
 
+/// A row of a batch.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    /// Of which dictionary entry.
+    entry: u16,
+    row: &'a BatchRow,
+    /// Its bytes: metadata and data.
+    bytes: &'a [u8],
+    /// The cells of the next element that is completed, by this row or a later one.
+    cells: CellsAt<'a>,
+}
+
 /// What one row of a batch came to.
 enum Packed {
     All,
@@ -86,6 +100,11 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         let (limit, splinter) = (builder.slot_bytes() / 8, splinter(slot_bytes) as usize);
         let unfinished = vec![Unfinished::default(); max_entries.max(1)];
         Self { builder, buffer: None, limit, splinter, unfinished, pending: None, meta_left_out: 0 }
+    }
+
+    /// Allocates what the columns of these entries take: before capture, while no slot is open.
+    pub fn prepare(&mut self, entries: &[Entry]) -> Result<(), FormatError> {
+        self.builder.prepare(entries)
     }
 
     /// Begins a slot in `buffer`. An entry must stand for the same stream in every slot of a run.
@@ -140,25 +159,27 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
     }
 
     fn pack(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, from: Place) -> Progress {
-        let (mut at, mut byte) = (from.row as usize, from.byte as usize);
+        let (mut at, mut byte, mut cell) = (from.row as usize, from.byte as usize, from.cell as usize);
         while let Some(row) = batch.rows().get(at) {
+            let cells = CellsAt { columns: batch.cells(), first: cell };
             if self.pending.is_none() && byte == 0 {
-                let (run, adjoin) = self.run(batch, at);
+                let (run, adjoin) = self.run(entry, batch, at);
                 if run > 1 {
-                    self.many(buffer, entry, batch, at..at + run, adjoin);
-                    at += run;
+                    self.many(buffer, entry, batch, at..at + run, adjoin, cells);
+                    (at, cell) = (at + run, cell + run);
                     continue;
                 }
             }
             let plain = byte == 0 && self.pending.is_none() && self.is_small(row);
             let packed = if plain && self.builder.room() >= (row.len as usize).max(1) {
-                self.small(buffer, entry, row, batch.bytes_of(row))
+                self.small(buffer, entry, row, batch.bytes_of(row), cells)
             } else {
-                self.any(buffer, entry, row, batch.bytes_of(row), byte)
+                self.any(buffer, &Piece { entry, row, bytes: batch.bytes_of(row), cells }, byte)
             };
             if let Packed::Part(byte) = packed {
-                return Progress::Full(Place { row: at as u32, byte: byte as u32 });
+                return Progress::Full(Place { row: at as u32, byte: byte as u32, cell: cell as u32 });
             }
+            cell += usize::from(row.completes_element());
             (at, byte) = (at + 1, 0);
         }
         Progress::Done
@@ -172,17 +193,17 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
     /// How many small rows from `at` on can be packed at once, with the same outcome as one by one; and whether their
     /// bytes lie one behind the other.
     #[inline]
-    fn run(&self, batch: &Batch, at: usize) -> (usize, bool) {
-        let room = self.builder.run_room();
+    fn run(&self, entry: u16, batch: &Batch, at: usize) -> (usize, bool) {
+        let (room, a_row) = (self.builder.run_room(), self.builder.row_room(entry));
         let rows = &batch.rows()[at..];
         let rows = &rows[..rows.len().min(room.rows).min(RUN_ROWS)];
-        if self.all_small(rows, room) {
+        if self.all_small(rows, room, a_row) {
             return (rows.len(), true);
         }
         let (mut taken, mut count, mut adjoin) = (0, 0, true);
         let mut end = rows.first().map_or(0, |row| row.at);
         for row in rows {
-            taken += row.len as usize + RunRoom::ROW;
+            taken += row.len as usize + a_row;
             if !self.is_small(row) || taken > room.bytes {
                 break;
             }
@@ -195,7 +216,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
 
     /// The usual case, in as few steps as it can be: all rows are small, adjoin, and fit.
     #[inline]
-    fn all_small(&self, rows: &[BatchRow], room: RunRoom) -> bool {
+    fn all_small(&self, rows: &[BatchRow], room: RunRoom, a_row: usize) -> bool {
         let start = rows.first().map_or(0, |row| row.at);
         let mut end = start;
         for row in rows {
@@ -206,73 +227,91 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         }
         let bytes = (end - start) as usize;
         // All together are no more than one may be.
-        bytes <= self.limit && bytes + RunRoom::ROW * rows.len() <= room.bytes
+        bytes <= self.limit && bytes + a_row * rows.len() <= room.bytes
     }
 
     /// Packs a run.
-    fn many(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, run: Range<usize>, adjoin: bool) {
+    fn many(
+        &mut self,
+        buffer: &mut [u8],
+        entry: u16,
+        batch: &Batch,
+        run: Range<usize>,
+        adjoin: bool,
+        cells: CellsAt<'_>,
+    ) {
         let rows = &batch.rows()[run];
         let described = |row: &BatchRow| slot_row(entry, row, Kind::Element);
         match (rows.first(), rows.last()) {
             // Much faster than one by one.
             (Some(first), Some(last)) if adjoin => {
                 let bytes = &batch.filled()[first.at as usize..(last.at + last.len) as usize];
-                self.builder.write_elements(buffer, bytes, rows, described, CellsAt::NONE);
+                self.builder.write_elements(buffer, bytes, rows, described, cells);
             }
             _ => {
                 for row in rows {
                     self.builder.write(buffer, batch.bytes_of(row));
                 }
-                self.builder.elements(buffer, rows, described, CellsAt::NONE);
+                self.builder.elements(buffer, rows, described, cells);
             }
         }
     }
 
     /// The usual case, in as few steps as it can be. There is room.
     #[inline]
-    fn small(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8]) -> Packed {
+    fn small(
+        &mut self,
+        buffer: &mut [u8],
+        entry: u16,
+        row: &BatchRow,
+        bytes: &[u8],
+        cells: CellsAt<'_>,
+    ) -> Packed {
         self.builder.write(buffer, bytes);
-        self.builder.row(buffer, &slot_row(entry, row, Kind::Element));
+        self.builder.row_with(buffer, &slot_row(entry, row, Kind::Element), cells);
         Packed::All
     }
 
-    fn any(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8], from: usize) -> Packed {
+    fn any(&mut self, buffer: &mut [u8], piece: &Piece<'_>, from: usize) -> Packed {
         // Metadata that no row could take is left out before anything is decided.
-        let meta = usize::from(row.meta);
-        let leave_out = meta > self.limit;
-        let (row, bytes, from) = if leave_out {
-            let flags = Flags(row.flags.0 & !Flags::PCAPNG_OPTIONS.0);
-            (&BatchRow { meta: 0, flags, ..*row }, &bytes[meta..], from.saturating_sub(meta))
-        } else {
-            (row, bytes, from)
-        };
-        let packed = match row.content {
-            Content::Whole if from == 0 && row.len as usize <= self.limit => {
-                match self.whole(buffer, entry, row, bytes, Kind::Element) {
-                    Packed::All => Packed::All,
-                    Packed::Part(_) => self.pieces(buffer, entry, row, bytes, from),
-                }
-            }
-            Content::Whole | Content::First { .. } | Content::Middle | Content::Last => {
-                self.pieces(buffer, entry, row, bytes, from)
-            }
-            Content::Gap => self.whole(buffer, entry, row, bytes, Kind::Gap),
-            Content::Note => self.whole(buffer, entry, row, bytes, Kind::Note),
-            Content::Abort => self.whole(buffer, entry, row, bytes, Kind::Abort),
-        };
-        match packed {
+        let meta = usize::from(piece.row.meta);
+        if meta <= self.limit {
+            return self.sorted(buffer, piece, from);
+        }
+        let flags = Flags(piece.row.flags.0 & !Flags::PCAPNG_OPTIONS.0);
+        let row = BatchRow { meta: 0, flags, ..*piece.row };
+        let without = Piece { row: &row, bytes: &piece.bytes[meta..], ..*piece };
+        match self.sorted(buffer, &without, from.saturating_sub(meta)) {
             Packed::All => {
-                self.meta_left_out += u64::from(leave_out);
+                self.meta_left_out += 1;
                 Packed::All
             }
-            Packed::Part(byte) if leave_out && byte > 0 => Packed::Part(byte + meta),
+            Packed::Part(byte) if byte > 0 => Packed::Part(byte + meta),
             Packed::Part(byte) => Packed::Part(byte),
         }
     }
 
+    fn sorted(&mut self, buffer: &mut [u8], piece: &Piece<'_>, from: usize) -> Packed {
+        match piece.row.content {
+            Content::Whole if from == 0 && piece.row.len as usize <= self.limit => {
+                match self.whole(buffer, piece, Kind::Element) {
+                    Packed::All => Packed::All,
+                    Packed::Part(_) => self.pieces(buffer, piece, from),
+                }
+            }
+            Content::Whole | Content::First { .. } | Content::Middle | Content::Last => {
+                self.pieces(buffer, piece, from)
+            }
+            Content::Gap => self.whole(buffer, piece, Kind::Gap),
+            Content::Note => self.whole(buffer, piece, Kind::Note),
+            Content::Abort => self.whole(buffer, piece, Kind::Abort),
+        }
+    }
+
     /// A row of a batch that becomes a row of the slot.
-    fn whole(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8], kind: Kind) -> Packed {
-        self.commit(buffer, false);
+    fn whole(&mut self, buffer: &mut [u8], piece: &Piece<'_>, kind: Kind) -> Packed {
+        let Piece { entry, row, bytes, cells } = *piece;
+        self.commit(buffer, false, CellsAt::NONE);
         if self.builder.room() < bytes.len().max(1) {
             return Packed::Part(0);
         }
@@ -280,20 +319,21 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             self.unfinished[usize::from(entry)] = Unfinished::default();
         }
         self.builder.write(buffer, bytes);
-        self.builder.row(buffer, &slot_row(entry, row, kind));
+        self.builder.row_with(buffer, &slot_row(entry, row, kind), cells);
         Packed::All
     }
 
     /// A row of a batch that is a piece of an element, or an element that becomes several fragments; `from` of its
     /// bytes are packed already.
-    fn pieces(&mut self, buffer: &mut [u8], entry: u16, row: &BatchRow, bytes: &[u8], from: usize) -> Packed {
+    fn pieces(&mut self, buffer: &mut [u8], piece: &Piece<'_>, from: usize) -> Packed {
+        let Piece { entry, row, bytes, cells } = *piece;
         if self.pending.is_some_and(|pending| pending.entry != entry) {
-            self.commit(buffer, false);
+            self.commit(buffer, false, CellsAt::NONE);
         }
         let begins = matches!(row.content, Content::Whole | Content::First { .. }) && from == 0;
         let meta = usize::from(row.meta);
         if begins {
-            self.commit(buffer, false);
+            self.commit(buffer, false, CellsAt::NONE);
             self.unfinished[usize::from(entry)] = Unfinished { until: row.arrival, ..Unfinished::default() };
             // A splinter is not worth a fragment.
             let known = match row.content {
@@ -311,7 +351,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             let n = (meta_left + self.limit - data_there).min(bytes.len() - at).min(self.builder.room());
             if n == 0 {
                 let full = data_there < self.limit;
-                self.commit(buffer, false);
+                self.commit(buffer, false, CellsAt::NONE);
                 if full && self.builder.room() == 0 {
                     return Packed::Part(at);
                 }
@@ -329,7 +369,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
                 }
             }
             self.extend(entry, row, 0, 0);
-            self.commit(buffer, true);
+            self.commit(buffer, true, cells);
             self.unfinished[usize::from(entry)] = Unfinished::default();
         }
         Packed::All
@@ -356,13 +396,18 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         pending.row.arrival = row.arrival;
         pending.row.span = row.arrival.since(begin).as_nanos() as u64;
         pending.row.tag = row.tag;
+        // What is read of an element is known when all of it is there.
+        if row.flags.has(Flags::EVENT) {
+            pending.row.flags = pending.row.flags.with(Flags::EVENT);
+            pending.row.event = row.event;
+        }
         if meta == 0 && pending.row.meta == 0 {
             pending.row.flags = Flags(pending.row.flags.0 & !Flags::PCAPNG_OPTIONS.0);
         }
     }
 
     /// Makes a row of the bytes that have none: of the element if all of it is there, else a fragment.
-    fn commit(&mut self, buffer: &mut [u8], ends: bool) {
+    fn commit(&mut self, buffer: &mut [u8], ends: bool, cells: CellsAt<'_>) {
         let Some(Pending { entry, mut row }) = self.pending.take() else { return };
         let unfinished = &mut self.unfinished[usize::from(entry)];
         if ends && unfinished.number == 0 {
@@ -375,13 +420,13 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             unfinished.offset += u64::from(row.len);
             unfinished.until = row.arrival;
         }
-        self.builder.row(buffer, &row);
+        self.builder.row_with(buffer, &row, cells);
     }
 
     /// Makes a fragment of what is there of an element, so that it can be made durable before the rest arrives.
     pub fn cut(&mut self) {
         if let Some(mut buffer) = self.buffer.take() {
-            self.commit(&mut buffer, false);
+            self.commit(&mut buffer, false, CellsAt::NONE);
             self.buffer = Some(buffer);
         }
     }
@@ -395,7 +440,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         flags: SlotFlags,
     ) -> Option<(B, Sealed)> {
         let mut buffer = self.buffer.take()?;
-        self.commit(&mut buffer, false);
+        self.commit(&mut buffer, false, CellsAt::NONE);
         let sealed = self.builder.seal(&mut buffer, key, slot, sealed, flags);
         Some((buffer, sealed))
     }

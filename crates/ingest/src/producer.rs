@@ -12,6 +12,7 @@ pub use channel::{Inlet, Overload, ProducerSettings, channel};
 use crate::Cause;
 use crate::batch::{Batch, BatchRow};
 use crate::counters::{Pressure, SourceCounters, add};
+use crate::extraction::Extraction;
 use crate::framing::{Cutter, Framing};
 use crate::loss::{GAP_BYTES, Loss, Losses};
 use crate::queue::{Closed, SourceEnd};
@@ -34,7 +35,7 @@ const SPARE_ROWS: usize = 2;
 
 /// What a source knows of an element beside its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
+pub struct Marks {
     /// Direction and kind of metadata; that there is an event time is seen by itself.
     pub flags: Flags,
     /// The packet's interface.
@@ -55,7 +56,7 @@ enum Fate {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     ordinal: Ordinal,
-    attributes: Attributes,
+    marks: Marks,
     /// Where the bytes without a row start in the batch.
     at: usize,
     /// How many they are, metadata included.
@@ -125,6 +126,7 @@ pub struct Producer {
     losses: Losses,
     /// An abort that waits for a batch.
     abort_due: Option<BatchRow>,
+    extraction: Option<Extraction>,
 }
 
 impl std::fmt::Debug for Producer {
@@ -192,10 +194,10 @@ impl Producer {
             };
             self.claimed += step.lead;
             if step.begins && step.ends && self.takes_whole() {
-                self.whole(0, step.take, &Attributes::default());
+                self.whole(0, step.take, &Marks::default());
             } else {
                 if step.begins {
-                    self.begin(step.total, Attributes::default(), 0)?;
+                    self.begin(step.total, Marks::default(), 0)?;
                 }
                 self.claim(step.take);
                 if step.ends {
@@ -268,7 +270,7 @@ impl Producer {
     pub fn resume(&mut self, carry: &mut Carry) -> Result<(), Closed> {
         let Some(aside) = carry.open.take() else { return Ok(()) };
         self.space(&Cutter::new(Framing::Whole))?;
-        self.begin(aside.total, aside.attributes, aside.here)?;
+        self.begin(aside.total, aside.marks, aside.here)?;
         let now_dropped = self.batch.is_none();
         if let Some(open) = &mut self.open {
             open.first = aside.first;
@@ -295,7 +297,7 @@ impl Producer {
     // ---- elements one by one ----
 
     /// One whole element, with its metadata; it arrived at the last [`Producer::stamp`].
-    pub fn element(&mut self, meta: &[u8], data: &[u8], attributes: Attributes) -> Result<(), Closed> {
+    pub fn element(&mut self, meta: &[u8], data: &[u8], marks: Marks) -> Result<(), Closed> {
         let meta = meta.get(..meta.len().min(MAX_META)).unwrap_or(meta);
         let whole = meta.len() + data.len();
         let most = self.spill.capacity() - GAP_AREA;
@@ -313,17 +315,17 @@ impl Producer {
             first.copy_from_slice(meta);
             second.copy_from_slice(data);
             batch.fill(whole);
-            self.whole(meta.len(), data.len(), &attributes);
+            self.whole(meta.len(), data.len(), &marks);
             return self.settle();
         }
-        self.begin(Some(data.len() as u64), attributes, meta.len())?;
+        self.begin(Some(data.len() as u64), marks, meta.len())?;
         self.put(meta)?;
         if let Some(open) = &mut self.open {
             open.meta = open.here;
             open.arrived = 0;
         }
         self.put(data)?;
-        self.finish_element(attributes.tag)?;
+        self.finish_element(marks.tag)?;
         self.settle()
     }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::rig::Rig;
 use holdfast_ingest::{
-    Attributes, Cause, Cutter, Framing, Overload, Producer, Source, SourceEnd, SourceError, StopFlag,
+    Cause, Cutter, Framing, Marks, Overload, Producer, Source, SourceEnd, SourceError, StopFlag,
 };
 
 struct Panics {
@@ -15,7 +15,7 @@ struct Panics {
 impl Source for Panics {
     fn run(self: Box<Self>, out: &mut Producer, _stop: &StopFlag) -> Result<SourceEnd, SourceError> {
         for n in 0..10u8 {
-            out.element(&[], &[n; 100], Attributes::default()).unwrap();
+            out.element(&[], &[n; 100], Marks::default()).unwrap();
         }
         if self.in_element {
             let mut cutter = Cutter::new(Framing::Fixed(1000));
@@ -47,7 +47,7 @@ struct Endless;
 impl Source for Endless {
     fn run(self: Box<Self>, out: &mut Producer, _stop: &StopFlag) -> Result<SourceEnd, SourceError> {
         loop {
-            if out.element(&[], &[1; 1000], Attributes::default()).is_err() {
+            if out.element(&[], &[1; 1000], Marks::default()).is_err() {
                 return Ok(SourceEnd::CaptureGone);
             }
         }

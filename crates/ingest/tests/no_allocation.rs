@@ -10,8 +10,8 @@ use holdfast_format::{
     Builder, CellBuffer, CellsAt, Class, Classes, Counters, Entry, Key, Row, SlotFlags, SlotId,
 };
 use holdfast_ingest::{
-    Attributes, Cutter, Framing, Overload, Packer, Parker, Place, Pressure, Producer, ProducerSettings,
-    Progress, Source, SourceEnd, SourceError, SourceOptions, Speed, StopFlag, channel,
+    Cutter, Framing, Marks, Overload, Packer, Parker, Place, Pressure, Producer, ProducerSettings, Progress,
+    Source, SourceEnd, SourceError, SourceOptions, Speed, StopFlag, channel,
 };
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
@@ -52,7 +52,7 @@ fn producer_and_packer_allocate_nothing() {
             if round % 3 == 0 {
                 producer.end_element(1).unwrap();
                 cutter = Cutter::new(Framing::Lines);
-                producer.element(b"meta", &large, Attributes::default()).unwrap();
+                producer.element(b"meta", &large, Marks::default()).unwrap();
                 producer.lost_before(3, Timestamp(0));
             }
             // For a while nothing is taken, and the producer drops.

@@ -2,16 +2,23 @@
 //! seals, what the slots hold, read back through the format's reader, is exactly what was pushed.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod common;
+
+use common::cells::{alone, buffers};
+use holdfast_attributes::{Element, Extractor, MAX_DATA, Schema};
 use holdfast_base::{Age, ByteSize, Epoch, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Cause, Chunk, Entry, Flags, Gap, Key, Kind, Name, SectionKind, SlotFlags, SlotId, StreamKind,
-    check_image, decode_directory,
+    Blocks, Cause, Chunk, Classes, Entry, Flags, Gap, Key, Kind, Name, SectionKind, SlotFlags, SlotId,
+    StreamKind, check_image, decode_directory,
 };
-use holdfast_ingest::{Batch, BatchRow, Content, Packer, Place, Progress};
+use holdfast_ingest::{Batch, BatchRow, Content, Extraction, Packer, Place, Progress, SourceCounters};
 use proptest::prelude::*;
 
 const SLOT: usize = 64 << 10;
 const LIMIT: usize = SLOT / 8;
+/// What is known of the elements of the first stream; of the second, nothing is.
+const SCHEMA: [&str; 3] = ["first:uint=at:0:u8", "some:binary=at:1:bytes30", "address:ip=at:40:ipv6"];
+
 const RING: RingId = RingId(*b"ring of the test");
 
 /// What a stream is expected to hold, in order.
@@ -105,13 +112,16 @@ struct Capture {
     images: Vec<Vec<u8>>,
     spare: Vec<u8>,
     next: [u64; 2],
+    schema: Schema,
+    extraction: Extraction,
 }
 
-fn entries(next: [u64; 2]) -> Vec<Entry> {
+fn entries(next: [u64; 2], schema: &Schema) -> Vec<Entry> {
     let entry = |n: usize| Entry {
         stream: StreamId(n as u32 + 1),
         kind: StreamKind::Bytes,
         name: Name::new(if n == 0 { "a" } else { "b" }).unwrap(),
+        classes: if n == 0 { schema.classes() } else { Classes::default() },
         counters: holdfast_format::Counters { next_ordinal: Ordinal(next[n]), ..Default::default() },
         ..Entry::default()
     };
@@ -120,14 +130,18 @@ fn entries(next: [u64; 2]) -> Vec<Entry> {
 
 impl Capture {
     fn new() -> Self {
+        let schema = Schema::typed(SCHEMA).unwrap();
         let mut capture = Self {
             packer: Packer::new(SLOT as u64, 2),
+            extraction: Extraction::new(&schema, Vec::new()),
+            schema,
             key: Key([7; 32]),
             sequence: 0,
             images: Vec::new(),
             spare: Vec::new(),
             next: [0; 2],
         };
+        capture.packer.prepare(&entries([0; 2], &capture.schema)).unwrap();
         capture.open();
         capture
     }
@@ -143,7 +157,7 @@ impl Capture {
             ..SlotId::default()
         };
         let buffer = if self.spare.is_empty() { vec![0xee; SLOT] } else { std::mem::take(&mut self.spare) };
-        self.packer.open(buffer, id, Timestamp(0), &entries(self.next)).unwrap();
+        self.packer.open(buffer, id, Timestamp(0), &entries(self.next, &self.schema)).unwrap();
     }
 
     fn seal(&mut self) {
@@ -157,10 +171,14 @@ impl Capture {
         self.open();
     }
 
-    fn push(&mut self, entry: u16, batch: &Batch) {
+    fn push(&mut self, entry: u16, mut batch: Batch) {
+        if entry == 0 {
+            batch = batch.with_columns(self.schema.classes());
+            self.extraction.fill(&mut batch, &SourceCounters::default());
+        }
         let mut place = Place::default();
         let mut slots = 0;
-        while let Progress::Full(at) = self.packer.push(entry, batch, place) {
+        while let Progress::Full(at) = self.packer.push(entry, &batch, place) {
             assert!(at != place || slots < 2, "an empty slot takes something");
             slots = if at == place { slots + 1 } else { 0 };
             place = at;
@@ -246,7 +264,7 @@ impl World {
                 if !meta.is_empty() {
                     row.flags = row.flags.with(Flags::PCAPNG_OPTIONS);
                 }
-                self.capture.push(entry, &batch(row, &meta, &data));
+                self.capture.push(entry, batch(row, &meta, &data));
             }
             Act::Gap(count) => {
                 let s = &mut self.streams[stream];
@@ -264,14 +282,14 @@ impl World {
                 let bytes = gap.encode().to_vec();
                 s.held.push(Held::Gap { ordinal, bytes: bytes.clone() });
                 let row = self.row(Content::Gap, ordinal);
-                self.capture.push(entry, &batch(row, &[], &bytes));
+                self.capture.push(entry, batch(row, &[], &bytes));
             }
             Act::Note(size) => {
                 let s = &mut self.streams[stream];
                 let bytes = fill(&mut s.seed, *size);
                 s.held.push(Held::Note { bytes: bytes.clone() });
                 let row = self.row(Content::Note, s_next(&self.streams[stream]));
-                self.capture.push(entry, &batch(row, &[], &bytes));
+                self.capture.push(entry, batch(row, &[], &bytes));
             }
             Act::Woven(a, b) => self.woven([a, b]),
             Act::Pieces { sizes, known, meta, abort } => self.pieces(stream, sizes, *known, *meta, *abort),
@@ -300,7 +318,7 @@ impl World {
                 rest[stream] = after;
                 let span = (self.now - times[stream].0) as u64;
                 let row = BatchRow { span, ..self.row(content, self.streams[stream].next) };
-                self.capture.push(stream as u16, &batch(row, &[], piece));
+                self.capture.push(stream as u16, batch(row, &[], piece));
             }
         }
         for (stream, data) in data.into_iter().enumerate() {
@@ -338,7 +356,7 @@ impl World {
             if n == 0 && !meta.is_empty() {
                 row.flags = Flags::PCAPNG_OPTIONS;
             }
-            self.capture.push(entry, &batch(row, if n == 0 { &meta } else { &[] }, piece));
+            self.capture.push(entry, batch(row, if n == 0 { &meta } else { &[] }, piece));
             match pause {
                 Pause::No => {}
                 Pause::Cut => self.capture.packer.cut(),
@@ -353,11 +371,11 @@ impl World {
         let last = self.now;
         let row = BatchRow { span: (last - first) as u64, tag: 77, ..self.row(Content::Last, ordinal) };
         if abort {
-            self.capture.push(entry, &batch(BatchRow { content: Content::Abort, ..row }, &[], &[]));
+            self.capture.push(entry, batch(BatchRow { content: Content::Abort, ..row }, &[], &[]));
             self.streams[stream].held.push(Held::Aborted { ordinal, data });
         } else {
             let (tag, last) = if sizes.len() == 1 {
-                self.capture.push(entry, &batch(row, &[], &[]));
+                self.capture.push(entry, batch(row, &[], &[]));
                 (77, last)
             } else {
                 let others_later = if other.contains(&(sizes.len() - 1)) { 10 } else { 0 };
@@ -462,6 +480,40 @@ fn read_back(images: &[Vec<u8>], key: &Key) -> [Vec<Held>; 2] {
     found
 }
 
+/// The cells of the first stream's elements, in the order in which they were completed.
+fn cells(images: &[Vec<u8>], key: &Key) -> Vec<Vec<String>> {
+    let mut all: [Vec<String>; SCHEMA.len()] = Default::default();
+    for image in images {
+        let (header, summary) = check_image(image, key, RING).unwrap();
+        for (number, cells) in all.iter_mut().enumerate() {
+            let Some(section) = summary.column(0, number as u16) else { continue };
+            for block in Blocks::new(section, &image[section.range()], header.sequence) {
+                let column = block.unwrap().decode().unwrap();
+                let shown = column.iter().map(|cell| cell.map_or("-".to_owned(), |cell| format!("{cell:?}")));
+                cells.extend(shown);
+            }
+        }
+    }
+    let count = all[0].len();
+    assert!(all.iter().all(|cells| cells.len() == count), "a cell an element");
+    (0..count).map(|at| all.iter().map(|cells| cells[at].clone()).collect()).collect()
+}
+
+/// Those that its elements have, each alone.
+fn cells_of(held: &[Held], schema: &Schema) -> Vec<Vec<String>> {
+    let mut extractor = Extractor::new(schema);
+    let mut all = Vec::new();
+    for one in held {
+        let Held::Element { data, .. } = one else { continue };
+        let mut cells = buffers(schema);
+        let size = data.len() as u64;
+        let data = &data[..data.len().min(MAX_DATA)];
+        extractor.extract(&Element { data, size, original_size: size, link_type: None }, &mut cells);
+        all.push(alone(&cells));
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
@@ -479,6 +531,8 @@ proptest! {
             }
             prop_assert_eq!(found.len(), stream.held.len());
         }
+        let wanted = cells_of(&world.streams[0].held, &world.capture.schema);
+        prop_assert_eq!(cells(&world.capture.images, &world.capture.key), wanted);
         for (entry, stream) in world.streams.iter().enumerate() {
             prop_assert_eq!(world.capture.next[entry], stream.next, "the counters follow the ordinals");
         }

@@ -2,9 +2,10 @@
 //! once, and the sealed slots must not tell the difference.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use holdfast_attributes::Schema;
 use holdfast_base::{Age, ByteSize, Epoch, Ordinal, Sequence, SlotNo, Timestamp};
 use holdfast_format::{Entry, Flags, Gap, Key, SlotFlags, SlotId};
-use holdfast_ingest::{Batch, BatchRow, Content, Packer, Place, Progress};
+use holdfast_ingest::{Batch, BatchRow, Content, Extraction, Packer, Place, Progress, SourceCounters};
 use proptest::prelude::*;
 
 /// A row of a batch, what stands in front of its bytes and belongs to nobody, and its bytes.
@@ -117,12 +118,19 @@ struct Capture {
     slot_bytes: u64,
     entries: [Entry; 2],
     images: Vec<Vec<u8>>,
+    extraction: Extraction,
 }
 
 impl Capture {
     fn new(slot_bytes: u64) -> Self {
-        let packer = Packer::new(slot_bytes, 2);
-        let mut capture = Self { packer, slot_bytes, entries: [Entry::default(); 2], images: Vec::new() };
+        // The first stream has attributes, in columns of every class.
+        let schema = ["n:uint=at:0:u8", "b:binary=at:0:bytes20", "a:ip=at:4:ipv4"];
+        let extraction = Extraction::new(&Schema::typed(schema).unwrap(), Vec::new());
+        let mut packer = Packer::new(slot_bytes, 2);
+        let mut entries = [Entry::default(); 2];
+        entries[0].classes = extraction.classes();
+        packer.prepare(&entries).unwrap();
+        let mut capture = Self { packer, slot_bytes, entries, images: Vec::new(), extraction };
         capture.open();
         capture
     }
@@ -143,7 +151,10 @@ impl Capture {
         self.open();
     }
 
-    fn push(&mut self, entry: u16, batch: &Batch) {
+    fn push(&mut self, entry: u16, batch: &mut Batch) {
+        if entry == 0 {
+            self.extraction.fill(batch, &SourceCounters::default());
+        }
         let mut place = Place::default();
         while let Progress::Full(from) = self.packer.push(entry, batch, place) {
             place = from;
@@ -162,23 +173,23 @@ proptest! {
     ) {
         let [mut one, mut many] = [(), ()].map(|()| Capture::new(1 << log2));
         let (mut next, mut now) = ([0, 1 << 40], 1_000_000);
-        let mut batch = Batch::new(ByteSize::mib(1), 1024);
+        let mut batch = Batch::new(ByteSize::mib(1), 1024).with_columns(one.extraction.classes());
         for (stream, choices) in &parts {
             let pieces = pieces(choices, &mut next[usize::from(*stream)], &mut now);
             for piece in &pieces {
                 batch.clear();
                 prop_assert!(add(&mut batch, piece));
-                one.push(*stream, &batch);
+                one.push(*stream, &mut batch);
             }
             batch.clear();
             for piece in &pieces {
                 if !add(&mut batch, piece) {
-                    many.push(*stream, &batch);
+                    many.push(*stream, &mut batch);
                     batch.clear();
                     prop_assert!(add(&mut batch, piece));
                 }
             }
-            many.push(*stream, &batch);
+            many.push(*stream, &mut batch);
         }
         one.seal();
         many.seal();

@@ -7,7 +7,7 @@ mod common;
 use common::{Collector, Element};
 use holdfast_base::{ByteSize, ManualClock, Ordinal, Timestamp};
 use holdfast_ingest::{
-    Attributes, Carry, Cause, Cutter, Framing, Inlet, Overload, Parker, Pressure, Producer, ProducerSettings,
+    Carry, Cause, Cutter, Framing, Inlet, Marks, Overload, Parker, Pressure, Producer, ProducerSettings,
     Tail, channel,
 };
 use proptest::prelude::*;
@@ -24,6 +24,7 @@ fn small(overload: Overload) -> (Producer, Inlet, ManualClock, Arc<Pressure>) {
         overload,
         next: Ordinal(0),
         leads: false,
+        extraction: None,
     };
     let (producer, inlet) =
         channel(&settings, Arc::new(clock.clone()), Arc::clone(&pressure), Parker::new().waker());
@@ -213,10 +214,10 @@ proptest! {
             let meta = vec![b'm'; *meta];
             let data: Vec<u8> = (0..*data).map(|at| (at * 31 + n) as u8).collect();
             world.producer.stamp();
-            let attributes =
-                Attributes { tag: n as u16, event: (n % 2 == 0).then_some(Timestamp(n as i64)), ..Attributes::default() };
+            let marks =
+                Marks { tag: n as u16, event: (n % 2 == 0).then_some(Timestamp(n as i64)), ..Marks::default() };
             let ordinal = world.producer.next_ordinal().0;
-            world.producer.element(&meta, &data, attributes).unwrap();
+            world.producer.element(&meta, &data, marks).unwrap();
             sent.push((ordinal, meta, data, n));
             world.act(*paces.next().unwrap(), true);
         }
@@ -366,7 +367,7 @@ fn who_waits_for_a_place_of_each_element_loses_none_of_them() {
     let (mut sent, mut waits) = (0u64, 0);
     while waits < 3 {
         if producer.await_place(3000, Duration::ZERO).unwrap() {
-            producer.element(&[], &[sent as u8; 3000], Attributes::default()).unwrap();
+            producer.element(&[], &[sent as u8; 3000], Marks::default()).unwrap();
             sent += 1;
         } else {
             waits += 1;

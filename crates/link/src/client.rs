@@ -387,6 +387,15 @@ impl Connection {
         }
     }
 
+    /// The schema of a stream as text; empty for none, and for a stream that is not there.
+    pub fn schema(&mut self, stream: StreamId) -> Result<String, LinkError> {
+        let request = Request::Schema { stream };
+        match self.call(&request)? {
+            Reply::Schema { text } => Ok(text),
+            other => Err(unexpected(&request, &other)),
+        }
+    }
+
     /// The sequences that are not on the medium yet.
     pub fn open_slots(&mut self) -> Result<Vec<OpenSequence>, LinkError> {
         match self.call(&Request::OpenSlots)? {

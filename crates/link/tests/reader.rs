@@ -96,6 +96,24 @@ fn many_small_elements_come_back_from_many_chunks() {
 }
 
 #[test]
+fn schemas_are_told_with_a_recorder_and_without() {
+    let mut maker = Maker::new(64 << 10, 100, 2);
+    let text = "beam:uint=at:4:u16be\nsnr:float=at:8:f32le,unit=dB\n";
+    maker.schemas[1] = text.to_owned();
+    maker.element(1, 1, None, b"", b"x", 1);
+    let check = |reader: &mut RingReader| {
+        let versions: Vec<u32> = reader.streams().unwrap().iter().map(|stream| stream.schema).collect();
+        assert_eq!(versions, [0, 2]);
+        for (stream, wanted) in [(1, ""), (2, text), (77, "")] {
+            assert_eq!(reader.schema(StreamId(stream)).unwrap(), wanted, "{stream}");
+        }
+    };
+    check(&mut maker.direct());
+    let recorder = FakeRecorder::start(maker, Mood::default());
+    check(&mut RingReader::connect(recorder.socket()).unwrap());
+}
+
+#[test]
 fn a_preamble_leads_its_stream_and_comes_again_only_when_it_changes() {
     let mut maker = Maker::new(64 << 10, 100, 2);
     maker.preamble(0, &bytes(1, 1000));

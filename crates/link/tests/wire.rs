@@ -71,6 +71,7 @@ fn request() -> impl Strategy<Value = Request> {
             version,
             offset,
         }),
+        any::<u32>().prop_map(|stream| Request::Schema { stream: StreamId(stream) }),
         any::<u64>().prop_map(|id| Request::Holds { after: HoldId(id) }),
         order().prop_map(Request::Order),
         (any::<u64>(), any::<u32>(), any::<u32>(), purpose()).prop_map(|(sequence, offset, len, purpose)| {
@@ -120,8 +121,8 @@ fn stream() -> impl Strategy<Value = StreamStatus> {
         gaps: f,
         unknown_gaps: g,
     });
-    (any::<[u32; 3]>(), any::<bool>(), text(), text(), time(), counters).prop_map(
-        |([id, preamble, preamble_bytes], packets, name, framing, created, counters)| StreamStatus {
+    (any::<[u32; 4]>(), any::<bool>(), text(), text(), time(), counters).prop_map(
+        |([id, preamble, preamble_bytes, schema], packets, name, framing, created, counters)| StreamStatus {
             id: StreamId(id),
             name,
             kind: if packets { StreamKind::Packets } else { StreamKind::Bytes },
@@ -130,6 +131,7 @@ fn stream() -> impl Strategy<Value = StreamStatus> {
             counters,
             preamble,
             preamble_bytes,
+            schema,
         },
     )
 }
@@ -204,28 +206,32 @@ fn source() -> impl Strategy<Value = SourceStatus> {
     let dropped = dropped.prop_map(|(cause, elements, bytes)| Dropped { cause, elements, bytes });
     let states = prop::sample::select(vec![SourceState::Running, SourceState::Ended, SourceState::Failed]);
     let texts = (text(), text(), text());
-    (any::<u32>(), texts, any::<[u64; 10]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
-        .prop_map(|(id, (name, spec, error), [a, b, c, d, e, f, g, h, i, j], dropped, connections, state)| {
-            SourceStatus {
-                stream: StreamId(id),
-                name,
-                spec,
-                elements: a,
-                bytes: b,
-                packed_elements: c,
-                packed_bytes: d,
-                dropped,
-                kernel_drops: e,
-                interface_drops: f,
-                waiting: g,
-                beyond_elements: h,
-                beyond_bytes: i,
-                unknown_losses: j,
-                connections,
-                state,
-                error,
-            }
-        })
+    (any::<u32>(), texts, any::<[u64; 12]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
+        .prop_map(
+            |(id, (name, spec, error), [a, b, c, d, e, f, g, h, i, j, k, l], dropped, connections, state)| {
+                SourceStatus {
+                    stream: StreamId(id),
+                    name,
+                    spec,
+                    elements: a,
+                    bytes: b,
+                    packed_elements: c,
+                    packed_bytes: d,
+                    dropped,
+                    kernel_drops: e,
+                    interface_drops: f,
+                    waiting: g,
+                    beyond_elements: h,
+                    beyond_bytes: i,
+                    unknown_losses: j,
+                    undecodable: k,
+                    too_long: l,
+                    connections,
+                    state,
+                    error,
+                }
+            },
+        )
 }
 
 fn lane() -> impl Strategy<Value = LaneStatus> {
@@ -338,6 +344,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             .prop_map(|(total, slots)| Reply::Slots { total, slots }),
         prop::collection::vec(stream(), 0..4).prop_map(Reply::Streams),
         (any::<u32>(), bytes()).prop_map(|(total, bytes)| Reply::Preamble { total, bytes }),
+        text().prop_map(|text| Reply::Schema { text }),
         (any::<bool>(), prop::collection::vec(hold(), 0..3))
             .prop_map(|(more, holds)| Reply::Holds { more, holds }),
         outcome().prop_map(Reply::Outcome),
@@ -397,7 +404,7 @@ proptest! {
 
     #[test]
     fn hostile_bodies_end_in_a_value_or_an_error(
-        kind in prop_oneof![0u16..12, 128u16..140, 190u16..196, any::<u16>()],
+        kind in prop_oneof![0u16..13, 128u16..141, 190u16..196, any::<u16>()],
         body in prop::collection::vec(prop_oneof![Just(0xffu8), Just(0u8), any::<u8>()], 0..300),
     ) {
         let head = Head { body: body.len() as u32, kind, id: 1 };

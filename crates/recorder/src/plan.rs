@@ -2,7 +2,8 @@
 
 use crate::capture::Capture;
 use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, MAX_AWAY, Rate};
-use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, BatchRow, MIN_BATCH_BYTES};
+use holdfast_format::Classes;
+use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, MIN_BATCH_BYTES};
 use holdfast_media::MemoryDisk;
 
 /// Slot buffers at least: one open, one being written, one between them.
@@ -31,7 +32,7 @@ const MOST_BATCHES: usize = 1024;
 
 /// What the plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
+pub struct Needs<'a> {
     /// Slot size.
     pub slot_bytes: u64,
     /// Slots of the ring.
@@ -50,6 +51,10 @@ pub struct Needs {
     pub load: (Rate, u64),
     /// Bytes of the largest read that is started at once.
     pub quantum: usize,
+    /// The columns of the sources' streams that have any: in every batch.
+    pub columns: &'a [Classes],
+    /// Memory that they take in the open slot, and where they are read.
+    pub column_bytes: u64,
 }
 
 /// How memory is spent.
@@ -89,7 +94,7 @@ impl TooLittle {
 }
 
 /// Slot buffers that a bound has room for, whatever they are needed for.
-pub fn fitting(needs: &Needs, bound: ByteSize) -> u32 {
+pub fn fitting(needs: &Needs<'_>, bound: ByteSize) -> u32 {
     let buffers = bound.0.saturating_sub(SMALL.bytes(needs)) / needs.slot_bytes;
     u32::try_from(buffers).unwrap_or(u32::MAX)
 }
@@ -110,13 +115,13 @@ struct Rest {
 }
 
 impl Rest {
-    fn quantum(&self, needs: &Needs) -> usize {
+    fn quantum(&self, needs: &Needs<'_>) -> usize {
         let most = needs.quantum.min(needs.slot_bytes as usize);
         self.quantum.min(most).max(CHECK_BLOCK).next_multiple_of(BLOCK)
     }
 
     /// Batches of a source: any of them may be all that comes.
-    fn batches(&self, needs: &Needs) -> usize {
+    fn batches(&self, needs: &Needs<'_>) -> usize {
         let (rate, elements) = needs.load;
         // As long may the capture thread wait for a core that others keep busy.
         let comes = |a_second: u64| u128::from(a_second) * MAX_AWAY.as_millis() / 1000;
@@ -126,15 +131,25 @@ impl Rest {
         batches.clamp(self.batches, MOST_BATCHES.max(self.batches))
     }
 
-    fn bytes(&self, needs: &Needs) -> u64 {
+    fn bytes(&self, needs: &Needs<'_>) -> u64 {
         // One more than the pool has: what is dropped goes there.
         let batch = self.batch_bytes.0 + (self.batch_rows * size_of::<BatchRow>()) as u64;
         let batches = (self.batches(needs) as u64 + 1) * batch * needs.sources as u64;
         let tickets = (self.tickets * self.quantum(needs)) as u64;
-        batches + tickets + Capture::<MemoryDisk>::own_memory(needs.slot_bytes).0 + needs.source_bytes
+        let columns: u64 = needs.columns.iter().map(|classes| self.in_a_batch(*classes)).sum();
+        let columns = self.batches(needs) as u64 * columns + needs.column_bytes;
+        batches
+            + columns
+            + tickets
+            + Capture::<MemoryDisk>::own_memory(needs.slot_bytes).0
+            + needs.source_bytes
     }
 
-    fn plan(&self, needs: &Needs, slot_buffers: u64) -> Plan {
+    fn in_a_batch(&self, classes: Classes) -> u64 {
+        Batch::column_bytes(classes, self.batch_bytes.0 as usize, self.batch_rows)
+    }
+
+    fn plan(&self, needs: &Needs<'_>, slot_buffers: u64) -> Plan {
         Plan {
             slot_buffers: slot_buffers as usize,
             batches: self.batches(needs),
@@ -147,8 +162,17 @@ impl Rest {
     }
 }
 
+impl Plan {
+    /// The same buffers where there are other columns than were planned for.
+    #[must_use]
+    pub fn with_columns(&self, needs: &Needs<'_>) -> Self {
+        let Self { batches, batch_bytes, batch_rows, tickets, quantum, .. } = *self;
+        Rest { batches, batch_bytes, batch_rows, tickets, quantum }.plan(needs, self.slot_buffers as u64)
+    }
+}
+
 /// Spends the memory: slot buffers first, for they carry capture over a drive's pauses.
-pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
+pub fn plan(needs: &Needs<'_>) -> Result<Plan, TooLittle> {
     // The more buffers, the longer the runway, and the fewer slots may be held: never more than a few of a small ring.
     let promised = u64::from(needs.promised);
     let most = (u64::from(needs.slots) / 8).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS).max(promised);
@@ -173,8 +197,9 @@ pub fn plan(needs: &Needs) -> Result<Plan, TooLittle> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdfast_format::Class;
 
-    fn needs(slot_bytes: u64, bound: Option<u64>) -> Needs {
+    fn needs(slot_bytes: u64, bound: Option<u64>) -> Needs<'static> {
         let bound = bound.map(ByteSize);
         let available = ByteSize(2 << 30);
         Needs {
@@ -187,6 +212,8 @@ mod tests {
             promised: 0,
             load: (Rate(0), 0),
             quantum: usize::MAX,
+            columns: &[],
+            column_bytes: 0,
         }
     }
 
@@ -235,6 +262,24 @@ mod tests {
         let least = super::plan(&Needs { load: (Rate(200 << 20), 3200), ..needs(8 << 20, Some(1 << 20)) });
         let plan = batches((Rate(200 << 20), 3200), Some(least.unwrap_err().least().0));
         assert!(held(&plan) >= 50 << 20, "{plan:?}");
+    }
+
+    // Promise 1: columns are memory like any other.
+    #[test]
+    fn columns_count_in_every_plan() {
+        let some: Classes = [Class::Word, Class::Wide, Class::Bytes].into_iter().collect();
+        let columns = &[some, some];
+        let with = |bound| Needs { columns, column_bytes: 777, sources: 2, ..needs(8 << 20, bound) };
+        let without = |bound| Needs { sources: 2, ..needs(8 << 20, bound) };
+        let (more, less) = (plan(&with(None)).unwrap(), plan(&without(None)).unwrap());
+        let batches = 16 * 2 * Batch::column_bytes(some, 256 << 10, 4096);
+        assert_eq!(more.total.0 - less.total.0, batches + 777);
+        assert_eq!(less.with_columns(&with(None)), more);
+        assert_eq!(more.with_columns(&without(None)), less);
+        let bounded = plan(&with(Some(less.total.0))).unwrap();
+        assert!(bounded.total <= less.total && bounded.slot_buffers < less.slot_buffers, "{bounded:?}");
+        let least = plan(&without(Some(1))).unwrap_err().least().0;
+        assert!(plan(&without(Some(least))).is_ok() && plan(&with(Some(least))).is_err());
     }
 
     // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.

@@ -111,6 +111,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         ring: capture.driver().ring().status(&lane),
         file,
         superblock: capture.driver().superblock().clone(),
+        schemas: capture.driver().ring().schemas().map(|(id, text)| (id, text.to_owned())).collect(),
         streams: capture.driver().ring().stream_looks().collect(),
         sources: facts,
         warnings,

@@ -4,7 +4,7 @@
 
 use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind};
-use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
+use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_link::{Item, Missing, RingReader, Selection};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, Phase, Stream};
@@ -61,14 +61,15 @@ impl Rig {
         let flush = Duration::from_secs(1);
         let config = Config { buffers: buffers as u32, flush, writes: buffers + 1 };
         let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
-        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None };
+        let new =
+            NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None, schema: None };
         let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
         let stream = Stream { entry, lost_since: lost_since.filter(|_| known) };
         let pressure = Arc::new(Pressure::default());
         let settings = ProducerSettings { batches: 4, ..ProducerSettings::new(overload, stream.next()) };
         let clock_of = Arc::new(clock.clone());
         let (producer, inlet) = channel(&settings, clock_of, Arc::clone(&pressure), Parker::new().waker());
-        let capture = Capture::start(driver, &[stream], vec![inlet], pressure, flush, clock);
+        let capture = Capture::start(driver, &[stream], vec![inlet], pressure, flush, clock).unwrap();
         let (sent, seed) = (BTreeMap::new(), Seed::new(seed));
         Self { capture, producer: Some(producer), clock: clock.clone(), sent, seed }
     }
@@ -86,7 +87,7 @@ impl Rig {
         let producer = self.producer.as_mut().unwrap();
         producer.stamp();
         self.sent.insert(producer.next_ordinal().0, data.clone());
-        producer.element(&[], &data, Attributes::default()).unwrap();
+        producer.element(&[], &data, Marks::default()).unwrap();
         producer.idle().unwrap();
     }
 
@@ -379,7 +380,7 @@ fn a_hold_waits_for_what_arrived_before_it() {
         let producer = rig.producer.as_mut().unwrap();
         producer.stamp();
         let ordinal = producer.next_ordinal().0;
-        producer.element(&[], b"just now", Attributes::default()).unwrap();
+        producer.element(&[], b"just now", Marks::default()).unwrap();
         rig.ask_for_a_hold();
         for _ in 0..100 {
             rig.step();

@@ -7,7 +7,7 @@ mod slow_drive;
 
 use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, StreamKind};
-use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
+use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
 use holdfast_media::{
     Buffer, Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Image, MemoryDisk, Op, Request, Seed, Stall,
@@ -121,14 +121,15 @@ impl Rig {
         let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
         let granted = driver.promise(measured, &load, &shape(buffers)).unwrap();
 
-        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None };
+        let new =
+            NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: None, schema: None };
         let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
         let pressure = Arc::new(Pressure::default());
         let settings = ProducerSettings::new(Overload::DropNewest, Ordinal(0));
         let (producer, inlet) =
             channel(&settings, Arc::new(clock.clone()), Arc::clone(&pressure), Parker::new().waker());
         let stream = Stream { entry, lost_since: None };
-        let capture = Capture::start(driver, &[stream], vec![inlet], pressure, FLUSH, &clock);
+        let capture = Capture::start(driver, &[stream], vec![inlet], pressure, FLUSH, &clock).unwrap();
         let mut rig = Self {
             capture,
             producer,
@@ -172,7 +173,7 @@ impl Rig {
         self.producer.stamp();
         let mut data = vec![0; ELEMENT];
         Seed::new(self.sent).fill(&mut data);
-        self.producer.element(&[], &data, Attributes::default()).unwrap();
+        self.producer.element(&[], &data, Marks::default()).unwrap();
         self.producer.idle().unwrap();
         self.sent += 1;
         self.next = self.next + self.pace;

@@ -5,7 +5,7 @@
 use allocation_counter::measure;
 use holdfast_base::{ByteSize, Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Geometry, Key, StreamKind};
-use holdfast_ingest::{Attributes, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
+use holdfast_ingest::{Marks, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
     Access, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns, create_file,
 };
@@ -78,14 +78,20 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let flush = Duration::from_millis(2);
     let config = Config { buffers: 4, flush, writes: 2 };
     let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall()).unwrap();
-    let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "whole", preamble: Some(b"head") };
+    let new = NewStream {
+        name: "s",
+        kind: StreamKind::Bytes,
+        framing: "whole",
+        preamble: Some(b"head"),
+        schema: None,
+    };
     let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
     let pressure = Arc::new(Pressure::default());
     let streams = [Stream { entry, lost_since: None }];
     let settings = ProducerSettings::new(Overload::Block, entry.counters.next_ordinal);
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
     let (mut producer, inlet) = channel(&settings, shared, Arc::clone(&pressure), parker.waker());
-    let mut capture = Capture::start(driver, &streams, vec![inlet], pressure, flush, &*clock);
+    let mut capture = Capture::start(driver, &streams, vec![inlet], pressure, flush, &*clock).unwrap();
     capture.hold_to(Rates::new(&[None], &DECLARED, clock.now()));
 
     let (stop, stopped) = StopFlag::new().map(|stop| (stop.clone(), stop)).unwrap();
@@ -99,7 +105,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
             }
             next = next + Duration::from_millis(1);
             for _ in 0..20 {
-                producer.element(&[], &data, Attributes::default()).unwrap();
+                producer.element(&[], &data, Marks::default()).unwrap();
             }
             producer.flush().unwrap();
         }

@@ -7,7 +7,7 @@ mod slow_drive;
 
 use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
 use holdfast_format::{Cause, Counters, Geometry, Key, StreamKind};
-use holdfast_ingest::{Attributes, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
+use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
 use holdfast_media::{Buffer, Disk, EmulatedDisk, Image, Seed};
 use holdfast_recorder::capture::{Answer, Capture, Stream};
@@ -100,7 +100,13 @@ impl Rig {
         let pressure = Arc::new(Pressure::default());
         for (at, habit) in habits.iter().enumerate() {
             let name = format!("s{at}");
-            let new = NewStream { name: &name, kind: StreamKind::Bytes, framing: "whole", preamble: None };
+            let new = NewStream {
+                name: &name,
+                kind: StreamKind::Bytes,
+                framing: "whole",
+                preamble: None,
+                schema: None,
+            };
             let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
             streams.push(Stream { entry, lost_since: None });
             let settings = ProducerSettings::new(Overload::DropNewest, Ordinal(0));
@@ -111,7 +117,7 @@ impl Rig {
             let next = clock.now();
             sources.push(Source { habit: habit.clone(), producer, rate: declared, next, sent: 0, bytes: 0 });
         }
-        let mut capture = Capture::start(driver, &streams, inlets, pressure, FLUSH, &clock);
+        let mut capture = Capture::start(driver, &streams, inlets, pressure, FLUSH, &clock).unwrap();
         while capture.driver().is_starting() {
             capture.step(clock.now(), Duration::from_millis(10));
         }
@@ -141,7 +147,7 @@ impl Rig {
             let source = &mut self.sources[at];
             let times = if source.habit.wild[tenth.min(9)] { source.habit.times } else { 1.0 };
             source.producer.stamp();
-            source.producer.element(&[], &vec![7; source.habit.element], Attributes::default()).unwrap();
+            source.producer.element(&[], &vec![7; source.habit.element], Marks::default()).unwrap();
             source.producer.idle().unwrap();
             source.sent += 1;
             source.bytes += source.habit.element as u64;

@@ -68,5 +68,5 @@ pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, 
 pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
 pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
-pub use streams::NewStream;
+pub use streams::{NewSchema, NewStream};
 pub use table::Bounds;

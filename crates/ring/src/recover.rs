@@ -91,6 +91,11 @@ impl Recovered {
         self.ledger.preamble(stream, version).map(|p| p.bytes.as_slice())
     }
 
+    /// A stream's schema as text; empty for none.
+    pub fn schema(&self, stream: StreamId) -> &str {
+        self.ledger.schema(stream)
+    }
+
     /// All preambles.
     pub fn preambles(&self) -> &[Preamble] {
         &self.ledger.preambles

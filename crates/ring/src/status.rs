@@ -98,6 +98,8 @@ pub struct StreamStatus {
     pub preamble: u32,
     /// Bytes of its preamble.
     pub preamble_bytes: u32,
+    /// Version of its schema: how many attributes it has, 0 for none.
+    pub schema: u32,
 }
 
 /// The ring as a whole.

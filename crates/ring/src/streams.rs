@@ -19,6 +19,17 @@ pub struct NewStream<'a> {
     pub framing: &'a str,
     /// What a reader needs first.
     pub preamble: Option<&'a [u8]>,
+    /// What is known of each element; none: what was known before is known no longer of those to come.
+    pub schema: Option<NewSchema<'a>>,
+}
+
+/// What is known of each element of a stream. It begins with what was known before: that is whoever makes it to see to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewSchema<'a> {
+    /// It, as text.
+    pub text: &'a str,
+    /// What its columns are made of.
+    pub classes: Classes,
 }
 
 /// Whether a stream has something that was cut by another rule.
@@ -37,7 +48,13 @@ impl Ledger {
             counters: s.counters,
             preamble: s.preamble,
             preamble_bytes: self.preamble(s.id, s.preamble).map_or(0, |p| p.bytes.len() as u32),
+            schema: s.schema,
         })
+    }
+
+    /// A stream's schema as text.
+    pub(crate) fn schema(&self, stream: StreamId) -> &str {
+        self.streams.iter().find(|s| s.id == stream).map_or("", |s| &s.schema_text)
     }
 }
 
@@ -96,12 +113,16 @@ impl Ring {
         let stream = &mut self.ledger.streams[at];
         stream.preamble = version;
         new.framing.clone_into(&mut stream.framing);
+        if let Some(schema) = new.schema {
+            stream.schema = schema.classes.len() as u32;
+            schema.text.clone_into(&mut stream.schema_text);
+        }
         let entry = Entry {
             stream: id,
             kind: stream.kind,
             name,
             preamble: version,
-            classes: Classes::default(),
+            classes: new.schema.map_or_else(Classes::default, |schema| schema.classes),
             counters: stream.counters,
             began: None,
         };
@@ -157,6 +178,17 @@ impl Ring {
             _ => false,
         };
         !self.is_starting() && !self.journal.queue.iter().chain(in_flight).any(|entry| of_it(&entry.item))
+    }
+
+    /// The streams that have a schema, and it as text.
+    pub fn schemas(&self) -> impl Iterator<Item = (StreamId, &str)> {
+        let some = self.ledger.streams.iter().filter(|stream| !stream.schema_text.is_empty());
+        some.map(|stream| (stream.id, stream.schema_text.as_str()))
+    }
+
+    /// A stream's schema as text; empty for none.
+    pub fn schema(&self, stream: StreamId) -> &str {
+        self.ledger.schema(stream)
     }
 
     /// A preamble.

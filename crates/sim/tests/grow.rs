@@ -63,7 +63,7 @@ impl Run {
         let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 2 };
         let disk = Slow { disk, held: None, measured: 0 };
         let mut recorder = Recorder::start(disk, recovered, config, &clock);
-        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "", preamble: None };
+        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "", preamble: None, schema: None };
         recorder.add_stream(&new).unwrap();
         let mut run = Self { recorder, clock };
         (0..20).for_each(|_| run.poll());

@@ -71,7 +71,7 @@ impl Run {
         let mut recorder = Recorder::start(disk, recovered, config, &clock);
         let mut ids = Vec::new();
         for name in ["a", "b", "c"] {
-            let new = NewStream { name, kind: StreamKind::Bytes, framing: "", preamble: None };
+            let new = NewStream { name, kind: StreamKind::Bytes, framing: "", preamble: None, schema: None };
             let entry = recorder.add_stream(&new).unwrap();
             ids.push(recorder.entries[usize::from(entry)].stream);
         }

@@ -237,7 +237,7 @@ impl Run {
 }
 
 fn stream() -> NewStream<'static> {
-    NewStream { name: "s", kind: StreamKind::Bytes, framing: "", preamble: Some(b"preamble") }
+    NewStream { name: "s", kind: StreamKind::Bytes, framing: "", preamble: Some(b"preamble"), schema: None }
 }
 
 fn begins_in_time(size: u64, buffers: u32, what: impl FnOnce(&mut Run)) {

@@ -32,7 +32,13 @@ impl Run {
         let recovered = recover(&mut disk).unwrap();
         let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 2 };
         let mut recorder = Recorder::start(disk, recovered, config, clock);
-        let new = NewStream { name: "s", kind: StreamKind::Bytes, framing: "", preamble: Some(preamble) };
+        let new = NewStream {
+            name: "s",
+            kind: StreamKind::Bytes,
+            framing: "",
+            preamble: Some(preamble),
+            schema: None,
+        };
         let entry = recorder.add_stream(&new).unwrap();
         let next = recorder.entries[usize::from(entry)].counters.next_ordinal.0;
         let mut run = Self { recorder, clock: clock.clone(), next };

@@ -3,6 +3,7 @@
 
 use crate::config;
 use crate::failure::{Failure, Result, reason};
+use crate::schema_file;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::TcpListener;
@@ -55,14 +56,17 @@ struct Line {
 
 /// Does it; comes back only when it could not be done.
 pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
-    let mut line = split(&args.rest)?;
+    let mut line = split(&with_schemas(&args.rest)?)?;
     let mut ring = None;
     if let Some(at) = line.ring {
         let place = config::ring(Path::new(&line.args[at]))?;
         line.args[at] = place.path.clone().into();
         let rest = line.args.split_off(at + 1);
         let typed: Vec<&OsString> = line.args[..at].iter().chain(&rest).collect();
-        let added = not_typed(&place.record, &typed);
+        let added: Vec<OsString> = place.record.iter().map(OsString::from).collect();
+        let added: Vec<String> =
+            with_schemas(&added)?.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let added = not_typed(&added, &typed);
         line.args.extend(added.into_iter().map(OsString::from));
         line.args.extend(rest);
         ring = Some(place.path);
@@ -91,6 +95,36 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<()> {
 pub(crate) fn recorder() -> PathBuf {
     let beside = std::env::current_exe().ok().and_then(|own| own.parent().map(|dir| dir.join(RECORDER)));
     beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(RECORDER))
+}
+
+/// The same with `--attr`s for every `--schema`: the recorder reads no such files.
+fn with_schemas(words: &[OsString]) -> Result<Vec<OsString>> {
+    let mut all = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_str().unwrap_or_default();
+        let file = match text.strip_prefix("--schema=") {
+            Some(file) => Some(OsStr::new(file)),
+            None if text == "--schema" => Some(words.next().map(OsString::as_os_str).ok_or_else(|| {
+                Failure::usage("--schema needs a file").advice("such as --schema telescope.toml")
+            })?),
+            None => None,
+        };
+        if let Some(file) = file {
+            for attribute in schema_file::attributes(Path::new(file))? {
+                all.extend(["--attr".into(), attribute.into()]);
+            }
+            continue;
+        }
+        all.push(word.clone());
+        if text == "--" {
+            // From here on nothing is an option.
+            all.extend(words.by_ref().cloned());
+        } else if text.starts_with("--") && !text.contains('=') && !BARE.contains(&text) {
+            all.extend(words.next().cloned());
+        }
+    }
+    Ok(all)
 }
 
 /// Finds the ring among the options, and takes --metrics out: the recorder serves none.
@@ -219,6 +253,27 @@ mod tests {
             assert_eq!(line(text), Line { args: rest, ring, metrics: metrics.map(str::to_owned) }, "{text}");
         }
         assert!(split(&["r.hf".into(), "--metrics".into()]).is_err());
+    }
+
+    #[test]
+    fn schemas_are_read_here_and_are_attributes_to_the_recorder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("s.toml");
+        std::fs::write(&file, "[[attribute]]\nname = 'a'\ntype = 'uint'\nfrom = 'at:0:u8'\n").unwrap();
+        let file = file.to_str().unwrap();
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (typed, wanted) in [
+            (
+                format!("r --source stdin --schema {file} --name s"),
+                "r --source stdin --attr a:uint=at:0:u8 --name s",
+            ),
+            (format!("r --schema={file}"), "r --attr a:uint=at:0:u8"),
+            ("r --filter --schema --loop -- --schema".to_owned(), "r --filter --schema --loop -- --schema"),
+        ] {
+            assert_eq!(with_schemas(&words(&typed)).unwrap(), words(wanted), "{typed}");
+        }
+        assert!(with_schemas(&words("r --schema")).unwrap_err().to_string().contains("needs a file"));
+        assert!(with_schemas(&words("r --schema absent.toml")).is_err());
     }
 
     #[test]

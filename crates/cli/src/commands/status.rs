@@ -7,7 +7,7 @@ use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{guarantee, show, times, watch};
 use holdfast_base::{ByteSize, MAX_AWAY, Timestamp};
-use holdfast_link::wire::{MarginStatus, RecorderStatus, Status};
+use holdfast_link::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
 use std::path::Path;
@@ -158,6 +158,8 @@ struct SourceShown<'a> {
     waiting: u64,
     beyond_rate_elements: u64,
     beyond_rate_bytes: u64,
+    undecodable_elements: u64,
+    too_long_texts: u64,
     connections: u32,
     dropped: Vec<DroppedShown>,
 }
@@ -286,6 +288,8 @@ impl<'a> RecorderShown<'a> {
                     waiting: source.waiting,
                     beyond_rate_elements: source.beyond_elements,
                     beyond_rate_bytes: source.beyond_bytes,
+                    undecodable_elements: source.undecodable,
+                    too_long_texts: source.too_long,
                     connections: source.connections,
                     dropped: source
                         .dropped
@@ -428,6 +432,15 @@ pub(crate) fn lost(status: &Status) -> String {
     }
 }
 
+/// What the attributes of a source's elements lack.
+fn nulls(source: &SourceStatus) -> String {
+    let said = |count: u64, noun, what| match count {
+        0 => String::new(),
+        _ => format!(", {} {what}", counted(count, noun)),
+    };
+    said(source.undecodable, "element", "undecodable") + &said(source.too_long, "text", "too long")
+}
+
 /// What the ring ever lost, in words; `None` for nothing.
 fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
     let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
@@ -464,10 +477,11 @@ fn recorder_lines(
             0 => String::new(),
             frames => format!(", {} lost by the interface", counted(frames, "frame")),
         };
+        let nulls = nulls(source);
         say(
             "",
             format!(
-                "{} ({}) {rate}, {} elements/s{beyond}{before}, {}{error}",
+                "{} ({}) {rate}, {} elements/s{beyond}{before}{nulls}, {}{error}",
                 clean(&source.name),
                 clean(&source.spec),
                 grouped(*elements),
@@ -547,7 +561,8 @@ mod tests {
             "{text}"
         );
         let over = text.lines().find(|line| line.contains("adc (file")).unwrap();
-        assert!(over.contains(", 3 MiB of it beyond its rate, running"), "{over}");
+        let said = ", 3 MiB of it beyond its rate, 17 elements undecodable, 2 texts too long, running";
+        assert!(over.contains(said), "{over}");
     }
 
     #[test]
@@ -576,6 +591,8 @@ mod tests {
         assert_eq!(shown["recorder"]["sources"][0]["dropped"][0]["cause"], "kernel");
         assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_bytes"], 3 << 20);
         assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_elements"], 60);
+        assert_eq!(shown["recorder"]["sources"][1]["undecodable_elements"], 17);
+        assert_eq!(shown["recorder"]["sources"][1]["too_long_texts"], 2);
         assert_eq!(shown["recorder"]["payload_bytes_per_second"], 1 << 20);
     }
 }

@@ -5,15 +5,21 @@ use crate::out::{Out, Side, Table, grouped};
 use crate::session::{RingArg, link};
 use crate::show::{self, CountersShown};
 use crate::times;
+use holdfast_attributes::{Attribute, Schema};
 use holdfast_base::{ByteSize, Timestamp};
+use holdfast_link::RingReader;
+use holdfast_ring::StreamStatus;
 use serde::Serialize;
 
 /// List the streams of a ring, with what was received and lost over its life
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  holdfast streams lab.hf")]
+#[command(after_help = "Examples:\n  holdfast streams lab.hf\n  holdfast streams lab.hf --attributes")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
+    /// List what is known of the elements of each stream: attributes with type, origin, unit and comment
+    #[arg(long)]
+    attributes: bool,
 }
 
 #[derive(Serialize)]
@@ -26,14 +32,74 @@ struct Row<'a> {
     created: Timestamp,
     preamble_version: u32,
     preamble_bytes: u32,
+    attributes: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Vec<AttributeShown<'a>>>,
     #[serde(flatten)]
     counters: CountersShown,
+}
+
+#[derive(Serialize)]
+struct AttributeShown<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: String,
+    from: String,
+    unit: Option<&'a str>,
+    comment: Option<&'a str>,
+}
+
+impl<'a> From<&'a Attribute> for AttributeShown<'a> {
+    fn from(attribute: &'a Attribute) -> Self {
+        Self {
+            name: attribute.name(),
+            kind: attribute.kind().to_string(),
+            from: attribute.from().to_string(),
+            unit: attribute.unit(),
+            comment: attribute.comment(),
+        }
+    }
+}
+
+/// The schema of a stream.
+fn schema(reader: &mut RingReader, stream: &StreamStatus) -> Result<Schema> {
+    let text = reader.schema(stream.id).map_err(|error| link(&error))?;
+    Schema::parse(&text).map_err(|why| {
+        let what = format_args!("the attributes of stream {} are of a later release ({why})", stream.name);
+        Failure::failed(what).advice("use commands of the recorder's release")
+    })
+}
+
+/// A line for every attribute of every stream.
+fn attributes(streams: &[StreamStatus], schemas: &[Schema]) -> Table {
+    let columns = ["stream", "attribute", "type", "from", "unit", "comment"];
+    let mut table = Table::new(&columns.map(|column| (column, Side::Left)));
+    for (stream, schema) in streams.iter().zip(schemas) {
+        for attribute in schema.attributes() {
+            let AttributeShown { name, kind, from, unit, comment } = attribute.into();
+            let (unit, comment) = (unit.unwrap_or("-"), comment.unwrap_or_default());
+            table.row([
+                stream.name.clone(),
+                name.to_owned(),
+                kind,
+                from,
+                unit.to_owned(),
+                comment.to_owned(),
+            ]);
+        }
+    }
+    table
 }
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (_, mut reader) = args.ring.open()?;
     let streams = reader.streams().map_err(|error| link(&error))?;
+    let schemas = if args.attributes {
+        streams.iter().map(|stream| schema(&mut reader, stream)).collect::<Result<Vec<_>>>()?
+    } else {
+        Vec::new()
+    };
     let mut table = Table::new(&[
         ("stream", Side::Left),
         ("kind", Side::Left),
@@ -43,9 +109,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ("lost", Side::Right),
         ("gaps", Side::Right),
         ("preamble", Side::Right),
+        ("attributes", Side::Right),
         ("since", Side::Left),
     ]);
-    for stream in &streams {
+    for (at, stream) in streams.iter().enumerate() {
         let counters = &stream.counters;
         if out.is_json() {
             out.object(&Row {
@@ -56,6 +123,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 created: stream.created,
                 preamble_version: stream.preamble,
                 preamble_bytes: stream.preamble_bytes,
+                attributes: stream.schema,
+                schema: schemas.get(at).map(|schema| schema.attributes().iter().map(Into::into).collect()),
                 counters: counters.into(),
             })?;
             continue;
@@ -74,6 +143,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             } else {
                 "-".to_owned()
             },
+            if stream.schema > 0 { stream.schema.to_string() } else { "-".to_owned() },
             times::to_the_second(stream.created),
         ]);
     }
@@ -83,5 +153,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         }
         return Err(Failure::said(Kind::Nothing));
     }
-    if out.is_json() { Ok(()) } else { out.table(&table) }
+    match out.is_json() {
+        true => Ok(()),
+        false if args.attributes => {
+            let table = attributes(&streams, &schemas);
+            out.table(&table)
+        }
+        false => out.table(&table),
+    }
 }

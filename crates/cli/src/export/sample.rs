@@ -25,6 +25,7 @@ pub(crate) fn stream(id: u32, name: &str, kind: StreamKind, framing: &str) -> St
         counters: Counters::default(),
         preamble: 1,
         preamble_bytes: 4,
+        schema: 0,
     }
 }
 

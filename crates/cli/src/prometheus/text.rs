@@ -184,7 +184,7 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&str, &str, Count); 9] = [
+        let counts: [(&str, &str, Count); 11] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
             ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
@@ -195,6 +195,16 @@ impl Page {
                 |source| source.beyond_elements,
             ),
             ("stream_beyond_rate_bytes_total", "Their bytes.", |source| source.beyond_bytes),
+            (
+                "stream_undecodable_elements_total",
+                "Elements that are not what the stream's schema takes them for: kept, with null attributes.",
+                |source| source.undecodable,
+            ),
+            (
+                "stream_too_long_texts_total",
+                "Texts that are longer than an attribute may be, and null.",
+                |source| source.too_long,
+            ),
             ("stream_unknown_losses_total", "Losses of which nobody knows how much they were.", |source| {
                 source.unknown_losses
             }),
@@ -341,6 +351,8 @@ mod tests {
             format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
             format!("holdfast_stream_beyond_rate_elements_total{ring},stream=\"adc\"}} 60"),
             format!("holdfast_stream_beyond_rate_bytes_total{ring},stream=\"adc\"}} 3145728"),
+            format!("holdfast_stream_undecodable_elements_total{ring},stream=\"adc\"}} 17"),
+            format!("holdfast_stream_too_long_texts_total{ring},stream=\"adc\"}} 2"),
             format!("holdfast_stream_unknown_losses_total{ring},stream=\"adc\"}} 1"),
             format!("holdfast_stream_dropped_elements_total{ring},stream=\"eth0\",cause=\"kernel\"}} 1234"),
             format!(

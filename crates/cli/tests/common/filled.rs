@@ -62,8 +62,9 @@ impl Filler {
             ("log", StreamKind::Bytes, "lines", HEAD),
             ("eth0", StreamKind::Packets, "whole", blocks.as_bytes()),
         ] {
-            let entry =
-                recorder.add_stream(&NewStream { name, kind, framing, preamble: Some(preamble) }).unwrap();
+            let entry = recorder
+                .add_stream(&NewStream { name, kind, framing, preamble: Some(preamble), schema: None })
+                .unwrap();
             assert!(entry < 2);
         }
         let mut filler = Self { recorder, clock, next: [0; 2] };

@@ -3,6 +3,7 @@
 use super::Producer;
 use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch};
 use crate::counters::{Pressure, SourceCounters};
+use crate::extraction::Extraction;
 use crate::loss::Losses;
 use crate::queue::{CaptureEnd, Waker, exchange};
 use holdfast_base::{ByteSize, Clock, Ordinal, Timestamp};
@@ -32,12 +33,22 @@ pub struct ProducerSettings {
     pub next: Ordinal,
     /// Whether a preamble comes with the input, ahead of its elements.
     pub leads: bool,
+    /// What is read of every element, if anything is.
+    pub extraction: Option<Extraction>,
 }
 
 impl ProducerSettings {
     /// 16 batches of the usual size, starting at `next`.
     pub fn new(overload: Overload, next: Ordinal) -> Self {
-        Self { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, overload, next, leads: false }
+        Self {
+            batches: 16,
+            batch_bytes: BATCH_BYTES,
+            batch_rows: BATCH_ROWS,
+            overload,
+            next,
+            leads: false,
+            extraction: None,
+        }
     }
 }
 
@@ -111,7 +122,9 @@ pub fn channel(
     capture: Waker,
 ) -> (Producer, Inlet) {
     let batch = || Batch::new(settings.batch_bytes, settings.batch_rows);
-    let (end, capture) = exchange((0..settings.batches.max(4)).map(|_| batch()).collect(), capture);
+    let classes = settings.extraction.as_ref().map(Extraction::classes).unwrap_or_default();
+    let pool = (0..settings.batches.max(4)).map(|_| batch().with_columns(classes)).collect();
+    let (end, capture) = exchange(pool, capture);
     let counters = Arc::new(SourceCounters::default());
     let now = clock.now();
     let producer = Producer {
@@ -133,6 +146,7 @@ pub fn channel(
         open: None,
         losses: Losses::new(),
         abort_due: None,
+        extraction: settings.extraction.clone(),
     };
     (producer, Inlet { end: capture, counters, leads: settings.leads })
 }

@@ -1,7 +1,7 @@
 //! What the producer does inside: batches begun and sent, elements opened, claimed, cut and lost. No entry for
 //! sources here.
 
-use super::{Attributes, Fate, GAP_AREA, Open, Overload, Producer, SPARE_ROWS};
+use super::{Fate, GAP_AREA, Marks, Open, Overload, Producer, SPARE_ROWS};
 use crate::Cause;
 use crate::batch::{Batch, BatchRow, Content};
 use crate::counters::add;
@@ -112,8 +112,11 @@ impl Producer {
         }
     }
 
-    pub(super) fn send(&mut self, batch: Batch) -> Result<(), Closed> {
+    pub(super) fn send(&mut self, mut batch: Batch) -> Result<(), Closed> {
         add(&self.counters.batches, 1);
+        if let Some(extraction) = &mut self.extraction {
+            extraction.fill(&mut batch, &self.counters);
+        }
         self.end.send(batch)?;
         // What comes next of the same read has the same time.
         if self.keeps {
@@ -122,12 +125,7 @@ impl Producer {
         Ok(())
     }
 
-    pub(super) fn begin(
-        &mut self,
-        total: Option<u64>,
-        attributes: Attributes,
-        need: usize,
-    ) -> Result<(), Closed> {
+    pub(super) fn begin(&mut self, total: Option<u64>, marks: Marks, need: usize) -> Result<(), Closed> {
         if self.batch.as_ref().is_some_and(|batch| batch.rows_left() <= SPARE_ROWS || batch.room() < need) {
             self.roll()?;
         }
@@ -149,7 +147,7 @@ impl Producer {
         };
         self.open = Some(Open {
             ordinal,
-            attributes,
+            marks,
             at: self.claimed,
             here: 0,
             meta: 0,
@@ -173,20 +171,20 @@ impl Producer {
 
     /// The usual case, in as few steps as it can be: the next bytes are such an element.
     #[inline]
-    pub(super) fn whole(&mut self, meta: usize, len: usize, attributes: &Attributes) {
+    pub(super) fn whole(&mut self, meta: usize, len: usize, marks: &Marks) {
         let Some(batch) = &mut self.batch else { return };
         if batch.is_empty() {
             self.since = self.now;
         }
-        let event = attributes.event;
+        let event = marks.event;
         batch.push(BatchRow {
             content: Content::Whole,
-            flags: if event.is_some() { attributes.flags.with(Flags::EVENT) } else { attributes.flags },
+            flags: if event.is_some() { marks.flags.with(Flags::EVENT) } else { marks.flags },
             meta: meta as u16,
-            tag: attributes.tag,
+            tag: marks.tag,
             at: self.claimed as u32,
             len: len as u32,
-            extra: attributes.extra,
+            extra: marks.extra,
             ordinal: self.next,
             arrival: self.now,
             span: 0,
@@ -211,23 +209,19 @@ impl Producer {
     }
 
     pub(super) fn row(&self, open: &Open, content: Content) -> BatchRow {
-        let attributes = &open.attributes;
+        let marks = &open.marks;
         BatchRow {
             content,
-            flags: if attributes.event.is_some() {
-                attributes.flags.with(Flags::EVENT)
-            } else {
-                attributes.flags
-            },
+            flags: if marks.event.is_some() { marks.flags.with(Flags::EVENT) } else { marks.flags },
             meta: open.meta as u16,
-            tag: attributes.tag,
+            tag: marks.tag,
             at: open.at as u32,
             len: (open.here - open.meta) as u32,
-            extra: attributes.extra,
+            extra: marks.extra,
             ordinal: open.ordinal,
             arrival: self.now,
             span: self.now.since(open.first).as_nanos() as u64,
-            event: attributes.event.unwrap_or_default(),
+            event: marks.event.unwrap_or_default(),
         }
     }
 
@@ -256,7 +250,7 @@ impl Producer {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         match open.fate {
             Fate::Kept => {
-                open.attributes.tag = tag;
+                open.marks.tag = tag;
                 let row = self.row(&open, if open.pieces { Content::Last } else { Content::Whole });
                 self.current().push(row);
                 add(&self.counters.elements, 1);

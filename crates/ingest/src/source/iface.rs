@@ -150,9 +150,9 @@ impl InterfaceSource {
             }
             if gone.is_ok() {
                 let time = packet.hardware_time.unwrap_or(packet.time);
-                let attributes =
-                    packets::attributes(0, Some(time), packet.flags, packet.original_len, packet.data.len());
-                gone = out.element(&[], packet.data, attributes);
+                let marks =
+                    packets::marks(0, Some(time), packet.flags, packet.original_len, packet.data.len());
+                gone = out.element(&[], packet.data, marks);
             }
         });
         gone?;

@@ -3,7 +3,7 @@
 use crate::Flags;
 use crate::packet::pcapng::options;
 use crate::packet::{self, Direction, Packet, Reception};
-use crate::producer::Attributes;
+use crate::producer::Marks;
 use holdfast_base::{MAX_META, Timestamp};
 
 /// The flags of a row with this packet's direction.
@@ -15,16 +15,16 @@ pub(super) fn direction(flags: packet::Flags) -> Flags {
     })
 }
 
-/// The attributes of a packet of which `kept` bytes are recorded.
-pub(super) fn attributes(
+/// The marks of a packet of which `kept` bytes are recorded.
+pub(super) fn marks(
     interface: u16,
     time: Option<Timestamp>,
     flags: packet::Flags,
     original_len: u32,
     kept: usize,
-) -> Attributes {
+) -> Marks {
     let extra = original_len.saturating_sub(u32::try_from(kept).unwrap_or(u32::MAX));
-    Attributes { flags: direction(flags), tag: interface, extra, event: time }
+    Marks { flags: direction(flags), tag: interface, extra, event: time }
 }
 
 /// The metadata of a packet from a file: its options. How it was addressed is in them, or else added, since rows

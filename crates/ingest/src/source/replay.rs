@@ -146,7 +146,7 @@ impl ReplaySource {
             }
             out.stamp();
             let data = &packet.data[..packet.data.len().min(self.snaplen)];
-            let mut attributes = packets::attributes(
+            let mut marks = packets::marks(
                 packet.interface,
                 packet.time,
                 packet.flags,
@@ -155,9 +155,9 @@ impl ReplaySource {
             );
             let meta = packets::metadata(&packet, &mut self.scratch);
             if !meta.is_empty() {
-                attributes.flags = attributes.flags.with(Flags::PCAPNG_OPTIONS);
+                marks.flags = marks.flags.with(Flags::PCAPNG_OPTIONS);
             }
-            out.element(meta, data, attributes)?;
+            out.element(meta, data, marks)?;
         }
     }
 }

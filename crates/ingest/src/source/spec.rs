@@ -4,6 +4,7 @@ use super::SourceError;
 use crate::framing::{DEFAULT_BLOCK, Framing};
 use crate::producer::Overload;
 use holdfast_base::{ByteSize, UnitError};
+use holdfast_format::StreamKind;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -147,6 +148,14 @@ pub struct SourceOptions {
 }
 
 impl SourceSpec {
+    /// What its elements are.
+    pub fn kind(&self) -> StreamKind {
+        match self {
+            Self::Stdin | Self::File(_) | Self::Tcp(_) | Self::Udp { .. } => StreamKind::Bytes,
+            Self::Iface(_) | Self::Replay(_) => StreamKind::Packets,
+        }
+    }
+
     /// The policy unless another is asked for: who can wait, waits.
     pub fn default_overload(&self) -> Overload {
         match self {
@@ -167,7 +176,7 @@ impl SourceSpec {
     /// Refuses options that mean nothing for this kind of source.
     pub fn check(&self, options: &SourceOptions) -> Result<(), SourceError> {
         let bytes = matches!(self, Self::Stdin | Self::File(_) | Self::Tcp(_));
-        let packets = matches!(self, Self::Iface(_) | Self::Replay(_));
+        let packets = self.kind() == StreamKind::Packets;
         let live = matches!(self, Self::Iface(_));
         let replay = matches!(self, Self::Replay(_));
         let leading = matches!(options.preamble, Some(PreambleFrom::Leading(_)));

@@ -7,7 +7,7 @@
 use super::error::{Fault, SourceError};
 use super::stop::{StopFlag, Woken, wait};
 use super::{Source, SourceEnd};
-use crate::producer::{Attributes, Producer};
+use crate::producer::{Marks, Producer};
 use holdfast_base::{ByteSize, Timestamp};
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::RxqOvfl;
@@ -211,7 +211,7 @@ impl UdpSource {
             // What came with the datagram was cut off; the datagram is whole, and the table knows the count too.
             Err(_) => self.drops.ask(out),
         }
-        out.element(&[], &first[..len], Attributes::default())?;
+        out.element(&[], &first[..len], Marks::default())?;
         let mut bytes = len as u64;
 
         let mut places = rest.chunks_exact_mut(DATAGRAM);
@@ -224,7 +224,7 @@ impl UdpSource {
             Err(error) => return Err(io::Error::from(error).into()),
         };
         for (len, datagram) in lens[..taken].iter().zip(self.arena[DATAGRAM..].chunks_exact(DATAGRAM)) {
-            out.element(&[], &datagram[..*len], Attributes::default())?;
+            out.element(&[], &datagram[..*len], Marks::default())?;
             bytes += *len as u64;
         }
         self.drops.since = now;

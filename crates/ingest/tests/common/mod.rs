@@ -1,6 +1,7 @@
 //! What the tests of sources share: a capture side that checks as it collects.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+pub mod cells;
 pub mod rig;
 
 use holdfast_ingest::{Batch, Content, Inlet};
@@ -30,6 +31,8 @@ pub struct Gap {
 #[derive(Debug, Default)]
 pub struct Collector {
     pub elements: Vec<Element>,
+    /// Of each of them, where there are columns.
+    pub cells: Vec<Vec<String>>,
     pub gaps: Vec<Gap>,
     /// Bytes of pieces whose element was given up: they are in its gap, too.
     pub aborted_bytes: u64,
@@ -71,6 +74,11 @@ impl Collector {
     }
 
     fn read(&mut self, batch: &Batch) {
+        if !batch.cells().is_empty() {
+            let completed = batch.rows().iter().filter(|row| row.completes_element()).count();
+            assert!(batch.cells().iter().all(|column| column.len() == completed), "a cell an element");
+            self.cells.extend((0..completed).map(|at| cells::cells_at(batch.cells(), at)));
+        }
         for row in batch.rows() {
             let bytes = batch.bytes_of(row);
             assert_eq!(bytes.len(), row.bytes(), "the row's bytes are in the batch");
@@ -101,6 +109,9 @@ impl Collector {
                     assert_eq!(open.ordinal, row.ordinal.0);
                     open.data.extend_from_slice(data);
                     open.tag = row.tag;
+                    if row.flags.has(holdfast_ingest::Flags::EVENT) {
+                        open.event = Some(row.event.0);
+                    }
                     if row.content == Content::Last {
                         self.elements.extend(self.open.take());
                     }

@@ -178,6 +178,14 @@ impl RingReader {
         preamble(&mut self.pump.access, stream, version)
     }
 
+    /// The schema of a stream as text, an attribute a line; empty for none, and for a stream that is not there.
+    pub fn schema(&mut self, stream: StreamId) -> Result<String, LinkError> {
+        match &mut self.pump.access {
+            Access::Live(live) => live.connection().schema(stream),
+            Access::Direct(direct) => Ok(direct.recovered().schema(stream).to_owned()),
+        }
+    }
+
     /// Every slot with data that has not expired, oldest first; those that are not on the medium yet come last.
     pub(crate) fn candidates(&mut self) -> Result<Vec<PlannedSlot>, LinkError> {
         let bytes = self.superblock.geometry.slot_bytes;

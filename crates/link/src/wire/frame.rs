@@ -35,6 +35,8 @@ pub mod kind {
     pub const OPEN_SLOTS: u16 = 10;
     /// Open gains.
     pub const OPEN_GAINS: u16 = 11;
+    /// Schema.
+    pub const SCHEMA: u16 = 12;
     /// What is added for a reply.
     pub const REPLY: u16 = 128;
     /// Expired.

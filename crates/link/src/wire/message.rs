@@ -54,6 +54,11 @@ pub enum Request {
         /// First byte wanted.
         offset: u32,
     },
+    /// The schema of a stream.
+    Schema {
+        /// Whose.
+        stream: StreamId,
+    },
     /// Holds in rising order of their numbers.
     Holds {
         /// Those after this one.
@@ -136,6 +141,11 @@ pub enum Reply {
         total: u32,
         /// Those from the offset on, as many as fit.
         bytes: Vec<u8>,
+    },
+    /// To [`Request::Schema`].
+    Schema {
+        /// It; empty for none. 16 KiB at most.
+        text: String,
     },
     /// To [`Request::Holds`].
     Holds {
@@ -229,6 +239,7 @@ impl Request {
             Self::Slots { .. } => "slots",
             Self::Streams => "streams",
             Self::Preamble { .. } => "preamble",
+            Self::Schema { .. } => "schema",
             Self::Holds { .. } => "holds",
             Self::Order(_) => "order",
             Self::Read { .. } => "read",
@@ -248,6 +259,7 @@ impl Reply {
             Self::Slots { .. } => "slots",
             Self::Streams(_) => "streams",
             Self::Preamble { .. } => "preamble",
+            Self::Schema { .. } => "schema",
             Self::Holds { .. } => "holds",
             Self::Outcome(_) => "outcome",
             Self::Ready { .. } => "ready",

@@ -33,6 +33,9 @@ impl Reply {
             Self::Preamble { total, bytes } => {
                 put.u32(*total).bytes(bytes);
             }
+            Self::Schema { text } | Self::Error { text } => {
+                put.text(text);
+            }
             Self::Holds { more, holds } => {
                 put.u8(u8::from(*more)).list(holds, put_hold);
             }
@@ -52,9 +55,6 @@ impl Reply {
                 put.u64(*cursor).u8(u8::from(*end)).bytes(records);
             }
             Self::Expired | Self::Pending => {}
-            Self::Error { text } => {
-                put.text(text);
-            }
         }
     }
 
@@ -89,6 +89,7 @@ impl Reply {
                 let (cursor, end) = (get.u64("cursor")?, get.bool("end")?);
                 Self::Gains { cursor, end, records: get.rest().to_vec() }
             }
+            kind::SCHEMA => Self::Schema { text: get.text("schema")? },
             _ => match head.kind {
                 kind::EXPIRED => Self::Expired,
                 kind::PENDING => Self::Pending,
@@ -111,6 +112,7 @@ impl Reply {
             Self::Done { .. } => kind::DONE,
             Self::OpenSlots(_) => kind::OPEN_SLOTS,
             Self::Gains { .. } => kind::OPEN_GAINS,
+            Self::Schema { .. } => kind::SCHEMA,
             Self::Expired => return kind::EXPIRED,
             Self::Pending => return kind::PENDING,
             Self::Error { .. } => return kind::ERROR,

@@ -20,6 +20,9 @@ impl Request {
             Self::Preamble { stream, version, offset } => {
                 put.u32(stream.0).u32(*version).u32(*offset);
             }
+            Self::Schema { stream } => {
+                put.u32(stream.0);
+            }
             Self::Holds { after } => {
                 put.u64(after.0);
             }
@@ -63,6 +66,7 @@ impl Request {
             kind::OPEN_GAINS => {
                 Self::OpenGains { sequence: Sequence(get.u64("sequence")?), cursor: get.u64("cursor")? }
             }
+            kind::SCHEMA => Self::Schema { stream: StreamId(get.u32("stream")?) },
             other => return Err(WireError::Kind(other)),
         })
     }
@@ -80,6 +84,7 @@ impl Request {
             Self::Done { .. } => kind::DONE,
             Self::OpenSlots => kind::OPEN_SLOTS,
             Self::OpenGains { .. } => kind::OPEN_GAINS,
+            Self::Schema { .. } => kind::SCHEMA,
         }
     }
 }

@@ -148,6 +148,10 @@ pub struct SourceStatus {
     pub beyond_elements: u64,
     /// Their bytes.
     pub beyond_bytes: u64,
+    /// Elements that are not what the stream's schema takes them for: kept, and what cannot be read of them is null.
+    pub undecodable: u64,
+    /// Texts that are longer than an attribute may be, and null.
+    pub too_long: u64,
     /// Connections that are open now.
     pub connections: u32,
     /// Whether it still delivers.

@@ -11,10 +11,10 @@ use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_ring::StreamStatus;
 
 /// Bytes of a stream's status at least.
-pub(crate) const STREAM_LEAST: usize = 80;
+pub(crate) const STREAM_LEAST: usize = 84;
 
 /// Bytes of a source's status at least.
-const SOURCE_LEAST: usize = 99;
+const SOURCE_LEAST: usize = 115;
 
 /// Bytes of a lane's status at least.
 const LANE_LEAST: usize = 50 + 2 * 8 * (LATENCY_BUCKETS + 2);
@@ -57,7 +57,8 @@ pub(crate) fn put_stream(put: &mut Put, stream: &StreamStatus) {
     put.u32(stream.id.0)
         .u8(number(&STREAM_KINDS, &stream.kind))
         .u32(stream.preamble)
-        .u32(stream.preamble_bytes);
+        .u32(stream.preamble_bytes)
+        .u32(stream.schema);
     put.time(stream.created);
     put_counters(put, &stream.counters);
     put.text(&stream.name).text(&stream.framing);
@@ -69,6 +70,7 @@ pub(crate) fn get_stream(get: &mut Get<'_>) -> Result<StreamStatus, WireError> {
         kind: pick(get, "kind of stream", &STREAM_KINDS)?,
         preamble: get.u32("preamble")?,
         preamble_bytes: get.u32("bytes of the preamble")?,
+        schema: get.u32("schema")?,
         created: get.time("created")?,
         counters: get_counters(get)?,
         name: get.text("name")?,
@@ -144,7 +146,8 @@ fn put_source(put: &mut Put, source: &SourceStatus) {
     put.u32(source.stream.0).u8(number(&SOURCE_STATES, &source.state));
     put.u64(source.elements).u64(source.bytes).u64(source.packed_elements).u64(source.packed_bytes);
     put.u64(source.unknown_losses).u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting);
-    put.u64(source.beyond_elements).u64(source.beyond_bytes).u32(source.connections);
+    put.u64(source.beyond_elements).u64(source.beyond_bytes).u64(source.undecodable).u64(source.too_long);
+    put.u32(source.connections);
     put.list(&source.dropped, |put, dropped| {
         put.u8(dropped.cause as u8).u64(dropped.elements).u64(dropped.bytes);
     });
@@ -165,6 +168,8 @@ fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
         waiting: get.u64("waiting")?,
         beyond_elements: get.u64("elements beyond the rate")?,
         beyond_bytes: get.u64("bytes beyond the rate")?,
+        undecodable: get.u64("undecodable elements")?,
+        too_long: get.u64("texts that are too long")?,
         connections: get.u32("connections")?,
         dropped: get.list("causes", 17, get_dropped)?,
         name: get.text("name")?,

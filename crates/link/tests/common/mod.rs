@@ -122,6 +122,8 @@ pub struct Maker {
     pub table: Vec<TableEntry>,
     pub entries: Vec<Entry>,
     pub preambles: Vec<(u32, u32, Vec<u8>)>,
+    /// By stream (by place).
+    pub schemas: Vec<String>,
     pub recorded: Vec<Recorded>,
     slot_bytes: usize,
     /// Sequences that never expire.
@@ -170,6 +172,7 @@ impl Maker {
             table: vec![TableEntry::default(); superblock.geometry.slots as usize],
             entries: entries.collect(),
             preambles: Vec::new(),
+            schemas: vec![String::new(); streams],
             recorded: Vec::new(),
             slot_bytes: slot_bytes as usize,
             held: BTreeSet::new(),
@@ -377,13 +380,15 @@ impl Maker {
     }
 
     fn stream_records(&self) -> Vec<StreamRecord> {
-        let records = self.entries.iter().map(|entry| StreamRecord {
+        let records = self.entries.iter().zip(&self.schemas).map(|(entry, schema)| StreamRecord {
             id: entry.stream,
             kind: entry.kind,
             preamble: entry.preamble,
             name: entry.name.as_str().to_owned(),
             counters: entry.counters,
             framing: "lines".to_owned(),
+            schema: schema.lines().count() as u32,
+            schema_text: schema.clone(),
             ..StreamRecord::default()
         });
         records.collect()

@@ -195,6 +195,10 @@ impl Serving {
             }
             Request::Streams => Reply::Streams(self.streams()),
             Request::Preamble { stream, version, offset } => self.preamble(stream, version, offset as usize),
+            Request::Schema { stream } => {
+                let place = self.maker.entries.iter().position(|entry| entry.stream == stream);
+                Reply::Schema { text: place.map(|at| self.maker.schemas[at].clone()).unwrap_or_default() }
+            }
             Request::Holds { .. } => Reply::Holds { more: false, holds: Vec::new() },
             Request::Order(_) => Reply::Outcome(Outcome::Refused(Refusal::Busy("purge"))),
             Request::OpenSlots => {
@@ -315,6 +319,7 @@ impl Serving {
             counters: self.maker.counters(number),
             preamble: entry.preamble,
             preamble_bytes: 0,
+            schema: self.maker.schemas[number].lines().count() as u32,
         });
         streams.collect()
     }

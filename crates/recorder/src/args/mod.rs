@@ -8,6 +8,7 @@ mod tests;
 
 pub use parse::parse;
 
+use holdfast_attributes::{Schema, SchemaError};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_ingest::{SourceOptions, SourceSpec};
 use std::path::PathBuf;
@@ -72,6 +73,8 @@ pub struct SourceSettings {
     pub name: String,
     /// What else was said of it.
     pub options: SourceOptions,
+    /// What is to be known of its elements; `None`: nothing was said of it.
+    pub schema: Option<Schema>,
     /// Bytes a second of payload that it declares.
     pub rate: Option<Rate>,
     /// Elements a second.
@@ -91,6 +94,9 @@ pub enum WrongUse {
         "--metrics goes with `holdfast record`: run `holdfast metrics RING --listen ADDR` beside holdfast-recorder"
     )]
     Metrics,
+    /// A file that another program reads.
+    #[error("--schema goes with `holdfast record`: run `holdfast record`, or say --attr for every attribute")]
+    Schema,
     /// An option that wants a value.
     #[error("{option} wants a value: {wanted}")]
     Missing {
@@ -126,6 +132,19 @@ pub enum WrongUse {
     /// A source option that its kind does not know.
     #[error("{0}")]
     NotFor(String),
+    /// An attribute that is none.
+    #[error("--attr: {0}")]
+    Attribute(#[from] SchemaError),
+    /// Attributes of packets for what delivers none.
+    #[error(
+        "--attr {attribute}: it is read from packets, and --source {source_spec} delivers none: use iface: or replay:"
+    )]
+    NoPackets {
+        /// The first of them.
+        attribute: String,
+        /// The source.
+        source_spec: String,
+    },
     /// What goes with a rate only.
     #[error("{option} goes with --rate, and --source {source_spec} has none")]
     WithoutRate {

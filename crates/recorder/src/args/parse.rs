@@ -1,17 +1,18 @@
 //! From words to settings. A table says which options there are; one function a value says what it may be.
 
 use super::{MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse};
+use holdfast_attributes::{From, Schema};
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_NAME, Rate};
 use holdfast_ingest::Overload;
 use holdfast_ingest::packet::af_packet::MAX_RINGS;
-use holdfast_ingest::{SourceOptions, SourceSpec};
+use holdfast_ingest::{SourceOptions, SourceSpec, StreamKind};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 25] = [
+const OPTIONS: [(&str, Option<&str>); 26] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
@@ -28,6 +29,7 @@ const OPTIONS: [(&str, Option<&str>); 25] = [
     ("--rate", Some("bytes of payload a second, such as 60MiB/s")),
     ("--elements", Some("elements a second, such as 20000")),
     ("--burst", Some("bytes that may come at once beyond the rate, such as 64MiB")),
+    ("--attr", Some("NAME:TYPE=FROM, such as temp:float=json:temp, or packets, vdif, spead or none")),
     ("--flush", Some("a time such as 1s or 200ms")),
     ("--memory", Some("a size such as 512MiB")),
     ("--patience", Some("a time such as 10s or 1m")),
@@ -62,6 +64,7 @@ struct Unfinished {
     spec: SourceSpec,
     name: Option<String>,
     options: SourceOptions,
+    attributes: Vec<String>,
     rate: Option<Rate>,
     elements: Option<u64>,
     burst: Option<ByteSize>,
@@ -90,7 +93,11 @@ impl Parser {
                 _ => name,
             };
             let Some((option, wants)) = OPTIONS.iter().find(|(option, _)| *option == name) else {
-                return Err(if name == "--metrics" { WrongUse::Metrics } else { WrongUse::Unknown(name) });
+                return Err(match name.as_str() {
+                    "--metrics" => WrongUse::Metrics,
+                    "--schema" => WrongUse::Schema,
+                    _ => WrongUse::Unknown(name),
+                });
             };
             match (*option, wants) {
                 (_, None) if joined.is_some() => return Err(WrongUse::Switch(option)),
@@ -143,10 +150,15 @@ impl Parser {
             "--source" => {
                 let (spec, options) = (read(option, &value)?, SourceOptions::default());
                 let (name, rate, elements, burst) = (None, None, None, None);
-                self.sources.push(Unfinished { spec, name, options, rate, elements, burst });
+                let attributes = Vec::new();
+                self.sources.push(Unfinished { spec, name, options, attributes, rate, elements, burst });
                 Ok(())
             }
             "--name" => once(option, true, &mut self.source(option)?.name, name(option, value)?),
+            "--attr" => {
+                self.source(option)?.attributes.push(value);
+                Ok(())
+            }
             "--rate" => once(option, true, &mut self.source(option)?.rate, rate(option, &value)?),
             "--elements" => once(option, true, &mut self.source(option)?.elements, elements(option, &value)?),
             "--burst" => once(option, true, &mut self.source(option)?.burst, read(option, &value)?),
@@ -202,7 +214,7 @@ impl Parser {
 
 impl Unfinished {
     fn finish(self) -> Result<SourceSettings, WrongUse> {
-        let Self { spec, name, options, rate, elements, burst } = self;
+        let Self { spec, name, options, attributes, rate, elements, burst } = self;
         if rate.is_none() {
             let said = [("--elements", elements.is_some()), ("--burst", burst.is_some())];
             if let Some((option, _)) = said.iter().find(|(_, said)| *said) {
@@ -211,7 +223,16 @@ impl Unfinished {
         }
         spec.check(&options).map_err(|error| WrongUse::NotFor(error.to_string()))?;
         let name = name.ok_or_else(|| WrongUse::Nameless(spec.to_string()))?;
-        Ok(SourceSettings { spec, name, options, rate, elements, burst })
+        let schema = (!attributes.is_empty()).then(|| Schema::typed(&attributes)).transpose()?;
+        let of_packets =
+            schema.iter().flat_map(Schema::attributes).find(|a| matches!(a.from(), From::Packet(_)));
+        if let Some(attribute) = of_packets
+            && spec.kind() != StreamKind::Packets
+        {
+            let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
+            return Err(WrongUse::NoPackets { attribute, source_spec });
+        }
+        Ok(SourceSettings { spec, name, options, schema, rate, elements, burst })
     }
 }
 

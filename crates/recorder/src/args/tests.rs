@@ -38,6 +38,23 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
 }
 
 #[test]
+fn attributes_are_those_of_the_source_before_them() {
+    let all = settings(
+        "r --source stdin --name a --attr t:float=json:t --attr=beam:uint=at:4:u16be --source iface:x --name b --attr none \
+         --source iface:y --name c --attr packets:src,vlan --source iface:z --name d",
+    );
+    let texts =
+        all.sources.iter().map(|source| source.schema.as_ref().map(holdfast_attributes::Schema::text));
+    let wanted = [
+        Some("t:float=json:t\nbeam:uint=at:4:u16be\n"),
+        Some(""),
+        Some("src:ip=packet:src\nvlan:uint=packet:vlan\n"),
+        None,
+    ];
+    assert_eq!(texts.collect::<Vec<_>>(), wanted.map(|text| text.map(str::to_owned)));
+}
+
+#[test]
 fn a_source_declares_its_load() {
     let all = settings(
         "r --source stdin --name a --rate 60MiB/s --elements 20000/s --burst 64MiB --source file:x --name b --rate 1MB/s",
@@ -88,6 +105,17 @@ fn wrong_command_lines_are_told_by_the_option() {
             "r --source stdin --name a --on-overload explode",
             "--on-overload explode: give block or drop-newest",
         ),
+        (
+            "r --source stdin --name a --attr t:double=json:t",
+            "--attr: in `t:double=json:t`, column 3: `double` is no type",
+        ),
+        ("r --source stdin --name a --attr none --attr vdif", "--attr: in `none`"),
+        (
+            "r --source stdin --name a --attr packets:src",
+            "--attr src:ip=packet:src: it is read from packets, and --source stdin",
+        ),
+        ("r --attr none --source stdin --name a", "--attr belongs to a source"),
+        ("r --source stdin --name a --schema x.toml", "run `holdfast record`"),
         ("r --source ftp:x --name a", "--source ftp:x"),
         ("r --source replay:x --name a --loop --loop", "--loop is given twice for one source"),
         ("r --source stdin --name a --rate fast", "--rate fast"),
@@ -129,6 +157,8 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--rings",
         "--speed",
         "--loop",
+        "--attr",
+        "--schema",
         "--on-overload",
         "--rate",
         "--elements",

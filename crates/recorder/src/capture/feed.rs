@@ -114,7 +114,13 @@ impl<D: Disk> Capture<D> {
         let Some(known) = self.driver.ring().stream_looks().find(|known| known.id == stream) else {
             return Ok(());
         };
-        let new = NewStream { name: &known.name, kind, framing: &known.framing, preamble: Some(preamble) };
+        let new = NewStream {
+            name: &known.name,
+            kind,
+            framing: &known.framing,
+            preamble: Some(preamble),
+            schema: None,
+        };
         let version = self.driver.ring_mut().add_stream(&new, now)?.preamble;
         // A slot has one version of it.
         self.seal(now, SlotFlags::SHORT);

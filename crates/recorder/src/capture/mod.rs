@@ -17,7 +17,7 @@ pub use opening::{CRASH_STEP, Stream};
 
 use feed::Feed;
 use holdfast_base::{Age, ByteSize, Clock, LaneNo, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Counters, Cursor, Entry, SlotFlags, SlotId};
+use holdfast_format::{Counters, Cursor, Entry, FormatError, SlotFlags, SlotId};
 use holdfast_ingest::{Inlet, Packer, Pressure};
 use holdfast_media::{Buffer, Disk};
 use holdfast_ring::{Bounds, Driver, Excess, OpenBrief, Rates, SealedSlot};
@@ -82,7 +82,7 @@ pub struct Step {
 
 impl<D: Disk> Capture<D> {
     /// Joins a driver that is starting with the inlets of its streams' sources, in the same order as `streams`, of
-    /// which those behind the inlets have no source in this run.
+    /// which those behind the inlets have no source in this run. Refused where their columns do not fit the slots.
     pub fn start(
         driver: Driver<D>,
         streams: &[Stream],
@@ -90,15 +90,16 @@ impl<D: Disk> Capture<D> {
         pressure: Arc<Pressure>,
         flush: Duration,
         clock: &dyn Clock,
-    ) -> Self {
+    ) -> Result<Self, FormatError> {
         let (now, wall) = (clock.now(), clock.wall());
         let slot_bytes = driver.superblock().geometry.slot_bytes;
-        let packer = Packer::new(slot_bytes, streams.len().max(1));
+        let mut packer = Packer::new(slot_bytes, streams.len().max(1));
         let commit = driver.superblock().geometry.commit_bytes();
         let entries: Vec<Entry> = streams.iter().map(|stream| stream.entry).collect();
+        packer.prepare(&entries)?;
         let opening = Opening::new(streams, now);
         let feeds = inlets.into_iter().zip(streams).map(|(inlet, stream)| Feed::new(inlet, stream)).collect();
-        Self {
+        Ok(Self {
             driver,
             packer,
             feeds,
@@ -118,7 +119,7 @@ impl<D: Disk> Capture<D> {
             offset: wall.0.saturating_sub(now.0),
             gains: vec![0; commit],
             slots_sealed: 0,
-        }
+        })
     }
 
     /// Holds the feeds' streams, by their numbers, to what they declared.

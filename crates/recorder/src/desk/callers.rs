@@ -310,6 +310,9 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::Hello { .. } => Served::Figures(Waits::Hello),
         Request::Status => Served::Figures(Waits::Status),
         Request::Streams => Served::Figures(Waits::Streams),
+        Request::Schema { stream } => {
+            Served::Now(Reply::Schema { text: help.figures.schema(stream).to_owned() })
+        }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
         Request::Order(Order::Purge(purge)) => {
             let Some(superblock) = help.figures.superblock() else {

@@ -37,6 +37,8 @@ pub struct Facts {
     pub superblock: Superblock,
     /// All streams of the ring.
     pub streams: Vec<StreamStatus>,
+    /// The schemas of those that have one, as text: none changes while a recorder runs.
+    pub schemas: Vec<(StreamId, String)>,
     /// The sources, in the order they were given.
     pub sources: Vec<SourceFacts>,
     /// What a person should know.
@@ -206,6 +208,11 @@ impl Figures {
         streams
     }
 
+    /// A stream's schema as text.
+    pub(super) fn schema(&self, stream: StreamId) -> &str {
+        self.facts.schemas.iter().find(|(id, _)| *id == stream).map_or("", |(_, text)| text)
+    }
+
     pub(super) fn status(&self, sources: &Watch) -> Status {
         let Some(sheet) = &self.sheet else {
             return Status { ring: self.facts.ring.clone(), recorder: None };
@@ -274,6 +281,8 @@ impl Figures {
             waiting: elements.saturating_sub(packed + ours),
             beyond_elements: excess.elements,
             beyond_bytes: excess.bytes,
+            undecodable: counters.undecodable.load(Ordering::Relaxed),
+            too_long: counters.too_long.load(Ordering::Relaxed),
             connections: counters.connections.load(Ordering::Relaxed) as u32,
             dropped,
             state,

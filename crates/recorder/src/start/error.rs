@@ -1,7 +1,7 @@
 //! Why a run cannot begin: what, where, what to do, and the exit code.
 
 use crate::plan::TooLittle;
-use holdfast_base::ByteSize;
+use holdfast_base::{ByteSize, typed};
 use holdfast_format::FormatError;
 use holdfast_ingest::SourceError;
 use holdfast_link::LinkError;
@@ -83,6 +83,37 @@ pub enum StartError {
         /// What others take of that, and this one beside its bytes.
         others: ByteSize,
     },
+    /// A guarantee does not count what attributes take.
+    #[error(
+        "{}: --attr: what attributes take on the medium is not part of a guarantee yet, and this ring was made with one: say --attr none, or make the ring without --profile", path.display()
+    )]
+    PromisedAttributes {
+        /// The ring.
+        path: PathBuf,
+    },
+    /// A stream has other attributes already.
+    #[error(
+        "stream {stream}: --attr: {why}: give all that it has, and new ones behind them (`holdfast streams RING --attributes` lists them), or choose another --name"
+    )]
+    Changed {
+        /// The stream's name.
+        stream: String,
+        /// What would change.
+        why: String,
+    },
+    /// The attributes do not fit the slots.
+    #[error("--attr: {0}: give fewer, or make the ring with larger slots")]
+    Attributes(FormatError),
+    /// Nor do those that streams keep fit the memory.
+    #[error(
+        "--memory {bound} is too little: with the attributes that its streams have the ring takes {least}: give it --memory {} or more, or some sources --attr none", typed(*least)
+    )]
+    KeptAttributes {
+        /// As given.
+        bound: ByteSize,
+        /// As it takes.
+        least: ByteSize,
+    },
     /// Rates are declared for a lane of which nothing is known.
     #[error(
         "{}: --rate: nothing was measured of this ring's device, so nothing can be promised: make the ring with `holdfast format --profile`, or record without --rate", path.display()
@@ -154,7 +185,7 @@ impl StartError {
     /// The program's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Geometry(_) | Self::Memory(_) | Self::SharedPipe { .. } => 2,
+            Self::Geometry(_) | Self::Memory(_) | Self::KeptAttributes { .. } | Self::SharedPipe { .. } => 2,
             Self::Source(error) if error.is_wrong_use() => 2,
             _ => 1,
         }

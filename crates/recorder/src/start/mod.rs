@@ -2,6 +2,7 @@
 //! memory, the socket. Nothing is captured before all of it has worked, and a ring file that was made for this run is
 //! removed again when it has not.
 
+mod attributes;
 mod error;
 mod limits;
 mod memory;
@@ -15,8 +16,11 @@ use crate::args::Settings;
 use crate::capture::{Capture, Stream};
 use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
+use attributes::Attributes;
 use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many, typed};
-use holdfast_ingest::{Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open};
+use holdfast_ingest::{
+    Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open,
+};
 use holdfast_link::path;
 use holdfast_link::server::Listener;
 use holdfast_link::wire::LaneFile;
@@ -115,8 +119,21 @@ fn start_on(
     let quantum = promise.as_ref().map_or(usize::MAX, Promise::quantum);
     let bound = settings.memory;
     let load = promise.as_ref().map_or((Rate(0), 0), Promise::comes);
-    let needs = Needs { slot_bytes, slots, sources, source_bytes, bound, available, promised, load, quantum };
-    let plan = planned(&needs, promise.as_ref(), settings)?;
+    let mut attributes = Attributes::wanted(settings, promise.is_some())?;
+    let needs = Needs {
+        slot_bytes,
+        slots,
+        sources,
+        source_bytes,
+        bound,
+        available,
+        promised,
+        load,
+        quantum,
+        columns: &[],
+        column_bytes: 0,
+    };
+    let plan = planned(&needs, promise.as_ref(), settings, &mut attributes, &mut warnings)?;
     let named = promise.as_ref().map_or(0, Promise::named);
     let nothing = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named);
     warnings.extend(nothing.map(|nothing| format!("{}: {nothing}", settings.ring.display())));
@@ -132,11 +149,7 @@ fn start_on(
     let greeting = greeting(&recovered, made.as_ref(), begun.elapsed());
     let floor = recovered.last_arrival.unwrap_or(Timestamp::MIN);
     let clock = Arc::new(SystemClock::not_before(floor + Duration::from_nanos(1)));
-    if clock.now().0.saturating_sub(clock.wall().0) > 1_000_000_000 {
-        warnings.push(
-            "the wall clock is behind the newest data of the ring: arrival times go on from that".to_owned(),
-        );
-    }
+    warnings.extend(behind(&clock));
     let opened = open_sources(settings, stop, &mut warnings)?;
     let parker = Parker::new();
     let waker = parker.waker();
@@ -150,6 +163,10 @@ fn start_on(
         }
     }
     let known = Known::of(&recovered);
+    if promise.is_none() {
+        attributes.settle(settings, &known, &mut warnings)?;
+    }
+    let plan = settled(&plan, &needs, &mut attributes, &mut warnings)?;
     let buffers = std::iter::from_fn(|| pool.take()).collect();
     let config = Config {
         buffers: plan.slot_buffers as u32,
@@ -166,12 +183,14 @@ fn start_on(
     let rates = promise.as_ref().map(|promise| promise.rates(clock.now()));
     let footing = Footing::of(&settings.ring);
     let promise = promise.map(|promise| promise.give(&mut driver, &footing)).transpose().map_err(refused)?;
-    let streams = add_streams(driver.ring_mut(), settings, &opened, &known, clock.now())?;
+    let streams = add_streams(driver.ring_mut(), settings, &opened, &known, &attributes, clock.now())?;
 
     let pressure = Arc::new(Pressure::default());
-    let (sources, inlets) = join(settings, opened, &streams, &plan, &clock, &pressure, &parker);
+    let (sources, inlets) =
+        join(settings, attributes.join(opened), &streams, &plan, &clock, &pressure, &parker);
     let slots = superblock.geometry.slots;
-    let mut capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock);
+    let mut capture = Capture::start(driver, &streams, inlets, pressure, settings.flush, &*clock)
+        .map_err(StartError::Attributes)?;
     if let Some(rates) = rates {
         capture.hold_to(rates);
     }
@@ -193,10 +212,18 @@ fn start_on(
     })
 }
 
+/// A wall clock that was set back.
+fn behind(clock: &SystemClock) -> Option<String> {
+    let far = clock.now().0.saturating_sub(clock.wall().0) > 1_000_000_000;
+    far.then(|| {
+        "the wall clock is behind the newest data of the ring: arrival times go on from that".to_owned()
+    })
+}
+
 /// Joins the sources to the capture thread.
 fn join(
     settings: &Settings,
-    opened: Vec<Opened>,
+    opened: Vec<(Opened, Option<Extraction>)>,
     streams: &[Stream],
     plan: &Plan,
     clock: &Arc<SystemClock>,
@@ -204,7 +231,7 @@ fn join(
     parker: &Parker,
 ) -> (Vec<ReadySource>, Vec<Inlet>) {
     let (mut sources, mut inlets) = (Vec::new(), Vec::new());
-    for ((settings, opened), stream) in settings.sources.iter().zip(opened).zip(streams) {
+    for ((settings, (opened, extraction)), stream) in settings.sources.iter().zip(opened).zip(streams) {
         let shape = ProducerSettings {
             batches: plan.batches,
             batch_bytes: plan.batch_bytes,
@@ -212,6 +239,7 @@ fn join(
             overload: opened.overload,
             next: stream.next(),
             leads: opened.leads,
+            extraction,
         };
         let (producer, inlet) =
             channel(&shape, Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(pressure), parker.waker());
@@ -227,16 +255,32 @@ fn join(
     (sources, inlets)
 }
 
-/// The memory plan. A guarantee has all its buffers, or there is none.
-fn planned(needs: &Needs, promise: Option<&Promise>, settings: &Settings) -> Result<Plan, StartError> {
+/// The memory plan. A guarantee has all its buffers, or there is none; attributes that nobody asked for give way.
+fn planned(
+    needs: &Needs<'_>,
+    promise: Option<&Promise>,
+    settings: &Settings,
+    attributes: &mut Attributes,
+    warnings: &mut Vec<String>,
+) -> Result<Plan, StartError> {
+    let column_bytes = attributes.memory(needs.slot_bytes, warnings)?;
+    let columns = &attributes.classes();
+    let needs = &Needs { columns, column_bytes, ..*needs };
     let short = |bound, advice| {
         let refused = promise?.with_only(fitting(needs, bound))?;
         Some(StartError::PromisedMemory { path: settings.ring.clone(), refused, advice })
     };
-    let plan = plan(needs).map_err(|little| {
-        let advice = format!("give it --memory {} or more", typed(little.least()));
-        needs.bound.and_then(|bound| short(bound, advice)).unwrap_or(StartError::Memory(little))
-    })?;
+    let plan = match plan(needs) {
+        Ok(plan) => plan,
+        Err(little) if attributes.do_without(little, warnings) => {
+            return planned(needs, promise, settings, attributes, warnings);
+        }
+        Err(little) => {
+            let advice = format!("give it --memory {} or more", typed(little.least()));
+            let refused = needs.bound.and_then(|bound| short(bound, advice));
+            return Err(refused.unwrap_or(StartError::Memory(little)));
+        }
+    };
     let available = needs.available;
     if available.0 > 0 && plan.total > available {
         let advice = format!("it takes {} of memory, and {available} could be had", plan.total.shown_up());
@@ -245,6 +289,21 @@ fn planned(needs: &Needs, promise: Option<&Promise>, settings: &Settings) -> Res
         }
     }
     Ok(plan)
+}
+
+/// The plan with the attributes that there are now that the ring is known; there are as many buffers as before.
+fn settled(
+    plan: &Plan,
+    needs: &Needs<'_>,
+    attributes: &mut Attributes,
+    warnings: &mut Vec<String>,
+) -> Result<Plan, StartError> {
+    let column_bytes = attributes.memory(needs.slot_bytes, warnings)?;
+    let plan = plan.with_columns(&Needs { columns: &attributes.classes(), column_bytes, ..*needs });
+    match needs.bound.filter(|bound| plan.total > *bound) {
+        Some(bound) => Err(StartError::KeptAttributes { bound, least: plan.total.shown_up() }),
+        None => Ok(plan),
+    }
 }
 
 /// What was on the ring, as far as it matters after the recovered state has gone into the driver.
@@ -259,6 +318,7 @@ struct KnownStream {
     kind: holdfast_format::StreamKind,
     framing: String,
     preamble: Option<Vec<u8>>,
+    schema: String,
     created: Timestamp,
 }
 
@@ -269,9 +329,16 @@ impl Known {
             kind: stream.kind,
             framing: stream.framing.clone(),
             preamble: recovered.preamble(stream.id, stream.preamble).map(<[u8]>::to_vec),
+            schema: stream.schema_text.clone(),
             created: stream.created,
         });
         Self { crashed: recovered.after_crash(), last: recovered.last_arrival, streams: streams.collect() }
+    }
+
+    /// A stream's schema as text, if it has one.
+    fn schema(&self, name: &str) -> Option<&str> {
+        let stream = self.streams.iter().find(|stream| stream.name == name)?;
+        (!stream.schema.is_empty()).then_some(&stream.schema)
     }
 
     /// Since when a stream's data may be lost.
@@ -302,6 +369,7 @@ fn add_streams(
     settings: &Settings,
     opened: &[Opened],
     known: &Known,
+    attributes: &Attributes,
     now: Timestamp,
 ) -> Result<Vec<Stream>, StartError> {
     let mut streams = Vec::new();
@@ -317,12 +385,13 @@ fn add_streams(
             refusal => StartError::Stream { stream, refusal },
         }
     };
-    for (source, opened) in settings.sources.iter().zip(opened) {
+    for (at, (source, opened)) in settings.sources.iter().zip(opened).enumerate() {
         let framing = opened.framing.to_string();
         // Until another comes with the input, the last one stays in force.
         let last = known.streams.iter().find(|k| opened.leads && k.name == source.name);
         let preamble = opened.preamble.as_deref().or(last.and_then(|k| k.preamble.as_deref()));
-        let new = NewStream { name: &source.name, kind: opened.kind, framing: &framing, preamble };
+        let schema = attributes.told(at);
+        let new = NewStream { name: &source.name, kind: opened.kind, framing: &framing, preamble, schema };
         let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&source.name) });
     }
@@ -330,7 +399,13 @@ fn add_streams(
         known.streams.iter().filter(|k| known.crashed && settings.sources.iter().all(|s| s.name != k.name));
     for other in others {
         let preamble = other.preamble.as_deref();
-        let new = NewStream { name: &other.name, kind: other.kind, framing: &other.framing, preamble };
+        let new = NewStream {
+            name: &other.name,
+            kind: other.kind,
+            framing: &other.framing,
+            preamble,
+            schema: None,
+        };
         let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&other.name) });
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests too
 
 mod absent;
+mod attributes;
 mod common;
 mod device;
 mod disturbers;

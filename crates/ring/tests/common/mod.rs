@@ -50,8 +50,13 @@ impl Recorder {
         let buffers = (0..3).map(|_| Buffer::aligned(SLOT as usize).unwrap()).collect();
         let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 1 };
         let mut driver = Driver::start(disk, recovered, buffers, config, clock.now(), clock.wall()).unwrap();
-        let new =
-            NewStream { name: "s", kind: StreamKind::Bytes, framing: "fixed:1000", preamble: Some(b"head") };
+        let new = NewStream {
+            name: "s",
+            kind: StreamKind::Bytes,
+            framing: "fixed:1000",
+            preamble: Some(b"head"),
+            schema: None,
+        };
         let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
         let next = entry.counters.next_ordinal.0;
         let mut recorder = Self {

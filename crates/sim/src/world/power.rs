@@ -36,7 +36,8 @@ impl World {
             let preamble = vec![fill; self.setup.preamble];
             let without = self.setup.preambles > 1 && self.runs.is_multiple_of(5);
             let preamble = (self.setup.preamble > 0 && !without).then_some(preamble.as_slice());
-            let mut new = NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble };
+            let mut new =
+                NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble, schema: None };
             let mut entry = run.add_stream(&new);
             if let Err(Refusal::JournalFull { .. }) = entry {
                 // Holds keep too many old ones: the source has to do without.

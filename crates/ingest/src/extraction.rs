@@ -1,0 +1,118 @@
+//! Attributes of the elements of a batch: read when it is sent, on the source's own thread, so that capture only copies
+//! cells. Where they come from in an element is the `attributes` crate's.
+
+use crate::batch::{Batch, BatchRow, Content};
+use crate::counters::{SourceCounters, add};
+use holdfast_attributes::{Element, Extractor, MAX_DATA, Schema};
+use holdfast_format::{Classes, Flags};
+
+/// Reads the attributes of one stream's elements.
+#[derive(Clone, Debug)]
+pub struct Extraction {
+    extractor: Extractor,
+    classes: Classes,
+    /// Whether elements that are alike may be read many at once: not where each has an event time.
+    many: bool,
+    /// By tag: what the packets of an interface begin with.
+    link_types: Vec<u16>,
+    /// The beginning of an element that came in pieces, as much as is looked at; and the bytes that came of it.
+    window: Vec<u8>,
+    came: u64,
+}
+
+impl Extraction {
+    /// For elements with this schema; `link_types` are those of a packet stream's interfaces.
+    pub fn new(schema: &Schema, link_types: Vec<u16>) -> Self {
+        Self {
+            extractor: Extractor::new(schema),
+            classes: schema.classes(),
+            many: schema.event_time().is_none(),
+            link_types,
+            window: Vec::with_capacity(MAX_DATA),
+            came: 0,
+        }
+    }
+
+    /// What the cells are.
+    pub fn classes(&self) -> Classes {
+        self.classes
+    }
+
+    /// Reads the attributes of all elements that end in `batch`, which has the columns for them and no cells yet.
+    pub fn fill(&mut self, batch: &mut Batch, counters: &SourceCounters) {
+        let (rows, bytes, cells) = batch.parts();
+        let (mut undecodable, mut too_long) = (0, 0);
+        let mut at = 0;
+        while let Some(row) = rows.get(at) {
+            if self.many
+                && let Some(fixed) = self.extractor.fixed()
+                && let Some((run, elements)) = alike(&rows[at..], bytes)
+            {
+                undecodable += fixed.extract_many(elements, row.len as usize, cells);
+                at += run;
+                continue;
+            }
+            let data = row.at as usize + usize::from(row.meta)..row.at as usize + row.bytes();
+            let data = bytes.get(data).unwrap_or_default();
+            let row = &mut rows[at];
+            at += 1;
+            let link_type = self.link_types.get(usize::from(row.tag)).copied();
+            let element = match row.content {
+                Content::Whole => element(row, data, data.len() as u64, link_type),
+                Content::First { .. } => {
+                    self.window.clear();
+                    self.came = 0;
+                    self.look(data);
+                    continue;
+                }
+                Content::Middle => {
+                    self.look(data);
+                    continue;
+                }
+                Content::Last => {
+                    self.look(data);
+                    element(row, &self.window, self.came, link_type)
+                }
+                Content::Abort | Content::Gap | Content::Note => continue,
+            };
+            let outcome = self.extractor.extract(&element, cells);
+            undecodable += u64::from(outcome.undecodable);
+            too_long += u64::from(outcome.too_long);
+            if let Some(event) = outcome.event_time {
+                row.event = event;
+                row.flags = row.flags.with(Flags::EVENT);
+            }
+        }
+        if undecodable > 0 {
+            add(&counters.undecodable, undecodable);
+        }
+        if too_long > 0 {
+            add(&counters.too_long, too_long);
+        }
+    }
+
+    /// Takes in a piece.
+    fn look(&mut self, data: &[u8]) {
+        let more = data.len().min(MAX_DATA - self.window.len());
+        self.window.extend_from_slice(&data[..more]);
+        self.came += data.len() as u64;
+    }
+}
+
+fn element<'a>(row: &BatchRow, data: &'a [u8], size: u64, link_type: Option<u16>) -> Element<'a> {
+    Element { data, size, original_size: size + u64::from(row.extra), link_type }
+}
+
+/// Elements of one size that lie one behind the other, from the first row on: how many, and their bytes.
+fn alike<'a>(rows: &[BatchRow], bytes: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    let first = rows.first()?;
+    let (start, len) = (first.at as usize, first.len as usize);
+    let follows = |(number, row): &(usize, &BatchRow)| {
+        row.content == Content::Whole
+            && row.meta == 0
+            && row.len as usize == len
+            && row.at as usize == start + number * len
+    };
+    let run = rows.iter().enumerate().take_while(follows).count();
+    (run > 0 && (1..=MAX_DATA).contains(&len)).then_some((run, bytes.get(start..start + run * len)?))
+}

@@ -1,0 +1,132 @@
+//! Which attributes are read of each source's elements: those that were asked for, else those that the ring knows of the
+//! stream, else those that are usual for its kind. How they are read is `ingest`'s.
+
+use super::{Known, StartError};
+use crate::args::{Settings, SourceSettings};
+use holdfast_attributes::{MAX_DATA, Schema};
+use holdfast_format::{Builder, Classes, FormatError, StreamKind};
+use holdfast_ingest::packet::Preamble;
+use holdfast_ingest::{Extraction, Opened};
+use holdfast_ring::NewSchema;
+
+/// What is read of packets unless something else is said.
+const USUAL: &str = "packets";
+
+/// Those of one source.
+struct Own {
+    schema: Schema,
+    text: String,
+    /// Whether somebody asked for them.
+    said: bool,
+}
+
+impl Own {
+    fn new(schema: Schema, said: bool) -> Self {
+        Self { text: schema.text(), schema, said }
+    }
+}
+
+/// Those of all sources, in their order.
+pub(super) struct Attributes(Vec<Own>);
+
+impl Attributes {
+    /// What was asked for, and what is usual where nothing was. A guarantee does not count what attributes take on the medium:
+    /// where one is given there are none.
+    pub(super) fn wanted(settings: &Settings, promised: bool) -> Result<Self, StartError> {
+        let own = |source: &SourceSettings| match &source.schema {
+            Some(schema) if promised && !schema.is_empty() => {
+                Err(StartError::PromisedAttributes { path: settings.ring.clone() })
+            }
+            Some(schema) => Ok(Own::new(schema.clone(), true)),
+            None if promised || source.spec.kind() != StreamKind::Packets => {
+                Ok(Own::new(Schema::default(), false))
+            }
+            // The word is one of the library's own.
+            None => Ok(Own::new(Schema::typed([USUAL]).unwrap_or_default(), false)),
+        };
+        Ok(Self(settings.sources.iter().map(own).collect::<Result<_, _>>()?))
+    }
+
+    /// What the ring knows of the streams goes before what is usual, and stays the beginning of what was asked for.
+    pub(super) fn settle(
+        &mut self,
+        settings: &Settings,
+        known: &Known,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), StartError> {
+        for (own, source) in self.0.iter_mut().zip(&settings.sources) {
+            let Some(text) = known.schema(&source.name) else { continue };
+            match (Schema::parse(text), own.said) {
+                (_, true) if own.schema.is_empty() => {}
+                (Ok(old), true) => old.extended_by(&own.schema).map_err(|why| StartError::Changed {
+                    stream: source.name.clone(),
+                    why: why.to_string(),
+                })?,
+                (Err(why), true) => {
+                    let why = format!("those that it has are of a later release ({why})");
+                    return Err(StartError::Changed { stream: source.name.clone(), why });
+                }
+                (Ok(old), false) => *own = Own::new(old, false),
+                (Err(why), false) => {
+                    warnings.push(format!(
+                        "stream {}: its attributes are of a later release ({why}): none are read in this run",
+                        source.name
+                    ));
+                    *own = Own::new(Schema::default(), false);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does without those that nobody asked for, and says so; `false`: there are none such.
+    pub(super) fn do_without(&mut self, why: impl std::fmt::Display, warnings: &mut Vec<String>) -> bool {
+        let unasked = self.0.iter_mut().filter(|own| !own.said && !own.schema.is_empty());
+        let count = unasked.map(|own| *own = Own::new(Schema::default(), false)).count();
+        if count > 0 {
+            warnings.push(format!("no attributes are read where none were asked for (--attr): {why}"));
+        }
+        count > 0
+    }
+
+    /// What their columns are made of, by source.
+    pub(super) fn classes(&self) -> Vec<Classes> {
+        self.0.iter().map(|own| own.schema.classes()).collect()
+    }
+
+    /// Memory that they take beside batches; not before those are left out that do not fit the slots.
+    pub(super) fn memory(&mut self, slot_bytes: u64, warnings: &mut Vec<String>) -> Result<u64, StartError> {
+        let why = match self.memory_as_they_are(slot_bytes) {
+            Err(why) => why,
+            Ok(bytes) => return Ok(bytes),
+        };
+        if !self.do_without(&why, warnings) {
+            return Err(StartError::Attributes(why));
+        }
+        self.memory_as_they_are(slot_bytes).map_err(StartError::Attributes)
+    }
+
+    fn memory_as_they_are(&self, slot_bytes: u64) -> Result<u64, FormatError> {
+        let columns = Builder::column_memory(slot_bytes, &self.classes())?;
+        let read = self.0.iter().filter(|own| !own.schema.is_empty()).count();
+        Ok((columns + read * MAX_DATA) as u64)
+    }
+
+    /// What the ring is told of a source's stream.
+    pub(super) fn told(&self, at: usize) -> Option<NewSchema<'_>> {
+        let Own { schema, text, .. } = self.0.get(at).filter(|own| !own.schema.is_empty())?;
+        Some(NewSchema { text, classes: schema.classes() })
+    }
+
+    /// The sources with what reads them.
+    pub(super) fn join(&self, opened: Vec<Opened>) -> Vec<(Opened, Option<Extraction>)> {
+        let both = opened.into_iter().zip(&self.0).map(|(opened, own)| {
+            let interfaces = opened.preamble.as_deref().and_then(|bytes| Preamble::validate(bytes).ok());
+            let links =
+                interfaces.unwrap_or_default().iter().map(|interface| interface.link_type.0).collect();
+            let extraction = (!own.schema.is_empty()).then(|| Extraction::new(&own.schema, links));
+            (opened, extraction)
+        });
+        both.collect()
+    }
+}
