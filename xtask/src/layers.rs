@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 13] = [
+const FLOORS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -15,8 +15,9 @@ const FLOORS: [(&str, &[&str]); 13] = [
     ("ring", &["base", "format", "media"]),
     ("ingest", &["base", "format", "attributes", "media", "ring"]),
     ("link", &["base", "format", "attributes", "media", "ring"]),
+    ("query", &["base", "format", "attributes", "media", "ring", "link"]),
     ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
-    ("cli", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
+    ("cli", &["base", "format", "attributes", "media", "ring", "ingest", "link", "query"]),
     ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
     // The emulated drive as a file: beside the product, which never knows it.
     ("emulate", &["base", "media"]),

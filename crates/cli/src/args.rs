@@ -1,8 +1,8 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, read, record, release,
-    slots, status, streams,
+    check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, query, read, record,
+    release, slots, status, streams,
 };
 use crate::failure::Result;
 use crate::out::Out;
@@ -38,6 +38,7 @@ enum Command {
     Slots(slots::Args),
     Gaps(gaps::Args),
     Read(read::Args),
+    Query(query::Args),
     Hold(hold::Args),
     Holds(holds::Args),
     Release(release::Args),
@@ -50,7 +51,11 @@ enum Command {
 impl Cli {
     /// Whether standard output carries data that an error message would spoil.
     pub(crate) fn stdout_is_taken(&self) -> bool {
-        matches!(&self.command, Command::Read(args) if args.to_stdout())
+        match &self.command {
+            Command::Read(args) => args.to_stdout(),
+            Command::Query(args) => args.to_stdout(),
+            _ => false,
+        }
     }
 
     /// Does what was asked.
@@ -66,6 +71,7 @@ impl Cli {
             Command::Slots(args) => slots::run(args, out),
             Command::Gaps(args) => gaps::run(args, out),
             Command::Read(args) => read::run(args, out),
+            Command::Query(args) => query::run(args, out),
             Command::Hold(args) => hold::run(args, out),
             Command::Holds(args) => holds::run(args, out),
             Command::Release(args) => release::run(args, out),

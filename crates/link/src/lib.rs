@@ -16,5 +16,7 @@ pub mod wire;
 
 pub use error::LinkError;
 pub use find::{answering, place, recorder};
-pub use reader::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, RingReader, Selection};
+pub use reader::{
+    Element, Item, Missing, NotThere, Plan, PlannedSlot, ReadReport, RingReader, Selection, SlotView,
+};
 pub use shared::TicketArea;

@@ -11,6 +11,7 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod prove;
 pub(crate) mod purge;
+pub(crate) mod query;
 pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod release;

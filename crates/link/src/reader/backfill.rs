@@ -105,7 +105,7 @@ impl Search<'_> {
             // It ended before the element began: the beginning should have been behind it.
             return Err(Failure::Missing(Missing::Lost));
         }
-        let mut looked = Looked::new(self.pump, *planned, head)?;
+        let looked = Looked::new(self.pump, *planned, head)?;
         let end = before.unwrap_or(looked.index.directory.len());
         for number in (0..end).rev() {
             if self.number == 0 {
@@ -114,7 +114,7 @@ impl Search<'_> {
             if !looked.index.directory[number].may_have(entry as u16) {
                 continue;
             }
-            let chunk = looked.chunk(number)?;
+            let chunk = looked.chunk(self.pump, number)?;
             let rows: Vec<(Row, u32)> = chunk.rows().collect();
             for (row, at) in rows.into_iter().rev() {
                 let ours = row.kind == Kind::Fragment && usize::from(row.stream) == entry;
@@ -136,9 +136,9 @@ impl Search<'_> {
             let planned = next.planned;
             let head = head(self.pump, self.superblock, &planned)?;
             let mut looked = Looked::new(self.pump, planned, head)?;
-            add(&mut looked, &mut open, &next)?;
+            add(self.pump, &mut looked, &mut open, &next)?;
             while let Some(more) = found.next_if(|more| more.planned.sequence == planned.sequence) {
-                add(&mut looked, &mut open, &more)?;
+                add(self.pump, &mut looked, &mut open, &more)?;
             }
         }
         Ok(open)
@@ -146,13 +146,13 @@ impl Search<'_> {
 }
 
 /// Appends a fragment.
-fn add(looked: &mut Looked<'_>, open: &mut Open, found: &Found) -> Result<(), Failure> {
+fn add(pump: &mut Pump, looked: &mut Looked, open: &mut Open, found: &Found) -> Result<(), Failure> {
     if !open.continues(&found.row) {
         return Err(Failure::Missing(Missing::Lost));
     }
     let data_at = found.at + usize::from(found.row.meta);
-    looked.payload(found.at, data_at, &mut open.meta)?;
-    looked.payload(data_at, found.at + found.row.payload(), &mut open.data)?;
+    looked.payload(pump, found.at, data_at, &mut open.meta)?;
+    looked.payload(pump, data_at, found.at + found.row.payload(), &mut open.data)?;
     open.note(&found.row, found.planned.age);
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::slot::{Head, Index, Wrong, head_bytes};
 use crate::LinkError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, SectionKind, Superblock};
+use std::collections::VecDeque;
 
 /// Why something could not be looked up.
 #[derive(Debug)]
@@ -32,8 +33,8 @@ impl From<LinkError> for Miss {
 }
 
 /// A slot whose head has been looked at.
-pub(crate) struct Looked<'a> {
-    pump: &'a mut Pump,
+#[derive(Debug)]
+pub(crate) struct Looked {
     planned: PlannedSlot,
     pub(crate) head: Head,
     pub(crate) index: Index,
@@ -41,25 +42,39 @@ pub(crate) struct Looked<'a> {
     block: Option<(usize, Vec<u8>)>,
 }
 
-/// Reads a range of a slot; rounding to blocks is done here.
-fn bytes(pump: &mut Pump, planned: &PlannedSlot, start: usize, end: usize) -> Result<Vec<u8>, Miss> {
+/// Reads a range of a slot, several pieces at once; rounding to blocks is done here.
+pub(crate) fn bytes(
+    pump: &mut Pump,
+    planned: &PlannedSlot,
+    start: usize,
+    end: usize,
+) -> Result<Vec<u8>, Miss> {
     let mut all = Vec::with_capacity(end.saturating_sub(start));
     let quantum = pump.access.quantum();
-    let mut at = start / BLOCK * BLOCK;
-    while at < end {
-        let len = (end - at).next_multiple_of(BLOCK).min(quantum);
-        match pump.fetch(planned.want(at, len))? {
+    let mut under_way: VecDeque<(usize, usize, u64)> = VecDeque::new();
+    let mut next = start / BLOCK * BLOCK;
+    loop {
+        while next < end && (under_way.is_empty() || !pump.is_busy()) {
+            let len = (end - next).next_multiple_of(BLOCK).min(quantum);
+            under_way.push_back((next, len, pump.submit(planned.want(next, len))?));
+            next += len;
+        }
+        let Some((at, len, tag)) = under_way.pop_front() else { return Ok(all) };
+        let miss = match pump.wait(tag)? {
             Got::Bytes(buffer) => {
                 let from = start.saturating_sub(at);
                 all.extend_from_slice(buffer.get(from..len.min(end - at)).unwrap_or_default());
                 pump.give(buffer);
+                continue;
             }
-            Got::Expired => return Err(Miss::Expired),
-            Got::Unreadable(text) => return Err(Miss::Wrong(Wrong::Damaged(text))),
+            Got::Expired => Miss::Expired,
+            Got::Unreadable(text) => Miss::Wrong(Wrong::Damaged(text)),
+        };
+        for (_, _, tag) in under_way {
+            pump.forget(tag);
         }
-        at += len;
+        return Err(miss);
     }
-    Ok(all)
 }
 
 /// Reads the head of a slot.
@@ -68,38 +83,44 @@ pub(crate) fn head(pump: &mut Pump, superblock: &Superblock, planned: &PlannedSl
     Ok(Head::decode(&bytes, superblock, planned.slot, planned.sequence)?)
 }
 
-impl<'a> Looked<'a> {
+impl Looked {
     /// Reads the directory behind a head.
-    pub(crate) fn new(pump: &'a mut Pump, planned: PlannedSlot, head: Head) -> Result<Self, Miss> {
+    pub(crate) fn new(pump: &mut Pump, planned: PlannedSlot, head: Head) -> Result<Self, Miss> {
         let range = head.directory_range()?;
         let index = head.index(&bytes(pump, &planned, range.start, range.end)?, range.start)?;
-        Ok(Self { pump, planned, head, index, block: None })
+        Ok(Self { planned, head, index, block: None })
     }
 
     /// Reads a chunk.
-    pub(crate) fn chunk(&mut self, number: usize) -> Result<Chunk, Miss> {
+    pub(crate) fn chunk(&self, pump: &mut Pump, number: usize) -> Result<Chunk, Miss> {
         let outside = || Wrong::Damaged(format!("chunk {number}: there is none"));
         let entry = *self.index.directory.get(number).ok_or_else(outside)?;
         let start = self.head.section(SectionKind::Chunks)?.offset as usize + entry.offset as usize;
-        let bytes = bytes(self.pump, &self.planned, start, start + entry.bytes as usize)?;
+        let bytes = bytes(pump, &self.planned, start, start + entry.bytes as usize)?;
         let damaged = |error| Wrong::Damaged(format!("chunk {number}: {error}"));
         Ok(Chunk::decode_at(&entry, self.planned.sequence, &bytes).map_err(damaged)?)
     }
 
     /// Reads a range of the payload, verified.
-    pub(crate) fn payload(&mut self, start: usize, end: usize, into: &mut Vec<u8>) -> Result<(), Miss> {
+    pub(crate) fn payload(
+        &mut self,
+        pump: &mut Pump,
+        start: usize,
+        end: usize,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Miss> {
         let (at, whole) = (self.head.header.payload_offset as usize, self.head.header.payload_bytes as usize);
         if end > whole || start > end {
             return Err(Miss::Wrong(Wrong::Damaged("a row: its payload reaches outside".to_owned())));
         }
-        let quantum = (self.pump.access.quantum() / CHECK_BLOCK * CHECK_BLOCK).max(CHECK_BLOCK);
+        let quantum = (pump.access.quantum() / CHECK_BLOCK * CHECK_BLOCK).max(CHECK_BLOCK);
         let mut from = start;
         while from < end {
             let block = from / CHECK_BLOCK * CHECK_BLOCK;
             let stop = end.next_multiple_of(CHECK_BLOCK).min(block + quantum).min(whole);
             let known = self.block.as_ref().is_some_and(|(at, bytes)| *at <= from && from < at + bytes.len());
             if !known {
-                let bytes = bytes(self.pump, &self.planned, at + block, at + stop)?;
+                let bytes = bytes(pump, &self.planned, at + block, at + stop)?;
                 let mut bad = Vec::new();
                 self.index.verify(block, &bytes, &mut bad);
                 if let Some(bad) = bad.iter().find(|bad| bad.start < end && start < bad.end) {

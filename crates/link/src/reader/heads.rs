@@ -184,12 +184,12 @@ impl RingReader {
             if !wanted.iter().enumerate().any(|(at, stream)| stream.is_some() && entry.may_have(at as u16)) {
                 continue;
             }
-            let chunk = looked.chunk(number)?;
+            let chunk = looked.chunk(&mut self.pump, number)?;
             for (row, at) in chunk.rows().filter(|(row, _)| row.kind == Kind::Gap) {
                 let Some(stream) = wanted.get(usize::from(row.stream)).copied().flatten() else { continue };
                 let start = at as usize + usize::from(row.meta);
                 let mut data = Vec::with_capacity(Gap::BYTES);
-                looked.payload(start, start + row.len as usize, &mut data)?;
+                looked.payload(&mut self.pump, start, start + row.len as usize, &mut data)?;
                 let gap = Gap::decode(&data).map_err(|error| Wrong::Damaged(error.to_string()))?;
                 if filter.gap(row.ordinal, &gap) {
                     flow(out.gap(stream, row.ordinal, gap))?;

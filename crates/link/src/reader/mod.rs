@@ -17,6 +17,7 @@ mod open;
 mod output;
 mod plan;
 mod pump;
+mod search;
 mod session;
 mod slot;
 mod taken;
@@ -24,6 +25,7 @@ mod window;
 mod work;
 
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
+pub use search::{NotThere, SlotView};
 
 use crate::LinkError;
 use crate::client::Connection;

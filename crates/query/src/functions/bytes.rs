@@ -1,0 +1,125 @@
+//! Bytes of a payload: as numbers, at an offset, and as text.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A number at an offset: so many bytes, and which comes first.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberAt {
+    name: &'static str,
+    bytes: usize,
+    little: bool,
+    signature: Signature,
+}
+
+/// Bytes as text.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shown {
+    name: &'static str,
+    signature: Signature,
+}
+
+pub(super) fn all() -> Vec<ScalarUDF> {
+    let numbers = [
+        ("u8", 1, false),
+        ("u16be", 2, false),
+        ("u16le", 2, true),
+        ("u32be", 4, false),
+        ("u32le", 4, true),
+        ("u64be", 8, false),
+        ("u64le", 8, true),
+    ];
+    let number = |(name, bytes, little)| {
+        let signature = Signature::any(2, Volatility::Immutable);
+        ScalarUDF::from(NumberAt { name, bytes, little, signature })
+    };
+    let shown = |name| ScalarUDF::from(Shown { name, signature: Signature::any(1, Volatility::Immutable) });
+    numbers.into_iter().map(number).chain(["hex", "text"].map(shown)).collect()
+}
+
+impl ScalarUDFImpl for NumberAt {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [DataType::BinaryView, offset] if offset.is_integer() => Ok(DataType::UInt64),
+            _ => plan_err!("{0} wants bytes and an offset, such as {0}(payload, 4)", self.name),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [bytes, offset] = args.args.as_slice() else {
+            return exec_err!("{} wants two arguments", self.name);
+        };
+        let bytes = bytes.to_array(args.number_rows)?;
+        let offset = offset.cast_to(&DataType::Int64, None)?.to_array(args.number_rows)?;
+        let offsets = offset.as_primitive::<Int64Type>();
+        let numbers = bytes.as_binary_view().iter().zip(offsets).map(|(bytes, offset)| {
+            // Behind the end there is no number.
+            let start = usize::try_from(offset?).ok()?;
+            let bytes = bytes?.get(start..start.checked_add(self.bytes)?)?;
+            let digit = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+            Some(if self.little { bytes.iter().rev().fold(0, digit) } else { bytes.iter().fold(0, digit) })
+        });
+        Ok(ColumnarValue::Array(Arc::new(numbers.collect::<UInt64Array>())))
+    }
+}
+
+impl Shown {
+    fn show(&self, bytes: &[u8]) -> String {
+        if self.name == "text" {
+            return String::from_utf8_lossy(bytes).into_owned();
+        }
+        bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+impl ScalarUDFImpl for Shown {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let [DataType::BinaryView | DataType::Binary | DataType::FixedSizeBinary(_)] = types else {
+            return plan_err!("{0} wants bytes, such as {0}(payload)", self.name);
+        };
+        Ok(DataType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [bytes] = args.args.as_slice() else { return exec_err!("{} wants one argument", self.name) };
+        let array: ArrayRef = bytes.to_array(args.number_rows)?;
+        let shown: StringViewArray = match array.data_type() {
+            DataType::BinaryView => array.as_binary_view().iter().map(|b| b.map(|b| self.show(b))).collect(),
+            DataType::Binary => array.as_binary::<i32>().iter().map(|b| b.map(|b| self.show(b))).collect(),
+            DataType::FixedSizeBinary(_) => {
+                array.as_fixed_size_binary().iter().map(|b| b.map(|b| self.show(b))).collect()
+            }
+            other => return exec_err!("{} wants bytes, and got {other}", self.name),
+        };
+        if let ColumnarValue::Scalar(_) = bytes {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shown, 0)?));
+        }
+        Ok(ColumnarValue::Array(Arc::new(shown)))
+    }
+}

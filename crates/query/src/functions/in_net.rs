@@ -1,0 +1,77 @@
+//! `in_net(address, '10.0.0.0/8')`: whether an address is in a network. It becomes a comparison with its edges, so that slots
+//! are passed over by it like by any other.
+
+use crate::address::network;
+use crate::columns::address_type;
+use crate::literals::{literal, text_of};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{ExprSchema, Result, exec_err, plan_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use holdfast_attributes::Type;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct InNet {
+    signature: Signature,
+}
+
+impl InNet {
+    pub(super) fn new() -> Self {
+        Self { signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for InNet {
+    fn name(&self) -> &'static str {
+        "in_net"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [
+                DataType::FixedSizeBinary(4 | 6 | 16),
+                DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8,
+            ] => Ok(DataType::Boolean),
+            [other, _] => plan_err!(
+                "in_net wants an address and a network, such as in_net(src, '10.0.0.0/8'): {other} is no address"
+            ),
+            _ => plan_err!("in_net wants an address and a network, such as in_net(src, '10.0.0.0/8')"),
+        }
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [address, net] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
+        let Some(text) = text_of(net) else {
+            return plan_err!("in_net wants the network as a text, such as '10.0.0.0/8'");
+        };
+        let kind = match address {
+            Expr::Column(column) => {
+                info.schema().field_from_column(column).ok().and_then(|field| address_type(field))
+            }
+            _ => None,
+        };
+        let kind = match (kind, info.get_data_type(address)?) {
+            (Some(kind), _) => kind,
+            (None, DataType::FixedSizeBinary(4)) => Type::Ipv4,
+            (None, DataType::FixedSizeBinary(6)) => Type::Mac,
+            (None, _) => Type::Ip,
+        };
+        let (first, last) = match network(kind, text) {
+            Ok(edges) => edges,
+            Err(error) => return plan_err!("in_net: {error}"),
+        };
+        let within = address.clone().gt_eq(literal(first)).and(address.clone().lt_eq(literal(last)));
+        Ok(ExprSimplifyResult::Simplified(within))
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        // It is a comparison by then.
+        exec_err!("in_net wants the network as a text, such as '10.0.0.0/8'")
+    }
+}

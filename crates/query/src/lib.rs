@@ -1,0 +1,20 @@
+//! SQL over rings: tables of elements, pruned by bounds and filters, read by index columns, with payloads only of hits.
+//!
+//! What an attribute is belongs to `attributes`, how a slot is reached to `link`; the engine is `DataFusion`'s, set up for one
+//! query at a time. What a command prints beside results is the `cli` crate's.
+#![forbid(unsafe_code)]
+
+pub mod address;
+mod columns;
+mod functions;
+mod literals;
+pub mod output;
+pub mod predicate;
+mod ring;
+mod session;
+pub mod stream;
+pub mod tables;
+
+pub use columns::{Column, Columns, Fixed, address_type, arrow_type};
+pub use ring::{Engine, RingError, engine};
+pub use session::{Limits, Tables, ask, session};

@@ -1,0 +1,152 @@
+//! Results of a query, written as they come: for people, for programs, for other engines.
+
+mod shown;
+mod table;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::ipc::writer::StreamWriter;
+use datafusion::arrow::json::writer::{LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use shown::{Bytes, shown, shown_schema};
+use std::io::Write;
+use table::Table;
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Columns for people.
+    Table,
+    /// Comma-separated values, with a line of names; bytes in hexadecimal digits.
+    Csv,
+    /// A JSON object a line; bytes in base64.
+    Jsonl,
+    /// An Arrow IPC stream.
+    Arrow,
+    /// A Parquet file.
+    Parquet,
+}
+
+impl Format {
+    /// Whether a terminal can show it.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Table | Self::Csv | Self::Jsonl)
+    }
+}
+
+/// Why results cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// Something did not go where it should.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// A value has no form there.
+    #[error("{0}")]
+    Arrow(ArrowError),
+    /// The same, of Parquet.
+    #[error("{0}")]
+    Parquet(ParquetError),
+}
+
+impl From<ArrowError> for OutputError {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, error) => Self::Io(error),
+            other => Self::Arrow(other),
+        }
+    }
+}
+
+impl From<ParquetError> for OutputError {
+    fn from(error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(error) => match error.downcast::<std::io::Error>() {
+                Ok(error) => Self::Io(*error),
+                Err(error) => Self::Parquet(ParquetError::External(error)),
+            },
+            other => Self::Parquet(other),
+        }
+    }
+}
+
+/// Writes batches of one result.
+pub struct Output<W: Write + Send> {
+    to: To<W>,
+    schema: SchemaRef,
+    rows: u64,
+}
+
+enum To<W: Write + Send> {
+    Table(Table<W>),
+    Csv(Box<CsvWriter<W>>),
+    Jsonl(Box<JsonWriter<W, LineDelimited>>),
+    Arrow(Box<StreamWriter<W>>),
+    Parquet(Box<ArrowWriter<W>>),
+}
+
+impl<W: Write + Send> Output<W> {
+    /// Begins a result with these columns.
+    pub fn new(format: Format, schema: &SchemaRef, to: W) -> Result<Self, OutputError> {
+        let to = match format {
+            Format::Table => To::Table(Table::new(to)),
+            Format::Csv => To::Csv(Box::new(CsvBuilder::new().with_header(true).build(to))),
+            Format::Jsonl => To::Jsonl(Box::new(JsonBuilder::new().with_explicit_nulls(true).build(to))),
+            Format::Arrow => To::Arrow(Box::new(StreamWriter::try_new(to, schema)?)),
+            Format::Parquet => {
+                let compression = Compression::ZSTD(ZstdLevel::default());
+                let properties = WriterProperties::builder().set_compression(compression).build();
+                To::Parquet(Box::new(ArrowWriter::try_new(to, schema.clone(), Some(properties))?))
+            }
+        };
+        Ok(Self { to, schema: schema.clone(), rows: 0 })
+    }
+
+    /// Writes some rows.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
+        self.rows += batch.num_rows() as u64;
+        match &mut self.to {
+            To::Table(table) => table.write(&shown(batch, Bytes::Short)?)?,
+            To::Csv(csv) => csv.write(&shown(batch, Bytes::Hex)?)?,
+            To::Jsonl(json) => json.write(&shown(batch, Bytes::Base64)?)?,
+            To::Arrow(arrow) => arrow.write(batch)?,
+            To::Parquet(parquet) => parquet.write(batch)?,
+        }
+        Ok(())
+    }
+
+    /// Ends the result; how many rows it has.
+    pub fn finish(self) -> Result<u64, OutputError> {
+        let rows = self.rows;
+        match self.to {
+            To::Table(mut table) => {
+                if rows == 0 {
+                    table.write(&RecordBatch::new_empty(shown_schema(&self.schema)))?;
+                }
+                table.finish()?;
+            }
+            To::Csv(mut csv) => {
+                if rows == 0 {
+                    csv.write(&RecordBatch::new_empty(shown_schema(&self.schema)))?;
+                }
+                csv.into_inner().flush()?;
+            }
+            To::Jsonl(mut json) => {
+                json.finish()?;
+                json.into_inner().flush()?;
+            }
+            To::Arrow(mut arrow) => {
+                arrow.finish()?;
+                arrow.into_inner()?.flush()?;
+            }
+            To::Parquet(parquet) => {
+                parquet.into_inner()?.flush()?;
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,89 @@
+//! Values as text, where their own form is not for reading: addresses and bytes.
+
+use crate::address;
+use crate::columns::address_type;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Bytes of a payload that a table shows.
+const SHORT: usize = 24;
+
+/// How bytes are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// In hexadecimal digits, the first few.
+    Short,
+    /// In hexadecimal digits.
+    Hex,
+    /// In base64.
+    Base64,
+}
+
+impl Bytes {
+    fn show(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Base64 => STANDARD.encode(bytes),
+            Self::Short if bytes.len() > SHORT => format!("{}…", hex(&bytes[..SHORT])),
+            Self::Hex | Self::Short => hex(bytes),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn is_bytes(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+    )
+}
+
+fn shown_field(field: &Arc<Field>) -> Arc<Field> {
+    if is_bytes(field.data_type()) {
+        Arc::new(Field::new(field.name(), DataType::Utf8, true))
+    } else {
+        Arc::clone(field)
+    }
+}
+
+/// The columns of what is shown.
+pub(super) fn shown_schema(schema: &Schema) -> SchemaRef {
+    Arc::new(Schema::new(schema.fields().iter().map(shown_field).collect::<Vec<_>>()))
+}
+
+/// The same rows with addresses and bytes as text.
+pub(super) fn shown(batch: &RecordBatch, bytes: Bytes) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    let column = |(field, array): (&Arc<Field>, &ArrayRef)| -> ArrayRef {
+        let show = |value: &[u8]| match address_type(field) {
+            Some(kind) => address::show(kind, value),
+            None => bytes.show(value),
+        };
+        let all = |values: &mut dyn Iterator<Item = Option<&[u8]>>| -> ArrayRef {
+            Arc::new(values.map(|value| value.map(show)).collect::<StringArray>())
+        };
+        match array.data_type() {
+            DataType::Binary => all(&mut array.as_binary::<i32>().iter()),
+            DataType::LargeBinary => all(&mut array.as_binary::<i64>().iter()),
+            DataType::BinaryView => all(&mut array.as_binary_view().iter()),
+            DataType::FixedSizeBinary(_) => all(&mut array.as_fixed_size_binary().iter()),
+            _ => Arc::clone(array),
+        }
+    };
+    let columns: Vec<ArrayRef> = schema.fields().iter().zip(batch.columns()).map(column).collect();
+    if columns.is_empty() {
+        return Ok(batch.clone());
+    }
+    RecordBatch::try_new(shown_schema(&schema), columns)
+}

@@ -1,0 +1,173 @@
+//! What a query wants of elements, as far as index columns can tell: a tree of sets of cells. It prunes by bounds and
+//! filters, and picks cells. Where it comes from (SQL) is in `translate`; cells are those of `holdfast-format`.
+
+mod pick;
+mod spans;
+mod translate;
+
+pub use pick::{Facts, Pick, Points, prefix};
+pub use spans::Spans;
+pub use translate::{Find, translate};
+
+use std::ops::Bound;
+
+/// Which values of a column are wanted. Cells are in the order of their values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Words.
+    Words(Spans<u64>),
+    /// Wide words.
+    Wide(Spans<u128>),
+    /// Texts.
+    Bytes(Spans<Vec<u8>>),
+}
+
+impl Wanted {
+    /// What is not wanted.
+    #[must_use]
+    pub fn complement(&self) -> Self {
+        match self {
+            Self::Words(spans) => Self::Words(spans.complement()),
+            Self::Wide(spans) => Self::Wide(spans.complement()),
+            Self::Bytes(spans) => Self::Bytes(spans.complement()),
+        }
+    }
+
+    /// What is wanted by both or by either; `None` where they are of different classes.
+    fn join(&self, other: &Self, and: bool) -> Option<Self> {
+        macro_rules! join {
+            ($($class:ident),*) => {
+                match (self, other) {
+                    $((Self::$class(a), Self::$class(b)) => {
+                        Some(Self::$class(if and { a.and(b) } else { a.or(b) }))
+                    })*
+                    _ => None,
+                }
+            };
+        }
+        join!(Words, Wide, Bytes)
+    }
+
+    fn is_none(&self) -> bool {
+        match self {
+            Self::Words(spans) => spans.is_none(),
+            Self::Wide(spans) => spans.is_none(),
+            Self::Bytes(spans) => spans.is_none(),
+        }
+    }
+}
+
+/// A condition. What is unknown because a cell is null counts as not fulfilled, which is what a query does with it;
+/// so a condition cannot be negated afterwards ([`Predicate::not`] makes both at once).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Predicate {
+    /// Always, or never.
+    Constant(bool),
+    /// The cell of that column is among these.
+    Among(usize, Wanted),
+    /// The cell of that column is null, or is not.
+    Null(usize, bool),
+    /// All of them.
+    All(Vec<Predicate>),
+    /// Any of them.
+    Any(Vec<Predicate>),
+}
+
+impl Predicate {
+    /// All of some conditions.
+    pub fn all(conditions: impl IntoIterator<Item = Self>) -> Self {
+        Self::fold(conditions, true)
+    }
+
+    /// Any of some conditions.
+    pub fn any(conditions: impl IntoIterator<Item = Self>) -> Self {
+        Self::fold(conditions, false)
+    }
+
+    /// Flattens, and joins what is said of one column.
+    fn fold(conditions: impl IntoIterator<Item = Self>, and: bool) -> Self {
+        let mut parts: Vec<Self> = Vec::new();
+        for condition in conditions {
+            match condition {
+                Self::Constant(is) if is == and => {}
+                Self::Constant(is) => return Self::Constant(is),
+                Self::All(inner) if and => parts.extend(inner),
+                Self::Any(inner) if !and => parts.extend(inner),
+                other => parts.push(other),
+            }
+        }
+        let mut joined: Vec<Self> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let same = joined.iter_mut().find_map(|known| match (&*known, &part) {
+                (Self::Among(a, wanted), Self::Among(b, more)) if a == b => {
+                    wanted.join(more, and).map(|wanted| (known, wanted))
+                }
+                _ => None,
+            });
+            match same {
+                Some((known, wanted)) => {
+                    if let Self::Among(_, place) = known {
+                        *place = wanted;
+                    }
+                }
+                None => joined.push(part),
+            }
+        }
+        let never = |part: &Self| matches!(part, Self::Among(_, wanted) if wanted.is_none());
+        if and && joined.iter().any(never) {
+            return Self::Constant(false);
+        }
+        if !and {
+            joined.retain(|part| !never(part));
+        }
+        match joined.len() {
+            0 => Self::Constant(and),
+            1 => joined.remove(0),
+            _ if and => Self::All(joined),
+            _ => Self::Any(joined),
+        }
+    }
+
+    /// The columns that it looks at.
+    pub fn columns(&self) -> Vec<usize> {
+        let mut all = Vec::new();
+        self.visit(&mut |column| all.push(column));
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Least and greatest word of a column that it may be fulfilled with; none: it does not say.
+    pub fn bounds(&self, column: usize) -> (Option<u64>, Option<u64>) {
+        match self {
+            Self::Among(at, Wanted::Words(spans)) if *at == column => {
+                let edge = |bound: &Bound<u64>| match bound {
+                    Bound::Included(word) | Bound::Excluded(word) => Some(*word),
+                    Bound::Unbounded => None,
+                };
+                let (mut low, mut high) = (None, None);
+                if let Some((first, _)) = spans.iter().next() {
+                    low = edge(first);
+                }
+                if let Some((_, last)) = spans.iter().next_back() {
+                    high = edge(last);
+                }
+                (low, high)
+            }
+            // What is said of one column stands together.
+            Self::All(parts) => parts
+                .iter()
+                .map(|part| part.bounds(column))
+                .fold((None, None), |(low, high), (l, h)| (low.or(l), high.or(h))),
+            _ => (None, None),
+        }
+    }
+
+    fn visit(&self, see: &mut impl FnMut(usize)) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Among(column, _) | Self::Null(column, _) => see(*column),
+            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.visit(see)),
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Which elements fulfil a condition: may any of a slot or block, by its bounds and filters; and which do, by their cells.
+
+use super::{Predicate, Spans, Wanted};
+use holdfast_format::Cells;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+/// What is known of a column before its cells are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Least and greatest of the cells that are not null; of texts, their first 16 bytes, and zeros where they are shorter,
+    /// the first byte highest. `None`: unknown.
+    pub bounds: Option<(u128, u128)>,
+    /// How many are null, if that is known.
+    pub nulls: Option<u64>,
+    /// How many there are, nulls included.
+    pub cells: u64,
+}
+
+impl Facts {
+    fn all_null(&self) -> bool {
+        self.nulls == Some(self.cells)
+    }
+}
+
+/// The first 16 bytes of a text, in its order as far as they go.
+pub fn prefix(text: &[u8]) -> u128 {
+    let mut first = [0; 16];
+    let len = text.len().min(16);
+    first[..len].copy_from_slice(&text[..len]);
+    u128::from_be_bytes(first)
+}
+
+/// What is known of all columns, and where cells are found.
+pub trait Pick {
+    /// What is known of a column; `None`: nothing.
+    fn facts(&self, column: usize) -> Option<Facts>;
+
+    /// False where a filter says that none of these values is among the cells of a column.
+    fn may_have(&self, column: usize, values: &Points<'_>) -> bool;
+}
+
+/// Single values that are looked for.
+pub enum Points<'a> {
+    /// Words.
+    Words(Vec<&'a u64>),
+    /// Wide words.
+    Wide(Vec<&'a u128>),
+    /// Texts.
+    Bytes(Vec<&'a Vec<u8>>),
+}
+
+impl Wanted {
+    fn points(&self) -> Option<Points<'_>> {
+        match self {
+            Self::Words(spans) => spans.points().map(Points::Words),
+            Self::Wide(spans) => spans.points().map(Points::Wide),
+            Self::Bytes(spans) => spans.points().map(Points::Bytes),
+        }
+    }
+
+    /// Whether a value between these bounds may be wanted.
+    fn meets(&self, (least, greatest): (u128, u128)) -> bool {
+        match self {
+            Self::Words(spans) => spans.meets(&(least as u64), &(greatest as u64)),
+            Self::Wide(spans) => spans.meets(&least, &greatest),
+            // A text is wanted whose beginning is between the bounds, wherever it goes on from there.
+            Self::Bytes(spans) => spans.iter().any(|(low, high)| {
+                let low = match low {
+                    Included(low) | Excluded(low) => prefix(low),
+                    Unbounded => 0,
+                };
+                let high = match high {
+                    Included(high) | Excluded(high) => prefix(high),
+                    Unbounded => u128::MAX,
+                };
+                low <= greatest && high >= least
+            }),
+        }
+    }
+}
+
+impl Predicate {
+    /// Whether any element may fulfil it, by what is known. True in doubt.
+    pub fn may_hold(&self, known: &impl Pick) -> bool {
+        match self {
+            Self::Constant(is) => *is,
+            Self::Null(column, true) => known.facts(*column).is_none_or(|facts| facts.nulls != Some(0)),
+            Self::Null(column, false) => known.facts(*column).is_none_or(|facts| !facts.all_null()),
+            Self::Among(column, wanted) => {
+                let Some(facts) = known.facts(*column) else { return true };
+                if facts.all_null() || facts.bounds.is_some_and(|bounds| !wanted.meets(bounds)) {
+                    return false;
+                }
+                wanted.points().is_none_or(|points| known.may_have(*column, &points))
+            }
+            Self::All(parts) => parts.iter().all(|part| part.may_hold(known)),
+            Self::Any(parts) => parts.iter().any(|part| part.may_hold(known)),
+        }
+    }
+
+    /// Takes out of `picked` the elements that do not fulfil it. `cells` gives the cells of a column, and which of them are
+    /// null (none: not any); `None` where all of them are null.
+    pub fn pick<'a, F>(&self, picked: &mut [bool], cells: &F)
+    where
+        F: Fn(usize) -> Option<(Cells<'a>, Option<&'a [bool]>)>,
+    {
+        match self {
+            Self::Constant(true) => {}
+            Self::Constant(false) => picked.fill(false),
+            Self::Null(column, wanted) => match cells(*column) {
+                None if *wanted => {}
+                None => picked.fill(false),
+                Some((_, None)) if *wanted => picked.fill(false),
+                Some((_, None)) => {}
+                Some((_, Some(nulls))) => {
+                    picked.iter_mut().zip(nulls).for_each(|(picked, null)| *picked &= null == wanted);
+                }
+            },
+            Self::Among(column, wanted) => match cells(*column) {
+                None => picked.fill(false),
+                Some((cells, nulls)) => {
+                    wanted.pick(picked, cells);
+                    if let Some(nulls) = nulls {
+                        picked.iter_mut().zip(nulls).for_each(|(picked, null)| *picked &= !null);
+                    }
+                }
+            },
+            Self::All(parts) => parts.iter().for_each(|part| part.pick(picked, cells)),
+            Self::Any(parts) => {
+                let mut any = vec![false; picked.len()];
+                for part in parts {
+                    let mut its = picked.to_vec();
+                    part.pick(&mut its, cells);
+                    any.iter_mut().zip(its).for_each(|(any, its)| *any |= its);
+                }
+                picked.copy_from_slice(&any);
+            }
+        }
+    }
+}
+
+/// Spans of numbers, ends included, for loops over cells.
+macro_rules! closed {
+    ($name:ident, $cell:ty) => {
+        fn $name(spans: &Spans<$cell>) -> Vec<($cell, $cell)> {
+            let closed = spans.iter().filter_map(|(low, high)| {
+                let low = match low {
+                    Included(low) => *low,
+                    Excluded(low) => low.checked_add(1)?,
+                    Unbounded => <$cell>::MIN,
+                };
+                let high = match high {
+                    Included(high) => *high,
+                    Excluded(high) => high.checked_sub(1)?,
+                    Unbounded => <$cell>::MAX,
+                };
+                (low <= high).then_some((low, high))
+            });
+            closed.collect()
+        }
+    };
+}
+closed!(closed_words, u64);
+closed!(closed_wide, u128);
+
+/// One span at a time is a loop that the compiler makes vectors of; many are searched.
+const FEW: usize = 4;
+
+macro_rules! pick_numbers {
+    ($picked:expr, $cells:expr, $closed:expr) => {{
+        let (picked, cells, closed) = ($picked, $cells, $closed);
+        match closed.as_slice() {
+            [] => picked.fill(false),
+            [(low, high)] => {
+                let span = high - low;
+                picked
+                    .iter_mut()
+                    .zip(cells)
+                    .for_each(|(picked, cell)| *picked &= cell.wrapping_sub(*low) <= span);
+            }
+            few if few.len() <= FEW => picked.iter_mut().zip(cells).for_each(|(picked, cell)| {
+                *picked &= few.iter().any(|(low, high)| low <= cell && cell <= high);
+            }),
+            many => picked.iter_mut().zip(cells).for_each(|(picked, cell)| {
+                let at = many.partition_point(|(_, high)| high < cell);
+                *picked &= many.get(at).is_some_and(|(low, _)| low <= cell);
+            }),
+        }
+    }};
+}
+
+impl Wanted {
+    fn pick(&self, picked: &mut [bool], cells: Cells<'_>) {
+        match (self, cells) {
+            (Self::Words(spans), Cells::Words(cells)) => pick_numbers!(picked, cells, closed_words(spans)),
+            (Self::Wide(spans), Cells::Wide(cells)) => pick_numbers!(picked, cells, closed_wide(spans)),
+            (Self::Bytes(spans), Cells::Bytes(ends, bytes)) => {
+                let mut start = 0;
+                for (picked, end) in picked.iter_mut().zip(ends) {
+                    let end = *end as usize;
+                    if *picked {
+                        // The same text again and again is the usual case; spans are few.
+                        let text = bytes.get(start..end).unwrap_or_default();
+                        *picked = spans.iter().any(|(low, high)| {
+                            let above = match low {
+                                Included(low) => text >= low.as_slice(),
+                                Excluded(low) => text > low.as_slice(),
+                                Unbounded => true,
+                            };
+                            let below = match high {
+                                Included(high) => text <= high.as_slice(),
+                                Excluded(high) => text < high.as_slice(),
+                                Unbounded => true,
+                            };
+                            above && below
+                        });
+                    }
+                    start = end;
+                }
+            }
+            // A column has one class: this is another's.
+            _ => picked.fill(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_format::{CellBuffer, Class};
+    use proptest::prelude::*;
+    use std::ops::Bound;
+
+    const CLASSES: [Class; 3] = [Class::Word, Class::Wide, Class::Bytes];
+
+    /// A value of a small world: each class writes it in its own way, in the same order.
+    type Value = Option<u8>;
+
+    fn text(value: u8) -> Vec<u8> {
+        // Longer than what bounds keep, and alike in that.
+        let mut text = vec![b'a' + value / 4; 18];
+        text.truncate(if value.is_multiple_of(4) { 1 } else { 18 });
+        if value % 4 > 1 {
+            text.push(value);
+        }
+        text
+    }
+
+    #[derive(Clone, Debug)]
+    struct World {
+        elements: Vec<[Value; 3]>,
+    }
+
+    struct Known<'a> {
+        buffers: &'a [CellBuffer],
+        elements: &'a [[Value; 3]],
+        filtered: bool,
+    }
+
+    fn number_of(column: usize, cells: Cells<'_>, at: usize) -> u128 {
+        match cells {
+            Cells::Words(cells) => u128::from(cells[at]),
+            Cells::Wide(cells) => cells[at],
+            Cells::Bytes(ends, bytes) => {
+                let start = if at == 0 { 0 } else { ends[at - 1] as usize };
+                assert_eq!(column, 2);
+                prefix(&bytes[start..ends[at] as usize])
+            }
+        }
+    }
+
+    impl Pick for Known<'_> {
+        fn facts(&self, column: usize) -> Option<Facts> {
+            let buffer = &self.buffers[column];
+            let numbers = (0..buffer.len()).filter(|at| buffer.valid()[*at]);
+            let numbers: Vec<u128> = numbers.map(|at| number_of(column, buffer.cells(), at)).collect();
+            Some(Facts {
+                bounds: numbers.iter().min().copied().zip(numbers.iter().max().copied()),
+                nulls: Some(buffer.nulls() as u64),
+                cells: buffer.len() as u64,
+            })
+        }
+
+        fn may_have(&self, column: usize, values: &Points<'_>) -> bool {
+            let is = |value: &u8| match values {
+                Points::Words(points) => points.contains(&&word(*value)),
+                Points::Wide(points) => points.contains(&&wide(*value)),
+                Points::Bytes(points) => points.contains(&&text(*value)),
+            };
+            !self.filtered || self.elements.iter().any(|element| element[column].as_ref().is_some_and(is))
+        }
+    }
+
+    fn word(value: u8) -> u64 {
+        u64::MAX - 23 + u64::from(value)
+    }
+
+    fn wide(value: u8) -> u128 {
+        u128::from(value) << 70
+    }
+
+    fn wanted(column: usize, spans: &Spans<u8>) -> Wanted {
+        fn of<K: Ord + Clone>(spans: &Spans<u8>, make: impl Fn(u8) -> K) -> Spans<K> {
+            let edge = |bound: &Bound<u8>| bound.map(&make);
+            spans
+                .iter()
+                .fold(Spans::none(), |all, (low, high)| all.or(&Spans::between(edge(low), edge(high))))
+        }
+        match column {
+            0 => Wanted::Words(of(spans, word)),
+            1 => Wanted::Wide(of(spans, wide)),
+            _ => Wanted::Bytes(of(spans, text)),
+        }
+    }
+
+    fn spans() -> impl Strategy<Value = Spans<u8>> {
+        let bound = prop_oneof![
+            1 => Just(Unbounded),
+            3 => (0..24u8).prop_map(Included),
+            3 => (0..24u8).prop_map(Excluded),
+        ];
+        let span = prop_oneof![
+            2 => (0..24u8).prop_map(Spans::point),
+            1 => (bound.clone(), bound).prop_map(|(low, high)| Spans::between(low, high)),
+        ];
+        proptest::collection::vec(span, 0..7)
+            .prop_map(|spans| spans.iter().fold(Spans::none(), |all, span| all.or(span)))
+    }
+
+    /// A condition, as a tree of what is asked of single columns, and what it is made of.
+    #[derive(Clone, Debug)]
+    enum Naive {
+        Constant(bool),
+        Among(usize, Spans<u8>),
+        Null(usize, bool),
+        All(Vec<Naive>),
+        Any(Vec<Naive>),
+    }
+
+    impl Naive {
+        fn holds(&self, element: [Value; 3]) -> bool {
+            match self {
+                Self::Constant(is) => *is,
+                Self::Among(column, spans) => element[*column].is_some_and(|value| spans.contains(&value)),
+                Self::Null(column, null) => element[*column].is_none() == *null,
+                Self::All(parts) => parts.iter().all(|part| part.holds(element)),
+                Self::Any(parts) => parts.iter().any(|part| part.holds(element)),
+            }
+        }
+
+        fn real(&self) -> Predicate {
+            match self {
+                Self::Constant(is) => Predicate::Constant(*is),
+                Self::Among(column, spans) => Predicate::Among(*column, wanted(*column, spans)),
+                Self::Null(column, null) => Predicate::Null(*column, *null),
+                Self::All(parts) => Predicate::all(parts.iter().map(Self::real)),
+                Self::Any(parts) => Predicate::any(parts.iter().map(Self::real)),
+            }
+        }
+    }
+
+    fn condition() -> impl Strategy<Value = Naive> {
+        let leaf = prop_oneof![
+            1 => any::<bool>().prop_map(Naive::Constant),
+            8 => (0..3usize, spans()).prop_map(|(column, spans)| Naive::Among(column, spans)),
+            2 => (0..3usize, any::<bool>()).prop_map(|(column, null)| Naive::Null(column, null)),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let parts = proptest::collection::vec(inner, 0..4);
+            prop_oneof![parts.clone().prop_map(Naive::All), parts.prop_map(Naive::Any)]
+        })
+    }
+
+    fn world() -> impl Strategy<Value = World> {
+        let value = proptest::option::weighted(0.8, 0..24u8);
+        let element = [value.clone(), value.clone(), value];
+        proptest::collection::vec(element, 0..40).prop_map(|elements| World { elements })
+    }
+
+    fn buffers(elements: &[[Value; 3]]) -> Vec<CellBuffer> {
+        let fill = |(column, class)| {
+            let mut buffer = CellBuffer::new(class, 40, 40 * 20);
+            for element in elements {
+                match (element[column], column) {
+                    (None, _) => buffer.null(),
+                    (Some(value), 0) => buffer.word(word(value)),
+                    (Some(value), 1) => buffer.wide(wide(value)),
+                    (Some(value), _) => buffer.bytes(&text(value)),
+                }
+            }
+            buffer
+        };
+        CLASSES.into_iter().enumerate().map(fill).collect()
+    }
+
+    proptest! {
+        // What is picked is what a naive look at every element finds, and nothing that would be found is passed over.
+        #[test]
+        fn conditions_pick_what_a_naive_look_finds(world in world(), naive in condition()) {
+            let buffers = buffers(&world.elements);
+            let nulls: Vec<Vec<bool>> =
+                buffers.iter().map(|buffer| buffer.valid().iter().map(|valid| !valid).collect()).collect();
+            let cells = |column: usize| {
+                let buffer = &buffers[column];
+                let some = (buffer.nulls() > 0).then(|| nulls[column].as_slice());
+                (buffer.is_empty() || buffer.nulls() < buffer.len()).then(|| (buffer.cells(), some))
+            };
+            let condition = naive.real();
+            let mut picked = vec![true; world.elements.len()];
+            condition.pick(&mut picked, &cells);
+            let expected: Vec<bool> = world.elements.iter().map(|element| naive.holds(*element)).collect();
+            prop_assert_eq!(&picked, &expected, "{:?}", condition);
+            for filtered in [false, true] {
+                let known = Known { buffers: &buffers, elements: &world.elements, filtered };
+                prop_assert!(condition.may_hold(&known) || !expected.contains(&true), "{:?}", condition);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_passed_over() {
+        let elements = [[Some(3), Some(4), Some(5)], [Some(9), None, Some(13)]];
+        let buffers = buffers(&elements);
+        let known = Known { buffers: &buffers, elements: &elements, filtered: true };
+        let may = |naive: Naive| naive.real().may_hold(&known);
+        assert!(!may(Naive::Among(0, Spans::between(Excluded(9), Unbounded))));
+        assert!(!may(Naive::Among(2, Spans::between(Unbounded, Included(3)))));
+        // Between the bounds, but the filter knows better.
+        assert!(!may(Naive::Among(0, Spans::point(5))) && !may(Naive::Among(2, Spans::point(9))));
+        assert!(!may(Naive::Null(0, true)) && may(Naive::Null(1, true)));
+        assert!(!may(Naive::All(vec![Naive::Null(1, true), Naive::Among(1, Spans::point(7))])));
+    }
+}

@@ -1,0 +1,228 @@
+//! SQL expressions into conditions on cells. What cannot be said of single cells is left to the engine.
+
+use super::{Predicate, Spans, Wanted};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use holdfast_attributes::{Cell, Type, Value};
+use holdfast_base::Timestamp;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+/// The columns that have cells: by name, their places and types.
+pub trait Find {
+    /// The place and the type of a column; `None`: it has no cells.
+    fn find(&self, name: &str) -> Option<(usize, Type)>;
+}
+
+/// The condition that an expression is; `None` where cells cannot tell. It is exact: null counts as not fulfilled.
+pub fn translate(expression: &Expr, columns: &impl Find) -> Option<Predicate> {
+    Translator { columns }.condition(expression, true)
+}
+
+/// A value that a column is compared with.
+enum Literal {
+    /// Nothing compares with it.
+    Null,
+    Cell(Owned),
+}
+
+/// The cells that are equal to a value: from the first to the last. Most are one; of zero there are two.
+enum Owned {
+    Words(u64, u64),
+    Wide(u128),
+    Bytes(Vec<u8>),
+}
+
+impl Owned {
+    fn wanted(self, operator: Operator) -> Option<Wanted> {
+        fn spans<K: Ord + Clone>(first: K, last: K, operator: Operator) -> Option<Spans<K>> {
+            Some(match operator {
+                Operator::Eq | Operator::IsNotDistinctFrom => Spans::between(Included(first), Included(last)),
+                Operator::NotEq | Operator::IsDistinctFrom => {
+                    Spans::between(Included(first), Included(last)).complement()
+                }
+                Operator::Lt => Spans::between(Unbounded, Excluded(first)),
+                Operator::LtEq => Spans::between(Unbounded, Included(last)),
+                Operator::Gt => Spans::between(Excluded(last), Unbounded),
+                Operator::GtEq => Spans::between(Included(first), Unbounded),
+                _ => return None,
+            })
+        }
+        Some(match self {
+            Self::Words(first, last) => Wanted::Words(spans(first, last, operator)?),
+            Self::Wide(value) => Wanted::Wide(spans(value, value, operator)?),
+            Self::Bytes(value) => Wanted::Bytes(spans(value.clone(), value, operator)?),
+        })
+    }
+}
+
+struct Translator<'a, C> {
+    columns: &'a C,
+}
+
+impl<C: Find> Translator<'_, C> {
+    /// The condition that `expression` is `is`.
+    fn condition(&self, expression: &Expr, is: bool) -> Option<Predicate> {
+        match expression {
+            Expr::Literal(ScalarValue::Boolean(value), _) => Some(Predicate::Constant(*value == Some(is))),
+            Expr::Alias(alias) => self.condition(&alias.expr, is),
+            Expr::Not(inner) => self.condition(inner, !is),
+            Expr::BinaryExpr(binary) => self.binary(binary, is),
+            Expr::IsNull(inner) => self.null(inner, is),
+            Expr::IsNotNull(inner) => self.null(inner, !is),
+            Expr::IsTrue(inner) if is => self.condition(inner, true),
+            Expr::IsFalse(inner) if is => self.condition(inner, false),
+            Expr::InList(list) => self.list(list, is),
+            Expr::Between(between) => self.between(between, is),
+            Expr::Column(_) => {
+                let (column, kind) = self.column(expression)?;
+                let wanted = (kind == Type::Bool).then(|| Wanted::Words(Spans::point(u64::from(is))));
+                wanted.map(|wanted| Predicate::Among(column, wanted))
+            }
+            _ => None,
+        }
+    }
+
+    fn column(&self, expression: &Expr) -> Option<(usize, Type)> {
+        match expression {
+            Expr::Column(column) => self.columns.find(&column.name),
+            _ => None,
+        }
+    }
+
+    fn null(&self, inner: &Expr, is: bool) -> Option<Predicate> {
+        let (column, _) = self.column(inner)?;
+        Some(Predicate::Null(column, is))
+    }
+
+    fn binary(&self, binary: &BinaryExpr, is: bool) -> Option<Predicate> {
+        let BinaryExpr { left, op, right } = binary;
+        match op {
+            Operator::And | Operator::Or => {
+                let both = [self.condition(left, is)?, self.condition(right, is)?];
+                // Not both is either not.
+                Some(if (*op == Operator::And) == is { Predicate::all(both) } else { Predicate::any(both) })
+            }
+            _ => match (self.column(left), self.column(right)) {
+                (Some(column), None) => compare(column, *op, right, is),
+                (None, Some(column)) => compare(column, op.swap()?, left, is),
+                _ => None,
+            },
+        }
+    }
+
+    fn list(&self, list: &InList, is: bool) -> Option<Predicate> {
+        let (column, kind) = self.column(&list.expr)?;
+        let wanted = list.negated != is;
+        let mut any = Vec::with_capacity(list.list.len());
+        for one in &list.list {
+            match literal(one, kind)? {
+                Literal::Cell(cell) => any.push(Predicate::Among(column, cell.wanted(Operator::Eq)?)),
+                Literal::Null if wanted => {}
+                // Whatever it is, it might be that.
+                Literal::Null => return Some(Predicate::Constant(false)),
+            }
+        }
+        match Predicate::any(any) {
+            among if wanted => Some(among),
+            Predicate::Among(column, among) => Some(Predicate::Among(column, among.complement())),
+            Predicate::Constant(false) => Some(Predicate::Null(column, false)),
+            _ => None,
+        }
+    }
+
+    fn between(&self, between: &Between, is: bool) -> Option<Predicate> {
+        let column = self.column(&between.expr)?;
+        let low = compare(column, Operator::GtEq, &between.low, between.negated != is)?;
+        let high = compare(column, Operator::LtEq, &between.high, between.negated != is)?;
+        Some(if between.negated == is { Predicate::any([low, high]) } else { Predicate::all([low, high]) })
+    }
+}
+
+/// A column compared with a literal.
+fn compare((column, kind): (usize, Type), operator: Operator, with: &Expr, is: bool) -> Option<Predicate> {
+    let null_safe = matches!(operator, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
+    let operator = if is { operator } else { operator.negate()? };
+    let cell = match literal(with, kind)? {
+        Literal::Null if null_safe => {
+            return Some(Predicate::Null(column, operator == Operator::IsNotDistinctFrom));
+        }
+        Literal::Null => return Some(Predicate::Constant(false)),
+        Literal::Cell(cell) => cell,
+    };
+    let among = Predicate::Among(column, cell.wanted(operator)?);
+    if operator == Operator::IsDistinctFrom {
+        return Some(Predicate::any([among, Predicate::Null(column, true)]));
+    }
+    Some(among)
+}
+
+/// A literal as a cell of this type.
+fn literal(expression: &Expr, kind: Type) -> Option<Literal> {
+    let Expr::Literal(value, _) = expression else { return None };
+    if value.is_null() {
+        return Some(Literal::Null);
+    }
+    let value = match (kind, value) {
+        (Type::Int, value) => Value::Int(integer(value)?.try_into().ok()?),
+        (Type::Uint, value) => Value::Uint(integer(value)?.try_into().ok()?),
+        // To the engine both zeros are one.
+        (Type::Float, ScalarValue::Float64(Some(value))) if *value == 0.0 => {
+            return match (Value::Float(-0.0).cell(), Value::Float(0.0).cell()) {
+                (Cell::Word(first), Cell::Word(last)) => Some(Literal::Cell(Owned::Words(first, last))),
+                _ => None,
+            };
+        }
+        (Type::Float, ScalarValue::Float64(Some(value))) => Value::Float(*value),
+        (Type::Bool, ScalarValue::Boolean(Some(value))) => Value::Bool(*value),
+        (Type::Time, ScalarValue::TimestampNanosecond(Some(value), _)) => Value::Time(Timestamp(*value)),
+        (
+            Type::Text,
+            ScalarValue::Utf8(Some(value))
+            | ScalarValue::Utf8View(Some(value))
+            | ScalarValue::LargeUtf8(Some(value)),
+        ) => Value::Text(value),
+        (
+            Type::Binary,
+            ScalarValue::Binary(Some(value))
+            | ScalarValue::BinaryView(Some(value))
+            | ScalarValue::LargeBinary(Some(value)),
+        ) => Value::Binary(value),
+        (Type::Ipv4 | Type::Mac | Type::Ipv6 | Type::Ip, ScalarValue::FixedSizeBinary(_, Some(value))) => {
+            return address(kind, value).map(Literal::Cell);
+        }
+        _ => return None,
+    };
+    Some(Literal::Cell(match value.cell() {
+        Cell::Word(word) => Owned::Words(word, word),
+        Cell::Wide(wide) => Owned::Wide(wide),
+        Cell::Bytes(bytes) => Owned::Bytes(bytes.to_vec()),
+    }))
+}
+
+/// The cell of an address that is given by its bytes.
+fn address(kind: Type, bytes: &[u8]) -> Option<Owned> {
+    let number = |bytes: &[u8]| bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
+    match (kind, bytes.len()) {
+        (Type::Ipv4, 4) | (Type::Mac, 6) => {
+            let word = number(bytes) as u64;
+            Some(Owned::Words(word, word))
+        }
+        (Type::Ipv6 | Type::Ip, 16) => Some(Owned::Wide(number(bytes))),
+        _ => None,
+    }
+}
+
+fn integer(value: &ScalarValue) -> Option<i128> {
+    match value {
+        ScalarValue::Int8(Some(value)) => Some((*value).into()),
+        ScalarValue::Int16(Some(value)) => Some((*value).into()),
+        ScalarValue::Int32(Some(value)) => Some((*value).into()),
+        ScalarValue::Int64(Some(value)) => Some((*value).into()),
+        ScalarValue::UInt8(Some(value)) => Some((*value).into()),
+        ScalarValue::UInt16(Some(value)) => Some((*value).into()),
+        ScalarValue::UInt32(Some(value)) => Some((*value).into()),
+        ScalarValue::UInt64(Some(value)) => Some((*value).into()),
+        _ => None,
+    }
+}

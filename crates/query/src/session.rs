@@ -1,0 +1,106 @@
+//! The engine, set up for one query: what it may use of the machine, and what it may not touch.
+
+use crate::functions;
+use crate::literals::Literals;
+use datafusion::catalog::{
+    CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
+};
+use datafusion::dataframe::DataFrame;
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use holdfast_base::ByteSize;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Who is told of first when memory runs out.
+const TOLD: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
+
+/// What a query may use.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Memory of sorts, joins and groups; what does not fit is put aside on disk.
+    pub memory: ByteSize,
+    /// Where that is; none: the system's folder for such things.
+    pub spill: Option<PathBuf>,
+    /// How much of it.
+    pub spill_bytes: ByteSize,
+    /// Threads.
+    pub threads: NonZeroUsize,
+}
+
+/// The name that stands before every table, if one wants to say it.
+const CATALOG: &str = "holdfast";
+/// Where all tables are, and where the streams are.
+const RING: &str = "ring";
+const STREAM: &str = "stream";
+
+/// Tables and their names.
+pub type Tables = Vec<(String, Arc<dyn TableProvider>)>;
+
+/// An engine with these tables and nothing else: no files, no network, no settings that a query could change. A stream that
+/// is called as one of the ring's `own` tables is found by `stream.NAME`, as all are.
+pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionContext> {
+    let mode = match &limits.spill {
+        Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
+        None => DiskManagerMode::OsTmpDirectory,
+    };
+    let disk =
+        DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(limits.spill_bytes.0);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(limits.memory.0 as usize), TOLD);
+    let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(Arc::new(pool));
+    let runtime = runtime.build_arc()?;
+    let mut config = SessionConfig::new()
+        .with_target_partitions(limits.threads.get())
+        .with_information_schema(true)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, RING);
+    config.options_mut().execution.time_zone = Some("UTC".to_owned());
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        // Nothing of what reads files.
+        .with_table_factories(HashMap::new())
+        .with_file_formats(Vec::new())
+        .build();
+    let context = SessionContext::new_with_state(state);
+    let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
+    for (name, table) in streams {
+        of_streams.register_table(name.clone(), Arc::clone(&table))?;
+        all.register_table(name, table)?;
+    }
+    for (name, table) in own {
+        all.deregister_table(&name)?;
+        all.register_table(name, table)?;
+    }
+    let catalog = MemoryCatalogProvider::new();
+    catalog.register_schema(RING, Arc::new(all))?;
+    catalog.register_schema(STREAM, Arc::new(of_streams))?;
+    context.register_catalog(CATALOG, Arc::new(catalog));
+    for function in functions::all() {
+        context.register_udf(function.as_ref().clone());
+    }
+    let state = context.state_ref();
+    let mut state = state.write();
+    let mut rules: Vec<_> = state.analyzer().rules.clone();
+    rules.insert(0, Arc::new(Literals));
+    let changed = SessionStateBuilder::new_from_existing(state.clone()).with_analyzer_rules(rules);
+    let mut planners = state.expr_planners().to_vec();
+    planners.insert(0, Arc::new(Literals));
+    *state = changed.with_expr_planners(planners).build();
+    drop(state);
+    Ok(context)
+}
+
+/// What may be asked: questions. Orders of any kind are refused.
+pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
+    let questions =
+        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    context.sql_with_options(sql, questions).await
+}

@@ -1,0 +1,123 @@
+//! Cells into Arrow arrays, those of the elements that were picked.
+
+use crate::columns::arrow_type;
+use datafusion::arrow::array::{
+    ArrayRef, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Float64Builder, Int64Builder,
+    StringViewBuilder, TimestampNanosecondBuilder, UInt64Builder,
+};
+use datafusion::arrow::error::ArrowError;
+use holdfast_attributes::Cell;
+use holdfast_attributes::{Type, Value};
+use holdfast_format::Cells;
+use std::sync::Arc;
+
+/// A column of a result in the making.
+pub struct Column {
+    kind: Type,
+    values: Values,
+}
+
+enum Values {
+    Int(Int64Builder),
+    Uint(UInt64Builder),
+    Float(Float64Builder),
+    Bool(BooleanBuilder),
+    Time(TimestampNanosecondBuilder),
+    Text(StringViewBuilder),
+    Binary(BinaryViewBuilder),
+    Address(FixedSizeBinaryBuilder),
+}
+
+impl Column {
+    /// An empty one.
+    pub fn new(kind: Type) -> Self {
+        let values = match kind {
+            Type::Int => Values::Int(Int64Builder::new()),
+            Type::Uint => Values::Uint(UInt64Builder::new()),
+            Type::Float => Values::Float(Float64Builder::new()),
+            Type::Bool => Values::Bool(BooleanBuilder::new()),
+            Type::Time => Values::Time(TimestampNanosecondBuilder::new().with_data_type(arrow_type(kind))),
+            Type::Text => Values::Text(StringViewBuilder::new()),
+            Type::Binary => Values::Binary(BinaryViewBuilder::new()),
+            Type::Ipv4 => Values::Address(FixedSizeBinaryBuilder::new(4)),
+            Type::Mac => Values::Address(FixedSizeBinaryBuilder::new(6)),
+            Type::Ipv6 | Type::Ip => Values::Address(FixedSizeBinaryBuilder::new(16)),
+        };
+        Self { kind, values }
+    }
+
+    /// Adds the cells of the picked elements. `nulls` says which are none (not given: all are some).
+    pub fn extend(
+        &mut self,
+        cells: Cells<'_>,
+        nulls: Option<&[bool]>,
+        picked: &[bool],
+    ) -> Result<(), ArrowError> {
+        for (at, _) in picked.iter().enumerate().filter(|(_, picked)| **picked) {
+            let null = nulls.is_some_and(|nulls| nulls.get(at).copied().unwrap_or(true));
+            self.push(if null { None } else { cell(cells, at) })?;
+        }
+        Ok(())
+    }
+
+    /// Adds so many nulls.
+    pub fn nulls(&mut self, count: usize) -> Result<(), ArrowError> {
+        (0..count).try_for_each(|_| self.push(None))
+    }
+
+    /// Adds one. What is no value of its type is null.
+    pub fn push(&mut self, cell: Option<Cell<'_>>) -> Result<(), ArrowError> {
+        let value = cell.and_then(|cell| Value::from_cell(self.kind, cell));
+        match (&mut self.values, value) {
+            (Values::Int(to), Some(Value::Int(value))) => to.append_value(value),
+            (Values::Int(to), _) => to.append_null(),
+            (Values::Uint(to), Some(Value::Uint(value))) => to.append_value(value),
+            (Values::Uint(to), _) => to.append_null(),
+            (Values::Float(to), Some(Value::Float(value))) => to.append_value(value),
+            (Values::Float(to), _) => to.append_null(),
+            (Values::Bool(to), Some(Value::Bool(value))) => to.append_value(value),
+            (Values::Bool(to), _) => to.append_null(),
+            (Values::Time(to), Some(Value::Time(value))) => to.append_value(value.0),
+            (Values::Time(to), _) => to.append_null(),
+            (Values::Text(to), Some(Value::Text(value))) => to.append_value(value),
+            (Values::Text(to), _) => to.append_null(),
+            (Values::Binary(to), Some(Value::Binary(value))) => to.append_value(value),
+            (Values::Binary(to), _) => to.append_null(),
+            (Values::Address(to), Some(Value::Ipv4(value))) => to.append_value(value.octets())?,
+            (Values::Address(to), Some(Value::Mac(value))) => to.append_value(value)?,
+            (Values::Address(to), Some(Value::Ipv6(value))) => to.append_value(value.octets())?,
+            (Values::Address(to), Some(Value::Ip(value))) => match value {
+                std::net::IpAddr::V4(value) => to.append_value(value.to_ipv6_mapped().octets())?,
+                std::net::IpAddr::V6(value) => to.append_value(value.octets())?,
+            },
+            (Values::Address(to), _) => to.append_null(),
+        }
+        Ok(())
+    }
+
+    /// The array.
+    pub fn finish(mut self) -> ArrayRef {
+        match &mut self.values {
+            Values::Int(values) => Arc::new(values.finish()),
+            Values::Uint(values) => Arc::new(values.finish()),
+            Values::Float(values) => Arc::new(values.finish()),
+            Values::Bool(values) => Arc::new(values.finish()),
+            Values::Time(values) => Arc::new(values.finish()),
+            Values::Text(values) => Arc::new(values.finish()),
+            Values::Binary(values) => Arc::new(values.finish()),
+            Values::Address(values) => Arc::new(values.finish()),
+        }
+    }
+}
+
+/// The cell of one element.
+fn cell(cells: Cells<'_>, at: usize) -> Option<Cell<'_>> {
+    match cells {
+        Cells::Words(cells) => cells.get(at).map(|cell| Cell::Word(*cell)),
+        Cells::Wide(cells) => cells.get(at).map(|cell| Cell::Wide(*cell)),
+        Cells::Bytes(ends, bytes) => {
+            let start = if at == 0 { 0 } else { *ends.get(at - 1)? as usize };
+            bytes.get(start..*ends.get(at)? as usize).map(Cell::Bytes)
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The search as a step of the engine's plan: threads that go through slots, each with a way to the ring of its own.
+
+use super::slot::{Broken, Effort, SlotSearch};
+use super::trouble::Trouble;
+use super::wants::Wants;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use holdfast_link::{LinkError, NotThere, PlannedSlot, RingReader};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::mpsc::Sender;
+
+/// Batches that may wait for whoever takes them.
+const WAITING: usize = 2;
+
+/// Opens a way to the ring.
+pub type OpenRing = Arc<dyn Fn() -> Result<RingReader, LinkError> + Send + Sync>;
+
+/// A search over slots, shared by the threads that carry it out.
+pub(super) struct Work {
+    pub(super) ring: OpenRing,
+    pub(super) wants: Wants,
+    pub(super) slots: Vec<PlannedSlot>,
+    pub(super) trouble: Arc<Trouble>,
+}
+
+pub(super) struct StreamExec {
+    name: String,
+    work: Arc<Work>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    /// The next slot that nobody has taken, and how many elements are still wanted.
+    next: Arc<AtomicUsize>,
+    wanted: Arc<AtomicUsize>,
+}
+
+impl StreamExec {
+    pub(super) fn new(name: &str, work: Work, threads: usize) -> Result<Self> {
+        let schema = Arc::new(work.wants.columns.arrow().project(&work.wants.projection)?);
+        let threads = threads.min(work.slots.len()).max(1);
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&schema)),
+            Partitioning::UnknownPartitioning(threads),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self {
+            name: name.to_owned(),
+            schema,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            next: Arc::new(AtomicUsize::new(0)),
+            wanted: Arc::new(AtomicUsize::new(work.wants.limit.unwrap_or(usize::MAX))),
+            work: Arc::new(work),
+        })
+    }
+}
+
+impl fmt::Debug for StreamExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamExec").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for StreamExec {
+    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Work { wants, slots, .. } = &*self.work;
+        let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let payload = if wants.payload() { " of hits" } else { "" };
+        write!(
+            f,
+            "StreamExec: stream={}, slots={}, columns=[{}]{payload}, condition={:?}",
+            self.name,
+            slots.len(),
+            names.join(", "),
+            wants.predicate
+        )?;
+        wants.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
+    }
+}
+
+impl ExecutionPlan for StreamExec {
+    fn name(&self) -> &'static str {
+        "StreamExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(
+            &Arc<dyn PhysicalExpr>,
+        ) -> Result<datafusion::common::tree_node::TreeNodeRecursion>,
+    ) -> Result<datafusion::common::tree_node::TreeNodeRecursion> {
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
+        let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
+        let counts = [count("slots_pruned"), count("slots_searched"), count("bytes_read")];
+        let mut worker = Worker {
+            work: Arc::clone(&self.work),
+            schema: Arc::clone(&self.schema),
+            next: Arc::clone(&self.next),
+            wanted: Arc::clone(&self.wanted),
+            to: stream.tx(),
+        };
+        stream.spawn_blocking(move || {
+            let mut effort = Effort::default();
+            let ended = worker.run(&mut effort, &mut |found| {
+                rows.add(found);
+            });
+            worker.work.trouble.partial(effort.partial);
+            for (count, amount) in counts.iter().zip([effort.pruned, effort.searched, effort.bytes]) {
+                count.add(usize::try_from(amount).unwrap_or(usize::MAX));
+            }
+            ended
+        });
+        Ok(stream.build())
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// One thread's part of a search.
+struct Worker {
+    work: Arc<Work>,
+    schema: SchemaRef,
+    next: Arc<AtomicUsize>,
+    wanted: Arc<AtomicUsize>,
+    to: Sender<Result<RecordBatch>>,
+}
+
+impl Worker {
+    fn run(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
+        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let mut reader = (self.work.ring)().map_err(external)?;
+        loop {
+            if self.to.is_closed() || self.wanted.load(Ordering::Relaxed) == 0 {
+                return Ok(());
+            }
+            let Some(slot) = self.work.slots.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                return Ok(());
+            };
+            let (to, wanted) = (&self.to, &self.wanted);
+            let mut sink = |batch: RecordBatch| {
+                let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
+                found(batch.num_rows());
+                match to.blocking_send(Ok(batch)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    // Whoever asked has gone.
+                    Err(_) => ControlFlow::Break(()),
+                }
+            };
+            let searched = match reader.look_into(slot) {
+                Ok(mut view) => {
+                    let (wants, schema) = (&self.work.wants, &self.schema);
+                    SlotSearch { view: &mut view, wants, schema, effort, sink: &mut sink, torn: None }.run()
+                }
+                Err(error) => Err(Broken::NotThere(error)),
+            };
+            match searched {
+                Ok(()) => {}
+                Err(Broken::Enough) => return Ok(()),
+                Err(Broken::NotThere(NotThere::Failed(error))) => return Err(external(error)),
+                Err(Broken::NotThere(NotThere::Expired)) => self.work.trouble.expired(),
+                Err(Broken::NotThere(NotThere::Damaged(place))) => self.work.trouble.damaged(slot, &place),
+                Err(Broken::Arrow(error)) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// As many rows of a batch as are still wanted.
+fn take(wanted: &AtomicUsize, batch: RecordBatch) -> Option<RecordBatch> {
+    let rows = batch.num_rows();
+    let less = |left: usize| Some(if left == usize::MAX { left } else { left.saturating_sub(rows) });
+    let left = wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).unwrap_or_else(|left| left);
+    match left {
+        0 => None,
+        left if left < rows => Some(batch.slice(0, left)),
+        _ => Some(batch),
+    }
+}

@@ -1,0 +1,106 @@
+//! What can be said of the elements of a slot or a chunk without looking at them: bounds, and filters.
+
+use super::wants::Wants;
+use crate::columns::{Column, Fixed};
+use crate::predicate::{Facts, Pick, Points};
+use holdfast_base::Timestamp;
+use holdfast_format::{Block, Cell, DirectoryEntry, EntrySummary, Outline, Summary};
+use std::collections::HashMap;
+
+/// A time as a cell.
+pub(super) fn time(time: Timestamp) -> u64 {
+    time.0 as u64 ^ 1 << 63
+}
+
+fn between(first: u64, last: u64) -> Facts {
+    Facts { bounds: Some((first.into(), last.into())), nulls: Some(0), cells: u64::MAX }
+}
+
+/// A slot.
+pub(super) struct SlotKnown<'a> {
+    pub(super) wants: &'a Wants,
+    pub(super) entry: &'a EntrySummary,
+    pub(super) sequence: u64,
+    /// By number of the attribute.
+    pub(super) outlines: &'a HashMap<usize, Outline<'a>>,
+}
+
+impl Pick for SlotKnown<'_> {
+    fn facts(&self, column: usize) -> Option<Facts> {
+        match self.wants.columns.at(column)?.0 {
+            Column::Fixed(Fixed::Ordinal) => {
+                self.entry.ordinals.map(|(least, greatest)| between(least.0, greatest.0))
+            }
+            Column::Fixed(Fixed::Time) => {
+                self.entry.arrivals.map(|(first, last)| between(time(first), time(last)))
+            }
+            Column::Fixed(Fixed::EventTime) => {
+                let bounds = self.entry.events.map(|(first, last)| (time(first).into(), time(last).into()));
+                let nulls = bounds.is_none().then_some(u64::MAX);
+                Some(Facts { bounds, nulls, cells: u64::MAX })
+            }
+            Column::Fixed(Fixed::Slot) => Some(between(self.sequence, self.sequence)),
+            Column::Fixed(_) => None,
+            Column::Attribute(number) => {
+                let outline = self.outlines.get(&number)?;
+                let (nulls, cells) = (Some(outline.nulls.into()), outline.cells.into());
+                Some(Facts { bounds: outline.bounds(), nulls, cells })
+            }
+        }
+    }
+
+    fn may_have(&self, column: usize, values: &Points<'_>) -> bool {
+        let Some((Column::Attribute(number), _)) = self.wants.columns.at(column) else { return true };
+        let Some(outline) = self.outlines.get(&number) else { return true };
+        match values {
+            Points::Words(values) => values.iter().any(|value| outline.may_have(Cell::Word(**value))),
+            Points::Wide(values) => values.iter().any(|value| outline.may_have(Cell::Wide(**value))),
+            Points::Bytes(values) => values.iter().any(|value| outline.may_have(Cell::Bytes(value))),
+        }
+    }
+}
+
+/// A chunk.
+pub(super) struct ChunkKnown<'a> {
+    pub(super) wants: &'a Wants,
+    pub(super) entry: &'a DirectoryEntry,
+    pub(super) sequence: u64,
+    /// By number of the attribute.
+    pub(super) blocks: &'a HashMap<usize, Block<'a>>,
+}
+
+impl Pick for ChunkKnown<'_> {
+    fn facts(&self, column: usize) -> Option<Facts> {
+        let DirectoryEntry { first_arrival, last_arrival, first_event, last_event, .. } = *self.entry;
+        match self.wants.columns.at(column)?.0 {
+            Column::Fixed(Fixed::Time) => Some(between(time(first_arrival), time(last_arrival))),
+            // Of all streams: who has none may be among them.
+            Column::Fixed(Fixed::EventTime) => {
+                let some = first_event <= last_event;
+                let bounds = some.then(|| (time(first_event).into(), time(last_event).into()));
+                Some(Facts { bounds, nulls: (!some).then_some(u64::MAX), cells: u64::MAX })
+            }
+            Column::Fixed(Fixed::Slot) => Some(between(self.sequence, self.sequence)),
+            Column::Fixed(_) => None,
+            Column::Attribute(number) => {
+                let block = self.blocks.get(&number)?;
+                let (nulls, cells) = (Some(block.nulls() as u64), block.cells() as u64);
+                Some(Facts { bounds: block.bounds(), nulls, cells })
+            }
+        }
+    }
+
+    fn may_have(&self, _column: usize, _values: &Points<'_>) -> bool {
+        true
+    }
+}
+
+/// The outlines of some attributes of a dictionary entry, as far as a slot has them; `bytes` gives those of a section.
+pub(super) fn sections(
+    summary: &Summary,
+    entry: u16,
+    attributes: &[(usize, usize)],
+) -> Vec<(usize, holdfast_format::Section)> {
+    let section = |(_, number): &(usize, usize)| Some((*number, *summary.filter(entry, *number as u16)?));
+    attributes.iter().filter_map(section).collect()
+}

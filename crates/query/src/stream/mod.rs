@@ -1,0 +1,14 @@
+//! A stream as a table: pruned by bounds and filters, read by index columns, payloads last.
+
+mod arrays;
+mod exec;
+mod known;
+mod slot;
+mod table;
+mod trouble;
+mod wants;
+
+pub use arrays::Column as ArrayColumn;
+pub use exec::OpenRing;
+pub use table::StreamTable;
+pub use trouble::{Missed, Trouble};

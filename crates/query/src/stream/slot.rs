@@ -1,0 +1,396 @@
+//! One slot: passed over if it can be, else chunk by chunk, as few columns as it takes; payloads of hits only.
+
+use super::arrays::Column as Array;
+use super::known::{ChunkKnown, SlotKnown, sections, time};
+use super::wants::Wants;
+use crate::columns::Fixed;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
+use holdfast_attributes::{Element, Extractor, MAX_DATA};
+use holdfast_base::Ordinal;
+use holdfast_format::{
+    Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, Flags, FormatError, Kind, Outline,
+    OwnCells, Row, Section, SectionKind,
+};
+use holdfast_link::{NotThere, SlotView};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// Why a slot was not searched to its end.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// See there.
+    NotThere(NotThere),
+    /// A value has no form in Arrow.
+    Arrow(ArrowError),
+    /// Nobody wants more.
+    Enough,
+}
+
+impl From<NotThere> for Broken {
+    fn from(error: NotThere) -> Self {
+        Self::NotThere(error)
+    }
+}
+
+impl From<ArrowError> for Broken {
+    fn from(error: ArrowError) -> Self {
+        Self::Arrow(error)
+    }
+}
+
+impl From<FormatError> for Broken {
+    fn from(error: FormatError) -> Self {
+        Self::NotThere(NotThere::Damaged(error.to_string()))
+    }
+}
+
+/// What was done to find what was found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effort {
+    /// Slots that were passed over by their bounds and filters.
+    pub(super) pruned: u64,
+    /// Slots that were looked into.
+    pub(super) searched: u64,
+    /// Bytes of them that were read.
+    pub(super) bytes: u64,
+    /// Elements that were found, but of which not all is there any more.
+    pub(super) partial: u64,
+}
+
+/// The cells of one column of a chunk, and which are null.
+type Loaded = (OwnCells, Option<Vec<bool>>);
+
+/// An element of the stream that ends in a chunk: its last row, where that is in the payload.
+type Ending = (Row, u32);
+
+/// A search of one slot.
+pub(super) struct SlotSearch<'a, 'r> {
+    pub(super) view: &'a mut SlotView<'r>,
+    pub(super) wants: &'a Wants,
+    pub(super) schema: &'a SchemaRef,
+    pub(super) effort: &'a mut Effort,
+    pub(super) sink: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    /// The element that ends here and whose beginning has expired: it is none any more.
+    pub(super) torn: Option<Ordinal>,
+}
+
+/// The columns of a slot that were read.
+struct Columns {
+    /// By number of the attribute: the bytes of its section, and the section.
+    sections: HashMap<usize, (Section, Vec<u8>)>,
+}
+
+impl Columns {
+    /// The blocks of each attribute by chunk.
+    fn blocks(
+        &self,
+        sequence: holdfast_base::Sequence,
+    ) -> Result<HashMap<u32, HashMap<usize, Block<'_>>>, FormatError> {
+        let mut all: HashMap<u32, HashMap<usize, Block<'_>>> = HashMap::new();
+        for (number, (section, bytes)) in &self.sections {
+            for block in Blocks::new(section, bytes, sequence) {
+                let block = block?;
+                all.entry(block.chunk()).or_default().insert(*number, block);
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl SlotSearch<'_, '_> {
+    /// Searches it.
+    pub(super) fn run(&mut self) -> Result<(), Broken> {
+        let entries = &self.view.summary().entries;
+        let Some(number) = entries.iter().position(|entry| entry.stream == self.wants.stream) else {
+            self.effort.pruned += 1;
+            return Ok(());
+        };
+        let (number, entry) = (number as u16, entries[number]);
+        let sequence = self.view.header().sequence;
+        let looked_at = self.wants.attributes(&self.wants.predicate.columns());
+        let mut outlines = HashMap::new();
+        let sections = sections(self.view.summary(), number, &looked_at);
+        let mut bytes = Vec::with_capacity(sections.len());
+        for (_, section) in &sections {
+            bytes.push(self.section(section)?);
+        }
+        for ((number, section), bytes) in sections.iter().zip(&bytes) {
+            outlines.insert(*number, Outline::decode(bytes, section)?);
+        }
+        let known = SlotKnown { wants: self.wants, entry: &entry, sequence: sequence.0, outlines: &outlines };
+        if entry.rows == 0 || !self.wants.predicate.may_hold(&known) {
+            self.effort.pruned += 1;
+            return Ok(());
+        }
+        self.effort.searched += 1;
+        // Elements of a stream follow each other: only the first one that ends here can have begun before.
+        if entry.back > 0 && !self.view.reaches_back(entry.back)? {
+            self.torn = entry.ordinals.map(|(least, _)| least);
+        }
+        let places = self.wants.places();
+        let attributes = self.wants.attributes(&places);
+        // Columns that are younger than the slot, or that nobody wrote, are made of its payload.
+        let made = attributes.iter().any(|(_, attribute)| *attribute >= entry.schema as usize);
+        let wanted = if made { &[][..] } else { &attributes[..] };
+        let mut columns = Columns { sections: HashMap::new() };
+        for (_, attribute) in wanted {
+            if let Some(section) = self.view.summary().column(number, *attribute as u16).copied() {
+                columns.sections.insert(*attribute, (section, self.section(&section)?));
+            }
+        }
+        let rows_wanted =
+            self.torn.is_some() || made || !self.wants.fixed(&places).is_empty() || attributes.is_empty();
+        let blocks = columns.blocks(sequence)?;
+        if !rows_wanted {
+            let mut chunks: Vec<u32> = blocks.keys().copied().collect();
+            chunks.sort_unstable();
+            for chunk in chunks {
+                self.chunk(&blocks[&chunk], None, &[], None)?;
+            }
+            return Ok(());
+        }
+        self.with_rows(number, &blocks, made)
+    }
+
+    fn section(&mut self, section: &Section) -> Result<Vec<u8>, Broken> {
+        self.effort.bytes += u64::from(section.bytes);
+        Ok(self.view.section(section)?)
+    }
+
+    /// The same where rows are needed, too.
+    fn with_rows(
+        &mut self,
+        entry: u16,
+        blocks: &HashMap<u32, HashMap<usize, Block<'_>>>,
+        made: bool,
+    ) -> Result<(), Broken> {
+        let sequence = self.view.header().sequence;
+        let section = self.view.summary().section(SectionKind::Chunks).copied();
+        let missing = || NotThere::Damaged("summary: a section is missing".to_owned());
+        let chunks = self.section(&section.ok_or_else(missing)?)?;
+        let directory = self.view.directory()?.to_vec();
+        let none = HashMap::new();
+        let mut extractor = made.then(|| self.wants.extractor());
+        for (number, at) in directory.iter().enumerate() {
+            let blocks = blocks.get(&(number as u32)).unwrap_or(&none);
+            let known = ChunkKnown { wants: self.wants, entry: at, sequence: sequence.0, blocks };
+            if !at.may_have(entry) || !self.wants.predicate.may_hold(&known) {
+                continue;
+            }
+            let range = at.offset as usize..at.offset as usize + at.bytes as usize;
+            let bytes =
+                chunks.get(range).ok_or_else(|| NotThere::Damaged("chunk directory: outside".to_owned()))?;
+            let chunk = Chunk::decode_at(at, sequence, bytes)?;
+            let rows = chunk.rows().filter(|(row, _)| row.stream == entry && row.completes_element());
+            let rows: Vec<Ending> = rows.collect();
+            if !rows.is_empty() {
+                self.chunk(blocks, Some(at), &rows, extractor.as_mut())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements that end in one chunk. Without rows there are only columns.
+    fn chunk(
+        &mut self,
+        blocks: &HashMap<usize, Block<'_>>,
+        entry: Option<&DirectoryEntry>,
+        rows: &[Ending],
+        extractor: Option<&mut Extractor>,
+    ) -> Result<(), Broken> {
+        let count = match entry {
+            Some(_) => rows.len(),
+            None => blocks.values().next().map_or(0, Block::cells),
+        };
+        if blocks.values().any(|block| block.cells() != count) {
+            return Err(
+                NotThere::Damaged("attribute column: it has not a cell for each element".to_owned()).into()
+            );
+        }
+        let mut loaded: HashMap<usize, Loaded> = HashMap::new();
+        if let Some(extractor) = extractor {
+            self.extract(rows, extractor, &mut loaded)?;
+        }
+        let looked_at = self.wants.predicate.columns();
+        self.load(&looked_at, blocks, rows, &mut loaded)?;
+        let mut picked = vec![true; count];
+        if let Some(torn) = self.torn {
+            let is_torn = |row: &Row| row.kind == Kind::Fragment && row.ordinal == torn;
+            picked.iter_mut().zip(rows).for_each(|(picked, (row, _))| *picked = !is_torn(row));
+        }
+        let cells = |place: usize| {
+            let (cells, nulls) = loaded.get(&place)?;
+            Some((cells.lent(), nulls.as_deref()))
+        };
+        self.wants.predicate.pick(&mut picked, &cells);
+        if !picked.contains(&true) {
+            return Ok(());
+        }
+        self.load(&self.wants.projection, blocks, rows, &mut loaded)?;
+        let hits = picked.iter().filter(|picked| **picked).count();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.wants.projection.len());
+        let payload = self
+            .wants
+            .fixed(&self.wants.projection)
+            .iter()
+            .find(|(_, fixed)| *fixed == Fixed::Payload)
+            .copied();
+        for place in &self.wants.projection {
+            let Some((_, kind)) = self.wants.columns.at(*place) else { continue };
+            let mut array = Array::new(kind);
+            if payload.is_some_and(|(payload, _)| payload == *place) {
+                self.payloads(rows, &picked, &mut array)?;
+            } else if let Some((cells, nulls)) = loaded.get(place) {
+                array.extend(cells.lent(), nulls.as_deref(), &picked)?;
+            } else {
+                array.nulls(hits)?;
+            }
+            arrays.push(array.finish());
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(hits));
+        let batch = RecordBatch::try_new_with_options(SchemaRef::clone(self.schema), arrays, &options)?;
+        match (self.sink)(batch) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Broken::Enough),
+        }
+    }
+
+    /// Decodes columns that are not there yet.
+    fn load(
+        &self,
+        places: &[usize],
+        blocks: &HashMap<usize, Block<'_>>,
+        rows: &[Ending],
+        loaded: &mut HashMap<usize, Loaded>,
+    ) -> Result<(), Broken> {
+        for (place, number) in self.wants.attributes(places) {
+            if loaded.contains_key(&place) {
+                continue;
+            }
+            if let Some(block) = blocks.get(&number) {
+                let column = block.decode()?;
+                loaded.insert(place, (column.cells, column.nulls));
+            }
+        }
+        let sequence = self.view.header().sequence.0;
+        for (place, fixed) in self.wants.fixed(places) {
+            if fixed != Fixed::Payload && !loaded.contains_key(&place) {
+                loaded.insert(place, of_rows(fixed, rows, sequence));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the cells of all attributes from payloads.
+    fn extract(
+        &mut self,
+        rows: &[Ending],
+        extractor: &mut Extractor,
+        loaded: &mut HashMap<usize, Loaded>,
+    ) -> Result<(), Broken> {
+        let classes = self.wants.schema.classes();
+        let texts = rows.len() * holdfast_format::MAX_TEXT;
+        let mut cells: Vec<CellBuffer> =
+            classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
+        let mut data = Vec::new();
+        for (row, at) in rows {
+            data.clear();
+            self.beginning(row, *at, &mut data)?;
+            let size = row.offset + u64::from(row.len);
+            let link_type = self.wants.link_types.get(usize::from(row.tag)).copied();
+            let element =
+                Element { data: &data, size, original_size: size + u64::from(row.extra), link_type };
+            extractor.extract(&element, &mut cells);
+        }
+        for (place, number) in self.wants.attributes(&self.wants.places()) {
+            if let Some(buffer) = cells.get(number) {
+                let own = match buffer.cells() {
+                    Cells::Words(cells) => OwnCells::Words(cells.to_vec()),
+                    Cells::Wide(cells) => OwnCells::Wide(cells.to_vec()),
+                    Cells::Bytes(ends, bytes) => OwnCells::Bytes(ends.to_vec(), bytes.to_vec()),
+                };
+                let nulls = (buffer.nulls() > 0).then(|| buffer.valid().iter().map(|valid| !valid).collect());
+                loaded.insert(place, (own, nulls));
+            }
+        }
+        Ok(())
+    }
+
+    /// As much of an element as attributes are read from.
+    fn beginning(&mut self, row: &Row, at: u32, data: &mut Vec<u8>) -> Result<(), Broken> {
+        if row.kind == Kind::Element {
+            let start = at as usize + usize::from(row.meta);
+            let len = (row.len as usize).min(MAX_DATA);
+            self.effort.bytes += len as u64;
+            self.view.payload(start, start + len, data)?;
+            return Ok(());
+        }
+        self.whole(row, data)?;
+        data.truncate(MAX_DATA);
+        Ok(())
+    }
+
+    /// An element that is in several pieces; `false`: some of them are not there any more.
+    fn whole(&mut self, row: &Row, data: &mut Vec<u8>) -> Result<bool, Broken> {
+        self.effort.bytes += row.offset + u64::from(row.len);
+        let whole =
+            self.torn != Some(row.ordinal) && self.view.element(self.wants.stream, row.ordinal, data)?;
+        if !whole {
+            data.clear();
+            self.effort.partial += u64::from(self.torn != Some(row.ordinal));
+        }
+        Ok(whole)
+    }
+
+    fn payloads(&mut self, rows: &[Ending], picked: &[bool], array: &mut Array) -> Result<(), Broken> {
+        let mut data = Vec::new();
+        for ((row, at), _) in rows.iter().zip(picked).filter(|(_, picked)| **picked) {
+            data.clear();
+            if row.kind == Kind::Element {
+                let start = *at as usize + usize::from(row.meta);
+                self.effort.bytes += u64::from(row.len);
+                self.view.payload(start, start + row.len as usize, &mut data)?;
+            } else if !self.whole(row, &mut data)? {
+                array.push(None)?;
+                continue;
+            }
+            array.push(Some(holdfast_attributes::Cell::Bytes(&data)))?;
+        }
+        Ok(())
+    }
+}
+
+/// What rows tell of a column.
+fn of_rows(fixed: Fixed, rows: &[Ending], sequence: u64) -> Loaded {
+    let words = |of: &dyn Fn(&Row) -> u64| OwnCells::Words(rows.iter().map(|(row, _)| of(row)).collect());
+    let size = |row: &Row| row.offset + u64::from(row.len);
+    match fixed {
+        Fixed::Ordinal => (words(&|row| row.ordinal.0), None),
+        Fixed::Time => (words(&|row| time(row.arrival)), None),
+        Fixed::EventTime => {
+            let nulls: Vec<bool> = rows.iter().map(|(row, _)| !row.flags.has(Flags::EVENT)).collect();
+            (words(&|row| time(row.event)), Some(nulls))
+        }
+        Fixed::Span => (words(&|row| row.span), None),
+        Fixed::Size => (words(&size), None),
+        Fixed::OriginalSize => (words(&|row| size(row) + u64::from(row.extra)), None),
+        Fixed::Slot => (words(&|_| sequence), None),
+        Fixed::Direction => {
+            let word = |row: &Row| match row.flags.direction() {
+                Direction::Unknown => "",
+                Direction::In => "in",
+                Direction::Out => "out",
+            };
+            let (mut ends, mut bytes) = (Vec::with_capacity(rows.len()), Vec::new());
+            for (row, _) in rows {
+                bytes.extend_from_slice(word(row).as_bytes());
+                ends.push(bytes.len() as u32);
+            }
+            let nulls = rows.iter().map(|(row, _)| word(row).is_empty()).collect();
+            (OwnCells::Bytes(ends, bytes), Some(nulls))
+        }
+        Fixed::Payload => (OwnCells::Bytes(vec![0; rows.len()], Vec::new()), None),
+    }
+}

@@ -1,0 +1,117 @@
+//! The table of a stream: what of a query its slots can answer.
+
+use super::exec::{OpenRing, StreamExec, Work};
+use super::trouble::Trouble;
+use super::wants::Wants;
+use crate::columns::Columns;
+use crate::predicate::{Predicate, translate};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use holdfast_attributes::Schema;
+use holdfast_base::{StreamId, Timestamp};
+use holdfast_link::{LinkError, Selection};
+use holdfast_ring::Range;
+use std::fmt;
+use std::sync::Arc;
+
+/// A stream as a table.
+pub struct StreamTable {
+    name: String,
+    stream: StreamId,
+    schema: Schema,
+    link_types: Vec<u16>,
+    columns: Columns,
+    ring: OpenRing,
+    trouble: Arc<Trouble>,
+}
+
+impl fmt::Debug for StreamTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamTable").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl StreamTable {
+    /// The stream `name`. `link_types` are those of a packet stream's interfaces; `trouble` learns what was missed.
+    pub fn new(
+        name: &str,
+        stream: StreamId,
+        schema: Schema,
+        link_types: Vec<u16>,
+        ring: OpenRing,
+        trouble: Arc<Trouble>,
+    ) -> Self {
+        let columns = Columns::new(&schema);
+        Self { name: name.to_owned(), stream, schema, link_types, columns, ring, trouble }
+    }
+}
+
+#[async_trait::async_trait]
+impl TableProvider for StreamTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.columns.arrow())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match translate(filter, &self.columns) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let conditions = filters.iter().filter_map(|filter| translate(filter, &self.columns));
+        let predicate = Predicate::all(conditions);
+        let all = || (0..self.columns.arrow().fields().len()).collect();
+        let wants = Wants {
+            stream: self.stream,
+            schema: self.schema.clone(),
+            link_types: self.link_types.clone(),
+            columns: self.columns.clone(),
+            projection: projection.cloned().unwrap_or_else(all),
+            limit,
+            predicate,
+        };
+        let selection = self.selection(&wants.predicate);
+        let ring = Arc::clone(&self.ring);
+        let never = wants.predicate == Predicate::Constant(false);
+        let planned = tokio::task::spawn_blocking(move || {
+            if never { Ok(Vec::new()) } else { ring()?.plan(&selection).map(|plan| plan.slots) }
+        });
+        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let slots =
+            planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
+        let work = Work { ring: Arc::clone(&self.ring), wants, slots, trouble: Arc::clone(&self.trouble) };
+        let threads = state.config().target_partitions();
+        Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
+    }
+}
+
+impl StreamTable {
+    /// Which slots may have something, by the times that are asked for.
+    fn selection(&self, predicate: &Predicate) -> Selection {
+        let place = self.columns.arrow().index_of(crate::columns::Fixed::Time.name());
+        let (low, high) = place.map_or((None, None), |place| predicate.bounds(place));
+        let time = |word: u64| Timestamp((word ^ 1 << 63) as i64);
+        let range = Range {
+            from: low.map_or(Timestamp::MIN, time),
+            to: high.map_or(Timestamp::MAX, time),
+            ..Range::ALL
+        };
+        Selection { streams: vec![self.stream], range }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a query wants of a stream's elements: which it looks for, and which columns it wants of them.
+
+use crate::columns::{Column, Columns, Fixed};
+use crate::predicate::Predicate;
+use holdfast_attributes::{Extractor, Schema};
+use holdfast_base::StreamId;
+
+/// A search over one stream.
+#[derive(Clone, Debug)]
+pub(super) struct Wants {
+    /// Whose elements.
+    pub(super) stream: StreamId,
+    /// Its schema.
+    pub(super) schema: Schema,
+    /// By tag: what the packets of an interface begin with.
+    pub(super) link_types: Vec<u16>,
+    /// The table's columns.
+    pub(super) columns: Columns,
+    /// Which elements; its columns are places of the table.
+    pub(super) predicate: Predicate,
+    /// Places of the wanted columns.
+    pub(super) projection: Vec<usize>,
+    /// How many elements are enough.
+    pub(super) limit: Option<usize>,
+}
+
+impl Wants {
+    /// Places of all columns that are looked at, for the condition or for the result.
+    pub(super) fn places(&self) -> Vec<usize> {
+        let mut places = self.predicate.columns();
+        places.extend(&self.projection);
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// The attributes among some places, by number.
+    pub(super) fn attributes(&self, places: &[usize]) -> Vec<(usize, usize)> {
+        let attribute = |place: &usize| match self.columns.at(*place) {
+            Some((Column::Attribute(number), _)) => Some((*place, number)),
+            _ => None,
+        };
+        places.iter().filter_map(attribute).collect()
+    }
+
+    /// The columns among some places that rows tell of.
+    pub(super) fn fixed(&self, places: &[usize]) -> Vec<(usize, Fixed)> {
+        let fixed = |place: &usize| match self.columns.at(*place) {
+            Some((Column::Fixed(fixed), _)) => Some((*place, fixed)),
+            _ => None,
+        };
+        places.iter().filter_map(fixed).collect()
+    }
+
+    /// Whether payloads are wanted.
+    pub(super) fn payload(&self) -> bool {
+        self.fixed(&self.projection).iter().any(|(_, fixed)| *fixed == Fixed::Payload)
+    }
+
+    /// Who reads attributes where a slot has no columns of them.
+    pub(super) fn extractor(&self) -> Extractor {
+        Extractor::new(&self.schema)
+    }
+}

@@ -1,0 +1,156 @@
+//! Streams as tables: every query finds what a naive look at every element finds, while the ring wraps, of elements in pieces,
+//! of documents that are none, and where a slot has no columns.
+#![allow(clippy::unwrap_used)] // helpers of tests are tests too
+
+mod recorded;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::prelude::SessionContext;
+use holdfast_attributes::{Element, Extractor, Schema, Value};
+use holdfast_base::ByteSize;
+use holdfast_format::CellBuffer;
+use holdfast_link::{Item, RingReader, Selection};
+use holdfast_media::{Image, MemoryDisk};
+use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble};
+use holdfast_query::{Column, Columns, Fixed, Limits, ask, session};
+use recorded::Recorded;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const SCHEMA: [&str; 6] = [
+    "id:uint=json:id",
+    "temp:float=json:t",
+    "host:text=json:host",
+    "up:bool=json:up",
+    "addr:ip=json:addr",
+    "late:int=json:late,comment=how late it was",
+];
+
+fn engine(table: Arc<dyn TableProvider>) -> SessionContext {
+    let limits = Limits {
+        memory: ByteSize::mib(256),
+        spill: None,
+        spill_bytes: ByteSize::mib(1),
+        threads: NonZeroUsize::new(2).unwrap(),
+    };
+    session(&limits, Vec::new(), vec![("log".to_owned(), table)]).unwrap()
+}
+
+/// All elements of a stream that can be read, one by one, as a table in memory.
+fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
+    let columns = Columns::new(schema);
+    let mut arrays: Vec<ArrayColumn> = (0..columns.arrow().fields().len())
+        .map(|place| ArrayColumn::new(columns.at(place).unwrap().1))
+        .collect();
+    let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))).unwrap();
+    let plan = reader.plan(&Selection { streams: vec![recorded.stream], ..Selection::ALL }).unwrap();
+    let mut extractor = Extractor::new(schema);
+    reader
+        .read(&plan, &mut |item| {
+            let Item::Element(element) = item else { return ControlFlow::Continue(()) };
+            let mut cells: Vec<CellBuffer> =
+                schema.classes().iter().map(|class| CellBuffer::new(class, 1, 2000)).collect();
+            extractor.extract(&Element::of(element.data), &mut cells);
+            for (place, array) in arrays.iter_mut().enumerate() {
+                let (column, _) = columns.at(place).unwrap();
+                let size = element.data.len() as u64;
+                let value = match column {
+                    Column::Attribute(number) => {
+                        let buffer = &cells[number];
+                        let nulls = [!buffer.valid()[0]];
+                        array.extend(buffer.cells(), Some(&nulls), &[true]).unwrap();
+                        continue;
+                    }
+                    Column::Fixed(Fixed::Ordinal) => Some(Value::Uint(element.ordinal.0)),
+                    Column::Fixed(Fixed::Time) => Some(Value::Time(element.arrival)),
+                    Column::Fixed(Fixed::EventTime) => element.event.map(Value::Time),
+                    Column::Fixed(Fixed::Size | Fixed::OriginalSize) => Some(Value::Uint(size)),
+                    Column::Fixed(Fixed::Payload) => Some(Value::Binary(element.data)),
+                    // Where a row lies, and how it came there, is not an element's.
+                    Column::Fixed(Fixed::Slot | Fixed::Span | Fixed::Direction) => None,
+                };
+                array.push(value.map(|value| value.cell())).unwrap();
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let fields: Vec<_> =
+        columns.arrow().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    let arrow = datafusion::arrow::datatypes::Schema::new(fields);
+    let arrays: Vec<ArrayRef> = arrays.into_iter().map(ArrayColumn::finish).collect();
+    RecordBatch::try_new(Arc::new(arrow), arrays).unwrap()
+}
+
+fn shown(runtime: &tokio::runtime::Runtime, context: &SessionContext, sql: &str) -> String {
+    let batches = runtime.block_on(async { ask(context, sql).await?.collect().await });
+    let batches = batches.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    pretty_format_batches(&batches).unwrap().to_string()
+}
+
+const QUERIES: [&str; 26] = [
+    "select count(*) from log",
+    "select count(id), count(temp), count(host), count(up), count(addr) from log",
+    "select count(*) from log where host = 'alpha'",
+    "select count(*) from log where host <> 'alpha'",
+    "select count(*) from log where host is null",
+    "select ordinal, id from log where id = 77 order by ordinal",
+    "select ordinal from log where id = 18446744073709551615 order by ordinal",
+    "select min(temp), max(temp), avg(temp) from log where up",
+    "select host, count(*), sum(id) from log group by host order by host",
+    "select ordinal, host, addr from log where addr = '10.0.0.3' and not up order by ordinal",
+    "select count(*) from log where in_net(addr, '10.0.0.0/30')",
+    "select count(*) from log where in_net(addr, '2001:db8::/64') or temp > 99",
+    "select ordinal, size from log where size > 9000 order by ordinal",
+    "select sum(size), max(size) from log",
+    "select ordinal, length(hex(payload)) from log where id < 5 order by ordinal",
+    "select ordinal, hex(payload) from log where size < 20 order by ordinal",
+    "select ordinal from log where matches(payload, '\"id\":7[0-9],') order by ordinal",
+    "select ordinal, temp from log order by temp desc nulls last, ordinal limit 5",
+    "select ordinal, time from log where time > '1970-01-01T00:00:01.05Z' order by ordinal limit 10",
+    "select ordinal from log where ordinal >= 300 and ordinal < 320 order by ordinal",
+    "select late, count(*) from log where late is not null group by late order by late",
+    "select count(*) from log where late is null and id is not null",
+    "select event_time from log where event_time is not null",
+    "select a.ordinal from log a join log b on a.id = b.id and a.ordinal < b.ordinal order by 1 limit 7",
+    "select date_bin(interval '10 milliseconds', time) t, count(*) from log group by t order by t",
+    "select count(*) from log where host in ('alpha', 'gamma', 'x') and temp between -10 and 20 and up is not null",
+];
+
+fn compare(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let batch = naive(image, schema, recorded);
+    assert!(batch.num_rows() > 100, "{}", batch.num_rows());
+    let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
+    let shared = image.clone();
+    let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(shared.clone()))));
+    let trouble = Arc::new(Trouble::default());
+    let table =
+        StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::clone(&trouble));
+    let real = engine(Arc::new(table));
+    for sql in queries {
+        assert_eq!(shown(&runtime, &real, sql), shown(&runtime, &plain, sql), "{sql}");
+    }
+    assert_eq!(trouble.take(), Missed::default());
+}
+
+#[test]
+fn queries_find_what_a_naive_look_finds() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    for (seed, elements) in [(1, 600), (2, 3000), (3, 9000)] {
+        let (image, recorded) = Recorded::make(seed, elements, Some(&schema));
+        compare(&image, &recorded, &schema, &QUERIES);
+    }
+}
+
+#[test]
+fn what_has_no_columns_is_found_by_its_payload() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    // Recorded without any, and with fewer than are asked for.
+    for before in [None, Some(Schema::typed(&SCHEMA[..3]).unwrap())] {
+        let (image, recorded) = Recorded::make(4, 1500, before.as_ref());
+        compare(&image, &recorded, &schema, &QUERIES);
+    }
+}

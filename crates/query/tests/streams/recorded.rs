@@ -1,0 +1,129 @@
+//! A ring that wraps, recorded by the capture core in virtual time: JSON lines of all kinds, a few of them large, and another
+//! stream between them.
+
+use holdfast_attributes::Schema;
+use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
+use holdfast_format::{Geometry, Key, StreamKind};
+use holdfast_ingest::{Extraction, Marks, Overload, Parker, Pressure, ProducerSettings, channel};
+use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
+use holdfast_recorder::capture::{Capture, Phase, Stream};
+use holdfast_ring::{Config, Driver, NewRing, NewSchema, NewStream, create, recover};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SLOT: u64 = 256 << 10;
+const SLOTS: u64 = 20;
+
+/// What was recorded.
+pub(crate) struct Recorded {
+    /// The stream of JSON lines.
+    pub(crate) stream: StreamId,
+}
+
+fn made() -> Image {
+    let bytes = (1 << 20) + 4 * SLOT + SLOTS * SLOT;
+    let mut disk = MemoryDisk::new(bytes);
+    let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
+    let new = NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry);
+    create(&mut disk, new, Timestamp(1)).unwrap();
+    disk.snapshot()
+}
+
+/// A document, or what should have been one.
+fn line(seed: &mut Seed, number: u64) -> Vec<u8> {
+    let mut pick = |of: u64| seed.below(of);
+    if pick(40) == 0 {
+        return b"{\"id\":7, \"host\": broken".to_vec();
+    }
+    let host = ["alpha", "beta", "gamma", "", "a longer name of a host"][pick(5) as usize];
+    let id = if pick(50) == 0 { u64::MAX } else { pick(500) };
+    let temp = ["-0.0", "0", "21.5", "-40", "1e2", "99.25"][pick(6) as usize];
+    let address = match pick(4) {
+        0 => "2001:db8::7".to_owned(),
+        _ => format!("10.0.0.{}", pick(8)),
+    };
+    let mut text = format!("{{\"id\":{id},\"t\":{temp},\"addr\":\"{address}\"");
+    if pick(5) > 0 {
+        let _ = write!(text, ",\"host\":\"{host}\",\"up\":{}", pick(2) == 0);
+    }
+    if pick(3) == 0 {
+        let _ = write!(text, ",\"late\":{}", pick(9) as i64 - 4);
+    }
+    if pick(60) == 0 {
+        let _ = write!(text, ",\"blob\":\"{}\"", "x".repeat(pick(60_000) as usize));
+    }
+    let _ = write!(text, ",\"n\":{number}}}");
+    text.into_bytes()
+}
+
+impl Recorded {
+    /// Records so many lines with this schema.
+    pub(crate) fn make(seed: u64, elements: u64, schema: Option<&Schema>) -> (Image, Self) {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let mut disk = FaultyDisk::new(made(), FaultPlan::default(), seed, clock.clone());
+        let recovered = recover(&mut disk).unwrap();
+        let pool = (0..3).map(|_| Buffer::aligned(SLOT as usize).unwrap()).collect();
+        let flush = Duration::from_secs(1);
+        let config = Config { buffers: 3, flush, writes: 4 };
+        let mut driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
+        let text = schema.map(Schema::text);
+        let with = schema.zip(text.as_deref());
+        let new_schema = with.map(|(schema, text)| NewSchema { text, classes: schema.classes() });
+        let mut streams = Vec::new();
+        for (name, schema) in [("other", None), ("log", new_schema)] {
+            let kind = StreamKind::Bytes;
+            let new = NewStream { name, kind, framing: "whole", preamble: None, schema };
+            let entry = driver.ring_mut().add_stream(&new, clock.now()).unwrap();
+            streams.push(Stream { entry, lost_since: None });
+        }
+        let pressure = Arc::new(Pressure::default());
+        let (mut producers, mut inlets) = (Vec::new(), Vec::new());
+        for (number, stream) in streams.iter().enumerate() {
+            let extraction = schema.filter(|_| number == 1).map(|schema| Extraction::new(schema, Vec::new()));
+            let settings = ProducerSettings {
+                batches: 4,
+                extraction,
+                ..ProducerSettings::new(Overload::DropNewest, stream.next())
+            };
+            let clock = Arc::new(clock.clone());
+            let (producer, inlet) = channel(&settings, clock, Arc::clone(&pressure), Parker::new().waker());
+            producers.push(producer);
+            inlets.push(inlet);
+        }
+        let mut capture = Capture::start(driver, &streams, inlets, pressure, flush, &clock).unwrap();
+        let step = |capture: &mut Capture<FaultyDisk>| {
+            capture.step(clock.now(), Duration::ZERO);
+            clock.set(clock.now() + Duration::from_micros(100));
+        };
+        let mut random = Seed::new(seed);
+        for number in 0..elements {
+            if random.below(3) == 0 {
+                let mut noise = vec![0; random.below(900) as usize];
+                random.fill(&mut noise);
+                producers[0].stamp();
+                producers[0].element(&[], &noise, Marks::default()).unwrap();
+                producers[0].idle().unwrap();
+            }
+            let line = line(&mut random, number);
+            producers[1].stamp();
+            producers[1].element(&[], &line, Marks::default()).unwrap();
+            if random.below(8) == 0 {
+                producers[1].idle().unwrap();
+            }
+            step(&mut capture);
+        }
+        let stream = streams[1].entry.stream;
+        let finisher =
+            std::thread::spawn(move || producers.iter_mut().for_each(|producer| producer.finish().unwrap()));
+        for _ in 0..1_000_000 {
+            if capture.phase() == Phase::Done {
+                finisher.join().unwrap();
+                return (capture.into_disk().seen(), Self { stream });
+            }
+            step(&mut capture);
+            std::thread::yield_now();
+        }
+        panic!("it does not end");
+    }
+}
