@@ -7,8 +7,8 @@ use holdfast_link::wire::{
     Welcome,
 };
 use holdfast_ring::{
-    HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
-    SlotStatus, StreamStatus,
+    DistilRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range, Refusal,
+    RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
 };
 use std::time::Duration;
 
@@ -53,6 +53,9 @@ fn requests() -> Vec<Request> {
         reason: "the law".to_owned(),
         owner: "me".to_owned(),
     };
+    let keep = vec![(StreamId(1), Ordinal(3), Ordinal(8)), (StreamId(2), Ordinal(0), Ordinal(1))];
+    let originals =
+        vec![Original { sequence: Sequence(3), keep }, Original { sequence: Sequence(4), keep: Vec::new() }];
     vec![
         Request::Hello { version: VERSION },
         Request::Status,
@@ -65,6 +68,7 @@ fn requests() -> Vec<Request> {
         Request::Order(Order::Release(HoldId(4))),
         Request::Order(Order::Purge(purge)),
         Request::Order(Order::Grow(ByteSize::gib(2))),
+        Request::Order(Order::Distil(DistilRequest { hold: HoldId(4), originals })),
         Request::Read { sequence: Sequence(7), offset: 4096, len: 8192, purpose: Purpose::Search },
         Request::Done { offset: 4096 },
         Request::OpenSlots,
@@ -171,6 +175,7 @@ fn replies() -> Vec<Reply> {
         Reply::Holds { more: true, holds: vec![held; 2] },
         Reply::Outcome(outcome),
         Reply::Outcome(Outcome::Purged { elements: 5, bytes: 6, slots: 7 }),
+        Reply::Outcome(Outcome::Distilled { originals: 9, copies: 1, elements: 5, bytes: 6 }),
         Reply::Outcome(Outcome::Refused(Refusal::NoRoom { wanted: 5, free: 3 })),
         Reply::Outcome(Outcome::Refused(Refusal::Geometry("too small".to_owned()))),
         Reply::Ready { offset: 4096, len: 8192 },

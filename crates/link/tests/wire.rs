@@ -11,8 +11,8 @@ use holdfast_link::wire::{
     RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
-    HoldRequest, HoldStatus, Order, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook,
-    SlotStatus, StreamStatus,
+    DistilRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range, Refusal,
+    RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -52,9 +52,17 @@ fn order() -> impl Strategy<Value = Order> {
     let purge = purge.prop_map(|(streams, range, held, reason, owner)| {
         Order::Purge(PurgeRequest { streams, range, held, reason, owner })
     });
+    let keep = (any::<u32>(), any::<u64>(), any::<u64>());
+    let keep = keep.prop_map(|(stream, first, end)| (StreamId(stream), Ordinal(first), Ordinal(end)));
+    let original = (any::<u64>(), prop::collection::vec(keep, 0..5));
+    let original = original.prop_map(|(sequence, keep)| Original { sequence: Sequence(sequence), keep });
+    let distil = (any::<u64>(), prop::collection::vec(original, 0..5));
+    let distil =
+        distil.prop_map(|(hold, originals)| Order::Distil(DistilRequest { hold: HoldId(hold), originals }));
     prop_oneof![
         hold,
         purge,
+        distil,
         any::<u64>().prop_map(|id| Order::Release(HoldId(id))),
         any::<u64>().prop_map(|bytes| Order::Grow(ByteSize(bytes))),
     ]
@@ -162,7 +170,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         text().prop_map(Refusal::Geometry),
         text().prop_map(Refusal::Wrong),
         Just(Refusal::NoDevice),
-        prop::sample::select(vec!["purge", "order"]).prop_map(Refusal::Busy),
+        prop::sample::select(vec!["purge", "distilling", "order"]).prop_map(Refusal::Busy),
         (any::<u64>(), any::<u64>()).prop_map(|(runs, most)| Refusal::Scattered { runs, most }),
     ]
 }
@@ -184,6 +192,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
             slots
         }),
         any::<u32>().prop_map(|slots| Outcome::Grown { slots }),
+        (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>()).prop_map(
+            |(originals, copies, elements, bytes)| Outcome::Distilled { originals, copies, elements, bytes }
+        ),
         refusal().prop_map(Outcome::Refused),
     ]
 }

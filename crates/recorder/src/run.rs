@@ -2,7 +2,7 @@
 
 use crate::args::{self, Settings, Wanted};
 use crate::capture::Capture;
-use crate::desk::{Bell, Counter, Desk, Facts, Report, Setup, Watch, passage};
+use crate::desk::{Bell, Counter, Desk, Facts, JOB_THREAD, Report, Setup, Watch, passage};
 use crate::signals;
 use crate::start::{Cores, Ready, StartError, lock_memory, start};
 use crate::summary::{StreamSummary, Summary, failure_json, gained};
@@ -63,7 +63,7 @@ fn speak_plainly_of_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
-        if name.starts_with("src ") || name == "holdfast-purge" {
+        if name.starts_with("src ") || name == JOB_THREAD {
             return;
         }
         let text = panic.payload_as_str().unwrap_or("no message");

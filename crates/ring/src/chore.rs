@@ -1,19 +1,20 @@
-//! The small steps of work in the background (a purge): each is asked for by its number and answered when it is durable.
+//! The small steps of work in the background (a purge, a distilling): each is asked for by its number and answered when it is
+//! durable.
 //!
-//! The sequence of steps is the job's (`purge`); here the driver carries single steps out between capture's writes, so that
+//! The sequence of steps is the job's (`purge`, `distil`); here the driver carries single steps out between capture's writes, so that
 //! no job ever holds the capture thread.
 
 use crate::driver::{CHORE, Driver};
 use crate::held::extend;
+use crate::job::STEP;
 use crate::journal::Entry;
-use crate::ledger::RUN_BYTES;
+use crate::ledger::{Ledger, RUN_BYTES};
 use crate::orders::keeps;
-use crate::purge::STEP;
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
-use holdfast_base::{Age, BLOCK, HoldId, MAX_HOLD_RUNS, Sequence, SlotNo, Timestamp};
-use holdfast_format::PurgeRecord;
+use holdfast_base::{Age, BLOCK, HoldId, MAX_HOLD_RUNS, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::{HoldRecord, PurgeRecord};
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
 use std::time::Duration;
 
@@ -29,6 +30,13 @@ pub enum Chore {
     Settle,
     /// Say what a slot is.
     Look(SlotNo),
+    /// Say which of these would have expired by now but for this hold, and are kept by no other: see [`Due`].
+    Due {
+        /// The hold.
+        hold: HoldId,
+        /// Their sequences.
+        sequences: Vec<Sequence>,
+    },
     /// Keep a slot as it is: data from expiring, a free or named slot from being written.
     Pin(SlotNo),
     /// Undo that.
@@ -64,15 +72,17 @@ pub enum Chore {
         /// Bytes of it.
         len: usize,
     },
-    /// From here on the copies count, and the original is free (pinned until it has been overwritten).
+    /// From here on the copies count, and the originals are free: those that are pinned once they are let go, others at once.
     Replace {
-        /// The slot of the original.
-        original: SlotNo,
-        /// Its sequence.
-        sequence: Sequence,
+        /// The slots of the originals, and their sequences.
+        originals: Vec<(SlotNo, Sequence)>,
         /// Where the copies are, in order; none if nothing was kept.
         copies: Vec<PlacedCopy>,
+        /// Only if all of them are still [due](Chore::Due) but for this hold, next to each other.
+        due_in: Option<HoldId>,
     },
+    /// Copies that were placed and put in nothing's place are not wanted: their slots go back.
+    GiveUp,
     /// Begin a new journal extent with a snapshot; answered with where the one given up is.
     SwitchJournal,
     /// Record what the purge has done, and let holds be given again.
@@ -85,16 +95,33 @@ pub enum Chore {
 }
 
 /// A copy on the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedCopy {
     /// Its place.
     pub slot: SlotNo,
     /// Its sequence.
     pub sequence: Sequence,
-    /// Its age: the original's.
+    /// Its age: the original's, that of the youngest if there is something of several.
     pub age: Age,
     /// What it covers.
     pub bounds: Bounds,
+    /// The preambles that it needs: streams and versions.
+    pub preambles: Vec<(StreamId, u32)>,
+}
+
+/// A slot that would have expired by now but for a hold, which alone keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Its place.
+    pub slot: SlotNo,
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// Its age.
+    pub age: Age,
+    /// Whether nothing on the ring is of an age between it and the one that comes before it in the answer.
+    pub follows: bool,
+    /// Whether another slot of the same age comes behind it.
+    pub tied: bool,
 }
 
 /// What a slot is, as a job must know it.
@@ -120,6 +147,10 @@ pub enum ChoreReply {
     Done,
     /// What the slot is.
     Slot(ChoreSlot),
+    /// Those that are due, in the order of their ages.
+    Due(Vec<Due>),
+    /// There is no such hold.
+    NoSuchHold,
     /// What was read, or the buffer of a write.
     Buffer(Buffer),
     /// For a copy.
@@ -152,10 +183,48 @@ pub(crate) struct Chores {
     pub(crate) pinned: Vec<SlotNo>,
     /// Slots that hold copies which no record names yet.
     pub(crate) copying: Vec<SlotNo>,
+    /// Slots of originals that are free when the record under way is durable, and the holds that kept them.
+    freeing: Vec<SlotNo>,
+    thinning: Vec<HoldId>,
+    pub(crate) turns: Turns,
     /// Steps whose records were asked for, and the last of them whose record is durable.
     asked: u64,
     recorded: u64,
     pub(crate) switching: bool,
+}
+
+/// Whether sequences and slots were taken in turn since the last list of the runway, so that places in it tell sequences.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
+    /// The last sequence that a copy has taken.
+    taken: Option<Sequence>,
+    /// From which sequence on the last list tells.
+    listed: Sequence,
+    /// A slot of that list was taken for a copy, or has come back.
+    moved: bool,
+    /// Lists of this extent that had to say that they do not tell.
+    pub(crate) untold: u32,
+}
+
+impl Turns {
+    /// Whether the next list must say so.
+    pub(crate) fn are_broken(&self) -> bool {
+        self.moved || self.taken.is_some_and(|taken| taken >= self.listed)
+    }
+
+    /// A list that tells from this sequence on has been made.
+    pub(crate) fn list(&mut self, naming: Sequence) {
+        self.untold += u32::from(self.are_broken());
+        (self.listed, self.moved) = (naming, false);
+    }
+
+    pub(crate) fn take(&mut self, sequence: Sequence) {
+        self.taken = Some(sequence);
+    }
+
+    pub(crate) fn moved(&mut self) {
+        self.moved = true;
+    }
 }
 
 impl Ring {
@@ -205,14 +274,77 @@ impl Ring {
         let mut slot = self.ledger.table.get_mut(no);
         slot.pinned = false;
         if slot.state == State::Pinned {
-            *slot = Slot::FREE;
+            *slot = Slot { purged: slot.purged, ..Slot::FREE };
         }
     }
 
-    /// A hold that kept the original and whose record, or all records together, would be too large with the copies in it.
-    pub(crate) fn too_many_runs(&self, original: Sequence, copies: &[PlacedCopy]) -> Option<HoldId> {
+    /// Of `wanted` those that are due but for a hold, in the order of their ages; `None` if there is no such hold.
+    pub(crate) fn due(&self, hold: HoldId, wanted: &[Sequence]) -> Option<Vec<Due>> {
+        let (hold, table) = (self.ledger.hold(hold)?, &self.ledger.table);
+        let data = || table.iter().filter(|(_, slot)| slot.state == State::Data);
+        // Where a slot is left that was never written nothing has expired yet.
+        let all_given = table.iter().all(|(_, slot)| slot.state != State::Free || slot.written);
+        let next = data().filter(|(_, slot)| slot.held == 0).map(|(_, slot)| slot.age).min();
+        let is_due = |slot: &Slot| {
+            let turn = all_given && next.is_none_or(|next| slot.age < next);
+            turn && slot.held == 1 && !slot.damaged && keeps(hold, slot.sequence)
+        };
+        let found = wanted.iter().filter_map(|sequence| table.find(*sequence));
+        let mut due: Vec<Due> = found
+            .map(|no| (no, table.get(no)))
+            .filter(|(_, slot)| is_due(slot))
+            .map(|(no, slot)| Due {
+                slot: no,
+                sequence: slot.sequence,
+                age: slot.age,
+                follows: true,
+                tied: false,
+            })
+            .collect();
+        let key = |due: &Due| (due.age, due.sequence);
+        due.sort_unstable_by_key(key);
+        due.dedup();
+        for (_, slot) in data() {
+            let at = due.partition_point(|due| key(due) < (slot.age, slot.sequence));
+            if let Some(behind) = due.get_mut(at) {
+                behind.follows &= behind.sequence == slot.sequence;
+            }
+            if let Some(before) = at.checked_sub(1).and_then(|before| due.get_mut(before)) {
+                before.tied |= before.age == slot.age;
+            }
+        }
+        if let Some(first) = due.first_mut() {
+            first.follows = false;
+        }
+        Some(due)
+    }
+
+    /// Whether all of these are due but for a hold, next to each other.
+    fn are_due(&self, hold: HoldId, originals: &[(SlotNo, Sequence)]) -> bool {
+        let sequences: Vec<Sequence> = originals.iter().map(|(_, sequence)| *sequence).collect();
+        self.due(hold, &sequences)
+            .is_some_and(|due| due.len() == originals.len() && due.iter().skip(1).all(|due| due.follows))
+    }
+
+    /// The holds that kept originals: one, where they must be due but for it.
+    fn holds_that_kept<'r>(
+        &'r self,
+        originals: &'r [(SlotNo, Sequence)],
+        due_in: Option<HoldId>,
+    ) -> impl Iterator<Item = &'r HoldRecord> {
+        let holds = self.ledger.holds.iter().filter(move |h| due_in.is_none_or(|due_in| h.id == due_in));
+        holds.filter(|h| originals.iter().any(|(_, sequence)| keeps(h, *sequence)))
+    }
+
+    /// A hold that kept originals and whose record, or all records together, would be too large with the copies in it.
+    pub(crate) fn too_many_runs(
+        &self,
+        originals: &[(SlotNo, Sequence)],
+        copies: &[PlacedCopy],
+        due_in: Option<HoldId>,
+    ) -> Option<HoldId> {
         let (mut last, mut added) = (None, 0);
-        for hold in self.ledger.holds.iter().filter(|h| keeps(h, original)) {
+        for hold in self.holds_that_kept(originals, due_in) {
             if hold.sequences.len() + copies.len() > MAX_HOLD_RUNS {
                 return Some(hold.id);
             }
@@ -222,21 +354,28 @@ impl Ring {
         last.filter(|_| !fits)
     }
 
-    /// Puts the copies in the original's place, in the table and in every hold that kept the original.
-    fn replace(&mut self, original: SlotNo, sequence: Sequence, copies: &[PlacedCopy]) {
-        let freed = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
-        let was_held = std::mem::replace(&mut *self.ledger.table.get_mut(original), freed).held > 0;
-        let mut held = 0;
-        if was_held && !copies.is_empty() {
-            for hold in self.ledger.holds.iter_mut().filter(|h| keeps(h, sequence)) {
-                // The original stays in the record: its sequence is never given again.
+    /// Puts the copies in the originals' place, in the table and in every hold that kept one of them.
+    fn replace(&mut self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy], due_in: Option<HoldId>) {
+        for (original, _) in originals {
+            *self.ledger.table.get_mut(*original) = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
+            if !self.chores.pinned.contains(original) {
+                self.chores.freeing.push(*original);
+            }
+        }
+        // The originals leave them once that is durable: until then whoever restarts must find all held.
+        let holds: Vec<HoldId> = self.holds_that_kept(originals, due_in).map(|hold| hold.id).collect();
+        for id in holds.iter().filter(|_| !copies.is_empty()) {
+            if let Some(hold) = self.ledger.holds.iter_mut().find(|hold| hold.id == *id) {
                 for copy in copies {
                     extend(hold, copy.sequence);
                 }
-                held += 1;
-                self.journal.push(Item::Hold(hold.id), None);
+                self.journal.push(Item::Hold(*id), None);
             }
         }
+        let held = holds.len() as u16;
+        self.chores.thinning = holds;
+        self.chores.turns.moved();
+        self.keep_preambles(copies);
         for copy in copies {
             self.chores.copying.retain(|no| *no != copy.slot);
             self.suspects.passed(copy.slot);
@@ -251,9 +390,38 @@ impl Ring {
         }
     }
 
+    /// Preambles that are not in force any more are kept for the slots that need them: the copies are among these now.
+    fn keep_preambles(&mut self, copies: &[PlacedCopy]) {
+        let Ledger { preambles, streams, .. } = &mut self.ledger;
+        for copy in copies {
+            for (stream, version) in &copy.preambles {
+                let in_force = streams.iter().any(|s| s.id == *stream && s.preamble == *version);
+                let known = preambles.iter_mut().find(|p| p.stream == *stream && p.version == *version);
+                if let Some(known) = known.filter(|known| !in_force && known.last_used < copy.sequence) {
+                    known.last_used = copy.sequence;
+                    let (stream, version, offset) = (*stream, *version, known.bytes.len() as u32);
+                    self.journal.push(Item::Preamble { stream, version, offset }, None);
+                }
+            }
+        }
+    }
+
+    /// The record of a replacement is durable: the originals are free, and leave the holds that kept them.
+    pub(crate) fn replaced(&mut self, originals: &[Sequence]) {
+        for no in std::mem::take(&mut self.chores.freeing) {
+            *self.ledger.table.get_mut(no) = Slot { purged: true, ..Slot::FREE };
+        }
+        for hold in std::mem::take(&mut self.chores.thinning) {
+            if self.thin(hold, originals) {
+                self.journal.push(Item::Hold(hold), None);
+            }
+        }
+    }
+
     /// A copy could not be written: its place is a suspect, or goes back to the runway.
     fn give_up_copy(&mut self, slot: SlotNo, fault: Fault) {
         self.chores.copying.retain(|no| *no != slot);
+        self.chores.turns.moved();
         if fault == Fault::Io {
             self.suspect(slot, Sequence(0), self.ticked);
         } else {
@@ -269,7 +437,12 @@ impl Ring {
         while let Some(no) = self.chores.pinned.last().copied() {
             self.unpin(no);
         }
+        self.give_up_copies();
+    }
+
+    fn give_up_copies(&mut self) {
         for slot in std::mem::take(&mut self.chores.copying) {
+            self.chores.turns.moved();
             self.ledger.table.get_mut(slot).state = State::Runway;
             self.runway.push_front(slot);
         }
@@ -297,12 +470,24 @@ impl Ring {
 pub(crate) enum Pending {
     Settle,
     Recorded,
-    Pause { until: Timestamp },
-    Switch { given_up: (u64, u64) },
+    Pause {
+        until: Timestamp,
+    },
+    Switch {
+        given_up: (u64, u64),
+    },
     Read,
     Write,
-    Copy { slot: SlotNo },
+    Copy {
+        slot: SlotNo,
+    },
     CutCopy(Cut),
+    /// Until no snapshot is being written: one that had a part of the table as it was would tell of neither or of both.
+    Replace {
+        originals: Vec<(SlotNo, Sequence)>,
+        copies: Vec<PlacedCopy>,
+        due_in: Option<HoldId>,
+    },
 }
 
 /// A copy that is written in pieces, its header last: no read may take longer than a piece does.
@@ -344,6 +529,9 @@ impl<D: Disk> Driver<D> {
                 None
             }
             Chore::Look(no) => Some(ChoreReply::Slot(ring.chore_slot(no))),
+            Chore::Due { hold, sequences } => {
+                Some(ring.due(hold, &sequences).map_or(ChoreReply::NoSuchHold, ChoreReply::Due))
+            }
             Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later(None) }),
             Chore::Unpin(no) => {
                 ring.unpin(no);
@@ -376,18 +564,13 @@ impl<D: Disk> Driver<D> {
                     self.write_copy(slot, offset, buffer, len, now)
                 }
             },
-            Chore::Replace { sequence, copies, .. } if ring.too_many_runs(sequence, &copies).is_some() => {
-                ring.too_many_runs(sequence, &copies).map(ChoreReply::NoRoomIn)
-            }
-            Chore::Replace { original, sequence, copies } => {
-                ring.replace(original, sequence, &copies);
-                ring.await_item(if copies.is_empty() {
-                    Item::Freed(sequence)
-                } else {
-                    Item::Replaced { original: sequence, copies }
-                });
-                self.chore = Some(Pending::Recorded);
+            Chore::Replace { originals, copies, due_in } => {
+                self.chore = Some(Pending::Replace { originals, copies, due_in });
                 None
+            }
+            Chore::GiveUp => {
+                ring.give_up_copies();
+                Some(ChoreReply::Done)
             }
             Chore::SwitchJournal => {
                 let given_up = ring.journal.extent();
@@ -493,8 +676,35 @@ impl<D: Disk> Driver<D> {
         self.chore_reply = Some(reply);
     }
 
+    /// Puts copies in the place of originals, where that is still right: on record when it is answered.
+    fn replace(
+        &mut self,
+        originals: &[(SlotNo, Sequence)],
+        copies: Vec<PlacedCopy>,
+        due_in: Option<HoldId>,
+    ) -> Option<ChoreReply> {
+        let ring = &mut self.ring;
+        if due_in.is_some_and(|hold| !ring.are_due(hold, originals)) {
+            return Some(ChoreReply::Later(None));
+        }
+        if let Some(full) = ring.too_many_runs(originals, &copies, due_in) {
+            return Some(ChoreReply::NoRoomIn(full));
+        }
+        ring.replace(originals, &copies, due_in);
+        let originals = originals.iter().map(|(_, sequence)| *sequence).collect();
+        ring.await_item(Item::Replaced { originals, copies });
+        self.chore = Some(Pending::Recorded);
+        None
+    }
+
     /// Looks whether what the step waits for has come.
     pub(crate) fn advance_chore(&mut self, now: Timestamp) {
+        let between_snapshots = self.ring.journal.snapshot.is_none();
+        if let Some(Pending::Replace { originals, copies, due_in }) =
+            self.chore.take_if(|step| between_snapshots && matches!(step, Pending::Replace { .. }))
+        {
+            self.chore_reply = self.replace(&originals, copies, due_in);
+        }
         let ring = &self.ring;
         let reply = match &self.chore {
             Some(Pending::Settle) => {
@@ -518,7 +728,14 @@ impl<D: Disk> Driver<D> {
                 let whole = !ring.chores.switching && ring.journal.snapshot.is_none();
                 whole.then_some(ChoreReply::Extent(given_up.0, given_up.1))
             }
-            Some(Pending::Read | Pending::Write | Pending::Copy { .. } | Pending::CutCopy(_)) | None => None,
+            Some(
+                Pending::Read
+                | Pending::Write
+                | Pending::Copy { .. }
+                | Pending::CutCopy(_)
+                | Pending::Replace { .. },
+            )
+            | None => None,
         };
         if reply.is_some() {
             self.chore = None;

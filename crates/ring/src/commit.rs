@@ -13,6 +13,10 @@ use holdfast_media::Fault;
 /// Bytes of the open slot that a snapshot takes along.
 const LARGE: u32 = 64 << 20;
 
+/// Lists of the runway in one extent whose places do not tell sequences, about: a restart reads the headers of all slots that
+/// these name.
+const UNTOLD: u32 = 8;
+
 impl Ring {
     /// The lowest sequence that is not on the medium.
     pub(crate) fn lowest_unwritten(&self) -> Sequence {
@@ -65,7 +69,8 @@ impl Ring {
             return None;
         }
         let may_switch = self.may_switch() && !self.open_is_large();
-        if self.starting.is_none() && may_switch && self.journal.is_worn(|| self.live_bytes()) {
+        let is_worn = || self.chores.turns.untold > UNTOLD || self.journal.is_worn(|| self.live_bytes());
+        if self.starting.is_none() && may_switch && is_worn() {
             self.switch_extent();
         } else if self.journal.is_full() && self.starting.is_none() {
             let out_of_room = self.journal.is_out_of_room();
@@ -174,6 +179,7 @@ impl Ring {
             self.superblock.geometry = self.ledger.geometry.clone();
             self.ledger.recovery = self.superblock.to_recovery_string();
         }
+        self.chores.turns.untold = 0;
         self.journal.switch(self.open.map(|o| o.sequence));
     }
 
@@ -221,7 +227,8 @@ impl Ring {
         let mut slots = std::mem::take(&mut self.slots_scratch);
         let usable = self.list_runway(&mut slots) as u64;
         let until = self.could_reserve().max(Sequence(naming.0 + usable + 1));
-        let runway = Runway { naming, slots: &slots, until };
+        let tells = !self.chores.turns.are_broken();
+        let runway = Runway { naming, slots: &slots, until, tells };
         let mut flight = Flight {
             offset,
             bytes: 0,
@@ -257,6 +264,7 @@ impl Ring {
                 }
                 if names {
                     snapshot.named = Some((until, self.naming.len()));
+                    self.chores.turns.list(naming);
                 }
             }
             if snapshot.walk == Walk::Whole
@@ -265,6 +273,7 @@ impl Ring {
             {
                 snapshot.list_again = false;
                 snapshot.named = Some((until, self.naming.len()));
+                self.chores.turns.list(naming);
             }
             if snapshot.walk == Walk::Whole && !snapshot.list_again {
                 // A slot that was opened meanwhile has nothing in the old extent; what it gains comes later, so that
@@ -286,6 +295,7 @@ impl Ring {
                 }
                 if matches!(entry.item, Item::Runway | Item::Epoch) {
                     flight.named = Some((until, self.naming.len()));
+                    self.chores.turns.list(naming);
                 }
                 flight.entries.extend(self.journal.queue.pop_front());
             }
@@ -297,6 +307,7 @@ impl Ring {
                         && self.ledger.emit(&mut Item::Runway, &runway, writer)
                     {
                         flight.named = Some((until, self.naming.len()));
+                        self.chores.turns.list(naming);
                     }
                     let (open, whole) = gains(self.journal.open, writer);
                     flight.open = Some((of, open));

@@ -84,7 +84,7 @@ fn write_first_snapshot(
     let mut ledger = Ledger::empty(geometry.clone());
     ledger.recovery = superblock.to_recovery_string();
     let (mut walk, mut whole) = (Walk::default(), false);
-    let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2) };
+    let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2), tells: true };
     let mut window = Blocking::new(disk, geometry.commit_bytes())?;
     let (mut at, mut number) = (0, 0);
     while !whole {

@@ -1,381 +1,498 @@
-//! Copying a slot without some of its rows. Copies keep the original's age and order; in the place of what was left out
-//! stand gaps that say so.
+//! Distilling a hold: what is wanted of the slots that it keeps is copied together, dense, and the slots are given back.
+//!
+//! Nothing expires before its turn: only slots are taken that would have expired by now but for this hold. In order: the
+//! ring says which of the originals those are; what is wanted of each is measured; neighbours that come to fewer slots
+//! together are copied, in the order of their ages; one record puts the copies in their place. Until that is durable the
+//! originals count, and after it the copies do.
 
-use crate::check::SlotCheck;
-use crate::purge::{Job, PurgeError, STEP};
-use crate::table::Bounds;
-use crate::{PlacedCopy, PurgeRequest};
-use holdfast_base::{Age, CHECK_BLOCK, SlotNo};
+use crate::chore::{Chore, ChoreReply, Due};
+use crate::copies::{Copies, Origin, Payload, chunks, opening};
+use crate::job::{Job, JobError};
+use crate::runway::runway_of;
+use crate::{DistilRequest, Outcome, PlacedCopy, Refusal};
+use holdfast_base::{BLOCK, HoldId, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_format::{
-    Builder, Cause, Chunk, Classes, Counters, Entry, EntrySummary, Flags, Gap, Kind, PartHeader, Row,
-    SectionKind, SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
+    Chunk, Counters, Entry, EntrySummary, Geometry, Kind, Name, PartHeader, Row, SectionKind, StreamKind,
+    Summary,
 };
-use holdfast_media::Buffer;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What a purge takes out of one slot.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// Rows that go.
-    pub(crate) rows: u64,
-    /// Elements that end with the rows that go.
-    pub(crate) elements: u64,
-    /// Bytes of data that go, also those of elements that are not counted.
-    pub(crate) bytes: u64,
-    /// What the rows of the copy will count, per dictionary entry.
-    counts: Vec<Counters>,
+/// Originals that one record takes out: their sequences fit into a commit of the smallest slots many times over.
+const MOST_ORIGINALS: usize = 1024;
+
+/// Dictionary entries of originals that are remembered from the measuring to the copying: a few MiB.
+const MOST_ENTRIES: usize = 16 << 10;
+
+/// Copies that wait for one record: each takes a slot from the runway meanwhile.
+const MOST_COPIES: u32 = 4;
+
+/// What a row takes beside its payload, at most about; and how much more than in the original, where rows lie closer
+/// together and are told in fewer bytes.
+const ROW: u64 = 24;
+const WIDER: u64 = 4;
+
+/// Ordinals of a stream, in rising order and apart: first, and end without it.
+type Ordinals = Vec<(Ordinal, Ordinal)>;
+
+/// Which rows are wanted.
+struct Wanted {
+    /// What is named of each original.
+    named: HashMap<Sequence, HashMap<StreamId, Ordinals>>,
+    /// Elements in fragments that are in several slots and named for another one.
+    together: HashSet<(StreamId, Ordinal)>,
 }
 
-/// Whether a row is to go.
-fn goes(row: &Row, entries: &[EntrySummary], request: &PurgeRequest) -> bool {
-    let Some(entry) = entries.get(usize::from(row.stream)) else {
-        return false;
-    };
-    let named = request.streams.is_empty() || request.streams.contains(&entry.stream);
-    if !named || !matches!(row.kind, Kind::Element | Kind::Fragment | Kind::Note) {
-        return false;
-    }
-    let range = &request.range;
-    let time =
-        if range.by_event { row.flags.has(Flags::EVENT).then_some(row.event) } else { Some(row.arrival) };
-    let timed = time.is_some_and(|t| range.from <= t && t <= range.to);
-    let counted = range
-        .ordinals
-        .is_none_or(|(first, end)| row.kind != Kind::Note && first <= row.ordinal && row.ordinal < end);
-    timed && counted
-}
-
-/// Runs of rows of one chunk: kept ones as they are, those that go gathered into one gap a stream.
-enum Piece {
-    Keep(Row, u32),
-    /// And the bytes of data that go.
-    Gap(Row, Gap, u64),
-}
-
-/// Elements and bytes that go with a row, as the stream's counters had them: an element in fragments counts with its last
-/// one, whole, and one that was given up never, because the gap behind its abort counts all of it.
-fn counted(row: &Row) -> (u64, u64) {
-    let mut counters = Counters::default();
-    counters.count(row, None);
-    (counters.received, counters.received_bytes)
-}
-
-fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Vec<Piece> {
-    let mut out: Vec<Piece> = Vec::new();
-    // Where in `out` each stream's gap under way stands.
-    let mut open: Vec<Option<usize>> = vec![None; entries.len()];
-    for (row, at) in chunk.rows() {
-        let stream = usize::from(row.stream);
-        if !goes(&row, entries, request) {
-            if let Some(slot) = open.get_mut(stream) {
-                *slot = None;
+impl Wanted {
+    fn of(request: &DistilRequest) -> Result<Self, &'static str> {
+        if request.originals.is_empty() {
+            return Err("it names no slots to be distilled");
+        }
+        let mut named: HashMap<Sequence, HashMap<StreamId, Ordinals>> = HashMap::new();
+        for original in &request.originals {
+            let named = named.entry(original.sequence).or_default();
+            for (stream, first, end) in &original.keep {
+                if first >= end {
+                    return Err("a range of ordinals ends before it begins");
+                }
+                named.entry(*stream).or_default().push((*first, *end));
             }
-            out.push(Piece::Keep(row, at));
-            continue;
         }
-        let (elements, bytes) = counted(&row);
-        if let Some(Piece::Gap(_, gap, gone)) =
-            open.get(stream).copied().flatten().and_then(|at| out.get_mut(at))
-        {
-            gap.ordinals += elements;
-            gap.elements = gap.elements.map(|e| e + elements);
-            gap.bytes = gap.bytes.map(|b| b + bytes);
-            *gone += u64::from(row.len);
-            gap.first = gap.first.min(row.first_arrival());
-            gap.last = gap.last.max(row.arrival);
-            continue;
+        for ordinals in named.values_mut().flat_map(HashMap::values_mut) {
+            *ordinals = joined(std::mem::take(ordinals));
         }
-        let gap = Gap {
-            ordinals: elements,
-            elements: Some(elements),
-            bytes: Some(bytes),
-            first: row.first_arrival(),
-            last: row.arrival,
-            cause: Cause::Purged,
-            note: 0,
-        };
-        let head = Row {
-            kind: Kind::Gap,
-            stream: row.stream,
-            ordinal: row.ordinal,
-            arrival: row.arrival,
-            len: Gap::BYTES as u32,
-            ..Row::default()
-        };
-        if let Some(slot) = open.get_mut(stream) {
-            *slot = Some(out.len());
+        Ok(Self { named, together: HashSet::new() })
+    }
+
+    fn names(&self, original: Sequence, stream: StreamId, ordinal: Ordinal) -> bool {
+        let named = self.named.get(&original).and_then(|named| named.get(&stream));
+        named.is_some_and(|ordinals| {
+            let at = ordinals.partition_point(|(_, end)| *end <= ordinal);
+            ordinals.get(at).is_some_and(|(first, _)| *first <= ordinal)
+        })
+    }
+
+    fn has(&self, original: Sequence, stream: StreamId, row: &Row) -> bool {
+        match row.kind {
+            Kind::Element => self.names(original, stream, row.ordinal),
+            Kind::Fragment | Kind::Abort => {
+                self.names(original, stream, row.ordinal) || self.together.contains(&(stream, row.ordinal))
+            }
+            Kind::Gap | Kind::Note => {
+                self.named.get(&original).is_some_and(|named| named.contains_key(&stream))
+            }
         }
-        out.push(Piece::Gap(head, gap, row.len.into()));
+    }
+
+    /// Brings together what is named of elements that are in several slots: for one that is distilled now and has some of the
+    /// element, or for one whose turn has not come.
+    fn bring_together(&mut self, sources: &[Source]) {
+        let due: HashSet<Sequence> = sources.iter().map(|source| source.sequence).collect();
+        let across = || sources.iter().flat_map(|source| source.across.iter().map(|e| (source.sequence, *e)));
+        let named = across().filter(|(sequence, (stream, ordinal))| {
+            let later = || self.named.keys().filter(|original| !due.contains(*original));
+            self.names(*sequence, *stream, *ordinal)
+                || later().any(|original| self.names(*original, *stream, *ordinal))
+        });
+        self.together = named.map(|(_, element)| element).collect();
+    }
+}
+
+/// Ranges in rising order, those that touch made one.
+fn joined(mut ranges: Ordinals) -> Ordinals {
+    ranges.sort_unstable();
+    let mut out = Ordinals::with_capacity(ranges.len());
+    for (first, end) in ranges {
+        match out.last_mut() {
+            Some((_, last)) if first <= *last => *last = end.max(*last),
+            _ => out.push((first, end)),
+        }
     }
     out
 }
 
-/// Reads the slot's chunks one after the other.
-fn chunks(
-    job: &mut Job<'_, '_>,
+/// A slot that is to be distilled, and what is kept of it.
+#[derive(Clone, Debug)]
+struct Source {
     slot: SlotNo,
-    header: &PartHeader,
-    summary: &Summary,
-    visit: &mut dyn FnMut(&mut Job<'_, '_>, &Chunk) -> Result<(), PurgeError>,
-) -> Result<(), PurgeError> {
-    let damaged = |why: &dyn std::fmt::Display| PurgeError::Damaged { slot, why: why.to_string() };
-    let missing = || damaged(&"a section is missing");
-    let directory = summary.section(SectionKind::ChunkDirectory).ok_or_else(missing)?;
-    let base = summary.section(SectionKind::Chunks).ok_or_else(missing)?.range().start;
-    let mut bytes = Vec::with_capacity(directory.range().len());
-    let range = directory.range();
-    let mut at = range.start;
-    while at < range.end {
-        let len = (range.end - at).min(STEP);
-        bytes.extend_from_slice(job.read_slot(header, at, len)?);
-        at += len;
-    }
-    let entries = decode_directory(&bytes, directory.crc).map_err(|e| damaged(&e))?;
-    for entry in &entries {
-        let bytes = job.read_slot(header, base + entry.offset as usize, entry.bytes as usize)?;
-        let chunk = Chunk::decode_at(entry, header.sequence, bytes).map_err(|e| damaged(&e))?;
-        visit(job, &chunk)?;
-    }
-    Ok(())
+    sequence: Sequence,
+    /// Whether another slot of its age comes behind it.
+    tied: bool,
+    origin: Origin,
+    /// Its dictionary entries with rows that are kept, and what these count.
+    streams: Vec<(EntrySummary, Counters)>,
+    elements: u64,
+    bytes: u64,
+    /// Bytes of the rows' payload.
+    payload: u64,
+    /// About what they will take.
+    size: u64,
+    /// Elements in fragments of which something is in other slots.
+    across: Vec<(StreamId, Ordinal)>,
 }
 
-/// What the request takes out of a slot.
-pub(crate) fn measure(
+impl Source {
+    /// Whether it has something of an element that is kept for the sake of another slot.
+    fn has_more(&self, wanted: &Wanted) -> bool {
+        self.across.iter().any(|element| {
+            wanted.together.contains(element) && !wanted.names(self.sequence, element.0, element.1)
+        })
+    }
+}
+
+/// Elements in fragments, and which of their ends a slot has.
+#[derive(Default)]
+struct Pieces(HashMap<(StreamId, Ordinal), (bool, bool)>);
+
+impl Pieces {
+    fn note(&mut self, stream: StreamId, row: &Row) {
+        if matches!(row.kind, Kind::Fragment | Kind::Abort) {
+            let (begins, ends) = self.0.entry((stream, row.ordinal)).or_default();
+            *begins |= row.kind == Kind::Fragment && row.number == 0;
+            *ends |= row.ends_element();
+        }
+    }
+
+    fn across(self) -> Vec<(StreamId, Ordinal)> {
+        self.0.into_iter().filter(|(_, (begins, ends))| !(*begins && *ends)).map(|(e, _)| e).collect()
+    }
+}
+
+/// Neighbours that one record and one dictionary can be about.
+#[derive(Debug, Default)]
+struct Batch {
+    sources: Vec<Source>,
+    /// About what they will take.
+    size: u64,
+    entries: usize,
+    /// What is said of each stream: no slot may say two things.
+    streams: HashMap<StreamId, Said>,
+}
+
+/// Preamble, kind and name of a stream.
+type Said = (u32, StreamKind, Name);
+
+fn said(entry: &EntrySummary) -> Said {
+    (entry.preamble, entry.kind, entry.name)
+}
+
+impl Batch {
+    fn takes(&self, next: &Source, most: u64, most_streams: usize) -> bool {
+        let of_next = || next.streams.iter().map(|(entry, _)| entry);
+        let fresh = of_next().filter(|entry| !self.streams.contains_key(&entry.stream)).count();
+        let same = |entry: &EntrySummary| self.streams.get(&entry.stream).is_none_or(|s| *s == said(entry));
+        self.sources.len() < MOST_ORIGINALS
+            && self.entries + next.streams.len() <= MOST_ENTRIES
+            && self.size + next.size <= most
+            && self.streams.len() + fresh <= most_streams
+            && of_next().all(same)
+    }
+
+    fn push(&mut self, source: Source) {
+        self.size += source.size;
+        self.entries += source.streams.len();
+        self.streams.extend(source.streams.iter().map(|(entry, _)| (entry.stream, said(entry))));
+        self.sources.push(source);
+    }
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    originals: u32,
+    copies: u32,
+    elements: u64,
+    bytes: u64,
+}
+
+/// A distilling at work.
+struct Distil<'j, 'a, 'p> {
+    job: &'j mut Job<'a, 'p>,
+    hold: HoldId,
+    wanted: Wanted,
+    /// About what fits into a copy, and how many may wait for a record.
+    capacity: u64,
+    most_copies: u64,
+    done: Done,
+}
+
+/// Carries it out, step by step.
+pub(crate) fn distil(
     job: &mut Job<'_, '_>,
-    slot: SlotNo,
-    check: &SlotCheck,
-    request: &PurgeRequest,
-) -> Result<Cut, PurgeError> {
-    let Some((header, summary, _)) = check.sound() else {
-        return Ok(Cut::default());
+    request: &DistilRequest,
+    enough: &dyn Fn() -> bool,
+) -> Result<Outcome, JobError> {
+    let wanted = match Wanted::of(request) {
+        Ok(wanted) => wanted,
+        Err(why) => return Ok(Outcome::Refused(Refusal::Wrong(why.to_owned()))),
     };
-    let mut cut = Cut { counts: vec![Counters::default(); summary.entries.len()], ..Cut::default() };
-    let mut payload = None;
-    chunks(job, slot, header, summary, &mut |job, chunk| {
-        for piece in pieces(chunk, &summary.entries, request) {
-            let (row, gap) = match piece {
-                Piece::Keep(row, at) if row.kind == Kind::Gap => {
+    let sequences = request.originals.iter().map(|original| original.sequence).collect();
+    let ChoreReply::Due(due) = job.ask(Chore::Due { hold: request.hold, sequences })? else {
+        return Ok(Outcome::Refused(Refusal::NoSuchHold(request.hold)));
+    };
+    let geometry = &job.superblock.geometry;
+    let (capacity, most_copies) = (capacity(geometry), most_copies(geometry));
+    let (hold, done) = (request.hold, Done::default());
+    let mut distil = Distil { job, hold, wanted, capacity, most_copies, done };
+    distil.all(&due, enough)?;
+    let Done { originals, copies, elements, bytes } = distil.done;
+    Ok(Outcome::Distilled { originals, copies, elements, bytes })
+}
+
+/// About how much payload and index fit into a slot.
+fn capacity(geometry: &Geometry) -> u64 {
+    let around = 4 * BLOCK as u64 + geometry.slot_bytes / 64;
+    geometry.slot_bytes.saturating_sub(around).max(1)
+}
+
+/// About what a row of a slot would take in a copy beside its payload.
+fn row_bytes(header: &PartHeader, summary: &Summary) -> u64 {
+    let chunks = summary.section(SectionKind::Chunks).map_or(0, |section| u64::from(section.bytes));
+    (chunks / u64::from(header.rows.max(1)) + WIDER).min(ROW)
+}
+
+/// Copies that may wait for their record: a quarter of the least runway of such a ring.
+fn most_copies(geometry: &Geometry) -> u64 {
+    (runway_of(geometry.slots, 0) / 4).clamp(1, MOST_COPIES).into()
+}
+
+impl Distil<'_, '_, '_> {
+    fn all(&mut self, due: &[Due], enough: &dyn Fn() -> bool) -> Result<(), JobError> {
+        let mut sources = Vec::new();
+        for due in due {
+            if enough() {
+                return Ok(());
+            }
+            sources.extend(self.measure(due)?);
+        }
+        self.wanted.bring_together(&sources);
+        let geometry = &self.job.superblock.geometry;
+        let (most, most_streams) = (self.most_copies * self.capacity, geometry.max_streams());
+        let mut batch = Batch::default();
+        let mut sources = sources.into_iter().peekable();
+        for due in due {
+            // One that could not be read is between those before and behind it.
+            let mut next = sources.next_if(|source| source.sequence == due.sequence);
+            if next.as_ref().is_some_and(|source| source.has_more(&self.wanted)) {
+                next = self.measure(due)?;
+            }
+            let goes_on = due.follows && next.as_ref().is_some_and(|n| batch.takes(n, most, most_streams));
+            if !goes_on {
+                self.take(&std::mem::take(&mut batch).sources)?;
+            }
+            if let Some(next) = next {
+                batch.push(next);
+            }
+            if enough() {
+                return Ok(());
+            }
+        }
+        self.take(&batch.sources)
+    }
+
+    /// What is kept of an original; `None` where it cannot be read, so that it is left alone.
+    fn measure(&mut self, due: &Due) -> Result<Option<Source>, JobError> {
+        match self.try_measure(due) {
+            Err(JobError::Damaged { .. }) => Ok(None),
+            measured => measured.map(Some),
+        }
+    }
+
+    fn try_measure(&mut self, due: &Due) -> Result<Source, JobError> {
+        let (header, summary) = self.brief(due.slot, due.sequence)?;
+        let mut counts = vec![(0u64, Counters::default()); summary.entries.len()];
+        let (mut elements, mut bytes, mut payload_bytes, mut rows) = (0, 0, 0, 0u64);
+        let (mut payload, mut pieces) = (None, Pieces::default());
+        let wanted = &self.wanted;
+        chunks(self.job, &header, &summary, &mut |job, chunk| {
+            for (row, _) in chunk.rows().filter(|(row, _)| row.kind != Kind::Element) {
+                if let Some(entry) = summary.entries.get(usize::from(row.stream)) {
+                    pieces.note(entry.stream, &row);
+                }
+            }
+            for (row, at) in kept(chunk, &summary, wanted, due.sequence) {
+                let mut gap = None;
+                if row.kind == Kind::Gap {
                     if payload.is_none() {
-                        payload = Some(Payload::of(job, slot, header, summary)?);
+                        payload = Some(Payload::of(job, &header, &summary)?.sparse(0));
                     }
-                    let gap = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
-                    (row, gap.transpose()?.flatten())
+                    let read = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
+                    gap = read.transpose()?.flatten();
                 }
-                Piece::Keep(row, _) => (row, None),
-                Piece::Gap(row, gap, gone) => {
-                    cut.rows += 1;
-                    cut.elements += gap.elements.unwrap_or(0);
-                    cut.bytes += gone;
-                    (row, Some(gap))
+                if let Some((of_stream, counts)) = counts.get_mut(usize::from(row.stream)) {
+                    *of_stream += 1;
+                    counts.count(&row, gap.as_ref());
                 }
-            };
-            if let Some(counts) = cut.counts.get_mut(usize::from(row.stream)) {
-                counts.count(&row, gap.as_ref());
+                rows += 1;
+                elements += u64::from(row.completes_element());
+                if matches!(row.kind, Kind::Element | Kind::Fragment) {
+                    bytes += u64::from(row.len);
+                }
+                payload_bytes += row.payload() as u64;
+            }
+            Ok(())
+        })?;
+        let streams = summary.entries.iter().zip(counts).filter(|(_, (rows, _))| *rows > 0);
+        Ok(Source {
+            slot: due.slot,
+            sequence: due.sequence,
+            tied: due.tied,
+            origin: Origin::from(&header),
+            streams: streams.map(|(entry, (_, counts))| (*entry, counts)).collect(),
+            elements,
+            bytes,
+            payload: payload_bytes,
+            size: payload_bytes + rows * row_bytes(&header, &summary),
+            across: pieces.across(),
+        })
+    }
+
+    /// Header and summary of a slot that must still be the one that is meant.
+    fn brief(&mut self, slot: SlotNo, sequence: Sequence) -> Result<(PartHeader, Summary), JobError> {
+        let damaged = |why: String| JobError::Damaged { slot, why };
+        let check = self.job.brief(slot)?.map_err(|why| damaged(why.to_string()))?;
+        let sound = check.sound().filter(|(header, ..)| header.sequence == sequence);
+        let (header, summary, _) = sound.ok_or_else(|| damaged("it holds another slot".to_owned()))?;
+        Ok((header.clone(), summary.clone()))
+    }
+
+    /// Copies neighbours together and puts the copies in their place, if that makes fewer slots of them. Where one cannot be
+    /// read it is left alone, and those before and behind it are on their own.
+    fn take(&mut self, batch: &[Source]) -> Result<(), JobError> {
+        // A copy comes behind all that has its age already: what it holds must not come before that.
+        let end = batch.iter().rposition(|source| !source.tied).map_or(0, |last| last + 1);
+        let batch = &batch[..end];
+        let size: u64 = batch.iter().map(|source| source.size).sum();
+        if size.div_ceil(self.capacity) >= batch.len() as u64 {
+            return Ok(());
+        }
+        match self.copy(batch) {
+            Ok(copies) if copies.len() < batch.len() => self.replace(batch, copies),
+            Ok(_) => self.give_up(),
+            Err(JobError::Damaged { slot, .. }) => {
+                self.give_up()?;
+                let (before, behind) = around(batch, slot);
+                self.take(before)?;
+                self.take(behind)
+            }
+            Err(error) => {
+                // Where the device or the ring is gone, this says no more than that.
+                let _ = self.give_up();
+                Err(error)
             }
         }
-        Ok(())
-    })?;
-    Ok(cut)
-}
+    }
 
-/// Reads payload of a slot block by block, each checked.
-struct Payload<'h> {
-    header: &'h PartHeader,
-    checks: Vec<u8>,
-    at: usize,
-    bytes: Vec<u8>,
-}
+    /// The copies that were made are not wanted: their slots go back.
+    fn give_up(&mut self) -> Result<(), JobError> {
+        self.job.done(Chore::GiveUp)
+    }
 
-impl<'h> Payload<'h> {
-    /// The payload of a slot, with the checks that it is held against.
-    fn of(
-        job: &mut Job<'_, '_>,
-        slot: SlotNo,
-        header: &'h PartHeader,
-        summary: &Summary,
-    ) -> Result<Self, PurgeError> {
-        let damaged = |why: &str| PurgeError::Damaged { slot, why: why.to_owned() };
-        let section = summary.section(SectionKind::PayloadChecks).ok_or_else(|| damaged("no checks"))?;
-        let checks = job.read_slot(header, section.range().start, section.range().len())?.to_vec();
-        if crc32c(&checks) != section.crc {
-            return Err(damaged("the payload checks are damaged"));
+    fn copy(&mut self, batch: &[Source]) -> Result<Vec<PlacedCopy>, JobError> {
+        let (Some(first), Some(youngest)) = (batch.first(), batch.last()) else { return Ok(Vec::new()) };
+        let origin = Origin { opened: first.origin.opened, ..youngest.origin };
+        let entries = dictionary(batch);
+        let numbers: HashMap<StreamId, u16> =
+            entries.iter().enumerate().map(|(number, entry)| (entry.stream, number as u16)).collect();
+        let mut filling = Copies::new(self.job, origin, entries);
+        let mut filled = Ok(());
+        for source in batch.iter().filter(|source| !source.streams.is_empty()) {
+            filling.come_to(source.origin.age);
+            filled = filled.and_then(|()| self.fill(&mut filling, source, &numbers));
         }
-        Ok(Self { header, checks, at: 0, bytes: Vec::new() })
+        filling.finish(self.job, filled)
     }
 
-    /// What a gap that is there already says; `None` where that cannot be understood.
-    fn gap(&mut self, job: &mut Job<'_, '_>, row: &Row, at: usize) -> Result<Option<Gap>, PurgeError> {
-        let mut data = Vec::with_capacity(Gap::BYTES);
-        let start = at + usize::from(row.meta);
-        self.take(job, start, row.len as usize, &mut |bytes| data.extend_from_slice(bytes))?;
-        Ok(Gap::decode(&data).ok())
-    }
-
-    /// The `len` bytes at `at` of the payload, appended to `out`.
-    fn take(
+    /// Appends what is kept of an original.
+    fn fill(
         &mut self,
-        job: &mut Job<'_, '_>,
-        mut at: usize,
-        mut len: usize,
-        out: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), PurgeError> {
-        while len > 0 {
-            if at < self.at || at >= self.at + self.bytes.len() {
-                self.load(job, at)?;
+        filling: &mut Copies,
+        source: &Source,
+        numbers: &HashMap<StreamId, u16>,
+    ) -> Result<(), JobError> {
+        let (header, summary) = self.brief(source.slot, source.sequence)?;
+        let mut payload = Payload::of(self.job, &header, &summary)?.sparse(source.payload);
+        let wanted = &self.wanted;
+        chunks(self.job, &header, &summary, &mut |job, chunk| {
+            for (row, at) in kept(chunk, &summary, wanted, source.sequence) {
+                let stream = summary.entries.get(usize::from(row.stream)).map(|entry| entry.stream);
+                let Some(number) = stream.and_then(|stream| numbers.get(&stream)) else { continue };
+                let copied = Row { stream: *number, ..row };
+                filling
+                    .row(job, &copied, |job, write| payload.take(job, at as usize, row.payload(), write))?;
             }
-            let from = at - self.at;
-            let here = len.min(self.bytes.len() - from);
-            out(&self.bytes[from..from + here]);
-            at += here;
-            len -= here;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn load(&mut self, job: &mut Job<'_, '_>, at: usize) -> Result<(), PurgeError> {
-        let damaged = |why: String| PurgeError::Damaged { slot: self.header.slot, why };
-        let whole = self.header.payload_bytes as usize;
-        let start = at / CHECK_BLOCK * CHECK_BLOCK;
-        let len = STEP.min(whole.saturating_sub(start));
-        if at >= whole {
-            return Err(damaged("a row lies outside its payload".to_owned()));
-        }
-        let bytes = job.read_slot(self.header, self.header.payload_offset as usize + start, len)?;
-        for (n, block) in bytes.chunks(CHECK_BLOCK).enumerate() {
-            let check = check_payload_block(&self.checks, start / CHECK_BLOCK + n, block);
-            check.map_err(|e| damaged(e.to_string()))?;
-        }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
-        self.at = start;
-        Ok(())
-    }
-}
-
-/// Copies under way: one slot after the other is filled, so that there is always room for what stays and for the gaps.
-struct Copies<'h> {
-    header: &'h PartHeader,
-    entries: Vec<Entry>,
-    builder: Builder,
-    /// The slot being filled.
-    open: Option<Buffer>,
-    placed: Vec<PlacedCopy>,
-}
-
-impl Copies<'_> {
-    fn damaged(&self, why: &dyn std::fmt::Display) -> PurgeError {
-        PurgeError::Damaged { slot: self.header.slot, why: why.to_string() }
-    }
-
-    /// Appends a row, whose payload `write` gives piece by piece.
-    fn row(
-        &mut self,
-        job: &mut Job<'_, '_>,
-        row: &Row,
-        write: impl FnOnce(&mut Job<'_, '_>, &mut dyn FnMut(&[u8])) -> Result<(), PurgeError>,
-    ) -> Result<(), PurgeError> {
-        if self.open.is_some() && self.builder.room() < row.payload().max(1) {
-            self.place(job)?;
-        }
-        if self.open.is_none() {
-            self.begin(job)?;
-        }
-        if self.builder.room() < row.payload().max(1) {
-            return Err(self.damaged(&"a row is larger than its slot"));
-        }
-        let Some(buffer) = &mut self.open else { return Ok(()) };
-        write(job, &mut |bytes| self.builder.write(buffer, bytes))?;
-        self.builder.row(buffer, row);
-        Ok(())
-    }
-
-    fn begin(&mut self, job: &mut Job<'_, '_>) -> Result<(), PurgeError> {
-        let (sequence, buffer) = job.new_copy()?;
-        let buffer = self.open.insert(buffer);
-        let superblock = job.superblock;
-        let id = SlotId {
-            ring: superblock.ring,
-            group: superblock.group,
-            lane: superblock.lane,
-            sequence,
-            epoch: self.header.epoch,
-            age: self.header.age,
-        };
-        let opened = self.builder.open(buffer, id, self.header.opened, &self.entries);
-        opened.map_err(|error| self.damaged(&error))
-    }
-
-    /// Seals the slot being filled and writes it; what follows goes to another.
-    fn place(&mut self, job: &mut Job<'_, '_>) -> Result<(), PurgeError> {
-        let Some(mut buffer) = self.open.take() else { return Ok(()) };
-        let bounds = Bounds::of(self.builder.summaries());
-        for (number, entry) in self.entries.iter_mut().enumerate() {
-            entry.counters = self.builder.counters(number as u16);
-            entry.began = self.builder.began(number as u16);
-        }
-        let key = &job.superblock.key;
-        let sealed = self.builder.seal(&mut buffer, key, SlotNo(0), self.header.sealed, SlotFlags::DISTILLED);
-        let slot = job.place(buffer, sealed.bytes)?;
-        let (sequence, age) = (sealed.sequence, self.header.age);
-        self.placed.push(PlacedCopy { slot, sequence, age, bounds });
-        Ok(())
-    }
-}
-
-/// Copies what stays of a slot, and gaps in the place of what does not, to slots of their own: one, or where gaps take
-/// more room than what they stand for, two.
-pub(crate) fn copy(
-    job: &mut Job<'_, '_>,
-    slot: SlotNo,
-    check: &SlotCheck,
-    request: &PurgeRequest,
-    cut: &Cut,
-) -> Result<Vec<PlacedCopy>, PurgeError> {
-    let damaged = |why: &str| PurgeError::Damaged { slot, why: why.to_owned() };
-    let (header, summary, _) = check.sound().ok_or_else(|| damaged("its header is not sound"))?;
-    let mut payload = Payload::of(job, slot, header, summary)?;
-    let entries: Vec<Entry> =
-        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts, header.age)).collect();
-    let builder = Builder::new(job.superblock.geometry.slot_bytes, entries.len().max(1));
-    let mut filling = Copies { header, entries, builder, open: None, placed: Vec::new() };
-    let copied = chunks(job, slot, header, summary, &mut |job, chunk| {
-        for piece in pieces(chunk, &summary.entries, request) {
-            match piece {
-                Piece::Keep(row, at) => filling
-                    .row(job, &row, |job, write| payload.take(job, at as usize, row.payload(), write))?,
-                Piece::Gap(row, gap, _) => filling.row(job, &row, |_, write| {
-                    write(&gap.encode());
-                    Ok(())
-                })?,
+    /// From here on the copies count, unless something has come between: then the originals do, on and on.
+    fn replace(&mut self, batch: &[Source], copies: Vec<PlacedCopy>) -> Result<(), JobError> {
+        let originals = batch.iter().map(|source| (source.slot, source.sequence)).collect();
+        let count = copies.len() as u32;
+        let replace = Chore::Replace { originals, copies, due_in: Some(self.hold) };
+        match self.job.ask(replace) {
+            Ok(ChoreReply::Done) => {
+                self.done.originals += batch.len() as u32;
+                self.done.copies += count;
+                self.done.elements += batch.iter().map(|source| source.elements).sum::<u64>();
+                self.done.bytes += batch.iter().map(|source| source.bytes).sum::<u64>();
+                Ok(())
+            }
+            Ok(_) => self.give_up(),
+            Err(error) => {
+                let _ = self.give_up();
+                Err(error)
             }
         }
-        Ok(())
-    });
-    let copied = copied.and_then(|()| filling.place(job));
-    if let Some(buffer) = filling.open {
-        job.give_back(buffer)?;
     }
-    copied.map(|()| filling.placed)
 }
 
-/// The dictionary entry with which a copy is opened, so that its counters end where the original's did.
-fn opening(entry: &EntrySummary, counts: &Counters, age: Age) -> Entry {
-    let end = entry.counters;
-    Entry {
-        stream: entry.stream,
-        kind: entry.kind,
-        name: entry.name,
-        preamble: entry.preamble,
-        // What is looked for in a copy is looked for in its payload.
-        classes: Classes::default(),
-        counters: Counters {
-            received: end.received.saturating_sub(counts.received),
-            received_bytes: end.received_bytes.saturating_sub(counts.received_bytes),
-            lost: end.lost.saturating_sub(counts.lost),
-            lost_bytes: end.lost_bytes.saturating_sub(counts.lost_bytes),
-            next_ordinal: entry.ordinals.map_or(end.next_ordinal, |(first, _)| first),
-            gaps: end.gaps.saturating_sub(counts.gaps),
-            unknown_gaps: end.unknown_gaps.saturating_sub(counts.unknown_gaps),
-        },
-        began: (entry.back > 0).then_some(Age(age.0.saturating_sub(entry.back))),
+/// The rows of a chunk that are wanted, and where their payload is.
+fn kept<'c>(
+    chunk: &'c Chunk,
+    summary: &'c Summary,
+    wanted: &'c Wanted,
+    original: Sequence,
+) -> impl Iterator<Item = (Row, u32)> + use<'c> {
+    chunk.rows().filter(move |(row, _)| {
+        let entry = summary.entries.get(usize::from(row.stream));
+        entry.is_some_and(|entry| wanted.has(original, entry.stream, row))
+    })
+}
+
+/// Those before and behind the one in a slot.
+fn around(batch: &[Source], slot: SlotNo) -> (&[Source], &[Source]) {
+    let mut parts = batch.splitn(2, |source| source.slot == slot);
+    match (parts.next(), parts.next()) {
+        (Some(before), Some(behind)) => (before, behind),
+        _ => (&[], &[]),
     }
+}
+
+/// The dictionary of copies of these, in the order of the streams' ids.
+fn dictionary(batch: &[Source]) -> Vec<Entry> {
+    let mut entries: BTreeMap<StreamId, (Entry, Counters)> = BTreeMap::new();
+    for source in batch {
+        for (summary, counts) in &source.streams {
+            let age = source.origin.age;
+            let (entry, sum) = entries
+                .entry(summary.stream)
+                .or_insert_with(|| (opening(summary, &Counters::default(), age), Counters::default()));
+            add(sum, counts);
+            // It ends as the youngest does, and begins as the oldest.
+            let (next_ordinal, now) = (entry.counters.next_ordinal, opening(summary, sum, age));
+            entry.counters = Counters { next_ordinal, ..now.counters };
+            entry.began = entry.began.into_iter().chain(now.began).min();
+        }
+    }
+    entries.into_values().map(|(entry, _)| entry).collect()
+}
+
+/// Adds what rows count.
+fn add(sum: &mut Counters, more: &Counters) {
+    sum.received += more.received;
+    sum.received_bytes += more.received_bytes;
+    sum.lost += more.lost;
+    sum.lost_bytes += more.lost_bytes;
+    sum.gaps += more.gaps;
+    sum.unknown_gaps += more.unknown_gaps;
 }

@@ -102,6 +102,35 @@ impl Ring {
         before - self.held_slots()
     }
 
+    /// Takes originals out of a hold's record that are there no more, where they stand at the ends of runs: a run may go on
+    /// telling of what is not there, for no sequence is given twice. Whether the record has changed.
+    pub(crate) fn thin(&mut self, id: HoldId, originals: &[Sequence]) -> bool {
+        let (table, coming) = (&self.ledger.table, &self.coming);
+        let mut gone = originals.to_vec();
+        gone.sort_unstable();
+        let touched = |(first, last): (Sequence, Sequence)| {
+            gone.get(gone.partition_point(|s| *s < first)).is_some_and(|s| *s <= last)
+        };
+        let left = |(first, last): (Sequence, Sequence)| {
+            let on_medium = table.in_range(first, last).map(|no| table.get(no).sequence);
+            let unwritten = coming.0.iter().map(|(s, _)| *s).filter(|s| first <= *s && *s <= last);
+            on_medium.chain(unwritten).fold(None, |ends: Option<(Sequence, Sequence)>, s| {
+                Some(ends.map_or((s, s), |(least, greatest)| (least.min(s), greatest.max(s))))
+            })
+        };
+        let Some(hold) = self.ledger.holds.iter_mut().find(|hold| hold.id == id) else { return false };
+        let before = hold.sequences.clone();
+        hold.sequences.retain_mut(|run| {
+            if !touched(*run) {
+                return true;
+            }
+            let left = left(*run);
+            *run = left.unwrap_or(*run);
+            left.is_some()
+        });
+        hold.sequences != before
+    }
+
     /// Slots that holds keep, those included that are not on the medium yet.
     fn held_slots(&self) -> u32 {
         self.ledger.table.counts().held + self.coming.len() as u32

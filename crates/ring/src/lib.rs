@@ -9,13 +9,16 @@ mod blocking;
 mod check;
 mod chore;
 mod commit;
+mod copies;
 mod create;
+mod cut;
 mod distil;
 mod driver;
 mod event;
 mod flush;
 mod guarantee;
 mod held;
+mod job;
 mod journal;
 mod ledger;
 mod look;
@@ -44,7 +47,7 @@ mod walk;
 pub use ages::Ages;
 pub use blocking::Blocking;
 pub use check::{CHECK_QUANTUM, Damage, Depth, OWN_QUANTUM, SlotCheck, check_slot};
-pub use chore::{Chore, ChoreReply, ChoreSlot, PlacedCopy};
+pub use chore::{Chore, ChoreReply, ChoreSlot, Due, PlacedCopy};
 pub use create::{CreateError, NewRing, create, write_superblocks};
 pub use driver::{Driver, DriverCounts, Gains, ReadDone, SlotRead, Took, is_slot_write};
 pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
@@ -54,11 +57,13 @@ pub use guarantee::{
     Refused, Shape, admit, each_would_do, figures, least_above, least_slot, load, longest, measured,
     most_below, most_rate, other_slots, standing,
 };
+pub use job::{JobError, Port, Work};
 pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use once::{OnceError, order_once};
-pub use order::{HoldRequest, Order, OrderId, Outcome, PurgeRequest, Range, Refusal};
-pub use purge::{Port, PurgeError, purge};
+pub use order::{
+    DistilRequest, HoldRequest, Order, OrderId, Original, Outcome, PurgeRequest, Range, Refusal,
+};
 pub use rates::{Excess, Passage, Piece, Rates};
 pub use rebuild::Rebuilt;
 pub use recover::{RecoverError, Recovered, find_superblock, read_superblock, recover, recover_for_capture};

@@ -28,6 +28,8 @@ pub(crate) struct Named {
     unsure: Vec<(SlotNo, Sequence)>,
     /// A purge was at work: its copies take slots out of the order of the lists.
     purging: bool,
+    /// Copies have taken sequences or slots out of turn since the list in force was made.
+    broken: bool,
     /// Sequences that no longer count.
     freed: Vec<Sequence>,
 }
@@ -44,11 +46,12 @@ impl Named {
                 for no in &slots {
                     *ledger.table.get_mut(*no) = Slot::FREE;
                 }
-                (self.last, self.naming) = (slots, *naming);
+                (self.last, self.naming, self.broken) = (slots, *naming, false);
             }
+            // Where nothing is replaced by nothing, it says just that.
             Record::Replaced { originals, .. } => {
                 self.freed.extend(originals);
-                self.purging |= !in_snapshot;
+                self.broken = true;
             }
             Record::Freed { sequences } => self.freed.extend(sequences),
             Record::Purged(_) => self.purging |= !in_snapshot,
@@ -60,7 +63,7 @@ impl Named {
     fn leave_list(&mut self, naming: Sequence, next: &[SlotNo], ledger: &mut Ledger) {
         let used = naming.0.saturating_sub(self.naming.0) as usize;
         let rest = self.last.get(used..).filter(|rest| !rest.is_empty());
-        let rest = rest.filter(|rest| !self.purging && next.starts_with(rest));
+        let rest = rest.filter(|rest| !self.purging && !self.broken && next.starts_with(rest));
         let in_order = rest.is_some();
         for (at, no) in self.last.iter().enumerate().filter(|(_, no)| !next.contains(no)) {
             if in_order {

@@ -1,8 +1,9 @@
 //! An order on a ring that nobody records to: open, give it, see it durable, close.
 
+use crate::chore::Chore;
 use crate::driver::Driver;
 use crate::event::Config;
-use crate::{Order, OrderId, Outcome, PurgeError, RecoverError, purge, recover};
+use crate::{JobError, Order, OrderId, Outcome, RecoverError, Work, recover};
 use holdfast_base::Clock;
 use holdfast_format::Cursor;
 use holdfast_media::{Disk, PoolError};
@@ -20,9 +21,9 @@ pub enum OnceError {
     /// No memory for buffers.
     #[error(transparent)]
     Memory(#[from] PoolError),
-    /// The purge stopped on its way.
+    /// What takes many steps stopped on its way.
     #[error(transparent)]
-    Purge(#[from] PurgeError),
+    Stopped(#[from] JobError),
     /// The disk failed meanwhile.
     #[error("{0}: nothing was acknowledged")]
     Failed(String),
@@ -52,32 +53,36 @@ pub fn order_once<D: Disk>(
         Ok(())
     };
     until(&mut driver, &mut |d| !d.is_starting())?;
-    let outcome = if let Order::Purge(request) = &order {
-        let superblock = driver.superblock().clone();
-        let mut failed = None;
-        let done = purge(request, &superblock, clock.now(), &mut |chore| {
-            driver.chore(chore, clock.now());
-            let mut reply = None;
-            let waited = until(&mut driver, &mut |d| {
-                reply = reply.take().or(d.chore_reply());
-                reply.is_some()
-            });
-            failed = waited.err();
-            reply
-        });
-        match (done, failed) {
-            (Ok(outcome), None) => outcome,
-            (_, Some(error)) => return Err(error),
-            (Err(error), None) => return Err(OnceError::Purge(error)),
+    let outcome = match Work::of(order) {
+        Ok(work) => {
+            let superblock = driver.superblock().clone();
+            let mut failed = None;
+            let mut port = |chore: Chore| {
+                driver.chore(chore, clock.now());
+                let mut reply = None;
+                let waited = until(&mut driver, &mut |d| {
+                    reply = reply.take().or(d.chore_reply());
+                    reply.is_some()
+                });
+                failed = failed.take().or(waited.err());
+                reply
+            };
+            let done = work.run(&superblock, clock.now(), &mut port, &|| false);
+            match (done, failed) {
+                (Ok(outcome), None) => outcome,
+                (_, Some(error)) => return Err(error),
+                (Err(error), None) => return Err(OnceError::Stopped(error)),
+            }
         }
-    } else {
-        driver.order(OrderId(1), order, None, clock.now());
-        let mut outcome = None;
-        until(&mut driver, &mut |d| {
-            outcome = outcome.take().or(d.reply());
-            outcome.is_some()
-        })?;
-        outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))?
+        Err(order) => {
+            driver.order(OrderId(1), order, None, clock.now());
+            let mut outcome = None;
+            until(&mut driver, &mut |d| {
+                outcome = outcome.take().or(d.reply());
+                outcome.is_some()
+            })?;
+            outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))?
+        }
     };
     if clean {
         driver.ring_mut().end(clock.now());

@@ -61,6 +61,26 @@ pub struct PurgeRequest {
     pub owner: String,
 }
 
+/// An order to keep less of what a hold keeps: what is wanted is copied together, and the slots are given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DistilRequest {
+    /// The hold. Only slots are taken that it keeps alone, and that would have expired by now but for it.
+    pub hold: HoldId,
+    /// The slots that may be taken, in any order. A copy may be among them, to be filled up.
+    pub originals: Vec<Original>,
+}
+
+/// A slot that a hold keeps, and what is wanted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Original {
+    /// Its sequence.
+    pub sequence: Sequence,
+    /// Elements by their ordinals, from the first, without the second; one in fragments that are in several slots is copied if
+    /// it is named for any of them in the same order. Gaps and notes of the streams named here are copied whatever their
+    /// ordinals are. Nothing else is.
+    pub keep: Vec<(StreamId, Ordinal, Ordinal)>,
+}
+
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -72,6 +92,8 @@ pub enum Order {
     Purge(PurgeRequest),
     /// Use a lane of this many bytes from now on: it must be that long already.
     Grow(ByteSize),
+    /// Keep less of what a hold keeps.
+    Distil(DistilRequest),
 }
 
 /// What came of an order; durable by the time it is told.
@@ -106,6 +128,17 @@ pub enum Outcome {
     Grown {
         /// Slots.
         slots: u32,
+    },
+    /// Slots were distilled; those that were named and are not among them are as they were, and their turn may come.
+    Distilled {
+        /// Slots that were given back.
+        originals: u32,
+        /// Slots that hold what was wanted of these.
+        copies: u32,
+        /// Elements in them that end there.
+        elements: u64,
+        /// Bytes of data in them, also those of elements that end elsewhere.
+        bytes: u64,
     },
     /// It was not done, and nothing has changed.
     Refused(Refusal),

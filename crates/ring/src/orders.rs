@@ -76,7 +76,8 @@ impl Ring {
     /// Slots that may still be held: the rest keeps capture going.
     pub(crate) fn holdable(&self) -> u32 {
         let counts = self.ledger.table.counts();
-        let held_moving = self.coming.len() as u32;
+        // Copies under way will be held, too, before their originals are free.
+        let held_moving = (self.coming.len() + self.chores.copying.len()) as u32;
         let kept_free = self.superblock.reserve.max(self.runway_target() + self.config.buffers);
         (counts.total - counts.bad - counts.held).saturating_sub(held_moving + kept_free)
     }
@@ -98,8 +99,9 @@ impl Ring {
             Order::Hold(request) => self.hold(id, request, open, now),
             Order::Release(hold) => self.release(id, hold, now),
             Order::Grow(bytes) => self.grow(id, bytes),
-            // A purge is carried out step by step (`purge`), never as one order.
+            // These are carried out step by step (`job`), never as one order.
             Order::Purge(_) => Err(Refusal::Busy("purge")),
+            Order::Distil(_) => Err(Refusal::Busy("distilling")),
         };
         if let Err(refusal) = refused {
             out.push(Action::Reply(id, Outcome::Refused(refusal)));
@@ -312,6 +314,7 @@ impl Ring {
                     waiting.outcome = Outcome::Released { slots: freed };
                 }
             }
+            Item::Replaced { originals, .. } => self.replaced(originals),
             Item::Geometry => {
                 if let Some(growing) = &self.growing {
                     self.ledger.table.grow(growing.geometry.slots);
@@ -412,13 +415,16 @@ mod tests {
         assert_eq!(order(&mut ring), Vec::new(), "it is answered when it is durable");
         let hold = ring.ledger.holds[0].id;
         let mut bytes = vec![0; MAX_COMMIT];
-        let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2) };
+        let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2), tells: true };
         assert!(ring.ledger.emit(&mut Item::Hold(hold), &runway, &mut CommitWriter::new(&mut bytes)));
-        let copy =
-            PlacedCopy { slot: SlotNo(0), sequence: Sequence(1 << 20), age: Age(1), bounds: Bounds::NONE };
-        assert_eq!(ring.too_many_runs(Sequence(1), &[copy]), Some(hold), "of its slots none may be copied");
-        assert_eq!(ring.too_many_runs(Sequence(2), &[copy]), None, "others may");
-        assert_eq!(ring.too_many_runs(Sequence(1), &[]), None, "or go as a whole");
+        let (sequence, preambles) = (Sequence(1 << 20), Vec::new());
+        let copy = [PlacedCopy { slot: SlotNo(0), sequence, age: Age(1), bounds: Bounds::NONE, preambles }];
+        let too_many = |original, copies: &[PlacedCopy]| {
+            ring.too_many_runs(&[(SlotNo(0), Sequence(original))], copies, None)
+        };
+        assert_eq!(too_many(1, &copy), Some(hold), "of its slots none may be copied");
+        assert_eq!(too_many(2, &copy), None, "others may");
+        assert_eq!(too_many(1, &[]), None, "or go as a whole");
     }
 
     /// Promise 8.

@@ -81,6 +81,7 @@ impl Ring {
         let slot = self.runway.pop_front()?;
         self.ledger.table.get_mut(slot).state = State::Writing;
         self.chores.copying.push(slot);
+        self.chores.turns.moved();
         Some(slot)
     }
 
@@ -98,6 +99,7 @@ impl Ring {
         }
         let sequence = self.ledger.next;
         self.ledger.next = sequence.next();
+        self.chores.turns.take(sequence);
         Some(sequence)
     }
 

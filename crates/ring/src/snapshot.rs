@@ -29,9 +29,9 @@ pub(crate) enum Item {
     ClockStep(ClockStep),
     /// The audit of the purge that began then.
     Purged(Timestamp),
-    Freed(Sequence),
+    /// Copies count from here on, if there are any, and the originals are free.
     Replaced {
-        original: Sequence,
+        originals: Vec<Sequence>,
         copies: Vec<PlacedCopy>,
     },
     Runway,
@@ -48,6 +48,8 @@ pub(crate) struct Runway<'a> {
     pub(crate) slots: &'a [SlotNo],
     /// Sequences below this one may be used once it is durable.
     pub(crate) until: Sequence,
+    /// Whether the places of the list before it tell the sequences of its slots.
+    pub(crate) tells: bool,
 }
 
 /// How far a snapshot has come: the next thing to be written. What is added behind it meanwhile is taken along; what
@@ -109,10 +111,10 @@ impl Ledger {
             Item::Purged(at) => {
                 self.purges.iter().find(|p| p.at == *at).is_none_or(|p| writer.push_purged(p))
             }
-            Item::Freed(sequence) => writer.push_freed(&[*sequence]),
-            Item::Replaced { original, copies } => {
+            Item::Replaced { originals, copies } if copies.is_empty() => writer.push_freed(originals),
+            Item::Replaced { originals, copies } => {
                 let copy = |c: &PlacedCopy| CopyRecord { slot: c.slot, sequence: c.sequence, age: c.age };
-                writer.push_replaced(&[*original], copies.iter().map(copy))
+                writer.push_replaced(originals, copies.iter().map(copy))
             }
             Item::Runway => self.emit_runway(runway, writer),
             Item::Epoch => self.emit_epoch(writer) && self.emit_runway(runway, writer),
@@ -178,10 +180,12 @@ impl Ledger {
         writer.push(&Record::Next { sequence, hold: self.next_hold, stream: self.next_stream })
     }
 
-    /// The list, behind the end of the reservation where that is not the list's.
+    /// The list, behind the end of the reservation where that is not the list's; and behind a replacement of nothing by
+    /// nothing where copies have taken sequences or slots out of turn.
     fn emit_runway(&self, runway: &Runway<'_>, writer: &mut CommitWriter<'_>) -> bool {
         let told = runway.naming.0 + runway.slots.len() as u64 + 1;
-        (runway.until.0 <= told || self.emit_next_from(runway.until, writer))
+        (runway.tells || writer.push_replaced(&[], std::iter::empty()))
+            && (runway.until.0 <= told || self.emit_next_from(runway.until, writer))
             && writer.push_runway(runway.naming, runway.slots)
     }
 
@@ -382,7 +386,7 @@ mod tests {
                 apply(&mut ledger, change, tick);
             }
             let mut copy = Ledger::empty(geometry);
-            let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2) };
+            let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2), tells: true };
             let (mut walk, mut queue) = (Walk::default(), Vec::new());
             let mut meanwhile = meanwhile.iter();
             while walk != Walk::Whole {

@@ -9,7 +9,7 @@ use holdfast_base::{Clock as _, HoldId, ManualClock, Ordinal, RingId, SlotNo, Ti
 use holdfast_format::{Cause, Counters, Flags, Gap, Kind, Row, SlotFlags, Superblock};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_ring::{
-    Chore, ChoreReply, Order, Outcome, PurgeError, Refusal, SlotLook, find_superblock, order_once,
+    Chore, ChoreReply, JobError, Order, Outcome, Refusal, SlotLook, Work, find_superblock, order_once,
     read_superblock, recover, write_superblocks,
 };
 use std::time::Duration;
@@ -371,8 +371,7 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     }
     let superblock = recorder.driver.superblock().clone();
     let run = |recorder: &mut Recorder, order: Order| {
-        let Order::Purge(request) = order else { unreachable!() };
-        holdfast_ring::purge(&request, &superblock, clock.now(), &mut |chore| {
+        let mut port = |chore| {
             recorder.driver.chore(chore, clock.now());
             loop {
                 if let Some(reply) = recorder.driver.chore_reply() {
@@ -384,10 +383,11 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
                 clock.set(clock.now() + Duration::from_millis(1));
                 recorder.poll();
             }
-        })
+        };
+        Work::of(order).unwrap().run(&superblock, clock.now(), &mut port, &|| false)
     };
     let failed = run(&mut recorder, purge(0, 1 << 40, false));
-    assert!(matches!(failed, Err(PurgeError::Damaged { slot, .. }) if slot == no), "{failed:?}");
+    assert!(matches!(failed, Err(JobError::Damaged { slot, .. }) if slot == no), "{failed:?}");
     let last = recorder.next - 1;
     for _ in 0..3_000 {
         recorder.element();

@@ -256,6 +256,15 @@ impl Builder {
         Ok(())
     }
 
+    /// Makes the open slot as young as that: it is to hold something younger than what it was opened for.
+    pub fn grow_younger(&mut self, age: Age) {
+        let more = age.0.saturating_sub(self.id.age.0);
+        self.id.age = Age(self.id.age.0 + more);
+        for state in self.entries.iter_mut().filter(|state| state.stats.back > 0) {
+            state.stats.back += more;
+        }
+    }
+
     /// Bytes of payload that can still be written so that one more row for them fits. 0: seal.
     #[inline]
     pub fn room(&self) -> usize {

@@ -3,7 +3,7 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::message::MAX_RANGES;
 use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, Ordinal, Sequence, StreamId};
-use holdfast_ring::{HoldRequest, Order, Outcome, PurgeRequest, Range, Refusal};
+use holdfast_ring::{DistilRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range, Refusal};
 
 pub(crate) fn put_range(put: &mut Put, range: &Range) {
     let (first, end) = range.ordinals.unwrap_or_default();
@@ -67,6 +67,14 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
         Order::Grow(bytes) => {
             put.u8(4).u64(bytes.0);
         }
+        Order::Distil(distil) => {
+            put.u8(6).u64(distil.hold.0);
+            put.list(&distil.originals, |put, original| {
+                put.u64(original.sequence.0).list(&original.keep, |put, (stream, first, end)| {
+                    put.u32(stream.0).u64(first.0).u64(end.0);
+                });
+            });
+        }
     }
 }
 
@@ -87,8 +95,22 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
             Ok(Order::Purge(PurgeRequest { streams, range, held, reason, owner }))
         }
         4 => Ok(Order::Grow(ByteSize(get.u64("bytes")?))),
+        6 => {
+            let hold = HoldId(get.u64("hold")?);
+            let originals = get.list("originals", 12, get_original)?;
+            Ok(Order::Distil(DistilRequest { hold, originals }))
+        }
         other => Err(get.unknown("kind of order", u64::from(other))),
     }
+}
+
+fn get_original(get: &mut Get<'_>) -> Result<Original, WireError> {
+    let sequence = Sequence(get.u64("sequence of an original")?);
+    let keep = get.list("what is kept", 20, |get| {
+        let stream = StreamId(get.u32("stream")?);
+        Ok((stream, Ordinal(get.u64("first ordinal")?), Ordinal(get.u64("end ordinal")?)))
+    })?;
+    Ok(Original { sequence, keep })
 }
 
 pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {
@@ -111,6 +133,9 @@ pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {
             put.u8(5);
             put_refusal(put, refusal);
         }
+        Outcome::Distilled { originals, copies, elements, bytes } => {
+            put.u8(7).u32(*originals).u32(*copies).u64(*elements).u64(*bytes);
+        }
     }
 }
 
@@ -129,6 +154,11 @@ pub(crate) fn get_outcome(get: &mut Get<'_>) -> Result<Outcome, WireError> {
         }
         4 => Ok(Outcome::Grown { slots: get.u32("slots")? }),
         5 => get_refusal(get).map(Outcome::Refused),
+        7 => {
+            let (originals, copies) = (get.u32("originals")?, get.u32("copies")?);
+            let (elements, bytes) = (get.u64("elements")?, get.u64("bytes")?);
+            Ok(Outcome::Distilled { originals, copies, elements, bytes })
+        }
         other => Err(get.unknown("kind of outcome", u64::from(other))),
     }
 }
@@ -188,5 +218,6 @@ fn get_refusal(get: &mut Get<'_>) -> Result<Refusal, WireError> {
 
 /// The words that a ring uses for what keeps it busy; another release's are told in general.
 fn busy(what: &str) -> &'static str {
-    ["hold", "release", "purge", "growth", "grow"].into_iter().find(|word| *word == what).unwrap_or("order")
+    let known = ["hold", "release", "purge", "growth", "grow", "distilling"];
+    known.into_iter().find(|word| *word == what).unwrap_or("order")
 }

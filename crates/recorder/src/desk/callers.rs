@@ -1,7 +1,7 @@
 //! The clients: what each has asked and waits for. A client that misbehaves is dropped; nobody else notices.
 
 use super::figures::Figures;
-use super::purging::Purging;
+use super::jobs::Jobs;
 use super::sources::Watch;
 use super::tickets::{CallerId, Tickets};
 use super::{Window, interest};
@@ -9,7 +9,7 @@ use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{PIECE, Purpose, Reply, Request};
-use holdfast_ring::{Class, Order, Outcome, Refusal};
+use holdfast_ring::{Class, Order, Outcome, Refusal, Work};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
@@ -62,7 +62,7 @@ pub(super) struct Help<'a> {
     pub(super) window: &'a mut Window,
     pub(super) tickets: &'a mut Tickets,
     pub(super) figures: &'a mut Figures,
-    pub(super) purging: &'a mut Purging,
+    pub(super) jobs: &'a mut Jobs,
     pub(super) sources: &'a Watch,
     pub(super) now: Instant,
 }
@@ -314,16 +314,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             Served::Now(Reply::Schema { text: help.figures.schema(stream).to_owned() })
         }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
-        Request::Order(Order::Purge(purge)) => {
-            let Some(superblock) = help.figures.superblock() else {
-                return figures_first(help, Order::Purge(purge));
-            };
-            if help.purging.begin(caller, id, purge, superblock, help.figures.now()) {
-                Served::Elsewhere
-            } else {
-                Served::Now(Reply::Outcome(Outcome::Refused(Refusal::Busy("purge"))))
-            }
-        }
+        Request::Order(order @ (Order::Purge(_) | Order::Distil(_))) => job(caller, id, order, help),
         request if !help.window.has_room() => Served::Later(request),
         Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
         Request::Slots { from, count } => {
@@ -374,9 +365,34 @@ fn class(purpose: Purpose) -> Class {
     }
 }
 
-fn figures_first(help: &mut Help<'_>, order: Order) -> Served {
-    help.figures.want();
-    Served::Later(Request::Order(order))
+/// Begins an order that takes many steps, if it can begin now.
+fn job(caller: CallerId, id: u64, order: Order, help: &mut Help<'_>) -> Served {
+    let refused = |refusal| Served::Now(Reply::Outcome(Outcome::Refused(refusal)));
+    match help.jobs.at_work() {
+        // Distilling goes on for as long as somebody asks for it, and nobody should wait for that who destroys something.
+        Some("distilling") if matches!(order, Order::Purge(_)) => {
+            help.jobs.hurry();
+            return Served::Later(Request::Order(order));
+        }
+        Some(name) => return refused(Refusal::Busy(name)),
+        None => {}
+    }
+    let Some(superblock) = help.figures.superblock() else {
+        help.figures.want();
+        return Served::Later(Request::Order(order));
+    };
+    let now = help.figures.now();
+    match Work::of(order) {
+        Ok(work) => {
+            let name = work.name();
+            if help.jobs.begin(caller, id, work, superblock, now) {
+                Served::Elsewhere
+            } else {
+                refused(Refusal::Busy(name))
+            }
+        }
+        Err(order) => Served::Later(Request::Order(order)),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The desk: the control thread. It serves the socket, knows sources that end, progress and purges, and asks the capture
+//! The desk: the control thread. It serves the socket, knows sources that end, progress and jobs, and asks the capture
 //! thread what only that one knows. The capture thread never waits for it.
 //!
 //! One loop, all sockets non-blocking. What a client asks goes to the capture thread only while there is a place among
@@ -6,12 +6,13 @@
 
 mod callers;
 mod figures;
+mod jobs;
 mod progress;
-mod purging;
 mod sources;
 mod tickets;
 
 pub use figures::{Facts, SourceFacts, Watched};
+pub use jobs::THREAD as JOB_THREAD;
 pub use sources::Watch;
 
 use crate::capture::{Answer, Ask};
@@ -21,8 +22,8 @@ use holdfast_ingest::StopFlag;
 use holdfast_ingest::Waker;
 use holdfast_link::server::Listener;
 use holdfast_media::BufferPool;
+use jobs::{Ended, Jobs};
 use progress::Progress;
-use purging::{Purged, Purging};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -37,8 +38,8 @@ pub const ASKS: usize = 16;
 /// How often the desk looks around when nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The id of what a purge asks; callers' are counted from 1.
-const PURGE: u64 = 0;
+/// The id of what a job asks; callers' are counted from 1.
+const JOB: u64 = 0;
 
 /// Wakes the desk.
 #[derive(Clone, Debug)]
@@ -118,11 +119,11 @@ impl Window {
 
 /// Both ends of the passage between the capture thread, which `capture` wakes, and the desk, which `bell` wakes.
 pub fn passage(capture: Waker, bell: Bell) -> (Counter, Passage) {
-    // One more each way for a purge.
+    // One more each way for a job.
     let (asks, asked) = sync_channel(ASKS + 1);
     let (answers, answered) = sync_channel(ASKS + 1);
     let counter = Counter { asks: asked, answers, bell: bell.clone(), answered: false };
-    let window = Window { asks, answers: answered, capture, under_way: 0, next: PURGE };
+    let window = Window { asks, answers: answered, capture, under_way: 0, next: JOB };
     (counter, Passage { window, bell })
 }
 
@@ -171,7 +172,7 @@ pub struct Desk {
     callers: Callers,
     tickets: Tickets,
     figures: Figures,
-    purging: Purging,
+    jobs: Jobs,
     sources: Watch,
     stop: StopFlag,
     stopping: bool,
@@ -183,7 +184,7 @@ impl Desk {
     /// A desk that is not open yet.
     pub fn new(setup: Setup, passage: Passage) -> Self {
         Self {
-            purging: Purging::new(
+            jobs: Jobs::new(
                 passage.window.asks.clone(),
                 passage.window.capture.clone(),
                 passage.bell.clone(),
@@ -258,7 +259,7 @@ impl Desk {
     fn take_answers(&mut self, now: Instant) {
         loop {
             match self.window.answers.try_recv() {
-                Ok((None, Answer::Chore(reply))) => self.purging.reply(reply),
+                Ok((None, Answer::Chore(reply))) => self.jobs.reply(reply),
                 Ok((Some(id), answer)) => {
                     self.window.under_way = self.window.under_way.saturating_sub(1);
                     match answer {
@@ -270,7 +271,7 @@ impl Desk {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
-        while let Some(Purged { caller, request, reply }) = self.purging.ended() {
+        while let Some(Ended { caller, request, reply }) = self.jobs.ended() {
             self.callers.reply(caller, request, &reply, &mut self.tickets);
         }
     }
@@ -288,8 +289,8 @@ impl Desk {
     }
 
     fn serve(&mut self, now: Instant) {
-        let Self { window, callers, tickets, figures, purging, sources, .. } = self;
-        callers.serve(&mut callers::Help { window, tickets, figures, purging, sources, now });
+        let Self { window, callers, tickets, figures, jobs, sources, .. } = self;
+        callers.serve(&mut callers::Help { window, tickets, figures, jobs, sources, now });
     }
 }
 

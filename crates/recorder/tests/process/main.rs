@@ -5,6 +5,7 @@ mod absent;
 mod attributes;
 mod common;
 mod device;
+mod distilling;
 mod disturbers;
 mod ends;
 mod kills;

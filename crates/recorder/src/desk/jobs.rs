@@ -1,81 +1,101 @@
-//! A purge at work: on a thread of its own, which asks the capture thread for one small step after the other. One at a
-//! time.
+//! An order that takes many steps (a purge, a distilling) at work: on a thread of its own, which asks the capture thread for
+//! one small step after the other. One at a time.
 
 use super::tickets::CallerId;
-use super::{Bell, PURGE};
+use super::{Bell, JOB};
 use crate::capture::Ask;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
 use holdfast_ingest::Waker;
 use holdfast_link::wire::Reply;
-use holdfast_ring::{Chore, ChoreReply, PurgeRequest, purge};
+use holdfast_ring::{Chore, ChoreReply, Work};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A purge that ended, and what its client is told.
+/// The thread's name: it says itself what became of it.
+pub const THREAD: &str = "holdfast-job";
+
+/// A job that ended, and what its client is told.
 #[derive(Debug)]
-pub(super) struct Purged {
+pub(super) struct Ended {
     pub(super) caller: CallerId,
     pub(super) request: u64,
     pub(super) reply: Reply,
 }
 
-/// A purge at work.
+/// A job at work.
 #[derive(Debug)]
 struct Job {
+    name: &'static str,
     answers: SyncSender<ChoreReply>,
     thread: JoinHandle<()>,
     caller: CallerId,
     request: u64,
+    /// Something more urgent waits for its end.
+    enough: Arc<AtomicBool>,
 }
 
-/// One purge at most.
+/// One job at most.
 #[derive(Debug)]
-pub(super) struct Purging {
+pub(super) struct Jobs {
     asks: SyncSender<(u64, Ask)>,
     capture: Waker,
     bell: Bell,
     /// Where the steps' answers go while one is at work.
     job: Option<Job>,
-    results: (Sender<Purged>, Receiver<Purged>),
+    results: (Sender<Ended>, Receiver<Ended>),
 }
 
-impl Purging {
+impl Jobs {
     pub(super) fn new(asks: SyncSender<(u64, Ask)>, capture: Waker, bell: Bell) -> Self {
         Self { asks, capture, bell, job: None, results: channel() }
     }
 
-    /// Begins one; `false` while another is at work, or no thread is to be had.
+    /// What is at work now, if anything is.
+    pub(super) fn at_work(&self) -> Option<&'static str> {
+        self.job.as_ref().map(|job| job.name)
+    }
+
+    /// What is at work should come to an end where it can.
+    pub(super) fn hurry(&self) {
+        if let Some(job) = &self.job {
+            job.enough.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins one while none is at work; `false` where no thread is to be had.
     pub(super) fn begin(
         &mut self,
         caller: CallerId,
         request: u64,
-        order: PurgeRequest,
+        work: Work,
         superblock: Superblock,
         now: Timestamp,
     ) -> bool {
-        if self.job.is_some() {
-            return false;
-        }
         let (answers, answered) = sync_channel(1);
         let (asks, capture, bell) = (self.asks.clone(), self.capture.clone(), self.bell.clone());
         let results = self.results.0.clone();
-        let thread = Builder::new().name("holdfast-purge".to_owned()).spawn(move || {
+        let (name, enough) = (work.name(), Arc::new(AtomicBool::new(false)));
+        let hurried = Arc::clone(&enough);
+        let thread = Builder::new().name(THREAD.to_owned()).spawn(move || {
             let mut port = |chore: Chore| {
-                asks.send((PURGE, Ask::Chore(chore))).ok()?;
+                asks.send((JOB, Ask::Chore(chore))).ok()?;
                 capture.wake();
                 answered.recv().ok()
             };
-            let reply = match purge(&order, &superblock, now, &mut port) {
+            let enough = || hurried.load(Ordering::Relaxed);
+            let reply = match work.run(&superblock, now, &mut port, &enough) {
                 Ok(outcome) => Reply::Outcome(outcome),
                 Err(error) => Reply::Error { text: error.to_string() },
             };
-            let _ = results.send(Purged { caller, request, reply });
+            let _ = results.send(Ended { caller, request, reply });
             bell.ring();
         });
         match thread {
             Ok(thread) => {
-                self.job = Some(Job { answers, thread, caller, request });
+                self.job = Some(Job { name, answers, thread, caller, request, enough });
                 true
             }
             Err(_) => false,
@@ -89,21 +109,21 @@ impl Purging {
         }
     }
 
-    /// The purge that ended, if one did.
-    pub(super) fn ended(&mut self) -> Option<Purged> {
+    /// The job that ended, if one did.
+    pub(super) fn ended(&mut self) -> Option<Ended> {
         let done = self.results.1.try_recv().ok();
         if done.is_none() && !self.job.as_ref().is_some_and(|job| job.thread.is_finished()) {
             return None;
         }
-        let Job { thread, caller, request, .. } = self.job.take()?;
+        let Job { name, thread, caller, request, .. } = self.job.take()?;
         let failed = thread.join().is_err();
         // It may have said so between our two looks.
         let done = done.or_else(|| self.results.1.try_recv().ok());
         let text = if failed {
-            "the purge failed inside: see what is left, and report this"
+            format!("the {name} failed inside: see what is left, and report this")
         } else {
-            "the purge ended"
+            format!("the {name} ended")
         };
-        Some(done.unwrap_or(Purged { caller, request, reply: Reply::Error { text: text.to_owned() } }))
+        Some(done.unwrap_or(Ended { caller, request, reply: Reply::Error { text } }))
     }
 }

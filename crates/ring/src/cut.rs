@@ -1,0 +1,175 @@
+//! What a purge takes out of a slot, and the copy of the rest: it keeps the original's age and order, and in the place of
+//! what was left out stand gaps that say so.
+
+use crate::check::SlotCheck;
+use crate::copies::{Copies, Origin, Payload, chunks, opening};
+use crate::job::{Job, JobError};
+use crate::{PlacedCopy, PurgeRequest};
+use holdfast_base::SlotNo;
+use holdfast_format::{Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, Row};
+
+/// What a purge takes out of one slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Rows that go.
+    pub(crate) rows: u64,
+    /// Elements that end with the rows that go.
+    pub(crate) elements: u64,
+    /// Bytes of data that go, also those of elements that are not counted.
+    pub(crate) bytes: u64,
+    /// What the rows of the copy will count, per dictionary entry.
+    counts: Vec<Counters>,
+}
+
+/// Whether a row is to go.
+fn goes(row: &Row, entries: &[EntrySummary], request: &PurgeRequest) -> bool {
+    let Some(entry) = entries.get(usize::from(row.stream)) else {
+        return false;
+    };
+    let named = request.streams.is_empty() || request.streams.contains(&entry.stream);
+    if !named || !matches!(row.kind, Kind::Element | Kind::Fragment | Kind::Note) {
+        return false;
+    }
+    let range = &request.range;
+    let time =
+        if range.by_event { row.flags.has(Flags::EVENT).then_some(row.event) } else { Some(row.arrival) };
+    let timed = time.is_some_and(|t| range.from <= t && t <= range.to);
+    let counted = range
+        .ordinals
+        .is_none_or(|(first, end)| row.kind != Kind::Note && first <= row.ordinal && row.ordinal < end);
+    timed && counted
+}
+
+/// Runs of rows of one chunk: kept ones as they are, those that go gathered into one gap a stream.
+enum Piece {
+    Keep(Row, u32),
+    /// And the bytes of data that go.
+    Gap(Row, Gap, u64),
+}
+
+/// Elements and bytes that go with a row, as the stream's counters had them: an element in fragments counts with its last
+/// one, whole, and one that was given up never, because the gap behind its abort counts all of it.
+fn counted(row: &Row) -> (u64, u64) {
+    let mut counters = Counters::default();
+    counters.count(row, None);
+    (counters.received, counters.received_bytes)
+}
+
+fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::new();
+    // Where in `out` each stream's gap under way stands.
+    let mut open: Vec<Option<usize>> = vec![None; entries.len()];
+    for (row, at) in chunk.rows() {
+        let stream = usize::from(row.stream);
+        if !goes(&row, entries, request) {
+            if let Some(slot) = open.get_mut(stream) {
+                *slot = None;
+            }
+            out.push(Piece::Keep(row, at));
+            continue;
+        }
+        let (elements, bytes) = counted(&row);
+        if let Some(Piece::Gap(_, gap, gone)) =
+            open.get(stream).copied().flatten().and_then(|at| out.get_mut(at))
+        {
+            gap.ordinals += elements;
+            gap.elements = gap.elements.map(|e| e + elements);
+            gap.bytes = gap.bytes.map(|b| b + bytes);
+            *gone += u64::from(row.len);
+            gap.first = gap.first.min(row.first_arrival());
+            gap.last = gap.last.max(row.arrival);
+            continue;
+        }
+        let gap = Gap {
+            ordinals: elements,
+            elements: Some(elements),
+            bytes: Some(bytes),
+            first: row.first_arrival(),
+            last: row.arrival,
+            cause: Cause::Purged,
+            note: 0,
+        };
+        let head = Row {
+            kind: Kind::Gap,
+            stream: row.stream,
+            ordinal: row.ordinal,
+            arrival: row.arrival,
+            len: Gap::BYTES as u32,
+            ..Row::default()
+        };
+        if let Some(slot) = open.get_mut(stream) {
+            *slot = Some(out.len());
+        }
+        out.push(Piece::Gap(head, gap, row.len.into()));
+    }
+    out
+}
+
+/// What the request takes out of a slot.
+pub(crate) fn measure(
+    job: &mut Job<'_, '_>,
+    check: &SlotCheck,
+    request: &PurgeRequest,
+) -> Result<Cut, JobError> {
+    let Some((header, summary, _)) = check.sound() else {
+        return Ok(Cut::default());
+    };
+    let mut cut = Cut { counts: vec![Counters::default(); summary.entries.len()], ..Cut::default() };
+    let mut payload = None;
+    chunks(job, header, summary, &mut |job, chunk| {
+        for piece in pieces(chunk, &summary.entries, request) {
+            let (row, gap) = match piece {
+                Piece::Keep(row, at) if row.kind == Kind::Gap => {
+                    if payload.is_none() {
+                        payload = Some(Payload::of(job, header, summary)?);
+                    }
+                    let gap = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
+                    (row, gap.transpose()?.flatten())
+                }
+                Piece::Keep(row, _) => (row, None),
+                Piece::Gap(row, gap, gone) => {
+                    cut.rows += 1;
+                    cut.elements += gap.elements.unwrap_or(0);
+                    cut.bytes += gone;
+                    (row, Some(gap))
+                }
+            };
+            if let Some(counts) = cut.counts.get_mut(usize::from(row.stream)) {
+                counts.count(&row, gap.as_ref());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(cut)
+}
+
+/// Copies what stays of a slot, and gaps in the place of what does not, to slots of their own: one, or where gaps take
+/// more room than what they stand for, two.
+pub(crate) fn copy(
+    job: &mut Job<'_, '_>,
+    slot: SlotNo,
+    check: &SlotCheck,
+    request: &PurgeRequest,
+    cut: &Cut,
+) -> Result<Vec<PlacedCopy>, JobError> {
+    let damaged = |why: &str| JobError::Damaged { slot, why: why.to_owned() };
+    let (header, summary, _) = check.sound().ok_or_else(|| damaged("its header is not sound"))?;
+    let mut payload = Payload::of(job, header, summary)?;
+    let entries: Vec<Entry> =
+        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts, header.age)).collect();
+    let mut filling = Copies::new(job, Origin::from(header), entries);
+    let copied = chunks(job, header, summary, &mut |job, chunk| {
+        for piece in pieces(chunk, &summary.entries, request) {
+            match piece {
+                Piece::Keep(row, at) => filling
+                    .row(job, &row, |job, write| payload.take(job, at as usize, row.payload(), write))?,
+                Piece::Gap(row, gap, _) => filling.row(job, &row, |_, write| {
+                    write(&gap.encode());
+                    Ok(())
+                })?,
+            }
+        }
+        Ok(())
+    });
+    filling.finish(job, copied)
+}
