@@ -143,6 +143,9 @@ impl Job<'_, '_> {
         at: usize,
         len: usize,
     ) -> Result<&[u8], JobError> {
+        if len == 0 {
+            return Ok(&[]);
+        }
         let start = at / BLOCK * BLOCK;
         let blocks = (at + len).next_multiple_of(BLOCK) - start;
         let offset = self.superblock.geometry.slot_offset(header.slot) + start as u64;

@@ -250,6 +250,8 @@ impl Ring {
     pub(crate) fn note_landed(&mut self) {
         let lowest = self.lowest_unwritten();
         let data = self.ledger.table.iter().filter(|(_, s)| s.state == State::Data && s.sequence > lowest);
+        // A list that names a copy would take back that it counts.
+        let data = data.filter(|(_, slot)| slot.age.0 == slot.sequence.0);
         self.landed.extend(data.map(|(no, slot)| (slot.sequence, no)));
     }
 

@@ -41,6 +41,17 @@ fn drawn(run: &mut Run, hold: HoldId) -> Vec<Original> {
     order
 }
 
+/// Says which seed it was, where one fails.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("again: HOLDFAST_SEED={} cargo test -p holdfast-sim --test distil", self.0);
+        }
+    }
+}
+
 /// Some of what is on the medium.
 fn some_of(run: &mut Run, chance: f64, most: usize) -> Vec<u64> {
     run.present().into_iter().filter(|_| run.seed.happens(chance)).take(most).collect()
@@ -56,6 +67,7 @@ fn fixed(run: &Run) -> BTreeSet<u64> {
 fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_before_its_turn() {
     let (mut taken, mut copies, mut untouched, mut ended) = (0, 0, 0, 0);
     for seed in seeds(60) {
+        let _told = Told(seed);
         let mut run = Run::start(seed, 40);
         let slots = 20 + run.seed.below(50);
         run.fill(slots);
@@ -153,6 +165,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
 fn a_cut_at_any_instant_beside_a_recording_leaves_originals_or_copies() {
     let (mut cuts, mut distilled) = (0, 0);
     for seed in seeds(150) {
+        let _told = Told(seed);
         let mut run = Run::start(seed, 40);
         run.fill(45);
         let some = some_of(&mut run, 0.7, 20);
