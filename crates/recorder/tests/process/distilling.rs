@@ -2,10 +2,10 @@
 //! need not wait for the end. Promises 1, 3, 4 and 8.
 
 use crate::common::{Contents, Place, hold};
-use holdfast_base::{Ordinal, StreamId, Timestamp};
+use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_link::client::Connection;
 use holdfast_link::wire::{Reply, Request};
 use holdfast_ring::{DistilRequest, Order, Original, Outcome, PurgeRequest, Range, Refusal};
-use std::io::Write as _;
 
 fn line(ordinal: u64) -> Vec<u8> {
     format!("line {ordinal} {}\n", "x".repeat((ordinal % 500) as usize)).into_bytes()
@@ -32,13 +32,11 @@ fn what_is_wanted_of_a_hold_stays_beside_a_recording_and_the_rest_of_its_slots_c
     assert!(slots > 10, "{slots}");
     let stream = connection.streams().unwrap()[0].id;
     let wanted = [7, 800, 801, 2_222];
-    let distil = |connection: &mut holdfast_link::client::Connection| {
+    let distil = |connection: &mut Connection| {
         let held = connection.holds().unwrap().remove(0);
         let sequences = held.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
         let keep: Vec<_> = wanted.map(|o| (stream, Ordinal(o), Ordinal(o + 1))).into();
-        let originals = sequences
-            .map(|s| Original { sequence: holdfast_base::Sequence(s), keep: keep.clone() })
-            .collect();
+        let originals = sequences.map(|s| Original { sequence: Sequence(s), keep: keep.clone() }).collect();
         Order::Distil(DistilRequest { hold: id, originals })
     };
     // Nothing has expired yet, so that nothing goes.
@@ -50,15 +48,9 @@ fn what_is_wanted_of_a_hold_stays_beside_a_recording_and_the_rest_of_its_slots_c
     recorder.await_packed(40_000);
     let order = distil(&mut connection);
     let outcome = std::thread::scope(|scope| {
-        let feeder = scope.spawn(move || {
-            send(&mut stdin, 40_000..60_000);
-            stdin
-        });
-        let outcome = connection.order(order).unwrap();
-        stdin = feeder.join().unwrap();
-        outcome
+        scope.spawn(|| send(&mut stdin, 40_000..60_000));
+        connection.order(order).unwrap()
     });
-    // The last slot goes on behind what was held: its elements are not all of the hold.
     let Outcome::Distilled { originals, copies, elements, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!((originals, copies, elements), (slots, 1, 4));
     assert_eq!(connection.holds().unwrap()[0].slots, 1);
@@ -94,8 +86,7 @@ fn one_job_is_at_work_at_a_time_and_a_purge_waits_for_a_distilling() {
     let held = connection.holds().unwrap().remove(0);
     let sequences = held.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
     let keep = vec![(StreamId(1), Ordinal(9), Ordinal(10))];
-    let originals =
-        sequences.map(|s| Original { sequence: holdfast_base::Sequence(s), keep: keep.clone() }).collect();
+    let originals = sequences.map(|s| Original { sequence: Sequence(s), keep: keep.clone() }).collect();
     let distil = Order::Distil(DistilRequest { hold: id, originals });
     let range = Range { ordinals: Some((Ordinal(0), Ordinal(5))), ..Range::ALL };
     let (reason, owner) = ("test".to_owned(), "me".to_owned());
