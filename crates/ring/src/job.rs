@@ -72,12 +72,12 @@ pub enum Work {
 }
 
 impl Work {
-    /// The work that an order is; or the order, if it is carried out as one.
-    pub fn of(order: Order) -> Result<Self, Order> {
+    /// The work that an order is; `None` for one that is carried out at once.
+    pub fn of(order: &Order) -> Option<Self> {
         match order {
-            Order::Purge(request) => Ok(Self::Purge(request)),
-            Order::Distil(request) => Ok(Self::Distil(request)),
-            order => Err(order),
+            Order::Purge(request) => Some(Self::Purge(request.clone())),
+            Order::Distil(request) => Some(Self::Distil(request.clone())),
+            Order::Hold(_) | Order::Release(_) | Order::Grow(_) => None,
         }
     }
 

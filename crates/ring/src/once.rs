@@ -53,36 +53,33 @@ pub fn order_once<D: Disk>(
         Ok(())
     };
     until(&mut driver, &mut |d| !d.is_starting())?;
-    let outcome = match Work::of(order) {
-        Ok(work) => {
-            let superblock = driver.superblock().clone();
-            let mut failed = None;
-            let mut port = |chore: Chore| {
-                driver.chore(chore, clock.now());
-                let mut reply = None;
-                let waited = until(&mut driver, &mut |d| {
-                    reply = reply.take().or(d.chore_reply());
-                    reply.is_some()
-                });
-                failed = failed.take().or(waited.err());
-                reply
-            };
-            let done = work.run(&superblock, clock.now(), &mut port, &|| false);
-            match (done, failed) {
-                (Ok(outcome), None) => outcome,
-                (_, Some(error)) => return Err(error),
-                (Err(error), None) => return Err(OnceError::Stopped(error)),
-            }
+    let outcome = if let Some(work) = Work::of(&order) {
+        let superblock = driver.superblock().clone();
+        let mut failed = None;
+        let mut port = |chore: Chore| {
+            driver.chore(chore, clock.now());
+            let mut reply = None;
+            let waited = until(&mut driver, &mut |d| {
+                reply = reply.take().or(d.chore_reply());
+                reply.is_some()
+            });
+            failed = failed.take().or(waited.err());
+            reply
+        };
+        let done = work.run(&superblock, clock.now(), &mut port, &|| false);
+        match (done, failed) {
+            (Ok(outcome), None) => outcome,
+            (_, Some(error)) => return Err(error),
+            (Err(error), None) => return Err(OnceError::Stopped(error)),
         }
-        Err(order) => {
-            driver.order(OrderId(1), order, None, clock.now());
-            let mut outcome = None;
-            until(&mut driver, &mut |d| {
-                outcome = outcome.take().or(d.reply());
-                outcome.is_some()
-            })?;
-            outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))?
-        }
+    } else {
+        driver.order(OrderId(1), order, None, clock.now());
+        let mut outcome = None;
+        until(&mut driver, &mut |d| {
+            outcome = outcome.take().or(d.reply());
+            outcome.is_some()
+        })?;
+        outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))?
     };
     if clean {
         driver.ring_mut().end(clock.now());

@@ -384,7 +384,7 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
                 recorder.poll();
             }
         };
-        Work::of(order).unwrap().run(&superblock, clock.now(), &mut port, &|| false)
+        Work::of(&order).unwrap().run(&superblock, clock.now(), &mut port, &|| false)
     };
     let failed = run(&mut recorder, purge(0, 1 << 40, false));
     assert!(matches!(failed, Err(JobError::Damaged { slot, .. }) if slot == no), "{failed:?}");

@@ -115,7 +115,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
             for look in run.recorder.driver.ring().hold_looks().filter(|look| look.id != id) {
                 let all = look.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
                 all.for_each(|s| {
-                    assert!(!change.gone.contains(&s), "seed {seed}: {s} is held by {}", look.id)
+                    assert!(!change.gone.contains(&s), "seed {seed}: {s} is held by {}", look.id);
                 });
             }
             let Outcome::Distilled { originals, copies: made, elements, bytes } = outcome else {

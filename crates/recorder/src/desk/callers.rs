@@ -9,7 +9,7 @@ use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{PIECE, Purpose, Reply, Request};
-use holdfast_ring::{Class, Order, Outcome, Refusal, Work};
+use holdfast_ring::{Class, Outcome, Refusal, Work};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
@@ -306,6 +306,11 @@ fn not_read(why: NotRead) -> Reply {
 /// Answers a request, or says who will.
 fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> Served {
     let wrong = |text: &str| Served::Now(Reply::Error { text: text.to_owned() });
+    if let Request::Order(order) = &request
+        && let Some(work) = Work::of(order)
+    {
+        return begin(caller, id, request, work, help);
+    }
     match request {
         Request::Hello { .. } => Served::Figures(Waits::Hello),
         Request::Status => Served::Figures(Waits::Status),
@@ -314,7 +319,6 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             Served::Now(Reply::Schema { text: help.figures.schema(stream).to_owned() })
         }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
-        Request::Order(order @ (Order::Purge(_) | Order::Distil(_))) => job(caller, id, order, help),
         request if !help.window.has_room() => Served::Later(request),
         Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
         Request::Slots { from, count } => {
@@ -366,33 +370,23 @@ fn class(purpose: Purpose) -> Class {
 }
 
 /// Begins an order that takes many steps, if it can begin now.
-fn job(caller: CallerId, id: u64, order: Order, help: &mut Help<'_>) -> Served {
-    let refused = |refusal| Served::Now(Reply::Outcome(Outcome::Refused(refusal)));
+fn begin(caller: CallerId, id: u64, request: Request, work: Work, help: &mut Help<'_>) -> Served {
+    let refused = |what| Served::Now(Reply::Outcome(Outcome::Refused(Refusal::Busy(what))));
     match help.jobs.at_work() {
         // Distilling goes on for as long as somebody asks for it, and nobody should wait for that who destroys something.
-        Some("distilling") if matches!(order, Order::Purge(_)) => {
+        Some("distilling") if matches!(work, Work::Purge(_)) => {
             help.jobs.hurry();
-            return Served::Later(Request::Order(order));
+            return Served::Later(request);
         }
-        Some(name) => return refused(Refusal::Busy(name)),
+        Some(what) => return refused(what),
         None => {}
     }
     let Some(superblock) = help.figures.superblock() else {
         help.figures.want();
-        return Served::Later(Request::Order(order));
+        return Served::Later(request);
     };
-    let now = help.figures.now();
-    match Work::of(order) {
-        Ok(work) => {
-            let name = work.name();
-            if help.jobs.begin(caller, id, work, superblock, now) {
-                Served::Elsewhere
-            } else {
-                refused(Refusal::Busy(name))
-            }
-        }
-        Err(order) => Served::Later(Request::Order(order)),
-    }
+    let (what, now) = (work.name(), help.figures.now());
+    if help.jobs.begin(caller, id, work, superblock, now) { Served::Elsewhere } else { refused(what) }
 }
 
 #[cfg(test)]

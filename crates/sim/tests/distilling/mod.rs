@@ -9,7 +9,7 @@ use holdfast_format::{Cause, Flags, Gap, Geometry, Key, Kind, Row, SlotFlags, St
 use holdfast_media::{FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_ring::{
     Chore, ChoreReply, Config, DistilRequest, HoldRequest, JobError, NewRing, NewStream, Order, OrderId,
-    Original, Outcome, Range, SlotLook, Work, create, recover,
+    Original, Outcome, Range, SlotLook, SlotStatus, Work, create, recover,
 };
 use holdfast_sim::{Content, Found, Pushed, Recorder, SeenRow, SeenSlot, survey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -342,7 +342,7 @@ impl Run {
     /// The sequences on the medium, oldest first.
     pub(crate) fn present(&self) -> Vec<u64> {
         let looks = self.recorder.driver.ring().slot_looks(SlotNo(0), u32::MAX);
-        let mut all: Vec<_> = looks.filter(|s| s.has_data()).map(|s| (s.age, s.sequence.0)).collect();
+        let mut all: Vec<_> = looks.filter(SlotStatus::has_data).map(|s| (s.age, s.sequence.0)).collect();
         all.sort_unstable();
         all.into_iter().map(|(_, sequence)| sequence).collect()
     }
@@ -385,7 +385,7 @@ impl Run {
         originals: &[Original],
         busy: f64,
     ) -> Result<Outcome, JobError> {
-        let work = Work::of(Order::Distil(DistilRequest { hold, originals: originals.to_vec() })).unwrap();
+        let work = Work::of(&Order::Distil(DistilRequest { hold, originals: originals.to_vec() })).unwrap();
         let superblock = self.recorder.driver.superblock().clone();
         let now = self.clock.now();
         let mut port = |chore: Chore| self.step(chore, hold, busy);
@@ -451,7 +451,7 @@ impl Run {
                 let ends = mine.iter().any(|r| r.kind == Kind::Abort || r.last);
                 let across = |original: &Original| {
                     let slot = original.sequence.0;
-                    !(begins && ends) && (!may_go.contains(&slot) || !pieces(slot).is_empty())
+                    !(begins && ends || may_go.contains(&slot) && pieces(slot).is_empty())
                 };
                 let counts = |original: &&Original| original.sequence.0 == of || across(original);
                 order.iter().filter(counts).any(|original| names(original, row))
