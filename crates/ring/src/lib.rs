@@ -31,6 +31,7 @@ mod purge;
 mod rates;
 mod rebuild;
 mod recover;
+mod replace;
 mod runway;
 mod scan;
 mod schedule;
@@ -42,6 +43,7 @@ mod status;
 mod streams;
 mod suspects;
 mod table;
+mod turns;
 mod walk;
 
 pub use ages::Ages;

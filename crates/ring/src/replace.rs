@@ -1,0 +1,179 @@
+//! Putting copies in the place of originals: which originals may go, and what becomes of table, holds and preambles. How copies
+//! come to be is the job's (`copies`).
+
+use crate::chore::{ChoreReply, Due, Pending, PlacedCopy};
+use crate::driver::Driver;
+use crate::held::extend;
+use crate::ledger::{Ledger, RUN_BYTES};
+use crate::orders::keeps;
+use crate::snapshot::Item;
+use crate::state::Ring;
+use crate::table::{Slot, State};
+use holdfast_base::{HoldId, MAX_HOLD_RUNS, Sequence, SlotNo};
+use holdfast_format::HoldRecord;
+use holdfast_media::Disk;
+
+impl Ring {
+    /// Of `wanted` those that are due but for a hold, in the order of their ages; `None` if there is no such hold.
+    pub(crate) fn due(&self, hold: HoldId, wanted: &[Sequence]) -> Option<Vec<Due>> {
+        let (hold, table) = (self.ledger.hold(hold)?, &self.ledger.table);
+        let data = || table.iter().filter(|(_, slot)| slot.state == State::Data);
+        // Where a slot is left that was never written nothing has expired yet.
+        let all_given = table.iter().all(|(_, slot)| slot.state != State::Free || slot.written);
+        let next = data().filter(|(_, slot)| slot.held == 0).map(|(_, slot)| slot.age).min();
+        let is_due = |slot: &Slot| {
+            let turn = all_given && next.is_none_or(|next| slot.age < next);
+            turn && slot.held == 1 && !slot.damaged && keeps(hold, slot.sequence)
+        };
+        let found = wanted.iter().filter_map(|sequence| table.find(*sequence));
+        let mut due: Vec<Due> = found
+            .map(|no| (no, table.get(no)))
+            .filter(|(_, slot)| is_due(slot))
+            .map(|(no, slot)| Due {
+                slot: no,
+                sequence: slot.sequence,
+                age: slot.age,
+                follows: true,
+                tied: false,
+            })
+            .collect();
+        let key = |due: &Due| (due.age, due.sequence);
+        due.sort_unstable_by_key(key);
+        due.dedup();
+        for (_, slot) in data() {
+            let at = due.partition_point(|due| key(due) < (slot.age, slot.sequence));
+            if let Some(behind) = due.get_mut(at) {
+                behind.follows &= behind.sequence == slot.sequence;
+            }
+            if let Some(before) = at.checked_sub(1).and_then(|before| due.get_mut(before)) {
+                before.tied |= before.age == slot.age;
+            }
+        }
+        if let Some(first) = due.first_mut() {
+            first.follows = false;
+        }
+        Some(due)
+    }
+
+    /// Whether all of these are due but for a hold, next to each other.
+    fn are_due(&self, hold: HoldId, originals: &[(SlotNo, Sequence)]) -> bool {
+        let sequences: Vec<Sequence> = originals.iter().map(|(_, sequence)| *sequence).collect();
+        self.due(hold, &sequences)
+            .is_some_and(|due| due.len() == originals.len() && due.iter().skip(1).all(|due| due.follows))
+    }
+
+    /// The holds that kept originals: one, where they must be due but for it.
+    fn holds_that_kept<'r>(
+        &'r self,
+        originals: &'r [(SlotNo, Sequence)],
+        due_in: Option<HoldId>,
+    ) -> impl Iterator<Item = &'r HoldRecord> {
+        let holds = self.ledger.holds.iter().filter(move |h| due_in.is_none_or(|due_in| h.id == due_in));
+        holds.filter(|h| originals.iter().any(|(_, sequence)| keeps(h, *sequence)))
+    }
+
+    /// A hold that kept originals and whose record, or all records together, would be too large with the copies in it.
+    pub(crate) fn too_many_runs(
+        &self,
+        originals: &[(SlotNo, Sequence)],
+        copies: &[PlacedCopy],
+        due_in: Option<HoldId>,
+    ) -> Option<HoldId> {
+        let (mut last, mut added) = (None, 0);
+        for hold in self.holds_that_kept(originals, due_in) {
+            if hold.sequences.len() + copies.len() > MAX_HOLD_RUNS {
+                return Some(hold.id);
+            }
+            (last, added) = (Some(hold.id), added + RUN_BYTES * copies.len() as u64);
+        }
+        let fits = self.ledger.control_bytes() + added <= self.ledger.geometry.control_budget();
+        last.filter(|_| !fits)
+    }
+
+    /// Puts the copies in the originals' place, in the table and in every hold that kept one of them.
+    fn replace(&mut self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy], due_in: Option<HoldId>) {
+        for (original, _) in originals {
+            *self.ledger.table.get_mut(*original) = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
+            if !self.chores.pinned.contains(original) {
+                self.chores.freeing.push(*original);
+            }
+        }
+        // The originals leave them once that is durable: until then whoever restarts must find all held.
+        let holds: Vec<HoldId> = self.holds_that_kept(originals, due_in).map(|hold| hold.id).collect();
+        for id in holds.iter().filter(|_| !copies.is_empty()) {
+            if let Some(hold) = self.ledger.holds.iter_mut().find(|hold| hold.id == *id) {
+                for copy in copies {
+                    extend(hold, copy.sequence);
+                }
+                self.journal.push(Item::Hold(*id), None);
+            }
+        }
+        let held = holds.len() as u16;
+        self.chores.thinning = holds;
+        self.chores.turns.moved();
+        self.keep_preambles(copies);
+        for copy in copies {
+            self.chores.copying.retain(|no| *no != copy.slot);
+            self.suspects.passed(copy.slot);
+            *self.ledger.table.get_mut(copy.slot) = Slot {
+                sequence: copy.sequence,
+                age: copy.age,
+                bounds: copy.bounds,
+                held,
+                state: State::Data,
+                ..Slot::FREE
+            };
+        }
+    }
+
+    /// Preambles that are not in force any more are kept for the slots that need them: the copies are among these now.
+    fn keep_preambles(&mut self, copies: &[PlacedCopy]) {
+        let Ledger { preambles, streams, .. } = &mut self.ledger;
+        for copy in copies {
+            for (stream, version) in &copy.preambles {
+                let in_force = streams.iter().any(|s| s.id == *stream && s.preamble == *version);
+                let known = preambles.iter_mut().find(|p| p.stream == *stream && p.version == *version);
+                if let Some(known) = known.filter(|known| !in_force && known.last_used < copy.sequence) {
+                    known.last_used = copy.sequence;
+                    let (stream, version, offset) = (*stream, *version, known.bytes.len() as u32);
+                    self.journal.push(Item::Preamble { stream, version, offset }, None);
+                }
+            }
+        }
+    }
+
+    /// The record of a replacement is durable: the originals are free, and leave the holds that kept them.
+    pub(crate) fn replaced(&mut self, originals: &[Sequence]) {
+        for no in std::mem::take(&mut self.chores.freeing) {
+            *self.ledger.table.get_mut(no) = Slot { purged: true, ..Slot::FREE };
+        }
+        for hold in std::mem::take(&mut self.chores.thinning) {
+            if self.thin(hold, originals) {
+                self.journal.push(Item::Hold(hold), None);
+            }
+        }
+    }
+}
+
+impl<D: Disk> Driver<D> {
+    /// Puts copies in the place of originals, where that is still right: on record when it is answered.
+    pub(crate) fn replace(
+        &mut self,
+        originals: &[(SlotNo, Sequence)],
+        copies: Vec<PlacedCopy>,
+        due_in: Option<HoldId>,
+    ) -> Option<ChoreReply> {
+        let ring = &mut self.ring;
+        if due_in.is_some_and(|hold| !ring.are_due(hold, originals)) {
+            return Some(ChoreReply::Later(None));
+        }
+        if let Some(full) = ring.too_many_runs(originals, &copies, due_in) {
+            return Some(ChoreReply::NoRoomIn(full));
+        }
+        ring.replace(originals, &copies, due_in);
+        let originals = originals.iter().map(|(_, sequence)| *sequence).collect();
+        ring.await_item(Item::Replaced { originals, copies });
+        self.chore = Some(Pending::Recorded);
+        None
+    }
+}
