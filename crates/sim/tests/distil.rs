@@ -321,6 +321,29 @@ fn a_crash_after_every_write_of_a_distilling_leaves_originals_or_copies() {
     run.settle();
 }
 
+/// A run that begins behind what the journal alone has of an older slot says nothing that takes back what a copy is.
+#[test]
+fn a_copy_that_is_younger_than_the_open_slot_outlives_two_cuts() {
+    let (mut run, id, originals) = due(40, 12, 2_000);
+    let order: Vec<Original> = originals.iter().map(|s| first_of(&run, *s)).collect();
+    let (may_go, before) = (run.may_go(id, &order), fixed(&run));
+    run.element(0, 2_000);
+    // Until the journal has that.
+    for _ in 0..3_000 {
+        run.poll();
+    }
+    let open = run.recorder.open().unwrap();
+    run.distil(id, &order, 0.0).unwrap();
+    assert_eq!(run.recorder.open(), Some(open));
+    for _ in 0..2 {
+        let image = run.recorder.driver.disk_mut().crash();
+        let change = run.look(&Run::found(&image), &order, &may_go, &before, true);
+        assert_eq!((change.gone.len(), change.copies.len()), (12, 1));
+        assert!(change.copies[0] > open.0);
+        run = run.again(image, b"first");
+    }
+}
+
 #[test]
 fn what_another_hold_keeps_stays_and_parts_what_lies_around_it() {
     let (mut run, id, originals) = due(40, 12, 2_000);

@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) rows: BTreeMap<i64, Pushed>,
     /// The rows of every slot that is known, by its sequence.
     pub(crate) contents: BTreeMap<u64, Vec<i64>>,
+    /// The ages of copies.
+    ages: BTreeMap<u64, u64>,
     orders: u64,
     /// What the work of a job is interrupted by, at most: so many more orders.
     pub(crate) disturbances: u32,
@@ -117,6 +119,7 @@ impl Run {
             open: [const { None }; STREAMS],
             rows: BTreeMap::new(),
             contents: BTreeMap::new(),
+            ages: BTreeMap::new(),
             orders: 0,
             disturbances: 0,
             released: BTreeSet::new(),
@@ -134,7 +137,7 @@ impl Run {
             // What was under way is given up.
             run.next[at] = run.next[at].max(next + 1);
         }
-        (run.rows, run.contents, run.orders) = (self.rows, self.contents, self.orders);
+        (run.rows, run.contents, run.ages, run.orders) = (self.rows, self.contents, self.ages, self.orders);
         run
     }
 
@@ -526,6 +529,12 @@ impl Run {
             gone.filter(|(s, at)| self.wants(order, may_go, *s, &self.rows[at])).map(|(_, at)| at).collect();
         wanted.sort_unstable();
         assert_eq!(copied, wanted, "what is wanted of {:?} in {:?}", change.gone, change.copies);
+        for copy in found.iter().filter(|found| change.copies.contains(&found.sequence.0)) {
+            let youngest = *arrivals(copy).last().unwrap();
+            let of = change.gone.iter().find(|s| self.contents[s].contains(&youngest)).unwrap();
+            let age = self.ages.get(of).unwrap_or(of);
+            assert_eq!(copy.age, *age, "the age of {} is that of its youngest original, {of}", copy.sequence);
+        }
         for row in wanted.iter().map(|at| &self.rows[at]) {
             change.elements += u64::from(row.kind == Kind::Element || row.last);
             let data = matches!(row.kind, Kind::Element | Kind::Fragment);
@@ -537,6 +546,7 @@ impl Run {
     /// From here on what was found is what there is.
     pub(crate) fn adopt(&mut self, found: &[Found]) {
         let sound = found.iter().filter(|found| found.slot.is_ok());
+        self.ages = found.iter().map(|found| (found.sequence.0, found.age)).collect();
         self.contents = sound.map(|found| (found.sequence.0, arrivals(found))).collect();
     }
 
