@@ -177,3 +177,38 @@ impl<D: Disk> Driver<D> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chore::Chore;
+    use crate::journal::Snapshot;
+    use crate::{Config, NewRing, create, recover};
+    use holdfast_base::{RingId, Timestamp};
+    use holdfast_format::{Geometry, Key};
+    use holdfast_media::{Disk as _, MemoryDisk};
+    use std::time::Duration;
+
+    const NOW: Timestamp = Timestamp(10);
+
+    /// Promise 4: a snapshot of a large table takes several commits, and tells of originals or of copies, not of neither.
+    #[test]
+    fn nothing_is_replaced_while_a_snapshot_is_being_written() {
+        let mut disk = MemoryDisk::new((1 << 20) + 24 * (64 << 10));
+        let geometry = Geometry::for_lane(disk.info().bytes, 64 << 10, Vec::new()).unwrap();
+        create(&mut disk, NewRing::plain(RingId([1; 16]), Key([2; 32]), "r", geometry), NOW).unwrap();
+        let recovered = recover(&mut disk).unwrap();
+        let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 1 };
+        let mut driver = Driver::start(disk, recovered, Vec::new(), config, NOW, NOW).unwrap();
+        let original = SlotNo(3);
+        *driver.ring.ledger.table.get_mut(original) =
+            Slot { sequence: Sequence(1), state: State::Data, ..Slot::FREE };
+        driver.ring.journal.snapshot = Some(Snapshot::default());
+        let originals = vec![(original, Sequence(1))];
+        driver.chore(Chore::Replace { originals, copies: Vec::new(), due_in: None }, NOW);
+        assert_eq!(driver.ring.ledger.table.get(original).state, State::Data);
+        driver.ring.journal.snapshot = None;
+        driver.advance_chore(NOW);
+        assert_eq!(driver.ring.ledger.table.get(original).state, State::Pinned);
+    }
+}

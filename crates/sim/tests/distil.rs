@@ -321,6 +321,34 @@ fn a_crash_after_every_write_of_a_distilling_leaves_originals_or_copies() {
     run.settle();
 }
 
+/// Two copies have the same age where one slot is in both. What is older than them does not come behind the second one.
+#[test]
+fn copies_of_one_slot_are_taken_again_only_together() {
+    let (mut run, id, originals) = due(40, 6, 2_000);
+    let streams = run.ids.clone();
+    let first: Vec<Original> = originals[1..5].iter().map(|s| first_of(&run, *s)).collect();
+    let all = original(originals[5], all_of(&streams));
+    let distil = |run: &mut Run, order: &[Original]| {
+        let (may_go, before) = (run.may_go(id, order), fixed(run));
+        run.distil(id, order, 0.0).unwrap();
+        run.settle();
+        let found = Run::found(&run.image());
+        let change = run.look(&found, order, &may_go, &before, false);
+        run.adopt(&found);
+        (change.gone, change.copies)
+    };
+    let order: Vec<Original> = first.into_iter().chain([all]).collect();
+    let (gone, copies) = distil(&mut run, &order);
+    assert_eq!((gone.len(), copies.len()), (5, 2));
+    // The oldest of all, and the first of the two: they would come to one copy.
+    let older = first_of(&run, originals[0]);
+    let order = [older.clone(), first_of(&run, copies[0])];
+    assert_eq!(distil(&mut run, &order), (Vec::new(), Vec::new()));
+    let order = [older, first_of(&run, copies[0]), first_of(&run, copies[1])];
+    let (gone, copies) = distil(&mut run, &order);
+    assert_eq!((gone.len(), copies.len()), (3, 1));
+}
+
 /// A run that begins behind what the journal alone has of an older slot says nothing that takes back what a copy is.
 #[test]
 fn a_copy_that_is_younger_than_the_open_slot_outlives_two_cuts() {
@@ -386,8 +414,10 @@ fn a_slot_that_would_not_have_expired_yet_stays() {
         run.element(0, 2_000);
     }
     run.settle();
-    // Every second one: what lies between goes in its turn.
-    let some: Vec<u64> = run.present().into_iter().step_by(2).take(12).collect();
+    // Some at the beginning, then every second one: what lies between goes in its turn.
+    let present = run.present();
+    let some: Vec<u64> =
+        present[..3].iter().chain(present[4..].iter().step_by(2).take(10)).copied().collect();
     let id = run.hold(&some).unwrap();
     let order: Vec<Original> = some.iter().map(|s| first_of(&run, *s)).collect();
     let nothing = Outcome::Distilled { originals: 0, copies: 0, elements: 0, bytes: 0 };

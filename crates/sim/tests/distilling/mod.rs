@@ -397,6 +397,14 @@ impl Run {
 
     pub(crate) fn step(&mut self, chore: Chore, hold: HoldId, busy: f64) -> Option<ChoreReply> {
         let now = self.clock.now();
+        let leaving: BTreeSet<Sequence> = match &chore {
+            Chore::Replace { originals, .. } => originals.iter().map(|(_, sequence)| *sequence).collect(),
+            _ => BTreeSet::new(),
+        };
+        let places: Vec<SlotNo> = match &chore {
+            Chore::Replace { originals, .. } => originals.iter().map(|(slot, _)| *slot).collect(),
+            _ => Vec::new(),
+        };
         self.recorder.driver.chore(chore, now);
         loop {
             if self.is_dead() {
@@ -404,6 +412,11 @@ impl Run {
             }
             if let Some(reply) = self.recorder.driver.chore_reply() {
                 return Some(reply);
+            }
+            // Until it is on record what was there is kept as it is, whatever the table says.
+            for slot in &places {
+                let look = self.recorder.driver.ring().slot_looks(*slot, 1).next().unwrap();
+                assert!(look.look == SlotLook::Pinned || leaving.contains(&look.sequence), "{look:?}");
             }
             if self.recorder.driver.ring().wants_seal() {
                 self.recorder.seal(SlotFlags::SHORT);
