@@ -484,6 +484,8 @@ fn a_damaged_slot_is_left_alone_and_a_copy_that_does_not_read_back_counts_for_no
     run.recorder.driver.disk_mut().plan_mut().phantom = 1.0;
     let failed = run.distil(id, &order, 0.0);
     assert!(matches!(failed, Err(JobError::Unsound { .. })), "{failed:?}");
+    run.settle();
+    assert_eq!(run.recorder.driver.ring().status("").slots.writing, 0, "its slot is of use again");
     run.recorder.driver.disk_mut().plan_mut().phantom = 0.0;
     assert_eq!(run.kept_by(id), originals.iter().copied().collect());
 
@@ -507,7 +509,10 @@ fn a_preamble_is_kept_for_as_long_as_a_copy_needs_it() {
     let (mut run, _, originals) = due(40, 9, 2_000);
     let stream = run.ids[0];
     let image = run.image();
-    let mut run = run_again(run, image);
+    let mut run = run.again(image, b"second");
+    // Nothing of that is as old as the last slot that the first preamble was in force for.
+    run.fill(5);
+    run.settle();
     let id = run.recorder.driver.ring().hold_looks().next().unwrap().id;
     let order: Vec<Original> = originals.iter().map(|s| first_of(&run, *s)).collect();
     let outcome = run.distil(id, &order, 0.0).unwrap();
@@ -529,10 +534,6 @@ fn a_preamble_is_kept_for_as_long_as_a_copy_needs_it() {
     run.step(Chore::SwitchJournal, id, 0.0);
     let recovered = recover(&mut MemoryDisk::from_image(run.image())).unwrap();
     assert_eq!(recovered.preamble(stream, 1), None);
-}
-
-fn run_again(run: Run, image: Image) -> Run {
-    run.again(image, b"second")
 }
 
 /// A restart does not read the headers of all that was written while much was distilled: the journal begins anew in time.
