@@ -186,7 +186,7 @@ mod tests {
     use crate::{Config, NewRing, create, recover};
     use holdfast_base::{RingId, Timestamp};
     use holdfast_format::{Geometry, Key};
-    use holdfast_media::{Disk as _, MemoryDisk};
+    use holdfast_media::MemoryDisk;
     use std::time::Duration;
 
     const NOW: Timestamp = Timestamp(10);

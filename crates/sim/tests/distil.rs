@@ -341,10 +341,10 @@ fn copies_of_one_slot_are_taken_again_only_together() {
     let (gone, copies) = distil(&mut run, &order);
     assert_eq!((gone.len(), copies.len()), (5, 2));
     // The oldest of all, and the first of the two: they would come to one copy.
-    let older = first_of(&run, originals[0]);
-    let order = [older.clone(), first_of(&run, copies[0])];
+    let oldest = first_of(&run, originals[0]);
+    let order = [oldest.clone(), first_of(&run, copies[0])];
     assert_eq!(distil(&mut run, &order), (Vec::new(), Vec::new()));
-    let order = [older, first_of(&run, copies[0]), first_of(&run, copies[1])];
+    let order = [oldest, first_of(&run, copies[0]), first_of(&run, copies[1])];
     let (gone, copies) = distil(&mut run, &order);
     assert_eq!((gone.len(), copies.len()), (3, 1));
 }
