@@ -1,14 +1,15 @@
 //! Frames of the recorder's socket: what a client may send, and what a client must take.
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::Finding;
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST,
     MarginStatus, OpenSequence, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION,
     Welcome,
 };
 use holdfast_ring::{
-    DistilRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range, Refusal,
-    RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
+    DistilRequest, ExtendRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range,
+    Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
 };
 use std::time::Duration;
 
@@ -42,6 +43,21 @@ fn hold() -> HoldRequest {
         reason: "a fault".to_owned(),
         owner: "me".to_owned(),
         until: Timestamp::MAX,
+        finding: None,
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        condition: "len > 9".to_owned(),
+        before: 5,
+        after: 7,
+        standing: true,
+        distil: true,
+        sample: Some((3, 60)),
+        when: Some(("count(*) > 3".to_owned(), 99)),
+        quota: 4,
+        watermarks: vec![(StreamId(1), Ordinal(5))],
     }
 }
 
@@ -65,6 +81,12 @@ fn requests() -> Vec<Request> {
         Request::Schema { stream: StreamId(2) },
         Request::Holds { after: HoldId(4) },
         Request::Order(Order::Hold(hold())),
+        Request::Order(Order::Hold(HoldRequest { finding: Some(finding()), ..hold() })),
+        Request::Order(Order::Extend(ExtendRequest {
+            hold: HoldId(4),
+            sequences: vec![(Sequence(3), Sequence(9))],
+            watermarks: vec![(StreamId(1), Ordinal(6))],
+        })),
         Request::Order(Order::Release(HoldId(4))),
         Request::Order(Order::Purge(purge)),
         Request::Order(Order::Grow(ByteSize::gib(2))),
@@ -158,7 +180,9 @@ fn replies() -> Vec<Reply> {
         range: RANGE,
         slots: 3,
         sequences: vec![(Sequence(3), Sequence(5))],
+        finding: None,
     };
+    let by_condition = HoldStatus { finding: Some(finding()), ..held.clone() };
     let outcome = Outcome::Held {
         id: HoldId(4),
         slots: 3,
@@ -172,11 +196,13 @@ fn replies() -> Vec<Reply> {
         Reply::Streams(vec![stream; 2]),
         Reply::Preamble { total: 9, bytes: vec![1; 9] },
         Reply::Schema { text: "src:ip=packet:src\n".to_owned() },
-        Reply::Holds { more: true, holds: vec![held; 2] },
+        Reply::Holds { more: true, holds: vec![held, by_condition] },
         Reply::Outcome(outcome),
         Reply::Outcome(Outcome::Purged { elements: 5, bytes: 6, slots: 7 }),
         Reply::Outcome(Outcome::Distilled { originals: 9, copies: 1, elements: 5, bytes: 6 }),
+        Reply::Outcome(Outcome::Extended { added: 1, slots: 3, left: 1, missed: 2 }),
         Reply::Outcome(Outcome::Refused(Refusal::NoRoom { wanted: 5, free: 3 })),
+        Reply::Outcome(Outcome::Refused(Refusal::Quota { quota: 3, wanted: 5 })),
         Reply::Outcome(Outcome::Refused(Refusal::Geometry("too small".to_owned()))),
         Reply::Ready { offset: 4096, len: 8192 },
         Reply::Done { kept: true },

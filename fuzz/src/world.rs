@@ -3,8 +3,8 @@
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Builder, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
-    Counters, Cursor, Entry, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record, Region,
-    Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
+    Counters, Cursor, Entry, Finding, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record,
+    Region, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
 
 /// The ring of all seeds.
@@ -176,7 +176,24 @@ fn hold() -> HoldRecord {
         sequences: vec![(Sequence(2), Sequence(3)), (Sequence(7), Sequence(7))],
         reason: "a fault".to_owned(),
         owner: "me".to_owned(),
+        finding: None,
     }
+}
+
+/// One that looks for something.
+fn hold_by_condition() -> HoldRecord {
+    let finding = Finding {
+        condition: "len > 9".to_owned(),
+        before: 5,
+        after: 7,
+        standing: true,
+        distil: true,
+        sample: Some((3, 60)),
+        when: Some(("count(*) > 3".to_owned(), 99)),
+        quota: 4,
+        watermarks: vec![(StreamId(1), Ordinal(5)), (StreamId(2), Ordinal(0))],
+    };
+    HoldRecord { id: HoldId(5), sequences: Vec::new(), finding: Some(finding), ..hold() }
 }
 
 fn stream(entry: &Entry) -> StreamRecord {
@@ -249,6 +266,7 @@ fn fill(writer: &mut CommitWriter<'_>) {
         bytes: b"preamble",
     });
     writer.push(&Record::Hold(hold()));
+    writer.push(&Record::Hold(hold_by_condition()));
     writer.push(&Record::Release { hold: HoldId(3), at: Timestamp(NOW) });
     writer.push(&Record::BadSlot { slot: SlotNo(3) });
     writer.push(&Record::ClockStep {

@@ -42,6 +42,10 @@ pub const MAX_META: usize = 65_535;
 /// Bytes of a hold's reason and of its owner.
 pub const MAX_REASON: usize = 1024;
 
+/// Bytes of a condition that a hold looks for, as SQL: a hold has two of them at most, in a record that fits a commit.
+pub const MAX_CONDITION: usize = 1024;
+
 /// Runs of slots that follow each other which one hold may keep: its record, 16 bytes a run, goes into one commit of the
-/// journal, which has at most 1 MiB, together with as many streams as there can be, its reason and its owner.
+/// journal, which has at most 1 MiB, together with as many streams as there can be, its reason, its owner, and what it
+/// looks for.
 pub const MAX_HOLD_RUNS: usize = 65_000;

@@ -41,6 +41,7 @@ pub(crate) fn status() -> Status {
                 damaged: 1,
                 bad: 1,
                 holdable: 500,
+                promised: 40,
                 unwritten: 0,
             },
             oldest: Some(NOW - uptime),

@@ -8,7 +8,8 @@ mod filled;
 
 use common::{documented, ends, folder};
 use filled::{Filler, START, STEP, line};
-use holdfast_base::{ManualClock, Timestamp};
+use holdfast_base::{ManualClock, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_format::Finding;
 use holdfast_media::{Access, Device, RealDisk};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range, order_once};
 use serde_json::Value;
@@ -195,6 +196,44 @@ fn purges_leave_what_was_really_lost_counted_once() {
 }
 
 #[test]
+fn a_hold_by_condition_is_listed_with_what_it_looks_for() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let disk = RealDisk::new(Device::open(&dir.join("r.hf"), Access::Own).unwrap(), &[], 8);
+    let hold = HoldRequest {
+        streams: Vec::new(),
+        range: Range::ALL,
+        sequences: Some(vec![(Sequence(2), Sequence(3))]),
+        reason: "to see".to_owned(),
+        owner: "me".to_owned(),
+        until: Timestamp::MAX,
+        finding: Some(Finding {
+            condition: "len > 9".to_owned(),
+            after: 30_000_000_000,
+            standing: true,
+            quota: 7,
+            watermarks: vec![(StreamId(1), Ordinal(40))],
+            ..Finding::default()
+        }),
+    };
+    let outcome = order_once(disk, Order::Hold(hold), &ManualClock::new(Timestamp(1)), &mut || true).unwrap();
+    assert!(matches!(outcome, Outcome::Held { slots: 2, .. }), "{outcome:?}");
+    let holds = ends(dir, "holds r.hf --json", 0).lines();
+    documented("holds", &holds);
+    let finding = &holds[0]["finding"];
+    assert_eq!((&finding["condition"], &finding["quota"]), (&Value::from("len > 9"), &Value::from(7)));
+    assert_eq!(finding["evaluated"], serde_json::json!([{"stream": "log", "ordinal": 40}]));
+    let said = ends(dir, "holds r.hf", 0).out;
+    assert!(said.contains(" 2 of 7 ") && said.contains("len > 9, with 30 s after, standing"), "{said}");
+    assert!(said.trim_end().ends_with("log to ordinal 40"), "{said}");
+    assert_eq!(ends(dir, "status r.hf --json", 0).json()["slots"]["promised"], 5);
+    let said = ends(dir, "status r.hf", 0).out;
+    assert!(said.contains("1; 5 slots promised to what they are still to find; "), "{said}");
+    ends(dir, "check r.hf", 0);
+}
+
+#[test]
 fn a_hold_whose_time_has_come_is_shown_no_longer() {
     let folder = folder();
     let dir = folder.path();
@@ -207,6 +246,7 @@ fn a_hold_whose_time_has_come_is_shown_no_longer() {
         reason: "for a moment".to_owned(),
         owner: "me".to_owned(),
         until: Timestamp(2),
+        finding: None,
     };
     // A day that is long over.
     let clock = ManualClock::new(Timestamp(1));

@@ -1,6 +1,7 @@
 //! The journal: commits, and the records in them. When to write what, and what recovery concludes, is for `ring`.
 
 mod commit;
+mod finding;
 mod lent;
 mod open;
 mod orders;
@@ -8,6 +9,7 @@ mod record;
 mod table;
 
 pub use commit::{CommitHead, CommitWriter, MAX_COMMIT, Records, commit_len, find_recovery, read_commit};
+pub use finding::Finding;
 pub use open::{OpenEntries, OpenEntry, OpenSlot};
 pub use orders::{HoldRecord, PurgeRecord, StreamRecord};
 pub use record::Record;

@@ -24,7 +24,7 @@ pub use column::{
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use journal::{
-    CommitHead, CommitWriter, CopyRecord, HoldRecord, MAX_COMMIT, OpenEntries, OpenEntry, OpenSlot,
+    CommitHead, CommitWriter, CopyRecord, Finding, HoldRecord, MAX_COMMIT, OpenEntries, OpenEntry, OpenSlot,
     PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len, find_recovery,
     read_commit,
 };

@@ -4,15 +4,15 @@
 use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
-use holdfast_format::{Cause, Counters, StreamKind};
+use holdfast_format::{Cause, Counters, Finding, StreamKind};
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS,
     LaneFile, LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose,
     RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
-    DistilRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range, Refusal,
-    RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
+    DistilRequest, ExtendRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range,
+    Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -43,10 +43,36 @@ fn range() -> impl Strategy<Value = Range> {
     })
 }
 
+fn watermarks() -> impl Strategy<Value = Vec<(StreamId, Ordinal)>> {
+    let watermark = any::<(u32, u64)>().prop_map(|(stream, ordinal)| (StreamId(stream), Ordinal(ordinal)));
+    prop::collection::vec(watermark, 0..5)
+}
+
+fn finding() -> impl Strategy<Value = Finding> {
+    let when = prop::option::of((text(), any::<u64>()));
+    (text(), any::<(u64, u64, bool, bool, Option<(u64, u64)>, u32)>(), when, watermarks()).prop_map(
+        |(condition, (before, after, standing, distil, sample, quota), when, watermarks)| Finding {
+            condition,
+            before,
+            after,
+            standing,
+            distil,
+            sample,
+            when,
+            quota,
+            watermarks,
+        },
+    )
+}
+
 fn order() -> impl Strategy<Value = Order> {
-    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time());
-    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until)| {
-        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until })
+    let finding = prop::option::of(finding());
+    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time(), finding);
+    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until, finding)| {
+        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, finding })
+    });
+    let extend = (any::<u64>(), ranges(), watermarks()).prop_map(|(hold, sequences, watermarks)| {
+        Order::Extend(ExtendRequest { hold: HoldId(hold), sequences, watermarks })
     });
     let purge = (streams(), range(), any::<bool>(), text(), text());
     let purge = purge.prop_map(|(streams, range, held, reason, owner)| {
@@ -61,6 +87,7 @@ fn order() -> impl Strategy<Value = Order> {
         distil.prop_map(|(hold, originals)| Order::Distil(DistilRequest { hold: HoldId(hold), originals }));
     prop_oneof![
         hold,
+        extend,
         purge,
         distil,
         any::<u64>().prop_map(|id| Order::Release(HoldId(id))),
@@ -145,8 +172,9 @@ fn stream() -> impl Strategy<Value = StreamStatus> {
 }
 
 fn hold() -> impl Strategy<Value = HoldStatus> {
-    (any::<u64>(), time(), time(), text(), text(), streams(), range(), any::<u32>(), ranges()).prop_map(
-        |(id, created, until, reason, owner, streams, range, slots, sequences)| HoldStatus {
+    let (numbers, finding) = (any::<(u64, u32)>(), prop::option::of(finding()));
+    (numbers, time(), time(), text(), text(), streams(), range(), ranges(), finding).prop_map(
+        |((id, slots), created, until, reason, owner, streams, range, sequences, finding)| HoldStatus {
             id: HoldId(id),
             created,
             until,
@@ -156,6 +184,7 @@ fn hold() -> impl Strategy<Value = HoldStatus> {
             range,
             slots,
             sequences,
+            finding,
         },
     )
 }
@@ -172,6 +201,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(Refusal::NoDevice),
         prop::sample::select(vec!["purge", "distilling", "order"]).prop_map(Refusal::Busy),
         (any::<u64>(), any::<u64>()).prop_map(|(runs, most)| Refusal::Scattered { runs, most }),
+        (any::<u32>(), any::<u32>()).prop_map(|(quota, wanted)| Refusal::Quota { quota, wanted }),
     ]
 }
 
@@ -185,6 +215,12 @@ fn outcome() -> impl Strategy<Value = Outcome> {
                 expired_before,
             }
         ),
+        any::<[u32; 4]>().prop_map(|[added, slots, left, missed]| Outcome::Extended {
+            added,
+            slots,
+            left,
+            missed
+        }),
         any::<u32>().prop_map(|slots| Outcome::Released { slots }),
         (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(elements, bytes, slots)| Outcome::Purged {
             elements,
@@ -263,7 +299,7 @@ fn lane() -> impl Strategy<Value = LaneStatus> {
 
 fn ring() -> impl Strategy<Value = RingStatus> {
     let times = (prop::option::of(time()), prop::option::of(time()), nanos());
-    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 12]>(), times, any::<bool>()).prop_map(
+    (any::<[u8; 16]>(), text(), text(), any::<[u64; 4]>(), any::<[u32; 13]>(), times, any::<bool>()).prop_map(
         |(id, name, lane, [a, b, c, d], counts, (oldest, newest, durable_after), scanned)| RingStatus {
             ring: RingId(id),
             name,
@@ -284,6 +320,7 @@ fn ring() -> impl Strategy<Value = RingStatus> {
                 holdable: counts[8],
                 pinned: counts[10],
                 unwritten: counts[11],
+                promised: counts[12],
             },
             oldest,
             newest,
@@ -458,6 +495,13 @@ fn the_largest_order_fits_in_a_request() {
         reason: "r".repeat(holdfast_base::MAX_REASON),
         owner: "o".repeat(holdfast_base::MAX_REASON),
         until: Timestamp::MAX,
+        finding: Some(Finding {
+            condition: "c".repeat(holdfast_base::MAX_CONDITION),
+            when: Some(("w".repeat(holdfast_base::MAX_CONDITION), 1)),
+            sample: Some((1, 2)),
+            watermarks: vec![(StreamId(1), Ordinal(1)); 256],
+            ..Finding::default()
+        }),
     };
     assert!(Request::Order(Order::Hold(hold)).encode(1).len() <= MAX_REQUEST);
 }

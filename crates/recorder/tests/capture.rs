@@ -106,6 +106,7 @@ impl Rig {
             reason: "test".into(),
             owner: "me".into(),
             until: Timestamp::MAX,
+            finding: None,
         };
         assert!(self.capture.ask(1, Ask::Order(Order::Hold(hold)), self.clock.now()).is_none());
     }

@@ -4,7 +4,7 @@
 
 use allocation_counter::measure;
 use holdfast_base::{ByteSize, Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
-use holdfast_format::{Geometry, Key, StreamKind};
+use holdfast_format::{Finding, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
     Access, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns, create_file,
@@ -30,6 +30,7 @@ fn hold_from(sequence: Sequence) -> Order {
         reason: "kept".into(),
         owner: "somebody".into(),
         until: Timestamp::MAX,
+        finding: Some(Finding { condition: "len > 9".into(), quota: 6, ..Finding::default() }),
     })
 }
 

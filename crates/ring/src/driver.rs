@@ -354,7 +354,7 @@ impl<D: Disk> Driver<D> {
             self.grow(id, *bytes);
             return;
         }
-        self.ring.step(Event::Order(id, order, open), now, &mut self.actions);
+        self.ring.step(Event::Order(id, Box::new(order), open), now, &mut self.actions);
         self.act(now);
     }
 

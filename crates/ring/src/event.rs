@@ -61,7 +61,7 @@ pub enum Event {
     /// The superblocks that [`Action::Superblock`] asked for were written.
     SuperblockWritten(Result<(), Fault>),
     /// Somebody wants something.
-    Order(OrderId, Order, Option<OpenBrief>),
+    Order(OrderId, Box<Order>, Option<OpenBrief>),
     /// What the header and summary of a slot say, read behind capture: `None` if they are damaged.
     Scanned {
         /// The slot.

@@ -81,9 +81,10 @@ impl Ledger {
 
 impl Ring {
     /// Counts the hold that was added last; these of its sequences are not on the medium yet.
-    pub(crate) fn count_new_hold(&mut self, unwritten: impl Iterator<Item = Sequence>) {
+    pub(crate) fn count_new_hold(&mut self, unwritten: impl Iterator<Item = Sequence> + Clone) {
         if let Some(hold) = self.ledger.holds.last() {
             self.ledger.table.count_hold(&hold.sequences, true);
+            self.promises.extend(self.ledger.promise(hold, unwritten.clone()));
         }
         for sequence in unwritten {
             self.coming.add(sequence, 1);
@@ -96,6 +97,7 @@ impl Ring {
             return 0;
         };
         let hold = self.releasing.remove(at);
+        self.promises.retain(|promise| promise.hold != id);
         let before = self.held_slots();
         self.ledger.table.count_hold(&hold.sequences, false);
         self.coming.end(&hold);
@@ -112,7 +114,7 @@ impl Ring {
             gone.get(gone.partition_point(|s| *s < first)).is_some_and(|s| *s <= last)
         };
         let left = |(first, last): (Sequence, Sequence)| {
-            let on_medium = table.in_range(first, last).map(|no| table.get(no).sequence);
+            let on_medium = table.among(&[(first, last)]).into_iter().map(|no| table.get(no).sequence);
             let unwritten = coming.0.iter().map(|(s, _)| *s).filter(|s| first <= *s && *s <= last);
             on_medium.chain(unwritten).fold(None, |ends: Option<(Sequence, Sequence)>, s| {
                 Some(ends.map_or((s, s), |(least, greatest)| (least.min(s), greatest.max(s))))
@@ -171,8 +173,15 @@ impl Ring {
         if counts != table.counts() {
             return Some(format!("{counts:?}, but {:?}", table.counts()));
         }
-        let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.sequence);
-        let unwritten = || moving.clone().chain(self.open.map(|o| o.sequence));
+        let unwritten = || self.unwritten();
+        let holds = self.ledger.holds.iter().chain(&self.releasing);
+        let mut promises: Vec<_> = holds.filter_map(|hold| self.ledger.promise(hold, unwritten())).collect();
+        promises.sort_unstable_by_key(|promise| promise.hold);
+        let mut counted = self.promises.clone();
+        counted.sort_unstable_by_key(|promise| promise.hold);
+        if promises != counted {
+            return Some(format!("{promises:?}, but {counted:?}"));
+        }
         let wrong = unwritten().find(|s| self.holds_of(*s) != self.coming.held(*s));
         let lost = self.coming.0.iter().find(|(sequence, _)| unwritten().all(|s| s != *sequence));
         wrong.or(lost.map(|(sequence, _)| *sequence)).map(|s| format!("holds on {s} that is on its way"))

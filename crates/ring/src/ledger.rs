@@ -144,6 +144,7 @@ impl Ledger {
                 + RUN_BYTES * h.sequences.len() as u64
                 + text(&h.reason)
                 + text(&h.owner)
+                + h.finding.as_ref().map_or(0, |finding| finding.bytes() as u64)
         });
         let streams = self
             .streams

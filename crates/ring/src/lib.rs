@@ -15,6 +15,7 @@ mod cut;
 mod distil;
 mod driver;
 mod event;
+mod finding;
 mod flush;
 mod guarantee;
 mod held;
@@ -28,6 +29,7 @@ mod order;
 mod orders;
 mod packed;
 mod purge;
+mod ranges;
 mod rates;
 mod rebuild;
 mod recover;
@@ -64,7 +66,8 @@ pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use once::{OnceError, order_once};
 pub use order::{
-    DistilRequest, HoldRequest, Order, OrderId, Original, Outcome, PurgeRequest, Range, Refusal,
+    DistilRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome, PurgeRequest, Range,
+    Refusal,
 };
 pub use rates::{Excess, Passage, Piece, Rates};
 pub use rebuild::Rebuilt;

@@ -1,8 +1,8 @@
 //! What a ring shows of itself, the same whether a recorder runs or not.
 
+use crate::finding::promised;
 use crate::ledger::Ledger;
 use crate::once::BUFFERS;
-use crate::orders::keeps;
 use crate::recover::Recovered;
 use crate::runway::runway_of;
 use crate::state::Ring;
@@ -22,13 +22,9 @@ impl Ledger {
             owner: hold.owner.clone(),
             streams: hold.streams.clone(),
             range: asked(hold),
-            slots: hold
-                .sequences
-                .iter()
-                .map(|(first, last)| self.table.in_range(*first, *last).count())
-                .sum::<usize>() as u32
-                + unwritten.filter(|sequence| keeps(hold, *sequence)).count() as u32,
+            slots: self.kept(hold, unwritten),
             sequences: hold.sequences.clone(),
+            finding: hold.finding.clone(),
         }
     }
 
@@ -79,6 +75,7 @@ impl Ring {
         status.sequence = self.open.map_or(self.ledger.next, |o| o.sequence);
         status.slots = self.ledger.table.counts();
         status.slots.holdable = self.holdable();
+        status.slots.promised = self.promised();
         if self.superblock.prefilled {
             status.slots.unwritten = 0;
         }
@@ -124,7 +121,7 @@ impl Ring {
     }
 
     /// Sequences that are not on the medium yet.
-    fn unwritten(&self) -> impl Iterator<Item = Sequence> {
+    pub(crate) fn unwritten(&self) -> impl Iterator<Item = Sequence> {
         let moving = self.unplaced.iter().chain(self.flying.iter().map(|f| &f.sealed)).map(|s| s.sequence);
         moving.chain(self.open.map(|o| o.sequence))
     }
@@ -152,7 +149,11 @@ impl Recovered {
         let mut slots = self.ledger.table.counts();
         // As many as a hold would be granted now.
         let kept_free = self.superblock.reserve.max(runway_of(slots.total, BUFFERS) + BUFFERS);
-        slots.holdable = (slots.total - slots.bad - slots.held).saturating_sub(kept_free);
+        let unwritten = || self.rebuilt.iter().map(|slot| slot.sealed.sequence);
+        let promises = self.ledger.holds.iter().filter_map(|hold| self.ledger.promise(hold, unwritten()));
+        slots.promised = promised(&promises.collect::<Vec<_>>());
+        let taken = kept_free.saturating_add(slots.promised);
+        slots.holdable = (slots.total - slots.bad - slots.held).saturating_sub(taken);
         if self.superblock.prefilled {
             slots.unwritten = 0;
         }

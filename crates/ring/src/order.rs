@@ -1,6 +1,7 @@
 //! What can be asked of a ring, and what it answers. Plain data: the wire form is the `link` crate's.
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_format::Finding;
 
 /// A caller's number for an order, returned with its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +45,20 @@ pub struct HoldRequest {
     pub owner: String,
     /// Until when; `Timestamp::MAX` for ever.
     pub until: Timestamp,
+    /// What it looks for, if it is one by condition: it begins with the sequences that were found, be it none, and grows by
+    /// [`Order::Extend`].
+    pub finding: Option<Finding>,
+}
+
+/// What else was found for a hold by condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtendRequest {
+    /// Which.
+    pub hold: HoldId,
+    /// The slots that have it, first and last sequences.
+    pub sequences: Vec<(Sequence, Sequence)>,
+    /// How far streams have been evaluated by now: the next ordinal to look at. Others stay where they were.
+    pub watermarks: Vec<(StreamId, Ordinal)>,
 }
 
 /// An order to destroy.
@@ -86,6 +101,8 @@ pub struct Original {
 pub enum Order {
     /// Preserve.
     Hold(HoldRequest),
+    /// Preserve more under the same hold.
+    Extend(ExtendRequest),
     /// End a hold.
     Release(HoldId),
     /// Destroy.
@@ -109,6 +126,17 @@ pub enum Outcome {
         bytes: ByteSize,
         /// If the range began before the oldest data that is left: the arrival time of that oldest data.
         expired_before: Option<Timestamp>,
+    },
+    /// The hold keeps what was found.
+    Extended {
+        /// Slots that it keeps now and did not before.
+        added: u32,
+        /// Slots that it keeps now.
+        slots: u32,
+        /// Slots that it may still take.
+        left: u32,
+        /// Sequences that were named and have expired.
+        missed: u32,
     },
     /// The hold is no more.
     Released {
@@ -162,6 +190,14 @@ pub enum Refusal {
         wanted: u32,
         /// Slots that may still be held.
         free: u32,
+    },
+    /// A hold by condition would keep more than it may.
+    #[error("the hold would keep {wanted} slots, and its quota is {quota}: hold with a larger one")]
+    Quota {
+        /// Slots it may keep.
+        quota: u32,
+        /// Slots it would keep.
+        wanted: u32,
     },
     /// The control records would not fit in a snapshot.
     #[error(

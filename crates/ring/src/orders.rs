@@ -4,6 +4,7 @@ use crate::ages::Ages;
 use crate::event::{Action, OpenBrief};
 use crate::held::MAX_HOLDS;
 use crate::journal::Entry;
+use crate::ranges::{joined, within};
 use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
 use crate::table::{Bounds, State};
@@ -24,10 +25,22 @@ pub(crate) struct Waiting {
     open: Option<(Sequence, Cursor)>,
 }
 
+impl Waiting {
+    /// For an order whose record is queued.
+    pub(crate) fn new(
+        order: OrderId,
+        outcome: Outcome,
+        sequences: Vec<Sequence>,
+        open: Option<(Sequence, Cursor)>,
+    ) -> Self {
+        Self { order, outcome, recorded: false, sequences, open }
+    }
+}
+
 /// Which slots a hold takes.
 enum Takes<'r> {
     /// Those that were found to have it.
-    Named(&'r [(Sequence, Sequence)]),
+    Named(Vec<(Sequence, Sequence)>),
     /// Those that the range touches, and what their streams have back to where elements began that end in them. What ends
     /// back there is not of the range.
     Ages(&'r HoldRequest, Ages),
@@ -36,7 +49,7 @@ enum Takes<'r> {
 impl<'r> Takes<'r> {
     fn new(request: &'r HoldRequest, contents: impl Iterator<Item = (Age, Bounds)>) -> Self {
         if let Some(named) = &request.sequences {
-            return Self::Named(named);
+            return Self::Named(joined(named.iter().copied()));
         }
         let touched = contents.filter(|(_, bounds)| bounds.touches(&request.streams, &request.range));
         Self::Ages(request, touched.map(|(age, bounds)| (age, bounds.back)).collect())
@@ -44,22 +57,17 @@ impl<'r> Takes<'r> {
 
     fn has(&self, sequence: Sequence, age: Age, bounds: &Bounds) -> bool {
         match self {
-            Self::Named(named) => named.iter().any(|(a, b)| *a <= sequence && sequence <= *b),
+            Self::Named(named) => within(named, sequence),
             Self::Ages(request, ages) => ages.has(age) && bounds.has(&request.streams),
         }
     }
 }
 
-/// Puts sequences into runs of first and last, as many as one hold may have.
-fn runs(mut sequences: Vec<Sequence>) -> Result<Vec<(Sequence, Sequence)>, Refusal> {
-    sequences.sort_unstable();
-    let mut out: Vec<(Sequence, Sequence)> = Vec::new();
-    for sequence in sequences {
-        match out.last_mut() {
-            Some((_, last)) if last.next() == sequence => *last = sequence,
-            _ => out.push((sequence, sequence)),
-        }
-    }
+/// Joins sequences to runs of first and last, as many as one hold may have.
+pub(crate) fn runs(
+    sequences: impl IntoIterator<Item = (Sequence, Sequence)>,
+) -> Result<Vec<(Sequence, Sequence)>, Refusal> {
+    let out = joined(sequences);
     if out.len() > MAX_HOLD_RUNS {
         return Err(Refusal::Scattered { runs: out.len() as u64, most: MAX_HOLD_RUNS as u64 });
     }
@@ -68,13 +76,17 @@ fn runs(mut sequences: Vec<Sequence>) -> Result<Vec<(Sequence, Sequence)>, Refus
 
 /// Whether a hold keeps `sequence`.
 pub(crate) fn keeps(hold: &HoldRecord, sequence: Sequence) -> bool {
-    let at = hold.sequences.partition_point(|(_, last)| *last < sequence);
-    hold.sequences.get(at).is_some_and(|(first, _)| *first <= sequence)
+    within(&hold.sequences, sequence)
 }
 
 impl Ring {
-    /// Slots that may still be held: the rest keeps capture going.
+    /// Slots that may still be held by anybody: the rest keeps capture going, or is promised.
     pub(crate) fn holdable(&self) -> u32 {
+        self.unheld().saturating_sub(self.promised())
+    }
+
+    /// Slots that may still be held, what is promised to holds by condition included: the rest keeps capture going.
+    pub(crate) fn unheld(&self) -> u32 {
         let counts = self.ledger.table.counts();
         // Copies under way will be held, too, before their originals are free.
         let held_moving = (self.coming.len() + self.chores.copying.len()) as u32;
@@ -97,6 +109,7 @@ impl Ring {
         }
         let refused = match order {
             Order::Hold(request) => self.hold(id, request, open, now),
+            Order::Extend(request) => self.extend(id, request, open),
             Order::Release(hold) => self.release(id, hold, now),
             Order::Grow(bytes) => self.grow(id, bytes),
             // These are carried out step by step (`job`), never as one order.
@@ -108,13 +121,8 @@ impl Ring {
         }
     }
 
-    fn hold(
-        &mut self,
-        id: OrderId,
-        request: HoldRequest,
-        open: Option<OpenBrief>,
-        now: Timestamp,
-    ) -> Result<(), Refusal> {
+    /// Whether such a hold can be given now, whatever it takes.
+    fn may_be_given(&self, request: &HoldRequest, now: Timestamp) -> Result<(), Refusal> {
         if request.reason.is_empty() || request.reason.len() > MAX_REASON || request.owner.len() > MAX_REASON
         {
             return Err(Refusal::Wrong(format!(
@@ -130,6 +138,21 @@ impl Ring {
         if request.until <= now {
             return Err(Refusal::Wrong("the hold would have ended already".to_owned()));
         }
+        if request.finding.is_some() && request.sequences.is_none() {
+            return Err(Refusal::Wrong("a hold by condition names what was found, be it nothing".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn hold(
+        &mut self,
+        id: OrderId,
+        mut request: HoldRequest,
+        open: Option<OpenBrief>,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        self.may_be_given(&request, now)?;
+        let finding = request.finding.take().map(|finding| self.checked(finding)).transpose()?;
         // An order that had to wait may tell of a slot that has been sealed since: that one is among the others.
         let is_open = |sequence| self.open.is_some_and(|o| o.sequence == sequence);
         let open = open.filter(|o| is_open(o.sequence));
@@ -158,14 +181,19 @@ impl Ring {
         let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
         fresh += unwritten.clone().filter(|s| self.coming.held(*s) == 0).count() as u32;
         sequences.extend(unwritten);
-        if sequences.is_empty() {
+        if sequences.is_empty() && finding.is_none() {
             return Err(Refusal::Nothing { oldest });
         }
-        let free = self.holdable();
-        if fresh > free {
-            return Err(Refusal::NoRoom { wanted: fresh, free });
-        }
         let slots = sequences.len() as u32;
+        let quota = finding.as_ref().map_or(0, |finding| finding.quota);
+        if quota > 0 && slots > quota {
+            return Err(Refusal::Quota { quota, wanted: slots });
+        }
+        // What it takes, and what it is promised beside that.
+        let (wanted, free) = (fresh.saturating_add(quota.saturating_sub(slots)), self.holdable());
+        if wanted > free {
+            return Err(Refusal::NoRoom { wanted, free });
+        }
         let record = HoldRecord {
             id: self.ledger.next_hold,
             created: now,
@@ -178,9 +206,10 @@ impl Ring {
             by_ordinal: request.range.ordinals.is_some(),
             by_event: request.range.by_event,
             streams: request.streams,
-            sequences: runs(sequences)?,
+            sequences: runs(sequences.into_iter().map(|sequence| (sequence, sequence)))?,
             reason: request.reason,
             owner: request.owner,
+            finding,
         };
         let hold = record.id;
         self.ledger.holds.push(record);
@@ -196,18 +225,9 @@ impl Ring {
         let lost_some = !self.ledger.table.iter().any(|(_, slot)| never_given(slot));
         let timed = request.range.from != Timestamp::MIN && !request.range.by_event;
         let expired_before = oldest.filter(|o| lost_some && timed && request.range.from < *o);
-        self.waiting.push(Waiting {
-            order: id,
-            outcome: Outcome::Held {
-                id: hold,
-                slots,
-                bytes: ByteSize(u64::from(slots) * self.ledger.geometry.slot_bytes),
-                expired_before,
-            },
-            recorded: false,
-            sequences: wait,
-            open: open.map(|o| (o.sequence, o.end)),
-        });
+        let bytes = ByteSize(u64::from(slots) * self.ledger.geometry.slot_bytes);
+        let outcome = Outcome::Held { id: hold, slots, bytes, expired_before };
+        self.waiting.push(Waiting::new(id, outcome, wait, open.map(|o| (o.sequence, o.end))));
         self.want_flush(open.is_some());
         self.journal.push(Item::Hold(hold), Some(id));
         Ok(())
@@ -229,13 +249,7 @@ impl Ring {
         let released = self.ledger.holds.remove(at);
         self.releasing.push(released);
         self.journal.push(Item::Release(hold, now), Some(id));
-        self.waiting.push(Waiting {
-            order: id,
-            outcome: Outcome::Released { slots: 0 },
-            recorded: false,
-            sequences: Vec::new(),
-            open: None,
-        });
+        self.waiting.push(Waiting::new(id, Outcome::Released { slots: 0 }, Vec::new(), None));
         Ok(())
     }
 
@@ -357,7 +371,7 @@ impl Ring {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::chore::PlacedCopy;
     use crate::snapshot::Runway;
@@ -369,10 +383,10 @@ mod tests {
     use std::time::Duration;
 
     const SLOT: u64 = 8 << 20;
-    const NOW: Timestamp = Timestamp(10);
+    pub(crate) const NOW: Timestamp = Timestamp(10);
 
     /// A ring of slots of 8 MiB, every second of which, `held` of them, has something of stream 1, the others of stream 2.
-    fn alternating(held: usize) -> Ring {
+    pub(crate) fn alternating(held: usize) -> Ring {
         let mut disk = MemoryDisk::new((1 << 20) + 24 * SLOT);
         let geometry = Geometry::for_lane(disk.info().bytes, SLOT, Vec::new()).unwrap();
         let new = NewRing::plain(RingId([1; 16]), Key([2; 32]), "r", geometry);
@@ -382,6 +396,7 @@ mod tests {
         let geometry = Geometry::for_lane((1 << 20) + u64::from(slots + 4) * SLOT, SLOT, Vec::new()).unwrap();
         (recovered.superblock.geometry, recovered.ledger.geometry) = (geometry.clone(), geometry);
         recovered.ledger.table = Table::new(slots);
+        recovered.ledger.next = Sequence(2 * held as u64 + 1);
         for number in 0..2 * held as u32 {
             let sequence = Sequence(u64::from(number) + 1);
             let mut bounds = Bounds::NONE;
@@ -402,6 +417,7 @@ mod tests {
             reason: "r".repeat(MAX_REASON),
             owner: "o".repeat(MAX_REASON),
             until: Timestamp::MAX,
+            finding: None,
         };
         let mut out = Vec::new();
         ring.order(OrderId(1), Order::Hold(request), None, NOW, &mut out);

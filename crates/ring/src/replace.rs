@@ -91,7 +91,12 @@ impl Ring {
     }
 
     /// Puts the copies in the originals' place, in the table and in every hold that kept one of them.
-    fn replace(&mut self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy], due_in: Option<HoldId>) {
+    pub(crate) fn replace(
+        &mut self,
+        originals: &[(SlotNo, Sequence)],
+        copies: &[PlacedCopy],
+        due_in: Option<HoldId>,
+    ) {
         for (original, _) in originals {
             *self.ledger.table.get_mut(*original) = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
             if !self.chores.pinned.contains(original) {
@@ -108,6 +113,7 @@ impl Ring {
                 self.journal.push(Item::Hold(*id), None);
             }
         }
+        self.note_replaced(originals, copies.len(), &holds);
         let held = holds.len() as u16;
         self.chores.thinning = holds;
         self.chores.turns.moved();

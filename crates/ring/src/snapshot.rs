@@ -287,8 +287,10 @@ fn each<T>(all: &[T], at: &mut usize, mut write: impl FnMut(&T) -> bool) -> bool
 mod tests {
     use super::*;
     use crate::ledger::{EpochStart, Preamble};
-    use holdfast_base::{Epoch, RingId};
-    use holdfast_format::{CommitHead, Geometry, HoldRecord, Key, PurgeRecord, StreamRecord, read_commit};
+    use holdfast_base::{Epoch, Ordinal, RingId};
+    use holdfast_format::{
+        CommitHead, Finding, Geometry, HoldRecord, Key, PurgeRecord, StreamRecord, read_commit,
+    };
     use proptest::prelude::*;
 
     /// What may happen between two commits of a snapshot.
@@ -323,13 +325,17 @@ mod tests {
                 let id = ledger.next_hold;
                 ledger.next_hold = HoldId(id.0 + 1);
                 let reason = "r".repeat(usize::from(*length) * 4);
-                ledger.holds.push(HoldRecord { id, reason, ..HoldRecord::default() });
+                let finding = (length % 2 == 0).then(Finding::default);
+                ledger.holds.push(HoldRecord { id, reason, finding, ..HoldRecord::default() });
                 vec![Item::Hold(id)]
             }
             Change::Release(which) => at(*which, ledger.holds.len())
                 .map_or(Vec::new(), |at| vec![Item::Release(ledger.holds.remove(at).id, Timestamp(tick))]),
             Change::Extend(which) => at(*which, ledger.holds.len()).map_or(Vec::new(), |at| {
                 ledger.holds[at].sequences.push((Sequence(tick as u64), Sequence(tick as u64)));
+                if let Some(finding) = &mut ledger.holds[at].finding {
+                    finding.watermarks = vec![(StreamId(1), Ordinal(tick as u64))];
+                }
                 vec![Item::Hold(ledger.holds[at].id)]
             }),
             Change::Stream => {

@@ -5,6 +5,7 @@
 
 use crate::chore::Chores;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
+use crate::finding::Promise;
 use crate::flush::{Filled, Filling, Waits};
 use crate::held::Coming;
 use crate::journal::{Entry, Journal};
@@ -90,6 +91,8 @@ pub struct Ring {
     pub(crate) releasing: Vec<HoldRecord>,
     /// Held sequences that are not on the medium yet.
     pub(crate) coming: Coming,
+    /// The slots of holds by condition, also of those whose release is not durable yet.
+    pub(crate) promises: Vec<Promise>,
     pub(crate) chores: Chores,
     /// What was promised, if anything was.
     pub(crate) pledge: Option<Pledge>,
@@ -181,6 +184,11 @@ impl Ring {
             growing: grown.then(|| Growing { order: None, geometry: ledger.geometry.clone(), retry: true }),
             releasing: Vec::new(),
             coming: Coming::with_capacity(config.buffers as usize + 4),
+            promises: ledger
+                .holds
+                .iter()
+                .filter_map(|hold| ledger.promise(hold, std::iter::empty()))
+                .collect(),
             chores: Chores::default(),
             pledge: None,
             config,
@@ -196,6 +204,7 @@ impl Ring {
     pub fn adopt(&mut self, sealed: SealedSlot, out: &mut Vec<Action>) {
         self.journaled.push(sealed.sequence);
         self.coming.add(sealed.sequence, self.holds_of(sealed.sequence));
+        self.note_rebuilt(sealed.sequence);
         // The oldest that is not on the medium goes first.
         let place = self.unplaced.partition_point(|other| other.sequence < sealed.sequence);
         self.unplaced.insert(place, sealed);
@@ -369,7 +378,7 @@ impl Ring {
             Event::Wrote { sequence, result } => self.wrote(sequence, result, now, out),
             Event::Committed(result) => self.committed(result, now, out),
             Event::SuperblockWritten(result) => self.superblock_written(result, now, out),
-            Event::Order(id, order, open) => self.order(id, order, open, now, out),
+            Event::Order(id, order, open) => self.order(id, *order, open, now, out),
             Event::Scanned { slot, sequence, bounds } => self.scanned(slot, sequence, bounds, now, out),
             Event::AllScanned => self.all_scanned(now, out),
             Event::Tick(open) => self.tick(open, now, out),

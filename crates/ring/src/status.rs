@@ -1,7 +1,7 @@
 //! What a ring says of itself: plain data for `status`, `slots`, `streams` and metrics.
 
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Counters, StreamKind};
+use holdfast_format::{Counters, Finding, StreamKind};
 
 /// The state of a slot, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,9 @@ pub struct SlotCounts {
     pub bad: u32,
     /// More slots that may be held.
     pub holdable: u32,
+    /// Set aside for what holds by condition are still to find (counted in the others as well: until then they are used as
+    /// any slot is).
+    pub promised: u32,
     /// Never written, not even when the ring was made (counted in free, runway or being written as well): what a file has
     /// no place on its device for yet.
     pub unwritten: u32,
@@ -154,4 +157,6 @@ pub struct HoldStatus {
     pub slots: u32,
     /// First and last sequences.
     pub sequences: Vec<(Sequence, Sequence)>,
+    /// What it looks for, if it is one by condition.
+    pub finding: Option<Finding>,
 }

@@ -1,6 +1,7 @@
 //! The slot table: what is in every slot, where a sequence is, and which slot goes next. Pure bookkeeping.
 
 use crate::packed::{Index, Row};
+use crate::ranges::{count, within};
 use crate::span::{Span, Spans};
 use crate::{Range, SlotCounts, SlotLook, SlotStatus};
 use holdfast_base::{Age, Sequence, SlotNo, StreamId, Timestamp};
@@ -276,12 +277,18 @@ impl Table {
         self.index.find(sequence, |no| self.rows[no.0 as usize].sequence)
     }
 
-    /// The slots whose data lies in a range of sequences, first and last.
-    pub(crate) fn in_range(&self, first: Sequence, last: Sequence) -> impl Iterator<Item = SlotNo> {
-        (0..self.looks(first, last)).filter_map(move |look| self.look_in(look, first, last))
+    /// The slots whose data lies in ranges of sequences that are in order and apart: a look at every sequence, or where there
+    /// are fewer slots, at every slot.
+    pub(crate) fn among(&self, ranges: &[(Sequence, Sequence)]) -> Vec<SlotNo> {
+        if count(ranges) <= u64::from(self.len()) {
+            let all = ranges.iter().flat_map(|(first, last)| (first.0..=last.0).map(Sequence));
+            return all.filter_map(|sequence| self.find(sequence)).collect();
+        }
+        let named = |slot: &Slot| slot.state == State::Data && within(ranges, slot.sequence);
+        self.iter().filter(|(_, slot)| named(slot)).map(|(no, _)| no).collect()
     }
 
-    /// How many looks that takes: at every sequence, or where there are fewer slots, at every slot.
+    /// How many looks at a range of sequences, first and last, are needed to see all slots in it: at every sequence, or where there are fewer slots, at every slot.
     fn looks(&self, first: Sequence, last: Sequence) -> u64 {
         let more = if first <= last { last.0 - first.0 } else { return 0 };
         more.saturating_add(1).min(u64::from(self.len()))
@@ -333,7 +340,7 @@ impl Table {
         }
     }
 
-    /// Slots by state; `holdable` is left 0: the ring's to say.
+    /// Slots by state; `holdable` and `promised` are left 0: the ring's to say.
     pub(crate) fn counts(&self) -> SlotCounts {
         self.counts
     }
@@ -459,13 +466,15 @@ mod tests {
         data(&mut table, 3, 12, 0);
         let everything = [(Sequence(0), Sequence(u64::MAX))];
         for ranges in [&[(Sequence(10), Sequence(10)), (Sequence(12), Sequence(13))][..], &everything] {
+            assert_eq!(table.among(ranges), [SlotNo(0), SlotNo(3)]);
             table.count_hold(ranges, true);
             assert_eq!((table.counts().held, table.get(SlotNo(3)).held), (2, 1));
             table.count_hold(ranges, false);
             assert_eq!(table.counts().held, 0);
         }
-        table.count_hold(&[(Sequence(9), Sequence(8)), (Sequence(11), Sequence(11))], true);
-        assert_eq!(table.counts().held, 0);
+        let nothing = [(Sequence(9), Sequence(8)), (Sequence(11), Sequence(11))];
+        table.count_hold(&nothing, true);
+        assert_eq!((table.counts().held, table.among(&nothing)), (0, Vec::new()));
     }
 
     fn data(table: &mut Table, no: u32, age: u64, held: u16) {

@@ -6,11 +6,11 @@ mod common;
 
 use common::{Recorder, SLOT, SLOTS, hold_last, made, make, ordinals, payloads, purge, rows, traces};
 use holdfast_base::{Clock as _, HoldId, ManualClock, Ordinal, RingId, SlotNo, Timestamp};
-use holdfast_format::{Cause, Counters, Flags, Gap, Kind, Row, SlotFlags, Superblock};
+use holdfast_format::{Cause, Counters, Finding, Flags, Gap, Kind, Row, SlotFlags, Superblock};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_ring::{
-    Chore, ChoreReply, JobError, Order, Outcome, Refusal, SlotLook, Work, find_superblock, order_once,
-    read_superblock, recover, write_superblocks,
+    Chore, ChoreReply, HoldRequest, JobError, Order, Outcome, Refusal, SlotLook, Work, find_superblock,
+    order_once, read_superblock, recover, write_superblocks,
 };
 use std::time::Duration;
 
@@ -394,18 +394,24 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     }
     let left = recorder.driver.ring().slot_looks(SlotNo(0), 99).filter(|s| s.look == SlotLook::Live).count();
     assert!(left > 10, "{left}");
-    // Two holds keep some of what is purged, the rest of it is kept on.
+    // Holds keep some of what is purged, the rest of it is kept on.
     for _ in 0..2 {
         let held = recorder.order(hold_last(&clock, Duration::from_millis(200)));
         assert!(matches!(held, Outcome::Held { .. }), "{held:?}");
     }
+    // And one by condition, that may keep more.
+    let named = recorder.driver.ring().hold_looks().next().map(|hold| hold.sequences);
+    let Order::Hold(request) = hold_last(&clock, Duration::ZERO) else { unreachable!() };
+    let finding = Some(Finding { condition: "len > 9".into(), quota: 9, ..Finding::default() });
+    let held = recorder.order(Order::Hold(HoldRequest { sequences: named, finding, ..request }));
+    assert!(matches!(held, Outcome::Held { .. }), "{held:?}");
     let some = purge(recorder.next - 150, recorder.next - 100, true);
     let done = run(&mut recorder, some).unwrap();
     assert!(matches!(done, Outcome::Purged { elements: 50, .. }), "{done:?}");
-    for id in [1, 2] {
+    for id in [1, 2, 3] {
         assert!(recorder.driver.ring().hold_looks().any(|h| h.id.0 == id && h.slots >= 3));
         let released = recorder.order(Order::Release(HoldId(id)));
-        assert!(matches!(released, Outcome::Released { slots } if (slots > 0) == (id == 2)), "{released:?}");
+        assert!(matches!(released, Outcome::Released { slots } if (slots > 0) == (id == 3)), "{released:?}");
     }
     let done = run(&mut recorder, purge(0, 1 << 40, false)).unwrap();
     assert!(matches!(done, Outcome::Purged { elements, .. } if elements > 500), "{done:?}");

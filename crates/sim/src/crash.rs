@@ -92,9 +92,9 @@ impl Model {
             let id = hold.id.0;
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
             match self.holds.get(&id) {
-                Some(known) if known.ranges == ranges => {}
-                Some(known) => return Err(format!("hold {id} keeps {ranges:?}, not {:?}", known.ranges)),
-                None if self.ended.iter().any(|e| e.ranges == ranges) => {}
+                Some(known) if known.may_be(&ranges, hold.finding.as_ref()) => {}
+                Some(known) => return Err(format!("hold {id} is found as {hold:?}, not as {known:?}")),
+                None if self.ended.iter().any(|e| e.may_be(&ranges, hold.finding.as_ref())) => {}
                 None => return Err(format!("hold {id} is found, and it was released or never given")),
             }
         }
@@ -157,10 +157,10 @@ impl Model {
         let mut left = std::mem::take(&mut self.holds);
         for hold in holds {
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
-            let known =
-                left.remove(&hold.id.0).or_else(|| self.ended.iter().find(|e| e.ranges == ranges).cloned());
-            if let Some(known) = known {
-                let known = ModelHold { acked: true, releasing: false, ..known };
+            let ended = || self.ended.iter().find(|e| e.may_be(&ranges, hold.finding.as_ref())).cloned();
+            if let Some(known) = left.remove(&hold.id.0).or_else(ended) {
+                let (finding, before) = (hold.finding.clone(), Vec::new());
+                let known = ModelHold { acked: true, releasing: false, ranges, finding, before, ..known };
                 self.holds.insert(hold.id.0, known);
             }
         }

@@ -4,7 +4,7 @@
 use crate::content::Content;
 use crate::view::SeenRow;
 use holdfast_base::{SlotNo, StreamId, Timestamp};
-use holdfast_format::Kind;
+use holdfast_format::{Finding, Kind};
 use holdfast_ring::Range;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -116,9 +116,43 @@ pub struct ModelHold {
     pub releasing: bool,
     /// When it ends.
     pub until: Timestamp,
+    /// What it looks for, if it is one by condition.
+    pub finding: Option<Finding>,
+    /// What it was before each order to grow that is not acknowledged yet: a crash may bring that back.
+    pub before: Vec<Before>,
+}
+
+/// A hold before it was ordered to grow.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// The order.
+    pub order: u64,
+    /// First and last sequences.
+    pub ranges: Vec<(u64, u64)>,
+    /// What it looked for, with its watermarks then.
+    pub finding: Option<Finding>,
 }
 
 impl ModelHold {
+    /// Takes over what it has grown to by an order that is not acknowledged.
+    pub fn grow(&mut self, order: u64, ranges: Vec<(u64, u64)>, finding: Option<Finding>) {
+        let ranges = std::mem::replace(&mut self.ranges, ranges);
+        let finding = std::mem::replace(&mut self.finding, finding);
+        self.before.push(Before { order, ranges, finding });
+    }
+
+    /// Whether this is what a crash may leave of it: as it is, or as it was before an order that is not acknowledged, whole.
+    pub fn may_be(&self, ranges: &[(u64, u64)], finding: Option<&Finding>) -> bool {
+        let now = std::iter::once((&self.ranges, &self.finding));
+        let all = now.chain(self.before.iter().map(|before| (&before.ranges, &before.finding)));
+        all.into_iter().any(|(r, f)| *r == ranges && f.as_ref() == finding)
+    }
+
+    /// Slots that are promised to it beside what it keeps.
+    pub fn promised(&self, kept: u32) -> u32 {
+        self.finding.as_ref().map_or(0, |finding| finding.quota.saturating_sub(kept))
+    }
+
     /// Whether it keeps a sequence.
     pub fn keeps(&self, sequence: u64) -> bool {
         self.ranges.iter().any(|(first, last)| *first <= sequence && sequence <= *last)
@@ -203,6 +237,18 @@ impl Model {
     /// Whether a hold keeps `sequence`, or one that ended a moment ago.
     pub fn may_be_kept(&self, sequence: u64) -> bool {
         self.holds.values().chain(&self.ended).any(|h| h.keeps(sequence))
+    }
+
+    /// How many slots of those there are a hold keeps.
+    pub fn kept_by(&self, hold: &ModelHold) -> u32 {
+        self.alive().filter(|(sequence, _)| hold.keeps(*sequence)).count() as u32
+    }
+
+    /// Slots that are promised to holds by condition: least and most, as one that ends may be counted either way.
+    pub fn promised(&self) -> (u32, u32) {
+        let of = |hold: &ModelHold| hold.promised(self.kept_by(hold));
+        let least = self.holds.values().filter(|hold| !hold.releasing).map(of).sum();
+        (least, self.holds.values().chain(&self.ended).map(of).sum())
     }
 
     /// Everything that is there and not expired.

@@ -210,6 +210,12 @@ impl Model {
                 Some(known) if known.ranges != ranges => {
                     return Err(format!("hold {id} keeps {ranges:?} instead of {:?}", known.ranges));
                 }
+                Some(known) if known.finding != hold.finding => {
+                    return Err(format!("hold {id} looks for {:?}, not {:?}", hold.finding, known.finding));
+                }
+                Some(known) if self.kept_by(known) != hold.slots => {
+                    return Err(format!("hold {id} keeps {} slots, not {}", hold.slots, self.kept_by(known)));
+                }
                 Some(_) => {}
                 None => return Err(format!("hold {id} is shown, and nobody ordered it")),
             }

@@ -48,6 +48,32 @@ pub enum Op {
         /// How many ordinals it has.
         count: u16,
     },
+    /// A hold by condition that begins with the slots that have a range of a stream's ordinals, as above, or with nothing.
+    Find {
+        /// Of which stream.
+        stream: u8,
+        /// How many ordinals ago the range begins.
+        back: u16,
+        /// How many ordinals it has; 0: nothing was found.
+        count: u16,
+        /// Slots that it is promised; 0: none.
+        quota: u8,
+        /// When it ends by itself.
+        lasts: Option<Duration>,
+    },
+    /// More was found: the n-th of the holds by condition grows by the slots that have a range of a stream's ordinals.
+    Extend {
+        /// Which.
+        which: u8,
+        /// Of which stream.
+        stream: u8,
+        /// How many ordinals ago the range begins.
+        back: u16,
+        /// How many ordinals it has.
+        count: u16,
+        /// Whether the next step waits for the answer.
+        wait: bool,
+    },
     /// A hold is released: the n-th of those there are.
     Release(u8),
     /// The n-th of the visible slots is read through the driver.
@@ -149,10 +175,39 @@ fn hold(seed: &mut Seed) -> Op {
     }
 }
 
+fn find(seed: &mut Seed) -> Op {
+    let count = seed.below(2) * (1 + seed.below(40));
+    Op::Find {
+        stream: seed.below(3) as u8,
+        back: seed.below(200) as u16,
+        count: count as u16,
+        quota: seed.below(7) as u8,
+        lasts: (seed.below(5) == 0).then(|| millis(seed, 20_000)),
+    }
+}
+
+fn extend(seed: &mut Seed) -> Op {
+    Op::Extend {
+        which: seed.below(8) as u8,
+        stream: seed.below(3) as u8,
+        // Often what came just now, and is not on the medium.
+        back: if seed.below(2) == 0 { seed.below(12) as u16 } else { seed.below(300) as u16 },
+        count: seed.below(40) as u16,
+        wait: seed.below(2) == 0,
+    }
+}
+
 /// `count` steps drawn from a seed.
 pub fn ops(seed: u64, diet: Diet, count: usize) -> Vec<Op> {
     let seed = &mut Seed::new(seed);
-    (0..count).map(|_| op(seed, diet)).collect()
+    let mut all: Vec<Op> = Vec::with_capacity(count);
+    while all.len() < count {
+        // What was acknowledged a moment ago is durable.
+        let acknowledged = matches!(all.last(), Some(Op::Extend { wait: true, .. }));
+        let at_once = acknowledged && diet != Diet::Calm && seed.below(2) == 0;
+        all.push(if at_once { Op::Crash { after: 0, draw: seed.bits() } } else { op(seed, diet) });
+    }
+    all
 }
 
 fn op(seed: &mut Seed, diet: Diet) -> Op {
@@ -173,11 +228,13 @@ fn op(seed: &mut Seed, diet: Diet) -> Op {
     }
     match seed.below(100) {
         0..=44 => write(seed),
-        45..=59 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
-        60..=64 => Op::Seal,
-        65..=74 => hold(seed),
-        75..=86 => Op::Release(seed.below(8) as u8),
-        87..=92 => Op::Read(seed.below(64) as u8),
+        45..=56 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
+        57..=60 => Op::Seal,
+        61..=67 => hold(seed),
+        68..=71 => find(seed),
+        72..=78 => extend(seed),
+        79..=88 => Op::Release(seed.below(8) as u8),
+        89..=92 => Op::Read(seed.below(64) as u8),
         93..=95 => Op::Restart,
         96 => Op::Grow(1 + seed.below(3) as u8),
         _ => Op::ClockStep(seed.below(10_000) as i32 - 5_000),

@@ -27,10 +27,11 @@ pub fn run(seed: u64, steps: &[Op]) -> Result<World, String> {
 
 /// Draws `count` steps from `seed` and carries them out. An error tells the seed, the fewest steps found that fail, and
 /// how to run it again.
-pub fn check(test: &str, seed: u64, diet: Diet, count: usize) -> Result<(), String> {
+pub fn check(test: &str, seed: u64, diet: Diet, count: usize) -> Result<World, String> {
     let all = ops(seed, diet, count);
-    let Err(first) = run(seed, &all) else {
-        return Ok(());
+    let first = match run(seed, &all) {
+        Ok(world) => return Ok(world),
+        Err(first) => first,
     };
     let (steps, error) = shrink(seed, all, first.clone());
     let mut report = format!("seed {seed}: {first}\nfewest steps found ({}): {error}\n", steps.len());

@@ -1,6 +1,7 @@
 //! One ring, one disk, one clock, one model; steps are carried out on all of them and the model has its say after each.
-//! Orders are in `orders`, crashes and restarts in `power`.
+//! Orders are in `orders`, holds by condition in `finding`, crashes and restarts in `power`.
 
+mod finding;
 mod orders;
 mod power;
 
@@ -138,6 +139,10 @@ pub struct World {
     pub next_content: Option<Content>,
     /// Elements that found no place.
     pub refused: u64,
+    /// Orders by which a hold by condition came to keep more.
+    pub extended: u64,
+    /// Such orders that were refused because its quota was spent.
+    pub spent: u64,
 }
 
 /// The reason that the world gives for its `order`-th order.
@@ -180,6 +185,8 @@ impl World {
             set_aside: 0,
             next_content: None,
             refused: 0,
+            extended: 0,
+            spent: 0,
         };
         world.start(disk)?;
         Ok(world)
@@ -225,6 +232,12 @@ impl World {
                 self.hold_time(*stream, *back, *span, *by_event, *lasts, *wait)?;
             }
             Op::HoldOrdinals { stream, back, count } => self.hold_ordinals(*stream, *back, *count)?,
+            Op::Find { stream, back, count, quota, lasts } => {
+                self.find(*stream, *back, *count, *quota, *lasts)?;
+            }
+            Op::Extend { which, stream, back, count, wait } => {
+                self.extend(*which, *stream, *back, *count, *wait)?;
+            }
             Op::Release(n) => self.release(*n)?,
             Op::Read(n) => self.read(*n)?,
             Op::Restart => self.restart()?,
@@ -271,8 +284,14 @@ impl World {
             slots,
         };
         let (image, now) = (driver.disk().seen(), self.clock.now());
+        let promised = ring.status("").slots.promised;
         self.meet_holds(&shown.holds)?;
-        self.model.observe(&shown, &image, &self.superblock, now)
+        self.model.observe(&shown, &image, &self.superblock, now)?;
+        let (least, most) = self.model.promised();
+        if promised < least || promised > most {
+            return Err(format!("{promised} slots are promised, {least} to {most} by what holds keep"));
+        }
+        Ok(())
     }
 
     fn note_trouble(&mut self, span: Duration) {

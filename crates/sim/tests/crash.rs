@@ -29,6 +29,15 @@ fn hold(back: Duration, span: Duration) -> Op {
     Op::Hold { stream: None, back, span, by_event: false, lasts: None, wait: true }
 }
 
+fn find(quota: u8, count: u16) -> Op {
+    Op::Find { stream: 1, back: 40, count, quota, lasts: None }
+}
+
+/// The last of the newest elements of a stream, some of which are not on the medium.
+fn extend(which: u8, stream: u8, back: u16, wait: bool) -> Op {
+    Op::Extend { which, stream, back, count: back, wait }
+}
+
 /// Slow enough for the journal, fast enough to skip it, holds, a growth, a restart, and several extents full.
 fn script() -> Vec<Op> {
     vec![
@@ -39,7 +48,10 @@ fn script() -> Vec<Op> {
         write(2, 14, 9_000, 600 * MS),
         hold(500 * MS, 1_000 * MS),
         write(0, 90, 4_000, MS),
+        find(3, 0),
+        extend(0, 0, 1, false),
         write(1, 24, 5_500, 900 * MS),
+        extend(0, 1, 1, true),
         Op::Release(0),
         Op::Grow(2),
         write(2, 3, 70_000, 300 * MS),
@@ -55,6 +67,7 @@ fn script() -> Vec<Op> {
         write(0, 16, 2_600, 800 * MS),
         Op::Seal,
         hold(3_000 * MS, 9_000 * MS),
+        extend(0, 0, 2, false),
         write(1, 60, 4_000, MS),
         Op::Release(1),
         write(0, 26, 5_000, 700 * MS),
@@ -69,7 +82,9 @@ fn afterwards() -> Vec<Op> {
         write(0, 3, 2_000, 600 * MS),
         hold(1_000 * MS, 2_000 * MS),
         write(1, 60, 4_000, MS),
+        find(2, 9),
         write(2, 4, 100, 800 * MS),
+        extend(0, 2, 1, true),
         Op::Release(0),
     ]
 }
@@ -141,6 +156,7 @@ fn the_run_of_these_tests_does_all_that_it_is_for() {
     assert!(generations >= 6, "the journal wraps several times: {generations}");
     assert!(commits_of_snapshots > 1, "a snapshot takes several commits");
     assert!(most_held >= 2 && journaled > 10, "{most_held} held, {journaled} commits of gains");
+    assert!(world.extended >= 3, "{} grew", world.extended);
 }
 
 #[test]

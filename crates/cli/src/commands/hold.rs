@@ -82,6 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         reason: args.reason.clone(),
         owner: args.owner.clone().unwrap_or_else(who),
         until,
+        finding: None,
     });
     let outcome = orders::give(&path, &order)?;
     let Outcome::Held { id, slots, bytes, expired_before } = outcome else {

@@ -5,8 +5,10 @@ use crate::out::{Out, Side, Table, clean};
 use crate::session::{RingArg, link, stream_name};
 use crate::{show, times};
 use holdfast_base::{ByteSize, Timestamp};
+use holdfast_format::Finding;
 use holdfast_ring::{HoldStatus, StreamStatus};
 use serde::Serialize;
+use std::time::Duration;
 
 /// List the holds of a ring
 #[derive(clap::Args, Debug)]
@@ -35,6 +37,75 @@ struct Row<'a> {
     slots: u32,
     bytes: u64,
     sequences: Vec<[u64; 2]>,
+    finding: Option<FindingShown<'a>>,
+}
+
+/// What a hold by condition looks for.
+#[derive(Serialize)]
+struct FindingShown<'a> {
+    condition: Option<&'a str>,
+    before_seconds: f64,
+    after_seconds: f64,
+    standing: bool,
+    distil: bool,
+    sample_seconds: Option<[f64; 2]>,
+    when: Option<&'a str>,
+    within_seconds: Option<f64>,
+    quota: Option<u32>,
+    evaluated: Vec<Evaluated>,
+}
+
+/// How far a stream has been evaluated.
+#[derive(Serialize)]
+struct Evaluated {
+    stream: String,
+    ordinal: u64,
+}
+
+fn seconds(nanos: u64) -> f64 {
+    Duration::from_nanos(nanos).as_secs_f64()
+}
+
+impl<'a> FindingShown<'a> {
+    fn new(finding: &'a Finding, streams: &[StreamStatus]) -> Self {
+        let when = finding.when.as_ref();
+        let evaluated = finding.watermarks.iter();
+        Self {
+            condition: finding.sample.is_none().then_some(finding.condition.as_str()),
+            before_seconds: seconds(finding.before),
+            after_seconds: seconds(finding.after),
+            standing: finding.standing,
+            distil: finding.distil,
+            sample_seconds: finding.sample.map(|(held, every)| [seconds(held), seconds(every)]),
+            when: when.map(|(when, _)| when.as_str()),
+            within_seconds: when.map(|(_, within)| seconds(*within)),
+            quota: Some(finding.quota).filter(|quota| *quota > 0),
+            evaluated: evaluated
+                .map(|(stream, next)| Evaluated { stream: stream_name(streams, *stream), ordinal: next.0 })
+                .collect(),
+        }
+    }
+}
+
+/// What it looks for, in words.
+fn in_words(finding: &Finding) -> String {
+    let span = |nanos| times::spoken(Duration::from_nanos(nanos));
+    let mut words = vec![match finding.sample {
+        Some((held, every)) => format!("{} of every {}", span(held), span(every)),
+        None => finding.condition.clone(),
+    }];
+    if let Some((when, within)) = &finding.when {
+        words.push(format!("when {when} within {}", span(*within)));
+    }
+    match (finding.before, finding.after) {
+        (0, 0) => {}
+        (before, 0) => words.push(format!("with {} before", span(before))),
+        (0, after) => words.push(format!("with {} after", span(after))),
+        (before, after) => words.push(format!("with {} before and {} after", span(before), span(after))),
+    }
+    words.extend(finding.standing.then(|| "standing".to_owned()));
+    words.extend(finding.distil.then(|| "distilled".to_owned()));
+    words.join(", ")
 }
 
 impl<'a> Row<'a> {
@@ -53,7 +124,21 @@ impl<'a> Row<'a> {
             slots: hold.slots,
             bytes: u64::from(hold.slots) * slot.0,
             sequences: hold.sequences.iter().map(|(first, last)| [first.0, last.0]).collect(),
+            finding: hold.finding.as_ref().map(|finding| FindingShown::new(finding, streams)),
         }
+    }
+
+    /// Slots that it keeps, and how many it may keep.
+    fn slots(&self) -> String {
+        let quota = self.finding.as_ref().and_then(|finding| finding.quota);
+        quota.map_or_else(|| self.slots.to_string(), |quota| format!("{} of {quota}", self.slots))
+    }
+
+    /// How far streams have been evaluated.
+    fn evaluated(&self) -> String {
+        let all = self.finding.iter().flat_map(|finding| &finding.evaluated);
+        let texts = all.map(|Evaluated { stream, ordinal }| format!("{stream} to ordinal {ordinal}"));
+        texts.collect::<Vec<_>>().join(", ")
     }
 
     fn range(&self) -> String {
@@ -83,7 +168,21 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let holds = reader.holds().map_err(|error| link(&error))?;
     let streams = reader.streams().map_err(|error| link(&error))?;
     let slot = ByteSize(reader.superblock().geometry.slot_bytes);
-    let mut table = Table::new(&[
+    if out.is_json() {
+        for hold in &holds {
+            out.object(&Row::new(hold, &streams, slot))?;
+        }
+    } else if holds.is_empty() {
+        out.line("nothing is held")?;
+    } else {
+        out.table(&table(&holds, &streams, slot))?;
+    }
+    if holds.is_empty() { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+/// The holds for people; what is looked for only where something is.
+fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Table {
+    let mut columns = vec![
         ("hold", Side::Right),
         ("slots", Side::Right),
         ("bytes", Side::Right),
@@ -92,34 +191,110 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ("until", Side::Left),
         ("owner", Side::Left),
         ("reason", Side::Left),
-    ]);
-    for hold in &holds {
-        let row = Row::new(hold, &streams, slot);
-        if out.is_json() {
-            out.object(&row)?;
-            continue;
-        }
+    ];
+    let by_condition = holds.iter().any(|hold| hold.finding.is_some());
+    if by_condition {
+        columns.extend([("looks for", Side::Left), ("evaluated", Side::Left)]);
+    }
+    let mut table = Table::new(&columns);
+    for hold in holds {
+        let row = Row::new(hold, streams, slot);
         let until = if hold.until == Timestamp::MAX {
             "released".to_owned()
         } else {
             times::to_the_second(hold.until)
         };
-        table.row([
+        let mut cells = vec![
             row.id.to_string(),
-            row.slots.to_string(),
+            row.slots(),
             ByteSize(row.bytes).to_string(),
             if row.streams.is_empty() { "all".to_owned() } else { row.streams.join(", ") },
             row.range(),
             until,
             clean(row.owner),
             clean(row.reason),
-        ]);
-    }
-    if holds.is_empty() {
-        if !out.is_json() {
-            out.line("nothing is held")?;
+        ];
+        if by_condition {
+            cells.extend([hold.finding.as_ref().map_or_else(String::new, in_words), row.evaluated()]);
         }
-        return Err(Failure::said(Kind::Nothing));
+        table.row(cells);
     }
-    if out.is_json() { Ok(()) } else { out.table(&table) }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
+    use holdfast_ring::Range;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn hold(finding: Option<Finding>) -> HoldStatus {
+        HoldStatus {
+            id: HoldId(3),
+            created: sample::NOW,
+            until: Timestamp::MAX,
+            reason: "why".to_owned(),
+            owner: "me".to_owned(),
+            streams: Vec::new(),
+            range: Range::ALL,
+            slots: 3,
+            sequences: vec![(Sequence(3), Sequence(5))],
+            finding,
+        }
+    }
+
+    fn finding() -> Finding {
+        Finding {
+            condition: "len > 9".to_owned(),
+            before: 10 * SECOND,
+            after: 90 * SECOND,
+            standing: true,
+            distil: true,
+            sample: None,
+            when: Some(("count(*) > 5".to_owned(), SECOND)),
+            quota: 12,
+            watermarks: vec![(StreamId(1), Ordinal(77)), (StreamId(2), Ordinal(0))],
+        }
+    }
+
+    #[test]
+    fn what_a_hold_looks_for_is_told_where_one_does() {
+        let streams = sample::streams();
+        let text = |holds: &[HoldStatus]| table(holds, &streams, ByteSize::mib(1)).to_string();
+        let plain = text(&[hold(None)]);
+        assert!(
+            plain.starts_with("hold  slots  bytes  streams  range  until     owner  reason\n"),
+            "{plain}"
+        );
+        let sampled = Finding {
+            sample: Some((30 * SECOND, 3600 * SECOND)),
+            condition: String::new(),
+            ..Finding::default()
+        };
+        let both = text(&[hold(None), hold(Some(finding())), hold(Some(sampled))]);
+        let lines: Vec<&str> = both.lines().collect();
+        assert!(lines[0].contains("reason  looks for ") && lines[0].ends_with("evaluated"), "{both}");
+        let said = "len > 9, when count(*) > 5 within 1.0 s, with 10 s before and 1 min 30 s after, standing, distilled";
+        assert!(lines[2].contains(" 3 of 12 ") && lines[2].contains(said), "{both}");
+        assert!(lines[2].ends_with("eth0 to ordinal 77, adc to ordinal 0"), "{both}");
+        assert!(lines[3].ends_with("30 s of every 1 h"), "{both}");
+    }
+
+    #[test]
+    fn programs_get_the_same() {
+        let streams = sample::streams();
+        let held = hold(Some(finding()));
+        let shown = serde_json::to_value(Row::new(&held, &streams, ByteSize::mib(1))).unwrap();
+        let wanted = serde_json::json!({
+            "condition": "len > 9", "before_seconds": 10.0, "after_seconds": 90.0, "standing": true, "distil": true,
+            "sample_seconds": null, "when": "count(*) > 5", "within_seconds": 1.0, "quota": 12,
+            "evaluated": [{"stream": "eth0", "ordinal": 77}, {"stream": "adc", "ordinal": 0}],
+        });
+        assert_eq!(shown["finding"], wanted);
+        let plain = serde_json::to_value(Row::new(&hold(None), &streams, ByteSize::mib(1))).unwrap();
+        assert_eq!(plain["finding"], serde_json::Value::Null);
+    }
 }

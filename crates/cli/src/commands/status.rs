@@ -91,6 +91,7 @@ struct SlotsShown {
     damaged: u32,
     bad: u32,
     holdable: u32,
+    promised: u32,
     unwritten: u32,
 }
 
@@ -235,6 +236,7 @@ impl<'a> Shown<'a> {
                 damaged: slots.damaged,
                 bad: slots.bad,
                 holdable: slots.holdable,
+                promised: slots.promised,
                 unwritten: slots.unwritten,
             },
             guarantee: None,
@@ -389,7 +391,11 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotSt
     }
     say("slots", counts.join(", "));
     let room = ByteSize(u64::from(slots.holdable) * ring.slot_bytes.0);
-    say("holds", format!("{}; {room} more may be held", ring.holds));
+    let promised = match slots.promised {
+        0 => String::new(),
+        count => format!("; {} promised to what they are still to find", counted(count.into(), "slot")),
+    };
+    say("holds", format!("{}{promised}; {room} more may be held", ring.holds));
     if !ring.scanned && status.recorder.is_some() {
         say("table", "still being read behind capture: some times are not known yet".to_owned());
     }
@@ -560,6 +566,9 @@ mod tests {
             ),
             "{text}"
         );
+        let holds =
+            "holds            2; 40 slots promised to what they are still to find; 500 MiB more may be held";
+        assert!(text.lines().any(|line| line == holds), "{text}");
         let over = text.lines().find(|line| line.contains("adc (file")).unwrap();
         let said = ", 3 MiB of it beyond its rate, 17 elements undecodable, 2 texts too long, running";
         assert!(over.contains(said), "{over}");
@@ -587,7 +596,7 @@ mod tests {
         assert_eq!(shown["oldest_expires_in_seconds"], 308.0);
         assert_eq!(shown["losing"], true);
         assert_eq!(shown["recorder"]["sources"][1]["unknown_losses"], 1);
-        assert_eq!(shown["slots"]["held"], 100);
+        assert_eq!((&shown["slots"]["held"], &shown["slots"]["promised"]), (&100.into(), &40.into()));
         assert_eq!(shown["recorder"]["sources"][0]["dropped"][0]["cause"], "kernel");
         assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_bytes"], 3 << 20);
         assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_elements"], 60);

@@ -179,6 +179,12 @@ impl Page {
             self.sample("slots", &[("state", state)], count);
         }
         self.single("slots_holdable", "gauge", "More slots that may be held.", slots.holdable);
+        self.single(
+            "slots_promised",
+            "gauge",
+            "Slots set aside for what holds by condition are still to find.",
+            slots.promised,
+        );
     }
 
     fn streams(&mut self, status: &Status) {
@@ -347,6 +353,8 @@ mod tests {
             format!("holdfast_oldest_data_age_seconds{ring}}} 600"),
             format!("holdfast_slots{ring},state=\"held\"}} 100"),
             format!("holdfast_slots{ring},state=\"free\"}} 300"),
+            format!("holdfast_slots_holdable{ring}}} 500"),
+            format!("holdfast_slots_promised{ring}}} 40"),
             format!("holdfast_stream_received_elements_total{ring},stream=\"eth0\"}} 600000"),
             format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
             format!("holdfast_stream_beyond_rate_elements_total{ring},stream=\"adc\"}} 60"),

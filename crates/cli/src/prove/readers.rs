@@ -226,6 +226,7 @@ impl Reader {
             reason: "holdfast prove".to_owned(),
             owner: "holdfast prove".to_owned(),
             until: Timestamp::MAX,
+            finding: None,
         });
         match orders::give(ring, &order) {
             Ok(Outcome::Held { .. }) => *held = Some(Selection { range, ..Selection::ALL }),

@@ -1,6 +1,6 @@
 //! A commit: a header that nobody can forge, and records. One write and one flush make it durable.
 
-use super::Record;
+use super::{Finding, Record};
 use crate::bytes::{Get, Put, blocks};
 use crate::{FormatError, Key, Superblock, crc32c};
 use holdfast_base::{BLOCK, Epoch, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, RingId};
@@ -15,9 +15,17 @@ const RECORD_HEAD: usize = 8;
 /// Most bytes of a commit, padding included; less for slots that are smaller than it.
 pub const MAX_COMMIT: usize = 1 << 20;
 
-// The largest hold fits into a commit of its own: its fixed fields, its streams, its runs, its reason and its owner.
+// The largest hold fits into a commit of its own: its fixed fields, its streams, its runs, its reason and its owner, and
+// what it looks for.
 const _: () = assert!(
-    HEAD_BYTES + RECORD_HEAD + 68 + 4 * MAX_STREAMS + 16 * MAX_HOLD_RUNS + 2 * (2 + MAX_REASON) + 7
+    HEAD_BYTES
+        + RECORD_HEAD
+        + 68
+        + 4 * MAX_STREAMS
+        + 16 * MAX_HOLD_RUNS
+        + 2 * (2 + MAX_REASON)
+        + Finding::MOST
+        + 7
         <= MAX_COMMIT
 );
 

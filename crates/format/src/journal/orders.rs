@@ -1,5 +1,6 @@
 //! The larger control records: streams, holds and purges.
 
+use super::Finding;
 use crate::FormatError;
 use crate::bytes::{Get, Put};
 use crate::slot::{Counters, StreamKind};
@@ -108,9 +109,16 @@ pub struct HoldRecord {
     pub reason: String,
     /// Who.
     pub owner: String,
+    /// What it looks for, if it is one by condition.
+    pub finding: Option<Finding>,
 }
 
 impl HoldRecord {
+    /// Bytes of what it looks for in its record, which has none where it looks for nothing.
+    pub(super) fn finding_bytes(&self) -> usize {
+        self.finding.as_ref().map_or(0, Finding::bytes)
+    }
+
     pub(super) fn put(&self, put: &mut Put<'_>) -> bool {
         let Ok(streams) = u16::try_from(self.streams.len()) else { return false };
         put.u64(self.id.0).time(self.created).time(self.until).time(self.from).time(self.to);
@@ -125,7 +133,7 @@ impl HoldRecord {
             put.u64(first.0).u64(last.0);
         }
         put.string(&self.reason).string(&self.owner);
-        true
+        self.finding.as_ref().is_none_or(|finding| finding.put(put))
     }
 
     pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
@@ -160,6 +168,7 @@ impl HoldRecord {
             sequences,
             reason: get.string()?,
             owner: get.string()?,
+            finding: Finding::read(get)?,
         })
     }
 }

@@ -181,7 +181,8 @@ impl<'a> Record<'a> {
             Self::Stream(stream) => 80 + strings(&stream.name, &stream.framing) + stream.schema_bytes(),
             Self::Preamble { bytes, .. } => 28 + bytes.len(),
             Self::Hold(hold) => {
-                68 + 4 * hold.streams.len() + 16 * hold.sequences.len() + strings(&hold.reason, &hold.owner)
+                let lists = 4 * hold.streams.len() + 16 * hold.sequences.len();
+                68 + lists + strings(&hold.reason, &hold.owner) + hold.finding_bytes()
             }
             Self::Release { .. } | Self::Geometry { .. } => 16,
             Self::Runway { slots, .. } => 16 + 4 * slots.len(),

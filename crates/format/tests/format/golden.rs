@@ -7,9 +7,9 @@ use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Cause, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Flags,
-    Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row, SlotState, StreamKind,
-    StreamRecord, Superblock, TableEntry, Terms, check_image, read_commit,
+    Cause, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Finding,
+    Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row, SlotState,
+    StreamKind, StreamRecord, Superblock, TableEntry, Terms, check_image, read_commit,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,6 +106,21 @@ fn hold() -> HoldRecord {
         sequences: vec![(Sequence(7), Sequence(8)), (Sequence(11), Sequence(11))],
         reason: "burst at 10:05".into(),
         owner: "ops".into(),
+        finding: None,
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        condition: "wire_len > 1400".into(),
+        before: 10_000_000_000,
+        after: 30_000_000_000,
+        standing: true,
+        distil: true,
+        sample: Some((5, 60)),
+        when: Some(("count(*) >= 100".into(), 1_000_000_000)),
+        quota: 12,
+        watermarks: vec![(StreamId(1), Ordinal(77)), (StreamId(2), Ordinal(1 << 32))],
     }
 }
 
@@ -279,6 +294,12 @@ fn records_and_commits() {
     }
     let bytes = commit(|writer| records().iter().for_each(|(_, record)| assert!(writer.push(record))));
     golden("commit.bin", &bytes);
+
+    let record = Record::Hold(HoldRecord { finding: Some(finding()), ..hold() });
+    let by_condition = commit(|writer| assert!(writer.push(&record)));
+    golden("record-hold-finding.bin", &by_condition[128..128 + record.bytes()]);
+    let read = read_commit(&by_condition, &key(), RING).unwrap().1.next().unwrap();
+    assert_eq!(read, Ok(record));
 
     let schema_text = "src ipv4 the sender\ndst ipv4 the receiver\n".into();
     let record = Record::Stream(StreamRecord { schema: 2, schema_text, ..stream() });

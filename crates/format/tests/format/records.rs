@@ -1,10 +1,12 @@
 //! The journal's records and commits: what is written is read back, what does not fit is not half written.
 
 use crate::world::{RING, Slot, key};
-use holdfast_base::{Age, Epoch, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{
+    Age, Epoch, HoldId, MAX_CONDITION, MAX_STREAMS, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
+};
 use holdfast_format::{
-    CommitHead, CommitWriter, CopyRecord, Counters, FormatError, HoldRecord, MAX_COMMIT, PurgeRecord, Record,
-    Records, SlotState, StreamKind, StreamRecord, TableEntry, commit_len, read_commit,
+    CommitHead, CommitWriter, CopyRecord, Counters, Finding, FormatError, HoldRecord, MAX_COMMIT,
+    PurgeRecord, Record, Records, SlotState, StreamKind, StreamRecord, TableEntry, commit_len, read_commit,
 };
 use proptest::prelude::*;
 
@@ -42,12 +44,32 @@ fn counters() -> impl Strategy<Value = Counters> {
     })
 }
 
+fn finding() -> impl Strategy<Value = Finding> {
+    let watermark = any::<(u32, u64)>().prop_map(|(stream, ordinal)| (StreamId(stream), Ordinal(ordinal)));
+    let watermarks = proptest::collection::vec(watermark, 0..9);
+    let when = proptest::option::of((".{0,40}", any::<u64>()));
+    (".{0,40}", any::<(u64, u64, bool, bool, Option<(u64, u64)>, u32)>(), when, watermarks).prop_map(
+        |(condition, (before, after, standing, distil, sample, quota), when, watermarks)| Finding {
+            condition,
+            before,
+            after,
+            standing,
+            distil,
+            sample,
+            when,
+            quota,
+            watermarks,
+        },
+    )
+}
+
 fn hold() -> impl Strategy<Value = HoldRecord> {
     let streams = proptest::collection::vec(any::<u32>().prop_map(StreamId), 0..9);
     let ranges =
         proptest::collection::vec(any::<(u64, u64)>().prop_map(|(a, b)| (Sequence(a), Sequence(b))), 0..9);
-    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}").prop_map(
-        |((times, numbers, which), streams, sequences, reason, owner)| HoldRecord {
+    let finding = proptest::option::of(finding());
+    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}", finding).prop_map(
+        |((times, numbers, which), streams, sequences, reason, owner, finding)| HoldRecord {
             id: HoldId(numbers[0]),
             created: Timestamp(times[0]),
             until: Timestamp(times[1]),
@@ -62,6 +84,7 @@ fn hold() -> impl Strategy<Value = HoldRecord> {
             sequences,
             reason,
             owner,
+            finding,
         },
     )
 }
@@ -231,6 +254,10 @@ proptest! {
         if matches!(&record, Record::Stream(stream) if stream.schema_text.is_empty()) && !more.is_empty() {
             body.extend([0, 0]);
         }
+        // So is what a hold looks for.
+        if matches!(&record, Record::Hold(hold) if hold.finding.is_none()) && !more.is_empty() {
+            body.push(0);
+        }
         body.extend(more);
         prop_assert_eq!(Record::read(kind, &body), Ok(record));
     }
@@ -248,6 +275,38 @@ fn records_of_a_later_version_are_told_apart_and_skipped() {
     }
     let records: Vec<_> = Records::new(&bytes).collect();
     assert_eq!(records, [Ok(Record::Unknown(40)), Ok(Record::BadSlot { slot: SlotNo(7) })]);
+}
+
+/// What is read of it in a hold's record.
+fn read_again(finding: Finding) -> Result<Option<Finding>, FormatError> {
+    let record = Record::Hold(HoldRecord { finding: Some(finding), ..HoldRecord::default() });
+    let mut buffer = vec![0; 16 << 10];
+    let mut writer = CommitWriter::new(&mut buffer);
+    assert!(writer.push(&record));
+    writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
+    match read_commit(&buffer, &key(), RING).unwrap().1.next().unwrap()? {
+        Record::Hold(hold) => Ok(hold.finding),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_hold_looks_for_no_more_than_its_record_has_room_for() {
+    let longest = Finding {
+        condition: "c".repeat(MAX_CONDITION),
+        when: Some(("w".repeat(MAX_CONDITION), 5)),
+        watermarks: (0..MAX_STREAMS as u32).map(|stream| (StreamId(stream), Ordinal(7))).collect(),
+        ..Finding::default()
+    };
+    assert_eq!(read_again(longest.clone()), Ok(Some(longest.clone())));
+    let mut streams = longest.clone();
+    streams.watermarks.push((StreamId(999), Ordinal(0)));
+    let condition = Finding { condition: "c".repeat(MAX_CONDITION + 1), ..longest.clone() };
+    let when = Finding { when: Some(("w".repeat(MAX_CONDITION + 1), 5)), ..longest };
+    for (what, finding) in [("watermarks", streams), ("condition", condition), ("condition", when)] {
+        let error = read_again(finding).unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+    }
 }
 
 #[test]

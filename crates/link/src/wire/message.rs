@@ -27,6 +27,7 @@ pub const MAX_RANGES: usize = 2048;
 pub const MAX_PENDING: usize = 32;
 
 /// What a client asks.
+#[expect(clippy::large_enum_variant, reason = "a client has few of them, and they are not kept")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// First of all: which version the client speaks.

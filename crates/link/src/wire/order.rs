@@ -3,7 +3,10 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::message::MAX_RANGES;
 use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, Ordinal, Sequence, StreamId};
-use holdfast_ring::{DistilRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range, Refusal};
+use holdfast_format::Finding;
+use holdfast_ring::{
+    DistilRequest, ExtendRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range, Refusal,
+};
 
 pub(crate) fn put_range(put: &mut Put, range: &Range) {
     let (first, end) = range.ordinals.unwrap_or_default();
@@ -41,6 +44,48 @@ pub(crate) fn get_ranges(get: &mut Get<'_>) -> Result<Vec<(Sequence, Sequence)>,
     })
 }
 
+fn put_watermarks(put: &mut Put, watermarks: &[(StreamId, Ordinal)]) {
+    put.list(watermarks, |put, (stream, ordinal)| {
+        put.u32(stream.0).u64(ordinal.0);
+    });
+}
+
+fn get_watermarks(get: &mut Get<'_>) -> Result<Vec<(StreamId, Ordinal)>, WireError> {
+    let watermarks =
+        get.list("watermarks", 12, |get| Ok((StreamId(get.u32("stream")?), Ordinal(get.u64("watermark")?))))?;
+    limit(get, "number of watermarks", watermarks, MAX_STREAMS)
+}
+
+pub(crate) fn put_finding(put: &mut Put, finding: &Finding) {
+    put.text(&finding.condition).u64(finding.before).u64(finding.after);
+    put.u8(u8::from(finding.standing) | u8::from(finding.distil) << 1);
+    put.option(finding.sample, |put, (held, every)| {
+        put.u64(held).u64(every);
+    });
+    put.option(finding.when.as_ref(), |put, (when, within)| {
+        put.text(when).u64(*within);
+    });
+    put.u32(finding.quota);
+    put_watermarks(put, &finding.watermarks);
+}
+
+pub(crate) fn get_finding(get: &mut Get<'_>) -> Result<Finding, WireError> {
+    let condition = get.text("condition")?;
+    let (before, after) = (get.u64("what is held before")?, get.u64("what is held after")?);
+    let flags = get.u8("flags of a hold by condition")?;
+    Ok(Finding {
+        condition,
+        before,
+        after,
+        standing: flags & 1 != 0,
+        distil: flags & 2 != 0,
+        sample: get.option("sample", |get| Ok((get.u64("length of a sample")?, get.u64("of every")?)))?,
+        when: get.option("when", |get| Ok((get.text("condition over a window")?, get.u64("window")?)))?,
+        quota: get.u32("quota")?,
+        watermarks: get_watermarks(get)?,
+    })
+}
+
 fn limit<T>(get: &Get<'_>, what: &'static str, things: Vec<T>, most: usize) -> Result<Vec<T>, WireError> {
     if things.len() > most { Err(get.unknown(what, things.len() as u64)) } else { Ok(things) }
 }
@@ -54,6 +99,7 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
             put_streams(put, &hold.streams);
             put.option(hold.sequences.as_deref(), put_ranges);
             put.text(&hold.reason).text(&hold.owner);
+            put.option(hold.finding.as_ref(), put_finding);
         }
         Order::Release(id) => {
             put.u8(2).u64(id.0);
@@ -67,6 +113,11 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
         Order::Grow(bytes) => {
             put.u8(4).u64(bytes.0);
         }
+        Order::Extend(extend) => {
+            put.u8(5).u64(extend.hold.0);
+            put_ranges(put, &extend.sequences);
+            put_watermarks(put, &extend.watermarks);
+        }
         Order::Distil(distil) => {
             put.u8(6).u64(distil.hold.0);
             put.list(&distil.originals, |put, original| {
@@ -78,15 +129,20 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
     }
 }
 
+/// As many ranges as one order may have.
+fn get_order_ranges(get: &mut Get<'_>) -> Result<Vec<(Sequence, Sequence)>, WireError> {
+    let ranges = get_ranges(get)?;
+    limit(get, "number of ranges", ranges, MAX_RANGES)
+}
+
 pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
     match get.u8("kind of order")? {
         1 => {
             let (range, until, streams) = (get_range(get)?, get.time("until")?, get_streams(get)?);
-            let sequences = get.option("ranges", get_ranges)?;
-            let sequences =
-                sequences.map(|ranges| limit(get, "number of ranges", ranges, MAX_RANGES)).transpose()?;
+            let sequences = get.option("ranges", get_order_ranges)?;
             let (reason, owner) = (get.text("reason")?, get.text("owner")?);
-            Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until }))
+            let finding = get.option("what a hold looks for", get_finding)?;
+            Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, finding }))
         }
         2 => Ok(Order::Release(HoldId(get.u64("hold")?))),
         3 => {
@@ -95,6 +151,10 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
             Ok(Order::Purge(PurgeRequest { streams, range, held, reason, owner }))
         }
         4 => Ok(Order::Grow(ByteSize(get.u64("bytes")?))),
+        5 => {
+            let (hold, sequences) = (HoldId(get.u64("hold")?), get_order_ranges(get)?);
+            Ok(Order::Extend(ExtendRequest { hold, sequences, watermarks: get_watermarks(get)? }))
+        }
         6 => {
             let hold = HoldId(get.u64("hold")?);
             let originals = get.list("originals", 12, get_original)?;
@@ -133,6 +193,9 @@ pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {
             put.u8(5);
             put_refusal(put, refusal);
         }
+        Outcome::Extended { added, slots, left, missed } => {
+            put.u8(6).u32(*added).u32(*slots).u32(*left).u32(*missed);
+        }
         Outcome::Distilled { originals, copies, elements, bytes } => {
             put.u8(7).u32(*originals).u32(*copies).u64(*elements).u64(*bytes);
         }
@@ -154,6 +217,12 @@ pub(crate) fn get_outcome(get: &mut Get<'_>) -> Result<Outcome, WireError> {
         }
         4 => Ok(Outcome::Grown { slots: get.u32("slots")? }),
         5 => get_refusal(get).map(Outcome::Refused),
+        6 => Ok(Outcome::Extended {
+            added: get.u32("slots added")?,
+            slots: get.u32("slots")?,
+            left: get.u32("slots left")?,
+            missed: get.u32("slots missed")?,
+        }),
         7 => {
             let (originals, copies) = (get.u32("originals")?, get.u32("copies")?);
             let (elements, bytes) = (get.u64("elements")?, get.u64("bytes")?);
@@ -197,6 +266,9 @@ fn put_refusal(put: &mut Put, refusal: &Refusal) {
         Refusal::Scattered { runs, most } => {
             put.u8(10).u64(*runs).u64(*most);
         }
+        Refusal::Quota { quota, wanted } => {
+            put.u8(11).u32(*quota).u32(*wanted);
+        }
     }
 }
 
@@ -212,6 +284,7 @@ fn get_refusal(get: &mut Get<'_>) -> Result<Refusal, WireError> {
         8 => Refusal::NoDevice,
         9 => Refusal::Busy(busy(&get.text("what is busy")?)),
         10 => Refusal::Scattered { runs: get.u64("runs")?, most: get.u64("most")? },
+        11 => Refusal::Quota { quota: get.u32("quota")?, wanted: get.u32("wanted")? },
         other => return Err(get.unknown("kind of refusal", u64::from(other))),
     })
 }

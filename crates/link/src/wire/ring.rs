@@ -1,7 +1,9 @@
 //! Bytes of what a ring says of itself: slots, streams, holds, the ring as a whole.
 
 use crate::wire::bytes::{Get, Put, WireError};
-use crate::wire::order::{get_range, get_ranges, get_streams, put_range, put_ranges, put_streams};
+use crate::wire::order::{
+    get_finding, get_range, get_ranges, get_streams, put_finding, put_range, put_ranges, put_streams,
+};
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo};
 use holdfast_ring::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 pub(crate) const SLOT_LEAST: usize = 23;
 
 /// Bytes of a hold's status without streams, ranges and texts: a purge may leave it without any range.
-pub(crate) const HOLD_LEAST: usize = 73;
+pub(crate) const HOLD_LEAST: usize = 74;
 
 const LOOKS: [SlotLook; 8] = [
     SlotLook::Free,
@@ -66,6 +68,7 @@ pub(crate) fn put_hold(put: &mut Put, hold: &HoldStatus) {
     put.u32(hold.slots);
     put_ranges(put, &hold.sequences);
     put.text(&hold.reason).text(&hold.owner);
+    put.option(hold.finding.as_ref(), put_finding);
 }
 
 pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
@@ -73,7 +76,8 @@ pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
     let (range, streams) = (get_range(get)?, get_streams(get)?);
     let (slots, sequences) = (get.u32("slots")?, get_ranges(get)?);
     let (reason, owner) = (get.text("reason")?, get.text("owner")?);
-    Ok(HoldStatus { id, created, until, reason, owner, streams, range, slots, sequences })
+    let finding = get.option("what a hold looks for", get_finding)?;
+    Ok(HoldStatus { id, created, until, reason, owner, streams, range, slots, sequences, finding })
 }
 
 pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
@@ -82,7 +86,7 @@ pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {
     let slots = &ring.slots;
     put.u32(slots.total).u32(slots.free).u32(slots.live).u32(slots.held).u32(slots.runway);
     put.u32(slots.writing).u32(slots.damaged).u32(slots.bad).u32(slots.holdable).u32(slots.pinned);
-    put.u32(slots.unwritten);
+    put.u32(slots.unwritten).u32(slots.promised);
     put_time_option(put, ring.oldest);
     put_time_option(put, ring.newest);
     put.u32(ring.holds).u8(u8::from(ring.scanned));
@@ -110,6 +114,7 @@ pub(crate) fn get_ring(get: &mut Get<'_>) -> Result<RingStatus, WireError> {
             holdable: get.u32("holdable slots")?,
             pinned: get.u32("pinned slots")?,
             unwritten: get.u32("slots that were never written")?,
+            promised: get.u32("promised slots")?,
         },
         oldest: get.option("oldest", |get| get.time("oldest"))?,
         newest: get.option("newest", |get| get.time("newest"))?,

@@ -143,6 +143,8 @@ pub(super) struct WaitingOrder {
 impl WaitingOrder {
     fn new(id: u64, order: Order, now: Timestamp) -> Self {
         let until = match &order {
+            // What was found is named, and here.
+            Order::Hold(hold) if hold.finding.is_some() => Timestamp::MIN,
             Order::Hold(hold) if hold.range.by_event => now,
             Order::Hold(hold) => hold.range.to.min(now),
             _ => Timestamp::MIN,

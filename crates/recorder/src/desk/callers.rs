@@ -68,6 +68,7 @@ pub(super) struct Help<'a> {
 }
 
 /// What became of a request.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 enum Served {
     /// It is answered.
     Now(Reply),

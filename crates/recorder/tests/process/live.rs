@@ -1,10 +1,13 @@
 //! What clients see of a recorder that runs: promises 1, 4 and 5.
 
-use crate::common::{Contents, Place, hold};
-use holdfast_base::{ByteSize, Sequence, Timestamp};
+use crate::common::{Contents, Place, hold, hold_of, reader};
+use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
+use holdfast_format::Finding;
 use holdfast_link::LinkError;
+use holdfast_link::client::Connection;
 use holdfast_link::wire::{Purpose, Reply, Request, SourceState};
-use holdfast_ring::{Order, Outcome, PurgeRequest, Range, Refusal};
+use holdfast_ring::{ExtendRequest, HoldRequest, Order, Outcome, PurgeRequest, Range, Refusal};
+use rustix::process::Signal;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
@@ -104,6 +107,57 @@ fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
     assert_eq!(again, Outcome::Refused(Refusal::NoSuchHold(id)));
     drop(stdin);
     assert!(recorder.end().status.success());
+}
+
+#[test]
+fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_one() {
+    let place = Place::new();
+    let mut recorder = place.start(&lines(&["--flush", "50ms"]));
+    let mut stdin = recorder.stdin().unwrap();
+    stdin.write_all(b"keep me\n").unwrap();
+    recorder.await_packed(1);
+    let mut connection = recorder.connect();
+    let Order::Hold(request) = hold_of(Timestamp::MIN, Timestamp::MAX) else { unreachable!() };
+    let finding = Finding {
+        condition: "keep > 0".into(),
+        after: 1_000_000_000,
+        standing: true,
+        quota: 3,
+        ..Finding::default()
+    };
+    let begin = HoldRequest { sequences: Some(Vec::new()), finding: Some(finding.clone()), ..request };
+    let outcome = connection.order(Order::Hold(begin)).unwrap();
+    let Outcome::Held { id, slots: 0, .. } = outcome else { panic!("{outcome:?}") };
+    // Figures are those of a moment ago.
+    let promised = |connection: &mut Connection, wanted| {
+        while connection.status().unwrap().ring.slots.promised != wanted {}
+    };
+    promised(&mut connection, 3);
+    // It is in the open slot: the answer comes when that much of it is durable.
+    let (open, stream) = (connection.status().unwrap().ring.sequence, connection.streams().unwrap()[0].id);
+    let found =
+        ExtendRequest { hold: id, sequences: vec![(open, open)], watermarks: vec![(stream, Ordinal(1))] };
+    let outcome = connection.order(Order::Extend(found.clone())).unwrap();
+    assert_eq!(outcome, Outcome::Extended { added: 1, slots: 1, left: 2, missed: 0 });
+    let filler = vec![b'x'; 1000];
+    for _ in 0..50_000 {
+        stdin.write_all(&filler).unwrap();
+        stdin.write_all(b"\n").unwrap();
+    }
+    recorder.await_packed(50_001);
+    let late = ExtendRequest { sequences: vec![(open.next(), open.next())], ..found };
+    let outcome = connection.order(Order::Extend(late)).unwrap();
+    assert_eq!(outcome, Outcome::Extended { added: 0, slots: 1, left: 2, missed: 1 });
+    promised(&mut connection, 2);
+    drop((stdin, connection));
+    recorder.signal(Signal::KILL);
+    assert!(!recorder.end().status.success());
+    let mut reader = reader(&place.ring);
+    let hold = reader.holds().unwrap().remove(0);
+    let finding = Finding { watermarks: vec![(stream, Ordinal(1))], ..finding };
+    assert_eq!((hold.id, hold.slots, hold.finding), (id, 1, Some(finding)));
+    assert_eq!(reader.status().unwrap().ring.slots.promised, 2);
+    assert_eq!(Contents::read(&mut reader).elements[0].2, b"keep me");
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl<D: Disk> Driver<D> {
         let info = self.disk.info();
         let why = match result {
             Ok(()) if info.bytes >= bytes.0 => {
-                self.ring.step(Event::Order(id, Order::Grow(bytes), None), now, &mut self.actions);
+                self.ring.step(Event::Order(id, Box::new(Order::Grow(bytes)), None), now, &mut self.actions);
                 return;
             }
             Ok(()) => format!("{} has {} only: make it longer first", info.name, ByteSize(info.bytes)),

@@ -1,5 +1,6 @@
 //! A recorder in miniature on a memory disk, and what is found on the disk behind it.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use holdfast_base::{
@@ -228,6 +229,7 @@ pub(crate) fn hold_last(clock: &ManualClock, span: Duration) -> Order {
         reason: "test".into(),
         owner: "me".into(),
         until: Timestamp::MAX,
+        finding: None,
     })
 }
 

@@ -1,16 +1,21 @@
 //! Orders and reads: given to the ring, expected of it, compared when it answers.
 
+use super::finding::Extending;
 use super::{World, reason};
 use crate::model::ModelHold;
 use crate::observe::same_rows;
 use crate::view::read_slot;
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_format::Finding;
 use holdfast_media::Buffer;
 use holdfast_ring::{
     Class, HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotRead, SlotStatus,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// A range of ordinals, and slots one by one.
+pub(super) type Named = ((Ordinal, Ordinal), Vec<(Sequence, Sequence)>);
 
 /// Most slots that worlds grow to: laps stay short.
 const MOST_SLOTS: u32 = 40;
@@ -26,8 +31,11 @@ pub(crate) enum Asked {
         deferred: bool,
         /// Slots that could still be held, by the design's rule: least and most.
         free: (u32, u32),
+        /// Slots it takes of them, with what is promised to it.
         fresh: u32,
+        finding: Option<Finding>,
     },
+    Extend(Extending),
     Release(u64),
     Grow(u32),
 }
@@ -55,17 +63,22 @@ impl World {
 
     pub(super) fn hold_ordinals(&mut self, stream: u8, back: u16, count: u16) -> Result<(), String> {
         self.look()?;
-        let id = self.stream(stream);
+        let (ordinals, sequences) = self.with_ordinals(stream, back, count);
+        let range = Range { ordinals: Some(ordinals), ..Range::ALL };
+        self.hold(vec![self.stream(stream)], range, Some(sequences), Timestamp::MAX, true)
+    }
+
+    /// A range of a stream's ordinals, counted back from the newest, and the slots that have it, one by one.
+    pub(super) fn with_ordinals(&self, stream: u8, back: u16, count: u16) -> Named {
         let next = self.sources[usize::from(stream) % self.sources.len()].next;
         let first = next.saturating_sub(u64::from(back));
         let end = first + u64::from(count);
-        let found = self.model.with_ordinals(id, first, end);
+        let found = self.model.with_ordinals(self.stream(stream), first, end);
         let sequences = found.into_iter().map(|s| (Sequence(s), Sequence(s))).collect();
-        let range = Range { ordinals: Some((Ordinal(first), Ordinal(end))), ..Range::ALL };
-        self.hold(vec![id], range, Some(sequences), Timestamp::MAX, true)
+        ((Ordinal(first), Ordinal(end)), sequences)
     }
 
-    fn stream(&self, number: u8) -> StreamId {
+    pub(super) fn stream(&self, number: u8) -> StreamId {
         self.sources[usize::from(number) % self.sources.len()].id
     }
 
@@ -78,6 +91,18 @@ impl World {
         until: Timestamp,
         wait: bool,
     ) -> Result<(), String> {
+        self.hold_by(streams, range, sequences, until, None, wait)
+    }
+
+    pub(super) fn hold_by(
+        &mut self,
+        streams: Vec<StreamId>,
+        range: Range,
+        sequences: Option<Vec<(Sequence, Sequence)>>,
+        until: Timestamp,
+        finding: Option<Finding>,
+        wait: bool,
+    ) -> Result<(), String> {
         self.look()?;
         let candidates = match &sequences {
             Some(ranges) => {
@@ -87,12 +112,15 @@ impl World {
             None => self.model.candidates(&streams, &range),
         };
         let fresh = candidates.iter().filter(|(s, _)| !self.model.is_kept(*s)).count() as u32;
-        let free = self.free_for_holds();
+        let quota = finding.as_ref().map_or(0, |finding| finding.quota);
+        let fresh = fresh + quota.saturating_sub(candidates.len() as u32);
+        let ((least, most), promised) = (self.unheld(), self.model.promised());
+        let free = (least.saturating_sub(promised.1), most.saturating_sub(promised.0));
         let order = self.next_order();
-        let asked = Asked::Hold { candidates, until, deferred: false, free, fresh };
+        let asked = Asked::Hold { candidates, until, deferred: false, free, fresh, finding: finding.clone() };
         self.asked.insert(order, asked);
         let (reason, owner) = (reason(order), "world".to_owned());
-        let request = HoldRequest { streams, range, sequences, reason, owner, until };
+        let request = HoldRequest { streams, range, sequences, reason, owner, until, finding };
         self.give(order, Order::Hold(request))?;
         if let Some(Asked::Hold { deferred, .. }) = self.asked.get_mut(&order) {
             // Neither refused nor there: it waits for the table.
@@ -101,12 +129,12 @@ impl World {
         self.wait_for(order, wait)
     }
 
-    fn next_order(&mut self) -> u64 {
+    pub(super) fn next_order(&mut self) -> u64 {
         self.orders += 1;
         self.orders
     }
 
-    fn give(&mut self, order: u64, what: Order) -> Result<(), String> {
+    pub(super) fn give(&mut self, order: u64, what: Order) -> Result<(), String> {
         let now = self.now();
         let run = self.recorder()?;
         let brief = run.brief();
@@ -116,15 +144,15 @@ impl World {
         self.look()
     }
 
-    fn wait_for(&mut self, order: u64, wait: bool) -> Result<(), String> {
+    pub(super) fn wait_for(&mut self, order: u64, wait: bool) -> Result<(), String> {
         if wait {
             self.wait("an order", &mut |world| !world.asked.contains_key(&order))?;
         }
         Ok(())
     }
 
-    /// Slots that may still be held: what holds have now may be counted either way while one ends.
-    fn free_for_holds(&self) -> (u32, u32) {
+    /// Slots that may still be held, what is promised included: what holds have now may be counted either way while one ends.
+    pub(super) fn unheld(&self) -> (u32, u32) {
         let Some(run) = &self.run else { return (0, 0) };
         let slots = run.driver.ring().status("").slots;
         let target = (2 * self.setup.config.buffers).max(16).min(slots.total / 4).max(2);
@@ -154,10 +182,11 @@ impl World {
         for hold in shown {
             let id = hold.id.0;
             if self.model.holds.contains_key(&id) {
+                self.meet_growth(hold)?;
                 continue;
             }
             let mine = self.asked.iter().find(|(order, _)| reason(**order) == hold.reason);
-            let Some((order, Asked::Hold { candidates, until, deferred, .. })) = mine else {
+            let Some((order, Asked::Hold { candidates, until, deferred, finding, .. })) = mine else {
                 return Err(format!("hold {id} ({}) is shown, and nobody asked for it", hold.reason));
             };
             if self.model.hold_ids.contains(&id) {
@@ -171,6 +200,8 @@ impl World {
                 covered: Vec::new(),
                 releasing: false,
                 until: *until,
+                finding: finding.clone(),
+                before: Vec::new(),
             };
             // What has expired while the hold waited, it cannot take.
             let present = self.present();
@@ -240,7 +271,8 @@ impl World {
     fn answered(&mut self, order: u64, asked: Asked, outcome: &Outcome) -> Result<(), String> {
         let now = self.now();
         match (asked, outcome) {
-            (Asked::Hold { candidates, until, deferred, free, fresh }, Outcome::Held { id, .. }) => {
+            (Asked::Extend(extending), outcome) => self.extended(order, &extending, outcome),
+            (Asked::Hold { candidates, until, deferred, free, fresh, finding }, Outcome::Held { id, .. }) => {
                 if let Some(run) = &self.run {
                     let shown: Vec<_> = run.driver.ring().hold_looks().collect();
                     self.meet_holds(&shown)?;
@@ -261,6 +293,8 @@ impl World {
                         covered: Vec::new(),
                         releasing: false,
                         until,
+                        finding,
+                        before: Vec::new(),
                     };
                     self.model.ended.push(gone);
                     return Ok(());
@@ -280,14 +314,25 @@ impl World {
                 }
                 Ok(())
             }
-            (Asked::Hold { candidates, until, deferred, free, fresh }, Outcome::Refused(why)) => match why {
-                Refusal::Nothing { .. } if deferred || candidates.is_empty() => Ok(()),
-                Refusal::NoRoom { .. } if deferred || fresh + self.model.damaged() > free.0 => Ok(()),
-                Refusal::NoRoom { .. } => Err(format!("{fresh} more slots are wanted, {} are free", free.0)),
-                Refusal::JournalFull { .. } => Ok(()),
-                Refusal::Wrong(_) if until <= now => Ok(()),
-                _ => Err(format!("it takes {candidates:?}")),
-            },
+            (Asked::Hold { candidates, until, deferred, free, fresh, finding }, Outcome::Refused(why)) => {
+                match why {
+                    Refusal::Nothing { .. } if finding.is_none() && (deferred || candidates.is_empty()) => {
+                        Ok(())
+                    }
+                    Refusal::Quota { quota, .. }
+                        if candidates.len() as u32 + self.model.damaged() > *quota =>
+                    {
+                        Ok(())
+                    }
+                    Refusal::NoRoom { .. } if deferred || fresh + self.model.damaged() > free.0 => Ok(()),
+                    Refusal::NoRoom { .. } => {
+                        Err(format!("{fresh} more slots are wanted, {} are free", free.0))
+                    }
+                    Refusal::JournalFull { .. } => Ok(()),
+                    Refusal::Wrong(_) if until <= now => Ok(()),
+                    _ => Err(format!("it takes {candidates:?}")),
+                }
+            }
             (Asked::Release(id), Outcome::Released { .. }) => {
                 self.model.holds.remove(&id);
                 Ok(())

@@ -205,6 +205,7 @@ impl World {
 
     /// The disk is there and answers every write with an error.
     pub(super) fn outage(&mut self, span: Duration) -> Result<(), String> {
+        self.model.outages = true;
         self.note_trouble(span);
         self.disk()?.plan_mut().unwritable.push(0..u64::MAX);
         self.pass(span)?;

@@ -5,7 +5,7 @@
 use holdfast_base::{
     Clock as _, HoldId, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
-use holdfast_format::{Cause, Flags, Gap, Geometry, Key, Kind, Row, SlotFlags, StreamKind};
+use holdfast_format::{Cause, Finding, Flags, Gap, Geometry, Key, Kind, Row, SlotFlags, StreamKind};
 use holdfast_media::{FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_ring::{
     Chore, ChoreReply, Config, DistilRequest, HoldRequest, JobError, NewRing, NewStream, Order, OrderId,
@@ -322,7 +322,9 @@ impl Run {
         }
     }
 
+    /// Of a hold by condition: what it keeps is counted all the while.
     fn hold_order(sequences: &[u64]) -> Order {
+        let finding = || Finding { condition: "wanted".to_owned(), ..Finding::default() };
         Order::Hold(HoldRequest {
             streams: Vec::new(),
             range: Range::ALL,
@@ -330,6 +332,7 @@ impl Run {
             reason: "r".to_owned(),
             owner: "o".to_owned(),
             until: Timestamp::MAX,
+            finding: (!sequences.is_empty()).then(finding),
         })
     }
 
