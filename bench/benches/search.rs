@@ -1,0 +1,294 @@
+//! Searching: small elements with four attributes are recorded by `holdfast record` and asked for by `holdfast query`, beside
+//! `SQLite` and `DuckDB` with the same rows, which are given an index on what the needle is looked for by. Each answer is
+//! timed from the start of a program to its end, and has to be the right one.
+//!
+//! Values of `a` are uniform among 100,000, with one needle that is nowhere else; `b` is uniform among all 32-bit numbers; `c`
+//! rises with the elements; `d` is uniform among 100.
+
+use holdfast_base::ByteSize;
+use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::place::Place;
+use holdfast_bench::program::{Program, holdfast};
+use holdfast_bench::report::Report;
+use holdfast_bench::{Scale, Trouble, row, run, tool};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const ELEMENT: usize = 20;
+/// Distinct values of `a`, beside the needle.
+const DISTINCT: u64 = 100_000;
+const NEEDLE: u32 = u32::MAX;
+
+/// The questions, and what makes them comparable: elements looked at.
+const QUESTIONS: [(&str, &str); 4] = [
+    ("a needle", "select count(*) from bench where a = 4294967295"),
+    ("a filtered count", "select count(*) from bench where d < 10"),
+    ("a range of what rises", "select count(*) from bench where c between 1000 and 2000"),
+    ("group by 100,000 values", "select count(*) from (select a, count(*) n from bench group by a)"),
+];
+
+fn main() -> std::process::ExitCode {
+    run(bench)
+}
+
+/// The values of an element.
+fn values(number: u64, elements: u64) -> (u32, u32, u32, u16) {
+    // SplitMix64.
+    let mut word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^= word >> 31;
+    let a = if number == elements / 3 { NEEDLE } else { (word % DISTINCT) as u32 };
+    (a, (word >> 32) as u32, number as u32, (word >> 17) as u16 % 100)
+}
+
+/// One that holds the elements and is asked.
+enum Contestant {
+    Holdfast { program: PathBuf, ring: PathBuf },
+    Sqlite { file: PathBuf },
+    Duck { python: PathBuf, file: PathBuf },
+}
+
+impl Contestant {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Holdfast { .. } => "Holdfast",
+            Self::Sqlite { .. } => "SQLite",
+            Self::Duck { .. } => "DuckDB",
+        }
+    }
+
+    /// The answer to a question.
+    fn ask(&self, question: &str) -> Result<u64, Trouble> {
+        let mut command = match self {
+            Self::Holdfast { program, ring } => {
+                let mut command = Command::new(program);
+                command.arg("query").arg(ring).args([question, "--format", "csv"]);
+                command
+            }
+            Self::Sqlite { file } => {
+                let mut command = Command::new("sqlite3");
+                command.arg("-readonly").arg(file).arg(question);
+                command
+            }
+            Self::Duck { python, file } => {
+                let mut command = Command::new(python);
+                let script = "import duckdb, sys\n\
+                              print(duckdb.connect(sys.argv[1], read_only=True).execute(sys.argv[2]).fetchone()[0])";
+                command.args(["-c", script]).arg(file).arg(question);
+                command
+            }
+        };
+        let text = output(&mut command)?;
+        let answer = text.lines().next_back().and_then(|line| line.trim().parse().ok());
+        answer.ok_or_else(|| Trouble::Accounting(format!("{} says {text:?} to {question}", self.name())))
+    }
+
+    /// Bytes on the disk.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Holdfast { .. } => 0,
+            Self::Sqlite { file } | Self::Duck { file, .. } => file.metadata().map_or(0, |file| file.len()),
+        }
+    }
+}
+
+fn output(command: &mut Command) -> Result<String, Trouble> {
+    let text = format!("{command:?}");
+    let done = command.stdin(Stdio::null()).output();
+    let done = done.map_err(|cause| Trouble::Program { command: text.clone(), said: cause.to_string() })?;
+    if done.status.success() {
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    } else {
+        Err(Trouble::Program { command: text, said: String::from_utf8_lossy(&done.stderr).into_owned() })
+    }
+}
+
+fn bench(scale: Scale) -> Result<(), Trouble> {
+    let elements: u64 = scale.pick(30_000, 20_000_000);
+    let place = Place::with_room(scale.pick(64 << 20, 8 << 30))?;
+    let program = holdfast("holdfast", scale)?;
+    let mut report = Report::new("search", scale);
+    let (holdfast, took) = record(&program, &place, elements, scale)?;
+    let mut contestants = vec![(holdfast, took)];
+    if scale == Scale::Real {
+        let rows = place.file("rows.csv");
+        write_rows(&rows, elements)?;
+        for peer in [sqlite(&place, &rows), duck(&place, &rows)] {
+            match peer {
+                Ok(peer) => contestants.push(peer),
+                Err(why) => println!("{why}"),
+            }
+        }
+    }
+    let rate = |took: f64| format!("{:.2}", elements as f64 / took / 1e6);
+    let mut rows = vec![row!["", "M elements/s taken, indexed", "bytes an element"]];
+    for (who, took) in &contestants {
+        let bytes =
+            if let Contestant::Holdfast { ring, .. } = who { written(&program, ring)? } else { who.bytes() };
+        rows.push(row![who.name(), rate(*took), format!("{:.0}", bytes as f64 / elements as f64)]);
+    }
+    report.table(&rows);
+    let mut rows = vec![row!["", "asked", "ms from start to end", "M elements/s"]];
+    for (what, question) in QUESTIONS {
+        let right = contestants[0].0.ask(question)?;
+        check(question, right, elements)?;
+        let rounds = Rounds::run(scale.pick(1, 5), contestants.len(), |at| {
+            let start = Instant::now();
+            let answer = contestants[at].0.ask(question)?;
+            let took = start.elapsed().as_secs_f64();
+            if answer == right {
+                return Ok(took);
+            }
+            Err(Trouble::Accounting(format!(
+                "{} says {answer} to {question}, and {right} is right",
+                contestants[at].0.name()
+            )))
+        })?;
+        for (at, (who, _)) in contestants.iter().enumerate() {
+            let took = rounds.of(at);
+            let ms = Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 };
+            rows.push(row![who.name(), what, ms.show(0), rate(took.median)]);
+        }
+    }
+    report.table(&rows);
+    report.say(&format!(
+        "{elements} elements of {ELEMENT} bytes; ring of {}; nobody records meanwhile.",
+        ByteSize(ring_bytes(scale))
+    ));
+    report.finish()
+}
+
+fn ring_bytes(scale: Scale) -> u64 {
+    scale.pick(16 << 20, 3 << 30)
+}
+
+/// What Holdfast says is compared with what the values are.
+fn check(question: &str, answer: u64, elements: u64) -> Result<(), Trouble> {
+    let all = || (0..elements).map(|number| values(number, elements));
+    let right = match question {
+        question if question == QUESTIONS[0].1 => 1,
+        question if question == QUESTIONS[1].1 => all().filter(|(.., d)| *d < 10).count() as u64,
+        question if question == QUESTIONS[2].1 => 1001,
+        _ => {
+            let mut seen = vec![false; DISTINCT as usize];
+            all().filter(|(a, ..)| *a != NEEDLE).for_each(|(a, ..)| seen[a as usize] = true);
+            seen.iter().filter(|seen| **seen).count() as u64 + 1
+        }
+    };
+    if answer == right {
+        return Ok(());
+    }
+    Err(Trouble::Accounting(format!("Holdfast says {answer} to {question}, and {right} is right")))
+}
+
+/// Records them through a pipe; seconds from the first byte to the recorder's end.
+fn record(program: &Path, place: &Place, elements: u64, scale: Scale) -> Result<(Contestant, f64), Trouble> {
+    let ring = place.file("ring");
+    let path = ring.display().to_string();
+    let (size, slot) = (ring_bytes(scale).to_string(), scale.pick("256KiB", "64MiB"));
+    output(Command::new(program).args(["format", &path, "--size", &size, "--slot", slot, "--prefill"]))?;
+    let arguments = [
+        "record",
+        &path,
+        "--source",
+        "stdin",
+        "--name",
+        "bench",
+        "--frame",
+        "fixed:20",
+        "--attr",
+        "a:uint=at:0:u32le",
+        "--attr",
+        "b:uint=at:4:u32le",
+        "--attr",
+        "c:uint=at:8:u32le",
+        "--attr",
+        "d:uint=at:12:u16le",
+    ];
+    let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("recorder"))?;
+    let input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+    recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
+    // Made before, so that making them is not measured.
+    let block: Vec<u8> = (0..elements).flat_map(|number| element(number, elements)).collect();
+    let start = Instant::now();
+    let mut input = input;
+    let sent = input.write_all(&block);
+    sent.map_err(|cause| Trouble::Program {
+        command: "a pipe to the recorder".to_owned(),
+        said: cause.to_string(),
+    })?;
+    drop(input);
+    let said = recorder.end(&[0])?;
+    let took = start.elapsed().as_secs_f64();
+    if !said.contains(&format!("{elements} elements")) || !said.contains("nothing lost") {
+        return Err(Trouble::Accounting(format!(
+            "{elements} elements were sent, and the recorder says {said}"
+        )));
+    }
+    Ok((Contestant::Holdfast { program: program.to_owned(), ring }, took))
+}
+
+fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
+    let (a, b, c, d) = values(number, elements);
+    let mut bytes = [0; ELEMENT];
+    bytes[..4].copy_from_slice(&a.to_le_bytes());
+    bytes[4..8].copy_from_slice(&b.to_le_bytes());
+    bytes[8..12].copy_from_slice(&c.to_le_bytes());
+    bytes[12..14].copy_from_slice(&d.to_le_bytes());
+    bytes
+}
+
+/// Bytes that the slots of a ring have.
+fn written(program: &Path, ring: &Path) -> Result<u64, Trouble> {
+    let text = output(Command::new(program).arg("check").arg(ring).arg("--json"))?;
+    let last: serde_json::Value =
+        text.lines()
+            .next_back()
+            .and_then(|line| serde_json::from_str(line).ok())
+            .ok_or_else(|| Trouble::Accounting(format!("`holdfast check` says {text}")))?;
+    Ok(last["bytes"].as_u64().unwrap_or(0))
+}
+
+fn write_rows(path: &Path, elements: u64) -> Result<(), Trouble> {
+    let file = File::create(path).map_err(Trouble::file(path, "make it"))?;
+    let mut file = BufWriter::with_capacity(1 << 20, file);
+    for number in 0..elements {
+        let (a, b, c, d) = values(number, elements);
+        writeln!(file, "{a},{b},{c},{d}").map_err(Trouble::file(path, "write it"))?;
+    }
+    file.flush().map_err(Trouble::file(path, "write it"))
+}
+
+/// Rows, and then the index: quicker than both at once.
+fn sqlite(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
+    let program = tool::need("sqlite3")?;
+    let file = place.file("rows.sqlite");
+    let import = format!(".import {} bench", rows.display());
+    let start = Instant::now();
+    output(Command::new(program).arg(&file).args([
+        "pragma journal_mode = off; pragma synchronous = off; create table bench(a integer, b integer, c integer, d integer)",
+        ".mode csv",
+        &import,
+        "create index bench_a on bench(a)",
+    ]))?;
+    Ok((Contestant::Sqlite { file }, start.elapsed().as_secs_f64()))
+}
+
+fn duck(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
+    let python = PathBuf::from(std::env::var_os("HOLDFAST_PYTHON").unwrap_or_else(|| "python3".into()));
+    let there = output(Command::new(&python).args(["-c", "import duckdb"]));
+    there.map_err(|_| Trouble::skipped("no Python package duckdb here (scripts/need bench installs it)"))?;
+    let file = place.file("rows.duckdb");
+    let script = "import duckdb, sys\n\
+                  base = duckdb.connect(sys.argv[1])\n\
+                  base.execute(f\"create table bench as select * from read_csv('{sys.argv[2]}', header=false, \
+                  columns={{'a': 'ubigint', 'b': 'ubigint', 'c': 'ubigint', 'd': 'ubigint'}})\")\n\
+                  base.execute('create index bench_a on bench(a)')";
+    let start = Instant::now();
+    output(Command::new(&python).args(["-c", script]).arg(&file).arg(rows))?;
+    Ok((Contestant::Duck { python, file }, start.elapsed().as_secs_f64()))
+}
