@@ -2,7 +2,7 @@
 
 use crate::commands::{
     check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, query, read, record,
-    release, slots, status, streams,
+    release, slots, sql, status, streams,
 };
 use crate::failure::Result;
 use crate::out::Out;
@@ -39,6 +39,7 @@ enum Command {
     Gaps(gaps::Args),
     Read(read::Args),
     Query(query::Args),
+    Sql(sql::Args),
     Hold(hold::Args),
     Holds(holds::Args),
     Release(release::Args),
@@ -54,6 +55,7 @@ impl Cli {
         match &self.command {
             Command::Read(args) => args.to_stdout(),
             Command::Query(args) => args.to_stdout(),
+            Command::Sql(_) => true,
             _ => false,
         }
     }
@@ -72,6 +74,7 @@ impl Cli {
             Command::Gaps(args) => gaps::run(args, out),
             Command::Read(args) => read::run(args, out),
             Command::Query(args) => query::run(args, out),
+            Command::Sql(args) => sql::run(args, out),
             Command::Hold(args) => hold::run(args, out),
             Command::Holds(args) => holds::run(args, out),
             Command::Release(args) => release::run(args, out),

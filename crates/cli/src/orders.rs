@@ -4,9 +4,9 @@ use crate::failure::{Failure, Result};
 use crate::out::clean;
 use crate::session::{link, refused};
 use crate::times;
-use holdfast_base::SystemClock;
+use holdfast_base::{Sequence, SystemClock};
 use holdfast_link::client::Connection;
-use holdfast_link::wire::{DeviceState, DeviceStatus, Status};
+use holdfast_link::wire::{DeviceState, DeviceStatus, MAX_RANGES, Status};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_ring::{Order, Outcome, order_once};
 use std::io::{self, Write as _};
@@ -30,8 +30,16 @@ pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
 
 /// Gives an order and waits until it is durable.
 pub(crate) fn give(lane: &Path, order: &Order) -> Result<Outcome> {
+    match ask(lane, order)? {
+        Outcome::Refused(refusal) => Err(refused(&refusal)),
+        done => Ok(done),
+    }
+}
+
+/// The same; that it is refused is an outcome, too.
+pub(crate) fn ask(lane: &Path, order: &Order) -> Result<Outcome> {
     let mut tries = 0;
-    let outcome = loop {
+    loop {
         if let Some(mut recorder) = recorder(lane)? {
             let mut said = false;
             let mut meanwhile = |status: &Status| {
@@ -43,20 +51,16 @@ pub(crate) fn give(lane: &Path, order: &Order) -> Result<Outcome> {
                     let _ = writeln!(io::stderr(), "holdfast: {text}");
                 }
             };
-            break recorder.order_watched(order.clone(), &mut meanwhile).map_err(|error| link(&error))?;
+            return recorder.order_watched(order.clone(), &mut meanwhile).map_err(|error| link(&error));
         }
         match Device::open(lane, Access::Own) {
-            Ok(device) => break alone(device, order.clone(), lane)?,
+            Ok(device) => return alone(device, order.clone(), lane),
             Err(OpenError::InUse { .. }) if tries < TRIES => {
                 tries += 1;
                 std::thread::sleep(AGAIN);
             }
             Err(error) => return Err(Failure::failed(error)),
         }
-    };
-    match outcome {
-        Outcome::Refused(refusal) => Err(refused(&refusal)),
-        done => Ok(done),
     }
 }
 
@@ -80,6 +84,35 @@ fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
         .map_err(|error| Failure::failed(error).at_path(lane))
 }
 
+/// At most as many runs of sequences as an order takes.
+pub(crate) fn gathered(runs: Vec<(Sequence, Sequence)>) -> Vec<(Sequence, Sequence)> {
+    let runs = runs.into_iter().map(|(first, last)| (first.0, last.0)).collect();
+    fewer(runs, MAX_RANGES).into_iter().map(|(first, last)| (Sequence(first), Sequence(last))).collect()
+}
+
+/// At most so many runs: those with the least between them become one.
+pub(crate) fn fewer(mut runs: Vec<(u64, u64)>, most: usize) -> Vec<(u64, u64)> {
+    if runs.len() <= most {
+        return runs;
+    }
+    let between = |at: usize, runs: &[(u64, u64)]| runs[at].0 - runs[at - 1].1;
+    let mut order: Vec<usize> = (1..runs.len()).collect();
+    order.sort_by_key(|at| (between(*at, &runs), *at));
+    let mut joined = vec![false; runs.len()];
+    for at in &order[..runs.len() - most] {
+        joined[*at] = true;
+    }
+    let mut at = 0;
+    runs.dedup_by(|next, kept| {
+        at += 1;
+        if joined[at] {
+            kept.1 = next.1;
+        }
+        joined[at]
+    });
+    runs
+}
+
 /// An outcome of another kind than the order's.
 pub(crate) fn unexpected(outcome: &Outcome) -> Failure {
     Failure::failed(format_args!("the ring answered with something else than was asked: {outcome:?}"))
@@ -101,5 +134,20 @@ mod tests {
         assert!(text.starts_with("/dev/sdb: waiting for the device"), "{text}");
         assert!(text.contains("since 1970-01-01T00:00:00Z (I/O error)"), "{text}");
         assert!(said(DeviceState::Retrying, "").unwrap().contains("00Z: when it answers"));
+    }
+
+    #[test]
+    fn too_many_runs_are_gathered_where_least_is_between_them() {
+        let run = |at: u64| (Sequence(at * 10), Sequence(at * 10 + 1));
+        let few: Vec<_> = (1..=100).map(run).collect();
+        assert_eq!(gathered(few.clone()), few);
+        let mut many: Vec<_> = (1..=MAX_RANGES as u64 + 2).map(run).collect();
+        many[5].1 = Sequence(many[6].0.0 - 2);
+        many[900].1 = Sequence(many[901].0.0 - 3);
+        let less = gathered(many.clone());
+        assert_eq!(less.len(), MAX_RANGES);
+        assert_eq!(less[5], (many[5].0, many[6].1));
+        assert_eq!(less[899], (many[900].0, many[901].1));
+        assert_eq!((less[0], less[MAX_RANGES - 1]), (many[0], many[MAX_RANGES + 1]));
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod address;
 mod columns;
+pub mod find;
 mod functions;
 mod literals;
 pub mod output;

@@ -38,7 +38,7 @@ pub struct Limits {
 const CATALOG: &str = "holdfast";
 /// Where all tables are, and where the streams are.
 const RING: &str = "ring";
-const STREAM: &str = "stream";
+pub(crate) const STREAM: &str = "stream";
 
 /// Tables and their names.
 pub type Tables = Vec<(String, Arc<dyn TableProvider>)>;

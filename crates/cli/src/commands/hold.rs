@@ -1,13 +1,13 @@
 //! `holdfast hold`: keep a range from expiring.
 
 use crate::failure::{Failure, Result};
+use crate::finding::{self, Asked, FindArgs};
 use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times::{self, When};
 use crate::{orders, show};
-use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
-use holdfast_link::wire::MAX_RANGES;
+use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
 use holdfast_link::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use serde::Serialize;
@@ -15,8 +15,15 @@ use serde::Serialize;
 /// Keep a range of streams from expiring, until it is released
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\nWithout a range everything that is on the ring is held. A hold works on whole slots.\n\n\
+    With --where what an SQL condition finds is held, as `holdfast query` would find it, and with --before and --after what \
+    arrived around it, of all streams or of those that --stream names. The command goes on until what --after asks for has \
+    arrived; with --standing it goes on until it is interrupted, and --resume goes on later. With --distil it goes on until just that is left, in dense slots.\n\n\
     Examples:\n  holdfast hold lab.hf --last 30s --reason \"door alarm\"\n  \
-    holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d", times::HELP))]
+    holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d\n  \
+    holdfast hold lab.hf --where \"in_net(src, '10.0.0.0/8')\" --before 10s --after 30s --reason \"case 12\"\n  \
+    holdfast hold lab.hf --where \"tcp_flags = 2\" --when \"count(*) >= 100\" --within 1s --before 5s \\\n    \
+    --standing --quota 200 --reason \"floods of SYN\"\n  \
+    holdfast hold lab.hf --sample 30s/1h --standing --quota 500 --reason \"what is normal\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -25,9 +32,11 @@ pub(crate) struct Args {
     streams: Vec<String>,
     #[command(flatten)]
     range: RangeArgs,
+    #[command(flatten)]
+    find: FindArgs,
     /// Why it is kept
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
+    #[arg(long, value_name = "TEXT", required_unless_present = "resume")]
+    reason: Option<String>,
     /// Who wants it kept (you, otherwise)
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
@@ -59,8 +68,16 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             .advice("give a time to come, such as +7d"));
     }
     let (path, mut reader) = args.ring.open()?;
+    if let Some(id) = args.find.resume {
+        return finding::resume(&path, HoldId(id), out);
+    }
     let streams = reader.streams().map_err(|error| link(&error))?;
     let selection = session::selection(&streams, &args.streams, &args.range)?;
+    let reason = args.reason.clone().unwrap_or_default();
+    let owner = args.owner.clone().unwrap_or_else(who);
+    if args.find.is_some() {
+        return finding::run(&path, &args.find, Asked { reason, owner, until, selection }, out);
+    }
     // Arrival times of slots are known to the ring itself, in one step with expiry. Ordinals and event times have to
     // be looked up in the slots first.
     let expired = Expired::look(&mut reader, &selection)?;
@@ -72,15 +89,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 .at_path(&path)
                 .advice("`holdfast streams` and `holdfast slots` show what is there"));
         }
-        sequences = Some(gathered(found));
+        sequences = Some(orders::gathered(found));
     }
     drop(reader);
     let order = Order::Hold(HoldRequest {
         streams: selection.streams,
         range: selection.range,
         sequences,
-        reason: args.reason.clone(),
-        owner: args.owner.clone().unwrap_or_else(who),
+        reason,
+        owner,
         until,
         finding: None,
     });
@@ -175,29 +192,6 @@ fn name_of(uid: u32, users: &str) -> Option<&str> {
     })
 }
 
-/// At most as many runs as an order takes: the runs with the least between them become one.
-fn gathered(mut runs: Vec<(Sequence, Sequence)>) -> Vec<(Sequence, Sequence)> {
-    if runs.len() <= MAX_RANGES {
-        return runs;
-    }
-    let between = |at: usize, runs: &[(Sequence, Sequence)]| runs[at].0.0 - runs[at - 1].1.0;
-    let mut order: Vec<usize> = (1..runs.len()).collect();
-    order.sort_by_key(|at| (between(*at, &runs), *at));
-    let mut joined = vec![false; runs.len()];
-    for at in &order[..runs.len() - MAX_RANGES] {
-        joined[*at] = true;
-    }
-    let mut at = 0;
-    runs.dedup_by(|next, kept| {
-        at += 1;
-        if joined[at] {
-            kept.1 = next.1;
-        }
-        joined[at]
-    });
-    runs
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,20 +203,5 @@ mod tests {
             [name_of(0, users), name_of(1000, users), name_of(7, users)],
             [Some("root"), Some("ada"), None]
         );
-    }
-
-    #[test]
-    fn too_many_runs_are_gathered_where_least_is_between_them() {
-        let run = |at: u64| (Sequence(at * 10), Sequence(at * 10 + 1));
-        let few: Vec<_> = (1..=100).map(run).collect();
-        assert_eq!(gathered(few.clone()), few);
-        let mut many: Vec<_> = (1..=MAX_RANGES as u64 + 2).map(run).collect();
-        many[5].1 = Sequence(many[6].0.0 - 2);
-        many[900].1 = Sequence(many[901].0.0 - 3);
-        let less = gathered(many.clone());
-        assert_eq!(less.len(), MAX_RANGES);
-        assert_eq!(less[5], (many[5].0, many[6].1));
-        assert_eq!(less[899], (many[900].0, many[901].1));
-        assert_eq!((less[0], less[MAX_RANGES - 1]), (many[0], many[MAX_RANGES + 1]));
     }
 }

@@ -16,5 +16,6 @@ pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod release;
 pub(crate) mod slots;
+pub(crate) mod sql;
 pub(crate) mod status;
 pub(crate) mod streams;

@@ -10,14 +10,22 @@ use super::session::{Interrupt, flow};
 use super::slot::{Head, Wrong, head_bytes, may_have};
 use crate::LinkError;
 use crate::wire::Purpose;
-use holdfast_base::{Age, Sequence, StreamId};
+use holdfast_base::{Age, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{EntrySummary, Gap, Kind};
 use holdfast_ring::{Ages, Bounds, SlotLook, SlotStatus};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 /// Heads read at once: enough for a drive to order them.
 const AHEAD: usize = 16;
+
+/// What is wanted of what a slot has of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    AsItIs,
+    /// And the slots before in which elements began that end there.
+    FromBeginning,
+}
 
 /// What is done with a head.
 type Look<'l> = dyn FnMut(&mut RingReader, &PlannedSlot, Result<Head, Miss>) -> Result<(), Interrupt> + 'l;
@@ -68,20 +76,64 @@ impl RingReader {
     /// them. An element that ends in one of them is there from its beginning.
     pub fn sequences(&mut self, selection: &Selection) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
         let plan = self.plan(selection)?;
+        // Ordinals alone tell of every fragment.
+        let wanted = if selection.range.is_timed() { Wanted::FromBeginning } else { Wanted::AsItIs };
+        let has = |_: &PlannedSlot, entry: &EntrySummary| may_have(entry, selection).then_some(wanted);
+        self.sequences_of(&plan.slots, &selection.streams, &has)
+    }
+
+    /// The same for elements that are known, by the slot in which they end and the first of them there, and for stretches of
+    /// arrival time, which come in order and do not touch each other.
+    pub fn sequences_around(
+        &mut self,
+        streams: &[StreamId],
+        known: &BTreeMap<(Sequence, StreamId), Ordinal>,
+        spans: &[(Timestamp, Timestamp)],
+    ) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
+        let touched = |(first, last): (Timestamp, Timestamp)| {
+            let at = spans.partition_point(|(_, to)| *to < first);
+            first <= last && spans.get(at).is_some_and(|(from, _)| *from <= last)
+        };
+        let slots_known: BTreeSet<Sequence> = known.keys().map(|(sequence, _)| *sequence).collect();
+        let mut slots = self.candidates()?;
+        slots.retain(|slot| {
+            let times = slot.first.zip(slot.last);
+            slots_known.contains(&slot.sequence) || (!spans.is_empty() && times.is_none_or(touched))
+        });
+        let has = |slot: &PlannedSlot, entry: &EntrySummary| {
+            let named = streams.is_empty() || streams.contains(&entry.stream);
+            if named && entry.rows > 0 && entry.arrivals.is_some_and(touched) {
+                return Some(Wanted::FromBeginning);
+            }
+            // Only the first that ends there can have begun before.
+            let first = known.get(&(slot.sequence, entry.stream))?;
+            let is_first = entry.ordinals.is_none_or(|(least, _)| *first <= least);
+            Some(if is_first { Wanted::FromBeginning } else { Wanted::AsItIs })
+        };
+        self.sequences_of(&slots, streams, &has)
+    }
+
+    /// Which of these slots are wanted, and those where elements began that end there.
+    fn sequences_of(
+        &mut self,
+        slots: &[PlannedSlot],
+        streams: &[StreamId],
+        wanted: &dyn Fn(&PlannedSlot, &EntrySummary) -> Option<Wanted>,
+    ) -> Result<Vec<(Sequence, Sequence)>, LinkError> {
         let mut found = BTreeSet::new();
         let mut ages: Vec<(Age, u64)> = Vec::new();
-        self.look_for(&plan.slots, &mut found, &mut |slot, entry| {
-            let may_have = may_have(entry, selection);
-            // Ordinals alone tell of every fragment.
-            if may_have && selection.range.is_timed() {
+        self.look_for(slots, &mut found, &mut |slot, entry| {
+            let wanted = wanted(slot, entry);
+            if wanted == Some(Wanted::FromBeginning) {
                 ages.push((slot.age, entry.back));
             }
-            may_have
+            wanted.is_some()
         })?;
         let ages: Ages = ages.into_iter().collect();
         let mut others = self.candidates()?;
         others.retain(|slot| ages.has(slot.age) && !found.contains(&slot.sequence));
-        self.look_for(&others, &mut found, &mut |_, entry| entry.rows > 0 && selection.wants(entry.stream))?;
+        let wants = |stream| streams.is_empty() || streams.contains(&stream);
+        self.look_for(&others, &mut found, &mut |_, entry| entry.rows > 0 && wants(entry.stream))?;
         let mut ranges: Vec<(Sequence, Sequence)> = Vec::new();
         for sequence in found {
             match ranges.last_mut() {

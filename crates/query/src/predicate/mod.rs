@@ -58,7 +58,7 @@ impl Wanted {
 }
 
 /// A condition. What is unknown because a cell is null counts as not fulfilled, which is what a query does with it;
-/// so a condition cannot be negated afterwards ([`Predicate::not`] makes both at once).
+/// so a condition cannot be negated afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Predicate {
     /// Always, or never.

@@ -87,10 +87,18 @@ impl TableProvider for StreamTable {
             predicate,
         };
         let selection = self.selection(&wants.predicate);
+        let slot = self.columns.arrow().index_of(crate::columns::Fixed::Slot.name());
+        let (first, last) = slot.map_or((None, None), |place| wants.predicate.bounds(place));
+        let (first, last) = (first.unwrap_or(0), last.unwrap_or(u64::MAX));
         let ring = Arc::clone(&self.ring);
         let never = wants.predicate == Predicate::Constant(false);
         let planned = tokio::task::spawn_blocking(move || {
-            if never { Ok(Vec::new()) } else { ring()?.plan(&selection).map(|plan| plan.slots) }
+            if never {
+                return Ok(Vec::new());
+            }
+            let mut slots = ring()?.plan(&selection)?.slots;
+            slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
+            Ok(slots)
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let slots =

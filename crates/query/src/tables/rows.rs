@@ -92,6 +92,11 @@ pub fn holds(holds: &[HoldStatus], streams: &[StreamStatus]) -> Result<RecordBat
         .number("first_ordinal", |hold| hold.range.ordinals.map(|(first, _)| first.0))
         .number("end_ordinal", |hold| hold.range.ordinals.map(|(_, end)| end.0))
         .number("slots", |hold| Some(hold.slots.into()))
+        .text("condition", |hold| hold.finding.as_ref().map(|finding| finding.condition.as_str()))
+        .truth("standing", |hold| hold.finding.as_ref().is_some_and(|finding| finding.standing))
+        .number("quota", |hold| {
+            hold.finding.as_ref().map(|finding| finding.quota.into()).filter(|quota| *quota > 0)
+        })
         .finish()
 }
 

@@ -2,6 +2,7 @@
 //! of documents that are none, and where a slot has no columns.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
+mod found;
 mod recorded;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};

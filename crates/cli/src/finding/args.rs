@@ -1,0 +1,84 @@
+//! What is typed to hold what a condition finds.
+
+use crate::times;
+use holdfast_base::UnitError;
+use holdfast_query::find::Sample;
+use std::time::Duration;
+
+/// The options that choose by what is found.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct FindArgs {
+    /// Hold what this SQL condition finds, in every stream that has the columns it speaks of
+    #[arg(long = "where", value_name = "SQL", conflicts_with_all = ["ordinals", "event"])]
+    pub(crate) condition: Option<String>,
+    /// Hold so much before what is found, too
+    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "condition")]
+    pub(crate) before: Option<Duration>,
+    /// Hold so much after what is found, too
+    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "condition")]
+    pub(crate) after: Option<Duration>,
+    /// Only where this holds of what was found within a time: `count(*) >= 100`
+    #[arg(long, value_name = "SQL", requires_all = ["condition", "within"])]
+    pub(crate) when: Option<String>,
+    /// That time
+    #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "when")]
+    pub(crate) within: Option<Duration>,
+    /// Hold a regular sample instead: so much of every so long (`30s/1h`)
+    #[arg(long, value_name = "SPAN/SPAN", value_parser = sample, conflicts_with_all = ["condition", "ordinals", "event"])]
+    pub(crate) sample: Option<Sample>,
+    /// Go on with what arrives, until interrupted
+    #[arg(long, requires = "quota")]
+    pub(crate) standing: bool,
+    /// Slots that a standing hold may come to keep; they are set aside for it
+    #[arg(long, value_name = "SLOTS", value_parser = clap::value_parser!(u32).range(1..), requires = "standing")]
+    pub(crate) quota: Option<u32>,
+    /// Then copy just what was found, and what is around it, into dense slots when the slots' turn to expire comes, and give
+    /// those back
+    #[arg(long)]
+    pub(crate) distil: bool,
+    /// Go on with this hold, from where it was left
+    #[arg(long, value_name = "ID", conflicts_with_all = [
+        "condition", "sample", "standing", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
+    ])]
+    pub(crate) resume: Option<u64>,
+}
+
+impl FindArgs {
+    /// Whether anything is to be looked for.
+    pub(crate) fn is_some(&self) -> bool {
+        self.condition.is_some() || self.sample.is_some() || self.resume.is_some()
+    }
+}
+
+fn sample(text: &str) -> Result<Sample, UnitError> {
+    let wrong = || UnitError::new("sample", text, "a length of time of every longer one, such as 30s/1h");
+    let (length, period) = text.split_once('/').ok_or_else(wrong)?;
+    let length = times::span(length).map_err(|_| wrong())?;
+    // "1h" may be written as "h".
+    let period = match times::span(period) {
+        Ok(period) => period,
+        Err(_) => times::span(&format!("1{}", period.trim())).map_err(|_| wrong())?,
+    };
+    if length.is_zero() || length >= period {
+        return Err(wrong());
+    }
+    Ok(Sample { length, period })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_read_as_they_are_typed() {
+        let of = |length, period| {
+            Ok(Sample { length: Duration::from_secs(length), period: Duration::from_secs(period) })
+        };
+        assert_eq!(sample("30s/1h"), of(30, 3600));
+        assert_eq!(sample("1m / d"), of(60, 86_400));
+        for wrong in ["30s", "0s/1h", "1h/1h", "2h/1h", "a/b", "1h/0s", "/"] {
+            let said = sample(wrong).unwrap_err().to_string();
+            assert!(said.contains("30s/1h"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Which slots of a hold are to be distilled now, and what is kept of them.
+
+use super::evaluator::Wanted;
+use crate::failure::Result;
+use crate::orders;
+use crate::sql::{self, Sql};
+use holdfast_base::{Age, HoldId, Ordinal, Sequence, Timestamp};
+use holdfast_query::find::{Among, Keep, Roll, Search, Span, merged};
+use holdfast_ring::{HoldStatus, Original, SlotLook, SlotStatus, StreamStatus};
+use std::collections::{BTreeMap, HashSet};
+
+/// Originals that are distilled together at most.
+const MOST: usize = 256;
+/// Originals that are waited for while more are to come: every copy that is not full yet is written again with them.
+const ENOUGH: usize = 8;
+/// Runs of ordinals of one original in an order: what lies between the closest is kept, too, if there are more.
+const MOST_RUNS: usize = 4096;
+
+/// Slots that follow each other and may be distilled together: kept by this hold alone, and there only because of it, since
+/// all that no hold keeps is younger.
+pub(super) fn groups(
+    hold: HoldId,
+    holds: &[HoldStatus],
+    slots: &[SlotStatus],
+    open: Age,
+) -> Vec<Vec<SlotStatus>> {
+    let alone = |sequence: Sequence| holds.iter().all(|other| keeps(other, sequence) == (other.id == hold));
+    let mut all: Vec<SlotStatus> = slots.iter().filter(|slot| slot.has_data()).copied().collect();
+    all.sort_unstable_by_key(|slot| (slot.age, slot.sequence));
+    let expiring = all.iter().find(|slot| slot.look != SlotLook::Held).map_or(open, |slot| slot.age);
+    let mut groups: Vec<Vec<SlotStatus>> = vec![Vec::new()];
+    for slot in all.into_iter().take_while(|slot| slot.age < expiring) {
+        let group = groups.last_mut().filter(|group| group.len() < MOST);
+        match (group, alone(slot.sequence)) {
+            (Some(group), true) => group.push(slot),
+            (None, true) => groups.push(vec![slot]),
+            (_, false) => groups.push(Vec::new()),
+        }
+    }
+    for group in &mut groups {
+        // Of copies that follow each other only the last may have room.
+        let copies = group.iter().take_while(|slot| is_copy(slot)).count();
+        group.drain(..copies.saturating_sub(1));
+    }
+    groups.retain(|group| !group.is_empty());
+    groups
+}
+
+fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
+    let at = hold.sequences.partition_point(|(_, last)| *last < sequence);
+    hold.sequences.get(at).is_some_and(|(first, _)| *first <= sequence)
+}
+
+/// Whether a slot is a copy already.
+pub(super) fn is_copy(slot: &SlotStatus) -> bool {
+    slot.age.0 != slot.sequence.0
+}
+
+/// Whether a hold keeps slots that may still be distilled: no copies, not `dense`, and kept by no other hold.
+pub(super) fn is_left(
+    hold: &HoldStatus,
+    others: &[&HoldStatus],
+    slots: &[SlotStatus],
+    dense: &HashSet<Sequence>,
+) -> bool {
+    let whole = |slot: &&SlotStatus| slot.has_data() && !is_copy(slot) && !dense.contains(&slot.sequence);
+    let alone = |slot: &SlotStatus| others.iter().all(|other| !keeps(other, slot.sequence));
+    slots.iter().filter(whole).any(|slot| keeps(hold, slot.sequence) && alone(slot))
+}
+
+/// Whether it is time to distil a group.
+pub(super) fn is_due(group: &[SlotStatus], last: bool) -> bool {
+    let originals = group.iter().filter(|slot| !is_copy(slot)).count();
+    originals >= if last { 1 } else { ENOUGH }
+}
+
+/// What of a group is kept, and how many bytes that is about.
+pub(super) fn keep(
+    sql: &Sql,
+    wanted: &Wanted,
+    roll: Roll,
+    streams: &[(StreamStatus, bool)],
+    group: &[SlotStatus],
+) -> Result<(Vec<Original>, u64)> {
+    let bounds = group.iter().filter_map(|slot| slot.first.zip(slot.last));
+    let times =
+        bounds.fold((Timestamp::MAX, Timestamp::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+    let sequences = group.iter().map(|slot| slot.sequence);
+    let slots = (sequences.clone().min().unwrap_or_default(), sequences.max().unwrap_or_default());
+    // What was found itself, or all that is around it.
+    let condition = match wanted {
+        Wanted::Found(search) if roll.is_none() => Some(search.condition.as_str()),
+        _ => None,
+    };
+    let needs_spans = condition.is_none() || matches!(wanted, Wanted::Found(search) if search.when.is_some());
+    let spans = if needs_spans { spans(sql, wanted, roll, streams, times)? } else { Vec::new() };
+    let keep = Keep { slots, times, condition, spans: needs_spans.then_some(&spans) };
+    let mut bytes = 0;
+    let mut originals: Vec<Original> =
+        group.iter().map(|slot| Original { sequence: slot.sequence, keep: Vec::new() }).collect();
+    for (stream, searched) in streams {
+        let (found, size) = if condition.is_some() && !searched {
+            (Vec::new(), 0)
+        } else {
+            let elements = keep.elements(&sql.engine.context, &stream.name);
+            sql.runtime.block_on(elements).map_err(|error| sql::failure(&error, condition.unwrap_or("")))?
+        };
+        bytes += size;
+        let mut by_slot: BTreeMap<Sequence, Vec<Ordinal>> = BTreeMap::new();
+        for (slot, ordinal) in found {
+            by_slot.entry(slot).or_default().push(ordinal);
+        }
+        // Of an element that ends in a later slot, fragments may be in this one: the next that is kept behind it.
+        let mut next: Option<Ordinal> = None;
+        for (slot, original) in group.iter().zip(&mut originals).rev() {
+            let mut own = by_slot.remove(&slot.sequence).unwrap_or_default();
+            let first = own.first().copied().or(next);
+            own.extend(next);
+            next = first;
+            let runs = if is_copy(slot) { vec![(Ordinal(0), Ordinal(u64::MAX))] } else { runs(&own) };
+            // A stream that is named keeps its gaps; no element has that number.
+            let none = runs.is_empty().then_some((Ordinal(u64::MAX - 1), Ordinal(u64::MAX)));
+            original.keep.extend(runs.into_iter().chain(none).map(|(first, end)| (stream.id, first, end)));
+        }
+    }
+    Ok((originals, bytes))
+}
+
+/// The stretches of time that are kept of slots with these times.
+fn spans(
+    sql: &Sql,
+    wanted: &Wanted,
+    roll: Roll,
+    streams: &[(StreamStatus, bool)],
+    times: Span,
+) -> Result<Vec<Span>> {
+    let search: &Search = match wanted {
+        Wanted::Sample(sample) => return Ok(merged(sample.spans(times).collect())),
+        Wanted::Found(search) => search,
+    };
+    let mut spans = Vec::new();
+    // What was found before or after them reaches into them.
+    let among = Among { times: (times.0 - roll.after, times.1 + roll.before), ..Among::ALL };
+    for (stream, _) in streams.iter().filter(|(_, searched)| *searched) {
+        let found = search.spans(&sql.engine.context, &stream.name, &among, roll);
+        spans.extend(sql.runtime.block_on(found).map_err(|error| sql::failure(&error, &search.condition))?);
+    }
+    Ok(merged(spans))
+}
+
+/// Rising ordinals as runs of first and end.
+fn runs(ordinals: &[Ordinal]) -> Vec<(Ordinal, Ordinal)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for Ordinal(ordinal) in ordinals {
+        let end = ordinal.saturating_add(1);
+        match runs.last_mut() {
+            Some((_, last)) if ordinal <= last => *last = end.max(*last),
+            _ => runs.push((*ordinal, end)),
+        }
+    }
+    orders::fewer(runs, MOST_RUNS).into_iter().map(|(first, end)| (Ordinal(first), Ordinal(end))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::SlotNo;
+
+    fn slot(age: u64, sequence: u64, look: SlotLook) -> SlotStatus {
+        let (sequence, age) = (Sequence(sequence), Age(age));
+        SlotStatus { slot: SlotNo(age.0 as u32), look, sequence, age, first: None, last: None }
+    }
+
+    fn hold(id: u64, sequences: &[(u64, u64)]) -> HoldStatus {
+        let sequences = sequences.iter().map(|(first, last)| (Sequence(*first), Sequence(*last))).collect();
+        HoldStatus {
+            id: HoldId(id),
+            created: Timestamp(0),
+            until: Timestamp::MAX,
+            reason: String::new(),
+            owner: String::new(),
+            streams: Vec::new(),
+            range: holdfast_ring::Range::ALL,
+            slots: 0,
+            sequences,
+            finding: None,
+        }
+    }
+
+    #[test]
+    fn only_what_would_have_expired_and_nobody_else_keeps_is_distilled() {
+        use SlotLook::{Held, Live};
+        let holds = [hold(1, &[(1, 5), (7, 8), (11, 12), (30, 30)]), hold(2, &[(3, 3), (9, 9)])];
+        let groups = |slots: &[SlotStatus]| -> Vec<Vec<u64>> {
+            let groups = groups(HoldId(1), &holds, slots, Age(40));
+            groups.iter().map(|group| group.iter().map(|slot| slot.sequence.0).collect()).collect()
+        };
+        let mut slots: Vec<SlotStatus> = [12, 11, 9, 8, 7, 5, 3, 2, 1].map(|at| slot(at, at, Held)).to_vec();
+        // 30 is a copy, of the age of 4.
+        slots.push(slot(4, 30, Held));
+        // Another hold keeps 3 and 9: what is on either side does not come together.
+        assert_eq!(groups(&slots), [vec![1, 2], vec![30, 5, 7, 8], vec![11, 12]]);
+        slots.push(slot(10, 10, Live));
+        assert_eq!(groups(&slots), [vec![1, 2], vec![30, 5, 7, 8]]);
+        slots.push(slot(0, 6, Live));
+        assert_eq!(groups(&slots), Vec::<Vec<u64>>::new());
+    }
+
+    #[test]
+    fn ordinals_come_in_runs() {
+        let runs = |ordinals: &[u64]| -> Vec<(u64, u64)> {
+            let ordinals: Vec<Ordinal> = ordinals.iter().map(|at| Ordinal(*at)).collect();
+            runs(&ordinals).iter().map(|(first, end)| (first.0, end.0)).collect()
+        };
+        assert_eq!(runs(&[]), []);
+        assert_eq!(runs(&[1, 2, 3, 7, 9, 9, 10]), [(1, 4), (7, 8), (9, 11)]);
+        assert_eq!(runs(&[u64::MAX]), [(u64::MAX, u64::MAX)]);
+        let many: Vec<u64> = (0..2 * MOST_RUNS as u64).map(|at| at * 2).collect();
+        assert_eq!(runs(&many).len(), MOST_RUNS);
+    }
+}

@@ -1,0 +1,199 @@
+//! The SQL engine over a ring, as commands use it: set up, with its errors in their words.
+
+use crate::failure::{Failure, Kind, Result, reason};
+use crate::out::counted;
+use crate::session::link;
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::DataFusionError;
+use futures::StreamExt;
+use holdfast_base::ByteSize;
+use holdfast_ingest::packet::Preamble;
+use holdfast_link::{LinkError, RingReader};
+use holdfast_query::output::{Format, Output, OutputError};
+use holdfast_query::stream::{Missed, OpenRing};
+use holdfast_query::{Engine, Limits, RingError, ask, engine};
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// What a question may take of the machine.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct LimitArgs {
+    /// Memory for sorting, grouping and joining; what does not fit goes to disk for the time being
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    pub(crate) memory: ByteSize,
+    /// Folder for what does not fit into memory [default: the system's]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) spill: Option<PathBuf>,
+    /// How much of it may be used
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    pub(crate) spill_size: ByteSize,
+    /// Threads [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+impl LimitArgs {
+    /// As the engine wants it.
+    pub(crate) fn limits(&self) -> Limits {
+        let threads = self.threads.or_else(|| std::thread::available_parallelism().ok());
+        Limits {
+            memory: self.memory,
+            spill: self.spill.clone(),
+            spill_bytes: self.spill_size,
+            threads: threads.unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+}
+
+/// An engine over a ring, and what it runs on.
+pub(crate) struct Sql {
+    pub(crate) runtime: Runtime,
+    pub(crate) engine: Engine,
+}
+
+impl Sql {
+    /// Asks, and writes the answer to where `to` says, which is not made before the question is understood. How many rows.
+    pub(crate) fn answer(
+        &self,
+        sql: &str,
+        format: Format,
+        to: impl FnOnce(Format) -> Result<Box<dyn Write + Send>>,
+    ) -> Result<u64> {
+        self.runtime.block_on(self.write(sql, format, to))
+    }
+
+    /// The texts of a question's only column.
+    pub(crate) fn column(&self, sql: &str) -> Result<Vec<String>> {
+        let wrong = |error: DataFusionError| failure(&error, sql);
+        let batches = async { ask(&self.engine.context, sql).await?.collect().await };
+        let batches = self.runtime.block_on(batches).map_err(wrong)?;
+        let mut texts = Vec::new();
+        for batch in &batches {
+            let shown = ArrayFormatter::try_new(batch.column(0), &FormatOptions::default())
+                .map_err(|error| wrong(error.into()))?;
+            texts.extend((0..batch.num_rows()).map(|row| shown.value(row).to_string()));
+        }
+        Ok(texts)
+    }
+
+    async fn write(
+        &self,
+        sql: &str,
+        format: Format,
+        to: impl FnOnce(Format) -> Result<Box<dyn Write + Send>>,
+    ) -> Result<u64> {
+        let wrong = |error: DataFusionError| failure(&error, sql);
+        let frame = ask(&self.engine.context, sql).await.map_err(wrong)?;
+        let mut batches = frame.execute_stream().await.map_err(wrong)?;
+        let broken = |error: OutputError| match error {
+            OutputError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::said(Kind::Done),
+            OutputError::Io(error) => {
+                Failure::failed(format_args!("cannot write the result: {}", reason(&error)))
+            }
+            other => Failure::failed(format_args!("this result cannot be written in that form: {other}"))
+                .advice("choose another --format"),
+        };
+        let mut output = Output::new(format, &batches.schema(), to(format)?).map_err(broken)?;
+        while let Some(batch) = batches.next().await {
+            output.write(&batch.map_err(wrong)?).map_err(broken)?;
+        }
+        output.finish().map_err(broken)
+    }
+}
+
+/// Sets one up.
+pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Sql> {
+    let at = path.to_owned();
+    let open: OpenRing = Arc::new(move || RingReader::open(&at));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(limits.threads.get())
+        .build()
+        .map_err(|error| Failure::failed(format_args!("cannot start threads: {}", reason(&error))))?;
+    let engine = engine(limits, &open, &link_types).map_err(|error| match error {
+        RingError::Link(error) => link(&error),
+        other => Failure::failed(other).at_path(path),
+    })?;
+    Ok(Sql { runtime, engine })
+}
+
+/// What the packets of each interface begin with.
+fn link_types(preamble: &[u8]) -> Vec<u16> {
+    let interfaces = Preamble::validate(preamble).unwrap_or_default();
+    interfaces.iter().map(|interface| interface.link_type.0).collect()
+}
+
+/// What the engine says against a question, with the place in it where it knows that.
+pub(crate) fn failure(error: &DataFusionError, sql: &str) -> Failure {
+    if let DataFusionError::External(external) = error.find_root()
+        && let Some(error) = external.downcast_ref::<LinkError>()
+    {
+        return link(error);
+    }
+    let text = error.strip_backtrace();
+    let failure = match error.find_root() {
+        DataFusionError::ResourcesExhausted(_) => {
+            return Failure::failed(text).advice("give it more --memory, or more room with --spill");
+        }
+        DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => {
+            Failure::usage(text)
+        }
+        _ => Failure::failed(text),
+    };
+    match place(&failure.to_string(), sql) {
+        Some(shown) => failure.advice(shown),
+        None => failure,
+    }
+}
+
+/// The line of the question that a message speaks of, with a mark under its column.
+fn place(text: &str, sql: &str) -> Option<String> {
+    let number = |word: &str| {
+        let rest = text.split(word).nth(1)?;
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<usize>().ok()
+    };
+    let (line, column) = (number("Line: ")?, number("Column: ")?);
+    let shown = sql.lines().nth(line.checked_sub(1)?)?;
+    Some(format!("here:\n  {shown}\n  {}^", " ".repeat(column.saturating_sub(1))))
+}
+
+/// What was missed, as the end of the command.
+pub(crate) fn told(missed: &Missed) -> Result<()> {
+    let Missed { expired, damaged, places, partial } = missed;
+    if let Some(first) = places.first() {
+        return Err(Failure::failed(format_args!(
+            "{} could not be looked into, the first is {first}",
+            counted(*damaged, "damaged slot")
+        ))
+        .advice("what else was found is written; `holdfast check` lists all damage"));
+    }
+    if *expired > 0 {
+        return Err(Failure::failed(format_args!(
+            "{} expired while the query was at work: the result lacks what was in them",
+            counted(*expired, "slot")
+        ))
+        .advice("ask for younger data (time > now() - interval '10 minutes'), or hold the range first"));
+    }
+    if *partial > 0 {
+        return Err(Failure::failed(format_args!(
+            "of {} a part is not there any more: their payload is null",
+            counted(*partial, "element that was found")
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_stands_under_what_is_wrong() {
+        let shown = place("Expected: end, found: t at Line: 2, Column: 3", "select 1\nx t").unwrap();
+        assert_eq!(shown, "here:\n  x t\n    ^");
+        assert_eq!(place("no such place", "select 1"), None);
+        assert_eq!(place("Line: 9, Column: 1", "select 1"), None);
+    }
+}

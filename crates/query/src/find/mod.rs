@@ -1,0 +1,266 @@
+//! What a condition finds, for holds: in which slots, and when; and which elements of a slot are to be kept.
+
+mod span;
+mod window;
+
+pub use span::{Roll, Sample, Span, merged};
+
+use crate::columns::Fixed;
+use crate::session::STREAM;
+use datafusion::arrow::array::{Array, AsArray, PrimitiveArray, RecordBatch};
+use datafusion::arrow::datatypes::{Int64Type, TimestampNanosecondType, UInt64Type};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{TableReference, plan_err};
+use datafusion::dataframe::DataFrame;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::logical_expr::{Expr, Volatility, lit};
+use datafusion::prelude::SessionContext;
+use datafusion::scalar::ScalarValue;
+use futures::StreamExt;
+use holdfast_base::{Ordinal, Sequence, Timestamp};
+use std::time::Duration;
+
+/// A column that every stream has.
+fn column(fixed: Fixed) -> Expr {
+    Expr::Column(datafusion::common::Column::from_name(fixed.name()))
+}
+
+fn instant(time: Timestamp) -> Expr {
+    lit(ScalarValue::TimestampNanosecond(Some(time.0), Some("UTC".into())))
+}
+
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// In SQL, over the columns of a stream's table.
+    pub condition: String,
+    /// A condition with aggregates over what was found in so long a time: only where it holds, something counts as found.
+    pub when: Option<(String, Duration)>,
+}
+
+/// Among which elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Among {
+    /// Arrived in this time.
+    pub times: Span,
+    /// From the first, without the second.
+    pub ordinals: (Ordinal, Ordinal),
+    /// In slots from this one on.
+    pub slots: Sequence,
+}
+
+impl Among {
+    /// All there are.
+    pub const ALL: Self = Self {
+        times: (Timestamp::MIN, Timestamp::MAX),
+        ordinals: (Ordinal(0), Ordinal(u64::MAX)),
+        slots: Sequence(0),
+    };
+}
+
+/// What was found in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The slot's sequence.
+    pub slot: Sequence,
+    /// So many elements.
+    pub elements: u64,
+    /// When the first and the last of them arrived; the first with the time over which a window looks back.
+    pub span: Span,
+    /// The first of them.
+    pub first: Ordinal,
+}
+
+impl Search {
+    /// Whether a stream can be asked for it at all.
+    pub async fn check(&self, context: &SessionContext, stream: &str) -> Result<()> {
+        let table = context.table(TableReference::partial(STREAM, stream)).await?;
+        let condition = self.parsed(context, &table)?;
+        let found = table.filter(condition)?;
+        match &self.when {
+            Some((when, back)) => window::fires(context, found, when, *back).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn parsed(&self, context: &SessionContext, table: &DataFrame) -> Result<Expr> {
+        let condition = context.parse_sql_expr(&self.condition, table.schema())?;
+        let of_several =
+            |expr: &Expr| Ok(matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_)));
+        if condition.exists(of_several)? {
+            return plan_err!("`{}` is about several elements: a condition is about one", self.condition);
+        }
+        // What was found must be found again, whenever somebody looks.
+        let changes = |expr: &Expr| {
+            Ok(
+                matches!(expr, Expr::ScalarFunction(call) if call.func.signature().volatility != Volatility::Immutable),
+            )
+        };
+        if condition.exists(changes)? {
+            return plan_err!(
+                "`{}` means something else from one moment to the next: say from when on with --from or --last",
+                self.condition
+            );
+        }
+        Ok(condition)
+    }
+
+    /// What there is of it among a stream's elements, slot by slot.
+    pub async fn found(&self, context: &SessionContext, stream: &str, among: &Among) -> Result<Vec<Found>> {
+        let frame = self.hits(context, stream, among).await?;
+        let (slot, time, ordinal) = (column(Fixed::Slot), column(Fixed::Time), column(Fixed::Ordinal));
+        let frame = frame.aggregate(
+            vec![slot],
+            vec![
+                count(lit(1)).alias("elements"),
+                min(time.clone()).alias("first_time"),
+                max(time).alias("last_time"),
+                min(ordinal).alias("first_ordinal"),
+            ],
+        )?;
+        let back = self.when.as_ref().map_or(Duration::ZERO, |(_, within)| *within);
+        let mut found = Vec::new();
+        for batch in frame.collect().await? {
+            let times = |at: usize| batch.column(at).as_primitive::<TimestampNanosecondType>();
+            let (slots, first, last) = (words(&batch, 0), times(2), times(3));
+            let (elements, ordinals) = (batch.column(1).as_primitive::<Int64Type>(), words(&batch, 4));
+            found.extend((0..batch.num_rows()).map(|row| Found {
+                slot: Sequence(slots.value(row)),
+                elements: elements.value(row) as u64,
+                span: (Timestamp(first.value(row)) - back, Timestamp(last.value(row))),
+                first: Ordinal(ordinals.value(row)),
+            }));
+        }
+        found.sort_unstable_by_key(|found| found.slot);
+        Ok(found)
+    }
+
+    /// When each of them arrived, with the time over which a window looks back and with what is around; in order, and apart
+    /// from each other.
+    pub async fn spans(
+        &self,
+        context: &SessionContext,
+        stream: &str,
+        among: &Among,
+        roll: Roll,
+    ) -> Result<Vec<Span>> {
+        let back = self.when.as_ref().map_or(Duration::ZERO, |(_, back)| *back);
+        let hits = self.hits(context, stream, among).await?;
+        let mut batches = hits.select(vec![column(Fixed::Time)])?.execute_stream().await?;
+        let mut spans = Vec::new();
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            let times = batch.column(0).as_primitive::<TimestampNanosecondType>().values().iter();
+            spans.extend(times.map(|time| roll.around((Timestamp(*time) - back, Timestamp(*time)))));
+            spans = merged(spans);
+        }
+        Ok(spans)
+    }
+
+    /// The elements that were found.
+    async fn hits(&self, context: &SessionContext, stream: &str, among: &Among) -> Result<DataFrame> {
+        let table = context.table(TableReference::partial(STREAM, stream)).await?;
+        let condition = self.parsed(context, &table)?;
+        let own = among.of(table.clone())?.filter(condition.clone())?;
+        let Some((when, back)) = &self.when else { return Ok(own) };
+        // What came shortly before the first of them counts, too.
+        let first = own.aggregate(Vec::new(), vec![min(column(Fixed::Time))])?.collect().await?;
+        let first = first.first().map(|batch| batch.column(0).as_primitive::<TimestampNanosecondType>());
+        let first = first.filter(|first| !first.is_empty() && first.is_valid(0));
+        let from = first.map_or(Timestamp::MAX, |first| Timestamp(first.value(0)) - *back);
+        let around = timed(table, (from, among.times.1))?.filter(condition)?;
+        among.of(window::fires(context, around, when, *back)?)
+    }
+}
+
+impl Among {
+    /// What of a frame is among them.
+    fn of(&self, frame: DataFrame) -> Result<DataFrame> {
+        let mut frame = timed(frame, self.times)?;
+        let (ordinal, (first, end)) = (column(Fixed::Ordinal), self.ordinals);
+        if first > Ordinal(0) {
+            frame = frame.filter(ordinal.clone().gt_eq(lit(first.0)))?;
+        }
+        if end < Ordinal(u64::MAX) {
+            frame = frame.filter(ordinal.lt(lit(end.0)))?;
+        }
+        if self.slots > Sequence(0) {
+            frame = frame.filter(column(Fixed::Slot).gt_eq(lit(self.slots.0)))?;
+        }
+        Ok(frame)
+    }
+}
+
+/// Which elements of some slots a hold keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep<'a> {
+    /// The first and the last of the slots, and when what is in them arrived.
+    pub slots: (Sequence, Sequence),
+    /// See there.
+    pub times: Span,
+    /// Only those that meet it.
+    pub condition: Option<&'a str>,
+    /// Only those that arrived in one of these stretches.
+    pub spans: Option<&'a [Span]>,
+}
+
+impl Keep<'_> {
+    /// Those of a stream, by slot and ordinal, and their bytes together.
+    pub async fn elements(
+        &self,
+        context: &SessionContext,
+        stream: &str,
+    ) -> Result<(Vec<(Sequence, Ordinal)>, u64)> {
+        let mut frame = timed(context.table(TableReference::partial(STREAM, stream)).await?, self.times)?;
+        let (slot, ordinal) = (column(Fixed::Slot), column(Fixed::Ordinal));
+        let (first, last) = self.slots;
+        frame = frame.filter(slot.clone().between(lit(first.0), lit(last.0)))?;
+        if let Some(condition) = self.condition {
+            let condition = context.parse_sql_expr(condition, frame.schema())?;
+            frame = frame.filter(condition)?;
+        }
+        if let Some(spans) = self.spans {
+            frame = frame.filter(any_of(spans))?;
+        }
+        let columns = vec![slot, ordinal, column(Fixed::Size)];
+        let mut batches = frame.select(columns)?.execute_stream().await?;
+        let (mut kept, mut bytes) = (Vec::new(), 0);
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            bytes += words(&batch, 2).values().iter().sum::<u64>();
+            let pairs = words(&batch, 0).values().iter().zip(words(&batch, 1).values());
+            kept.extend(pairs.map(|(slot, ordinal)| (Sequence(*slot), Ordinal(*ordinal))));
+        }
+        kept.sort_unstable();
+        Ok((kept, bytes))
+    }
+}
+
+fn words(batch: &RecordBatch, at: usize) -> &PrimitiveArray<UInt64Type> {
+    batch.column(at).as_primitive::<UInt64Type>()
+}
+
+/// Whether an element arrived in one of these stretches: as a tree that is no deeper than it must be.
+fn any_of(spans: &[Span]) -> Expr {
+    match spans {
+        [] => lit(false),
+        [(first, last)] => column(Fixed::Time).between(instant(*first), instant(*last)),
+        many => {
+            let (left, right) = many.split_at(many.len() / 2);
+            any_of(left).or(any_of(right))
+        }
+    }
+}
+
+/// What of a frame arrived in a stretch of time.
+fn timed(frame: DataFrame, (from, to): Span) -> Result<DataFrame> {
+    let mut frame = frame;
+    if from != Timestamp::MIN {
+        frame = frame.filter(column(Fixed::Time).gt_eq(instant(from)))?;
+    }
+    if to != Timestamp::MAX {
+        frame = frame.filter(column(Fixed::Time).lt_eq(instant(to)))?;
+    }
+    Ok(frame)
+}
