@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use clap::{CommandFactory, Parser};
 
-    /// Words as a shell takes them, up to the first pipe.
+    /// Words as a shell takes them, up to where something else is read or written.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quoted = false;
@@ -99,7 +99,7 @@ mod tests {
             match c {
                 '"' => quoted = !quoted,
                 ' ' if !quoted => words.push(String::new()),
-                '|' if !quoted => break,
+                '|' | '<' if !quoted => break,
                 c => words.last_mut().unwrap().push(c),
             }
         }
