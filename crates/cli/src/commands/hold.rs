@@ -20,10 +20,9 @@ use serde::Serialize;
     arrived; with --standing it goes on until it is interrupted, and --resume goes on later. With --distil it goes on until just that is left, in dense slots.\n\n\
     Examples:\n  holdfast hold lab.hf --last 30s --reason \"door alarm\"\n  \
     holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d\n  \
-    holdfast hold lab.hf --where \"in_net(src, '10.0.0.0/8')\" --before 10s --after 30s --reason \"case 12\"\n  \
-    holdfast hold lab.hf --where \"tcp_flags = 2\" --when \"count(*) >= 100\" --within 1s --before 5s \\\n    \
-    --standing --quota 200 --reason \"floods of SYN\"\n  \
-    holdfast hold lab.hf --sample 30s/1h --standing --quota 500 --reason \"what is normal\"", times::HELP))]
+    holdfast hold lab.hf --where \"size > 500\" --last 5m --before 10s --reason \"large ones\"\n  \
+    holdfast hold lab.hf --sample 30s/10m --last 1h --reason \"what is normal\"\n  \
+    holdfast hold /dev/sdb --where \"snr > 12\" --after 1s --standing --quota 200 --reason \"bursts\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
