@@ -72,6 +72,8 @@ pub(super) struct Evaluator {
     rolling: Vec<Rolling>,
     /// Up to when a sample has been taken.
     sampled: Timestamp,
+    /// When the last turn was.
+    turned: Timestamp,
 }
 
 impl Evaluator {
@@ -97,6 +99,7 @@ impl Evaluator {
             watches: Vec::new(),
             begin,
             rolling: Vec::new(),
+            turned: Timestamp::MIN,
         }
     }
 
@@ -108,20 +111,24 @@ impl Evaluator {
         let open = reader.status().map_err(|error| link(&error))?.ring.sequence;
         let known = reader.streams().map_err(|error| link(&error))?;
         self.learn(&known)?;
-        let (mut turn, mut fresh) = (Turn::default(), Vec::new());
+        let mut turn = Turn::default();
         match self.wanted.clone() {
-            Wanted::Found(search) => self.look(&search, &known, open, &mut turn, &mut fresh)?,
-            Wanted::Sample(sample) => fresh.extend(self.sample(sample, &mut reader, now)?),
+            Wanted::Found(search) => self.look(&search, &known, open, &mut turn)?,
+            Wanted::Sample(sample) => self.sample(sample, &mut reader, now)?,
         }
-        self.rolling.extend(fresh);
         if !self.rolling.is_empty() {
             let (known, spans) = self.around();
             turn.sequences =
                 reader.sequences_around(&self.streams, &known, &spans).map_err(|error| link(&error))?;
         }
-        let roll = self.roll;
-        self.rolling.retain(|rolling| roll.around(rolling.span).1 + LATE >= now);
+        self.turned = now;
         Ok(turn)
+    }
+
+    /// What the last turn found is held: what has come to its end can be forgotten.
+    pub(super) fn is_held(&mut self) {
+        let (roll, now) = (self.roll, self.turned);
+        self.rolling.retain(|rolling| roll.around(rolling.span).1 + LATE >= now);
     }
 
     /// What was found, by slot and stream the first of it, and when what is wanted around it arrived. What was found alone is in
@@ -218,7 +225,6 @@ impl Evaluator {
         known: &[StreamStatus],
         open: Sequence,
         turn: &mut Turn,
-        fresh: &mut Vec<Rolling>,
     ) -> Result<()> {
         let (Some(sql), true) = (&self.sql, self.times.0 <= self.times.1) else { return Ok(()) };
         for watch in &mut self.watches {
@@ -234,14 +240,15 @@ impl Evaluator {
                 .map_err(|error| sql::failure(&error, &search.condition))?;
             turn.elements += found.iter().map(|found| found.elements).sum::<u64>();
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
-            fresh.extend(found.iter().map(|found| Rolling { at: at(found), span: found.span }));
+            // Before the next stream, which may not be within reach: what was found stays found.
+            self.rolling.extend(found.iter().map(|found| Rolling { at: at(found), span: found.span }));
             (watch.next, watch.slot) = (reached, open);
         }
         turn.missed = sql.engine.trouble.take();
         Ok(())
     }
 
-    fn sample(&mut self, sample: Sample, reader: &mut RingReader, now: Timestamp) -> Result<Vec<Rolling>> {
+    fn sample(&mut self, sample: Sample, reader: &mut RingReader, now: Timestamp) -> Result<()> {
         let end = now.min(self.times.1);
         if self.sampled == Timestamp::MIN {
             let oldest = reader.status().map_err(|error| link(&error))?.ring.oldest;
@@ -249,11 +256,11 @@ impl Evaluator {
         }
         let range = (self.sampled, end);
         self.sampled = self.sampled.max(end + Duration::from_nanos(1));
-        if range.0 > range.1 {
-            return Ok(Vec::new());
+        for span in sample.spans(range).filter(|_| range.0 <= range.1) {
+            if self.rolling.iter().all(|rolling| rolling.span != span) {
+                self.rolling.push(Rolling { at: None, span });
+            }
         }
-        let known = |span: &Span| self.rolling.iter().any(|rolling| rolling.span == *span);
-        let fresh = sample.spans(range).filter(|span| !known(span));
-        Ok(fresh.map(|span| Rolling { at: None, span }).collect())
+        Ok(())
     }
 }

@@ -118,11 +118,14 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
         out.line(format_args!("hold {id}: {}", found(&turn, slots, bytes)))?;
     }
     let follow = Follow { sent: turn.sequences, ..Follow::new(path, id, standing, distil) };
+    evaluator.is_held();
     let missed = sql::told(&turn.missed);
     if !standing {
         evaluator.stop_looking();
-        missed?;
-    } else if let Err(failure) = missed {
+        // What could not be looked into is told when all that was found is held.
+        return follow.run(evaluator, out).and(missed);
+    }
+    if let Err(failure) = missed {
         warn(&failure);
     }
     follow.run(evaluator, out)
@@ -260,6 +263,7 @@ impl<'a> Follow<'a> {
         }
         let news = turn.sequences != self.sent && !turn.sequences.is_empty();
         if !news && !ending && self.said.elapsed() < MARK {
+            evaluator.is_held();
             return Ok(ControlFlow::Continue(()));
         }
         let order = Order::Extend(ExtendRequest {
@@ -269,9 +273,14 @@ impl<'a> Follow<'a> {
         });
         let (added, slots, left, missed) = match orders::ask(self.path, &order)? {
             Outcome::Extended { added, slots, left, missed } => (added, slots, left, missed),
+            // A purge or copies under way: it is asked for again.
+            Outcome::Refused(refusal @ (Refusal::Busy(_) | Refusal::NoRoom { .. })) => {
+                return Err(session::refused(&refusal));
+            }
             Outcome::Refused(refusal) => return Ok(ControlFlow::Break(session::refused(&refusal))),
             other => return Ok(ControlFlow::Break(orders::unexpected(&other))),
         };
+        evaluator.is_held();
         (self.sent, self.said) = (turn.sequences, Instant::now());
         if added == 0 && turn.elements == 0 && missed == 0 {
             return Ok(ControlFlow::Continue(()));
