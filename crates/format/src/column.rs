@@ -10,7 +10,7 @@ mod filter;
 mod outline;
 mod write;
 
-pub use block::{Block, Blocks, Column, OwnCells};
+pub use block::{Block, Blocks, Column, OwnCells, Packed};
 pub use cell::Cell;
 pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
 pub use outline::Outline;

@@ -20,6 +20,7 @@ mod terms;
 pub use check::{Key, crc32c};
 pub use column::{
     Block, Blocks, Cell, CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT, Outline, OwnCells,
+    Packed,
 };
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};

@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Schema, Value};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_format::{CellBuffer, Cells};
-use holdfast_query::predicate::{Predicate, translate};
+use holdfast_query::predicate::{Look, Predicate, translate};
 use holdfast_query::stream::ArrayColumn;
 use holdfast_query::{Columns, Limits, ask, session};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -107,7 +107,7 @@ impl World {
     fn picked(&self, condition: &Predicate) -> Vec<u64> {
         let cells = |column: usize| {
             let cells: Cells<'_> = self.cells[column].cells();
-            Some((cells, Some(self.nulls[column].as_slice())))
+            Some(Look::Cells(cells, Some(self.nulls[column].as_slice())))
         };
         let mut picked = vec![true; ROWS];
         condition.pick(&mut picked, &cells);

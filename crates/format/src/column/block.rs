@@ -151,6 +151,29 @@ impl<'a> Block<'a> {
         self.head.sequence == sequence.0 as u32
     }
 
+    /// Its numbers as they are kept, to be looked at without being made; `None` where some are null, or cells are no numbers.
+    pub fn packed(&self) -> Result<Option<Packed<'a>>, FormatError> {
+        let Head { class, encoding, width, nulls, least, .. } = self.head;
+        let most = if class == Class::Word { u64::MAX.into() } else { u128::MAX };
+        if class == Class::Bytes || nulls > 0 || most - least < u32::MAX.into() {
+            return Ok(None);
+        }
+        let count = self.cells();
+        let mut get = Get::new(WHAT, self.bytes);
+        get.seek(HEAD_BYTES);
+        Ok(Some(match (encoding, width) {
+            (DICTIONARY, _) => {
+                let values = wide(&mut get, self.head.values.into(), width, least)?;
+                let codes = codes(&mut get, count, values.len())?;
+                Packed::Listed { values, codes }
+            }
+            (EACH, 1) => Packed::Bytes { least, over: get.take(count)? },
+            (EACH, 2) => Packed::Pairs { least, over: each(&mut get, count)? },
+            (EACH, 4) => Packed::Fours { least, over: each(&mut get, count)? },
+            _ => return Ok(None),
+        }))
+    }
+
     /// Its cells. They take 16 bytes and a flag each at most, and their texts no more than the block, or where they are listed a
     /// MiB.
     pub fn decode(&self) -> Result<Column, FormatError> {
@@ -192,6 +215,39 @@ impl<'a> Block<'a> {
         }
         Ok(Column { chunk, cells, nulls })
     }
+}
+
+/// Numbers as a block keeps them: `least` and what each exceeds it by; or which of some values each is.
+#[derive(Clone, Debug)]
+pub enum Packed<'a> {
+    /// In a byte each.
+    Bytes {
+        /// What to add.
+        least: u128,
+        /// To each of these.
+        over: &'a [u8],
+    },
+    /// In two.
+    Pairs {
+        /// What to add.
+        least: u128,
+        /// To each of these, little-endian.
+        over: &'a [[u8; 2]],
+    },
+    /// In four.
+    Fours {
+        /// What to add.
+        least: u128,
+        /// To each of these, little-endian.
+        over: &'a [[u8; 4]],
+    },
+    /// As the numbers of values.
+    Listed {
+        /// The values.
+        values: Vec<u128>,
+        /// The number of each, which there is.
+        codes: &'a [u8],
+    },
 }
 
 /// The blocks of one column of a slot, one behind the other as their chunks are.

@@ -5,7 +5,7 @@ mod pick;
 mod spans;
 mod translate;
 
-pub use pick::{Facts, Pick, Points, prefix};
+pub use pick::{Facts, Look, Pick, Points, prefix};
 pub use spans::Spans;
 pub use translate::{Find, translate};
 

@@ -1,7 +1,7 @@
 //! Which elements fulfil a condition: may any of a slot or block, by its bounds and filters; and which do, by their cells.
 
 use super::{Predicate, Spans, Wanted};
-use holdfast_format::Cells;
+use holdfast_format::{Cells, Packed};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// What is known of a column before its cells are read.
@@ -37,6 +37,15 @@ pub trait Pick {
 
     /// False where a filter says that none of these values is among the cells of a column.
     fn may_have(&self, column: usize, values: &Points<'_>) -> bool;
+}
+
+/// The cells of a column.
+#[derive(Clone, Copy, Debug)]
+pub enum Look<'a> {
+    /// As they are, and which of them are null (none: not any).
+    Cells(Cells<'a>, Option<&'a [bool]>),
+    /// As a block keeps them, none of them null.
+    Packed(&'a Packed<'a>),
 }
 
 /// Single values that are looked for.
@@ -98,11 +107,11 @@ impl Predicate {
         }
     }
 
-    /// Takes out of `picked` the elements that do not fulfil it. `cells` gives the cells of a column, and which of them are
-    /// null (none: not any); `None` where all of them are null.
+    /// Takes out of `picked` the elements that do not fulfil it. `cells` gives the cells of a column; `None` where all of them
+    /// are null.
     pub fn pick<'a, F>(&self, picked: &mut [bool], cells: &F)
     where
-        F: Fn(usize) -> Option<(Cells<'a>, Option<&'a [bool]>)>,
+        F: Fn(usize) -> Option<Look<'a>>,
     {
         match self {
             Self::Constant(true) => {}
@@ -110,15 +119,25 @@ impl Predicate {
             Self::Null(column, wanted) => match cells(*column) {
                 None if *wanted => {}
                 None => picked.fill(false),
-                Some((_, None)) if *wanted => picked.fill(false),
-                Some((_, None)) => {}
-                Some((_, Some(nulls))) => {
+                Some(Look::Packed(_) | Look::Cells(_, None)) if *wanted => picked.fill(false),
+                Some(Look::Packed(_) | Look::Cells(_, None)) => {}
+                Some(Look::Cells(_, Some(nulls))) => {
                     picked.iter_mut().zip(nulls).for_each(|(picked, null)| *picked &= null == wanted);
                 }
             },
             Self::Among(column, wanted) => match cells(*column) {
                 None => picked.fill(false),
-                Some((cells, nulls)) => {
+                Some(Look::Packed(numbers)) => match wanted {
+                    Wanted::Words(spans) => {
+                        let closed = closed_words(spans).into_iter();
+                        let closed: Vec<_> = closed.map(|(low, high)| (low.into(), high.into())).collect();
+                        pick_packed(picked, numbers, &closed);
+                    }
+                    Wanted::Wide(spans) => pick_packed(picked, numbers, &closed_wide(spans)),
+                    // A column has one class: this is another's.
+                    Wanted::Bytes(_) => picked.fill(false),
+                },
+                Some(Look::Cells(cells, nulls)) => {
                     wanted.pick(picked, cells);
                     if let Some(nulls) = nulls {
                         picked.iter_mut().zip(nulls).for_each(|(picked, null)| *picked &= !null);
@@ -187,6 +206,53 @@ macro_rules! pick_numbers {
             }),
         }
     }};
+}
+
+/// The spans as far as `least` and so many more lie in them, counted from `least`.
+fn beyond(closed: &[(u128, u128)], least: u128, most: u128) -> Vec<(u128, u128)> {
+    let beyond = closed.iter().filter_map(|(low, high)| {
+        let (low, high) = (low.saturating_sub(least), high.checked_sub(least)?);
+        (low <= most).then_some((low, high.min(most)))
+    });
+    beyond.collect()
+}
+
+/// The numbers of a block one by one, as narrow as they are kept: many of them fit a vector.
+macro_rules! pick_narrow {
+    ($picked:expr, $least:expr, $over:expr, $closed:expr, $number:ty, $of:expr) => {{
+        let closed = beyond($closed, *$least, <$number>::MAX.into());
+        let closed: Vec<($number, $number)> =
+            closed.iter().map(|(low, high)| (*low as $number, *high as $number)).collect();
+        match closed.as_slice() {
+            [] => $picked.fill(false),
+            [(low, high)] => {
+                let (low, span) = (*low, high - low);
+                $picked.iter_mut().zip($over.iter()).for_each(|(picked, over)| {
+                    *picked &= $of(*over).wrapping_sub(low) <= span;
+                });
+            }
+            many => $picked.iter_mut().zip($over.iter()).for_each(|(picked, over)| {
+                let over: $number = $of(*over);
+                let at = many.partition_point(|(_, high)| *high < over);
+                *picked &= many.get(at).is_some_and(|(low, _)| *low <= over);
+            }),
+        }
+    }};
+}
+
+fn pick_packed(picked: &mut [bool], numbers: &Packed<'_>, closed: &[(u128, u128)]) {
+    match numbers {
+        Packed::Bytes { least, over } => pick_narrow!(picked, least, over, closed, u8, u8::from),
+        Packed::Pairs { least, over } => pick_narrow!(picked, least, over, closed, u16, u16::from_le_bytes),
+        Packed::Fours { least, over } => pick_narrow!(picked, least, over, closed, u32, u32::from_le_bytes),
+        Packed::Listed { values, codes } => {
+            let among = |value: &u128| closed.iter().any(|(low, high)| (low..=high).contains(&value));
+            // A place for every code there can be.
+            let mut wanted = [false; 256];
+            wanted.iter_mut().zip(values).for_each(|(wanted, value)| *wanted = among(value));
+            picked.iter_mut().zip(*codes).for_each(|(picked, code)| *picked &= wanted[usize::from(*code)]);
+        }
+    }
 }
 
 impl Wanted {
@@ -403,7 +469,7 @@ mod tests {
             let cells = |column: usize| {
                 let buffer = &buffers[column];
                 let some = (buffer.nulls() > 0).then(|| nulls[column].as_slice());
-                (buffer.is_empty() || buffer.nulls() < buffer.len()).then(|| (buffer.cells(), some))
+                (buffer.is_empty() || buffer.nulls() < buffer.len()).then(|| Look::Cells(buffer.cells(), some))
             };
             let condition = naive.real();
             let mut picked = vec![true; world.elements.len()];
@@ -414,6 +480,54 @@ mod tests {
                 let known = Known { buffers: &buffers, elements: &world.elements, filtered };
                 prop_assert!(condition.may_hold(&known) || !expected.contains(&true), "{:?}", condition);
             }
+        }
+    }
+
+    proptest! {
+        // What is picked of words as they are kept is what is picked of them as they are.
+        #[test]
+        fn narrow_words_are_picked_as_wide_ones(
+            least in prop_oneof![Just(0u64), any::<u64>(), Just(u64::MAX - 70_000)], are_wide in any::<bool>(),
+            overs in prop::collection::vec(any::<u16>(), 1..60), width in 0..4usize,
+            ends in prop::collection::vec((any::<u64>(), -3i64..300, 0u64..90_000, 0u8..3), 0..6),
+        ) {
+            let least = least.min(u64::MAX - 70_000);
+            let words: Vec<u64> =
+                overs.iter().map(|over| least + u64::from(if width == 0 { over & 255 } else { *over })).collect();
+            let bytes: Vec<u8> = overs.iter().map(|over| *over as u8).collect();
+            let pairs: Vec<[u8; 2]> = overs.iter().map(|over| over.to_le_bytes()).collect();
+            let fours: Vec<[u8; 4]> = overs.iter().map(|over| u32::from(*over).to_le_bytes()).collect();
+            let codes: Vec<u8> = (0..words.len() as u8).collect();
+            // Wide ones lie far above what a word can be.
+            let of = |word: u64| if are_wide { u128::from(word) << 40 | 7 } else { word.into() };
+            let wides: Vec<u128> = words.iter().map(|word| of(least) + u128::from(word - least)).collect();
+            let packed = match width {
+                0 => Packed::Bytes { least: of(least), over: &bytes },
+                1 => Packed::Pairs { least: of(least), over: &pairs },
+                2 => Packed::Fours { least: of(least), over: &fours },
+                _ => Packed::Listed { values: wides.clone(), codes: &codes },
+            };
+            let spans = ends.iter().fold(Spans::none(), |all, (any, from, len, kind)| {
+                let low = match kind {
+                    0 => *any,
+                    1 => words[*any as usize % words.len()],
+                    _ => least.saturating_add_signed(*from),
+                };
+                all.or(&Spans::between(Included(low), Included(low.saturating_add(*len))))
+            });
+            let (mut narrow, mut wide) = (vec![true; words.len()], vec![true; words.len()]);
+            let (condition, cells) = if are_wide {
+                let spans = closed_words(&spans).into_iter().fold(Spans::none(), |all, (low, high)| {
+                    let low = of(least) + u128::from(low.saturating_sub(least));
+                    all.or(&Spans::between(Included(low), Included(low + u128::from(high & 0xffff))))
+                });
+                (Predicate::Among(0, Wanted::Wide(spans)), Cells::Wide(&wides))
+            } else {
+                (Predicate::Among(0, Wanted::Words(spans)), Cells::Words(&words))
+            };
+            condition.pick(&mut narrow, &|_| Some(Look::Packed(&packed)));
+            condition.pick(&mut wide, &|_| Some(Look::Cells(cells, None)));
+            prop_assert_eq!(narrow, wide, "{:?}", condition);
         }
     }
 

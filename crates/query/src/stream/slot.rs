@@ -4,6 +4,7 @@ use super::arrays::Column as Array;
 use super::known::{ChunkKnown, SlotKnown, sections, time};
 use super::wants::Wants;
 use crate::columns::Fixed;
+use crate::predicate::Look;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
@@ -213,7 +214,18 @@ impl SlotSearch<'_, '_> {
         if let Some(extractor) = extractor {
             self.extract(rows, extractor, &mut loaded)?;
         }
-        let looked_at = self.wants.predicate.columns();
+        let mut looked_at = self.wants.predicate.columns();
+        // What is only looked at need not be made.
+        let mut lent = HashMap::new();
+        for (place, number) in self.wants.attributes(&looked_at) {
+            if !loaded.contains_key(&place)
+                && !self.wants.projection.contains(&place)
+                && let Some(words) = blocks.get(&number).map(Block::packed).transpose()?.flatten()
+            {
+                lent.insert(place, words);
+            }
+        }
+        looked_at.retain(|place| !lent.contains_key(place));
         self.load(&looked_at, blocks, rows, &mut loaded)?;
         let mut picked = vec![true; count];
         if let Some(torn) = self.torn {
@@ -221,8 +233,11 @@ impl SlotSearch<'_, '_> {
             picked.iter_mut().zip(rows).for_each(|(picked, (row, _))| *picked = !is_torn(row));
         }
         let cells = |place: usize| {
+            if let Some(words) = lent.get(&place) {
+                return Some(Look::Packed(words));
+            }
             let (cells, nulls) = loaded.get(&place)?;
-            Some((cells.lent(), nulls.as_deref()))
+            Some(Look::Cells(cells.lent(), nulls.as_deref()))
         };
         self.wants.predicate.pick(&mut picked, &cells);
         if !picked.contains(&true) {
