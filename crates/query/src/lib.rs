@@ -9,6 +9,7 @@ mod columns;
 pub mod find;
 mod functions;
 mod literals;
+mod nearest;
 pub mod output;
 pub mod predicate;
 mod ring;

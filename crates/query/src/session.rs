@@ -2,6 +2,7 @@
 
 use crate::functions;
 use crate::literals::Literals;
+use crate::nearest::Nearest;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
@@ -70,6 +71,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_file_formats(Vec::new())
         .build();
     let context = SessionContext::new_with_state(state);
+    context.register_udtf("nearest", Arc::new(Nearest::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
     for (name, table) in streams {
         of_streams.register_table(name.clone(), Arc::clone(&table))?;
