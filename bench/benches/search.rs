@@ -1,6 +1,6 @@
 //! Searching: small elements with four attributes are recorded by `holdfast record` and asked for by `holdfast query`, beside
 //! `SQLite` and `DuckDB` with the same rows, which are given an index on what the needle is looked for by. Each answer is
-//! timed from the start of a program to its end, and has to be the right one.
+//! timed from the start of a program to its end, and has to be the right one. Then Holdfast is asked while it records.
 //!
 //! Values of `a` are uniform among 100,000, with one needle that is nowhere else; `b` is uniform among all 32-bit numbers; `c`
 //! rises with the elements; `d` is uniform among 100.
@@ -12,15 +12,22 @@ use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::report::Report;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 const ELEMENT: usize = 20;
 /// Distinct values of `a`, beside the needle.
 const DISTINCT: u64 = 100_000;
 const NEEDLE: u32 = u32::MAX;
+
+const ATTRIBUTES: [&str; 4] =
+    ["a:uint=at:0:u32le", "b:uint=at:4:u32le", "c:uint=at:8:u32le", "d:uint=at:12:u16le"];
 
 /// The questions, and what makes them comparable: elements looked at.
 const QUESTIONS: [(&str, &str); 4] = [
@@ -150,16 +157,181 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         })?;
         for (at, (who, _)) in contestants.iter().enumerate() {
             let took = rounds.of(at);
-            let ms = Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 };
-            rows.push(row![who.name(), what, ms.show(0), rate(took.median)]);
+            rows.push(row![who.name(), what, milliseconds(&took).show(0), rate(took.median)]);
         }
     }
     report.table(&rows);
+    let Contestant::Holdfast { program, ring } = &contestants[0].0 else { return report.finish() };
+    let beside = Beside::start(program, ring, &place, scale)?;
+    let mut rows = vec![row!["beside capture", "ms from start to end"]];
+    for (what, question) in QUESTIONS {
+        let rounds = Rounds::run(scale.pick(1, 9), 1, |_| {
+            let start = Instant::now();
+            let answer = contestants[0].0.ask(question)?;
+            check(question, answer, elements)?;
+            Ok(start.elapsed().as_secs_f64())
+        })?;
+        rows.push(row![what, milliseconds(&rounds.of(0)).show(0)]);
+    }
+    let rounds = Rounds::run(scale.pick(1, 9), 1, |_| first_row(program, ring))?;
+    rows.push(row!["first row of all elements", milliseconds(&rounds.of(0)).show(0)]);
+    let mut fresh = fresh(program, ring, beside.fresh, scale.pick(3, 200))?;
+    fresh.sort_unstable_by(f64::total_cmp);
+    let at = |share: f64| fresh[((fresh.len() - 1) as f64 * share) as usize] * 1e3;
+    rows.push(row![
+        "from arrival until it is found",
+        format!("{:.0} (p99 {:.0}, worst {:.0})", at(0.5), at(0.99), at(1.0))
+    ]);
+    report.table(&rows);
+    let said = beside.end()?;
     report.say(&format!(
-        "{elements} elements of {ELEMENT} bytes; ring of {}; nobody records meanwhile.",
+        "{elements} elements of {ELEMENT} bytes; ring of {}. Above, nobody records; below, {RATE} MiB/s of such elements are \
+         recorded with their attributes, of which {said}. What is found is asked for by `holdfast sql`, again and again.",
         ByteSize(ring_bytes(scale))
     ));
     report.finish()
+}
+
+fn milliseconds(took: &Spread) -> Spread {
+    Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 }
+}
+
+/// MiB of elements a second that are recorded beside questions.
+const RATE: u64 = 20;
+
+/// A recorder at work beside questions: small elements with attributes of one stream at a steady rate, and of another now and
+/// then one.
+struct Beside {
+    recorder: Program,
+    /// Where the other one comes in.
+    fresh: SocketAddr,
+    over: Arc<AtomicBool>,
+    sender: JoinHandle<std::io::Result<u64>>,
+}
+
+impl Beside {
+    fn start(program: &Path, ring: &Path, place: &Place, scale: Scale) -> Result<Self, Trouble> {
+        let network = |cause: std::io::Error| Trouble::Program {
+            command: "a connection to the recorder".to_owned(),
+            said: cause.to_string(),
+        };
+        // Free a moment ago, and so it is a moment later.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let to = free.map_err(network)?;
+        let (ring, fresh) = (ring.display().to_string(), format!("tcp:{to}"));
+        let mut arguments =
+            vec!["record", &ring, "--source", "stdin", "--name", "more", "--frame", "fixed:20"];
+        arguments.extend(ATTRIBUTES.iter().flat_map(|attribute| ["--attr", attribute]));
+        arguments.extend(["--on-overload", "drop-newest"]);
+        arguments.extend([
+            "--source",
+            &fresh,
+            "--name",
+            "fresh",
+            "--frame",
+            "lines",
+            "--attr",
+            "n:uint=json:n",
+        ]);
+        let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("beside"))?;
+        let mut input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+        recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
+        let over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&over);
+        // Fifty times a second as much as that makes.
+        let count = scale.pick(64, RATE << 20) / 50 / ELEMENT as u64;
+        let sender = std::thread::spawn(move || {
+            let (mut sent, began) = (0, Instant::now());
+            let mut turn = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let block: Vec<u8> =
+                    (sent..sent + count).flat_map(|number| element(number, u64::MAX)).collect();
+                input.write_all(&block)?;
+                sent += count;
+                turn += 1;
+                let next = Duration::from_millis(20) * turn;
+                std::thread::sleep(next.saturating_sub(began.elapsed()));
+            }
+            Ok(sent)
+        });
+        Ok(Self { recorder, fresh: to, over, sender })
+    }
+
+    /// Ends it; what it says of what was lost.
+    fn end(self) -> Result<String, Trouble> {
+        self.over.store(true, Ordering::Relaxed);
+        let sent = self.sender.join().map_err(|_| Trouble::skipped("the sender failed"))?;
+        let sent = sent.map_err(|cause| Trouble::Program {
+            command: "a pipe to the recorder".to_owned(),
+            said: cause.to_string(),
+        })?;
+        self.recorder.interrupt();
+        let said = self.recorder.end(&[0])?;
+        let whole = said.contains(&format!("more: {sent} elements")) && said.contains("nothing lost");
+        if whole {
+            Ok("nothing was lost".to_owned())
+        } else {
+            Err(Trouble::Accounting(format!("{sent} elements were sent: {said}")))
+        }
+    }
+}
+
+/// Seconds until the first row of a question that finds everything.
+fn first_row(program: &Path, ring: &Path) -> Result<f64, Trouble> {
+    let mut command = Command::new(program);
+    command.arg("query").arg(ring).args(["select ordinal, a from bench", "--format", "jsonl"]);
+    let text = format!("{command:?}");
+    let trouble = |cause: std::io::Error| Trouble::Program { command: text.clone(), said: cause.to_string() };
+    let start = Instant::now();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(trouble)?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).map_err(trouble)?;
+    }
+    let took = start.elapsed().as_secs_f64();
+    // Nobody wants the rest.
+    let _ = child.kill();
+    let _ = child.wait();
+    if line.contains("\"ordinal\"") {
+        Ok(took)
+    } else {
+        Err(Trouble::Accounting(format!("the first row is {line:?}")))
+    }
+}
+
+/// Seconds from when an element is given to the recorder until a question finds it, of so many of them.
+fn fresh(program: &Path, ring: &Path, to: SocketAddr, count: u64) -> Result<Vec<f64>, Trouble> {
+    let mut command = Command::new(program);
+    command.arg("sql").arg(ring).arg("--json");
+    let text = format!("{command:?}");
+    let trouble = |cause: std::io::Error| Trouble::Program { command: text.clone(), said: cause.to_string() };
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(trouble)?;
+    let (Some(mut questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(Trouble::skipped("no pipes to `holdfast sql`"));
+    };
+    let mut answers = BufReader::new(answers);
+    let mut elements = TcpStream::connect(to).map_err(trouble)?;
+    elements.set_nodelay(true).map_err(trouble)?;
+    let mut found = Vec::new();
+    for number in 1..=count {
+        let start = Instant::now();
+        writeln!(elements, "{{\"n\":{number}}}").map_err(trouble)?;
+        loop {
+            writeln!(questions, "select count(*) c from fresh where n = {number};").map_err(trouble)?;
+            let mut line = String::new();
+            answers.read_line(&mut line).map_err(trouble)?;
+            match line.trim() {
+                "{\"c\":1}" => break,
+                "{\"c\":0}" => {}
+                other => return Err(Trouble::Accounting(format!("`holdfast sql` says {other:?}"))),
+            }
+        }
+        found.push(start.elapsed().as_secs_f64());
+    }
+    drop(questions);
+    child.wait().map_err(trouble)?;
+    Ok(found)
 }
 
 fn ring_bytes(scale: Scale) -> u64 {
@@ -191,24 +363,8 @@ fn record(program: &Path, place: &Place, elements: u64, scale: Scale) -> Result<
     let path = ring.display().to_string();
     let (size, slot) = (ring_bytes(scale).to_string(), scale.pick("256KiB", "64MiB"));
     output(Command::new(program).args(["format", &path, "--size", &size, "--slot", slot, "--prefill"]))?;
-    let arguments = [
-        "record",
-        &path,
-        "--source",
-        "stdin",
-        "--name",
-        "bench",
-        "--frame",
-        "fixed:20",
-        "--attr",
-        "a:uint=at:0:u32le",
-        "--attr",
-        "b:uint=at:4:u32le",
-        "--attr",
-        "c:uint=at:8:u32le",
-        "--attr",
-        "d:uint=at:12:u16le",
-    ];
+    let mut arguments = vec!["record", &path, "--source", "stdin", "--name", "bench", "--frame", "fixed:20"];
+    arguments.extend(ATTRIBUTES.iter().flat_map(|attribute| ["--attr", attribute]));
     let mut recorder = Program::start(program, &arguments, Stdio::piped(), &place.file("recorder"))?;
     let input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
     recorder.until("it records", |recorder| recorder.said().contains("recording"))?;

@@ -78,6 +78,11 @@ impl Program {
         Ok(Self { child, command: command_text, output: output.to_owned(), noted })
     }
 
+    /// Whether it is over.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()

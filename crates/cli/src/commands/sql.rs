@@ -12,7 +12,7 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Ask in SQL, one question after the other
@@ -41,15 +41,27 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         sql::told(&sql.engine.trouble.take())
     };
     if !io::stdin().is_terminal() {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map_err(|error| {
-            Failure::failed(format_args!("cannot read the questions: {}", reason(&error)))
-        })?;
-        return questions(&text).try_for_each(ask);
+        return answer_all(&mut io::stdin().lock(), &ask);
     }
     // Whether it can be asked at all is told before a prompt.
     let known = Known::of(&sql::open(&path, &args.limits.limits())?)?;
     converse(known, &path, &ask)
+}
+
+/// Answers each question as soon as it is there: whoever asks may wait for one answer before the next question.
+fn answer_all(input: &mut dyn BufRead, ask: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+    let mut text = String::new();
+    loop {
+        let read = input.read_line(&mut text).map_err(|error| {
+            Failure::failed(format_args!("cannot read the questions: {}", reason(&error)))
+        })?;
+        if read == 0 {
+            return questions(&text).try_for_each(ask);
+        }
+        let (whole, rest) = split(&text);
+        whole.into_iter().try_for_each(ask)?;
+        text = rest.to_owned();
+    }
 }
 
 /// Until the end of input.
@@ -116,20 +128,25 @@ fn history() -> Option<PathBuf> {
 
 /// The questions of a text, apart from each other by `;` outside of quotes.
 fn questions(text: &str) -> impl Iterator<Item = &str> {
+    let (whole, rest) = split(text);
+    whole.into_iter().chain([rest.trim()]).filter(|question| !question.is_empty())
+}
+
+/// Those that are ended, and what comes behind the last of them.
+fn split(text: &str) -> (Vec<&str>, &str) {
     let (mut quote, mut start, mut parts) = (None, 0, Vec::new());
     for (at, byte) in text.bytes().enumerate() {
         match (quote, byte) {
             (Some(open), close) if open == close => quote = None,
             (None, b'\'' | b'"') => quote = Some(byte),
             (None, b';') => {
-                parts.push(&text[start..at]);
+                parts.extend(Some(text[start..at].trim()).filter(|question| !question.is_empty()));
                 start = at + 1;
             }
             _ => {}
         }
     }
-    parts.push(&text[start..]);
-    parts.into_iter().map(str::trim).filter(|question| !question.is_empty())
+    (parts, &text[start..])
 }
 
 /// A line that is no SQL.
@@ -281,8 +298,36 @@ mod tests {
             ["select 1", "select ';'", "select \"a;b\""]
         );
         assert_eq!(split(" ;\n"), Vec::<&str>::new());
+        assert_eq!(super::split("select ';\n"), (vec![], "select ';\n"));
         assert!(is_whole("select 1;") && is_whole("\\q") && is_whole("exit") && is_whole(""));
         assert!(!is_whole("select 1") && !is_whole("select\n1"));
+    }
+
+    /// Lines, one a read, each of them told when it is read.
+    struct Lines<'a>(&'a [&'a str], &'a std::cell::RefCell<Vec<String>>);
+    impl io::Read for Lines<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let Some((line, rest)) = self.0.split_first() else { return Ok(0) };
+            self.1.borrow_mut().push(format!("reads {}", line.trim()));
+            self.0 = rest;
+            into[..line.len()].copy_from_slice(line.as_bytes());
+            Ok(line.len())
+        }
+    }
+
+    #[test]
+    fn a_question_is_answered_before_the_next_one_is_read() {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let lines = ["select 1; select\n", "2\n", ";select 3"];
+        let mut input = io::BufReader::new(Lines(&lines, &asked));
+        let ask = |question: &str| {
+            asked.borrow_mut().push(question.to_owned());
+            Ok(())
+        };
+        answer_all(&mut input, &ask).unwrap();
+        let wanted =
+            ["reads select 1; select", "select 1", "reads 2", "reads ;select 3", "select\n2", "select 3"];
+        assert_eq!(*asked.borrow(), wanted);
     }
 
     #[test]
