@@ -47,7 +47,7 @@ install: build ## Build and install to PREFIX (/usr/local)
 	@echo "installed holdfast and holdfast-recorder in $(DESTDIR)$(PREFIX)/bin"
 
 build: deps-build ## Build the two programs
-	cargo build --release --workspace --bins --locked
+	cargo build --release --bins --locked -p holdfast-cli -p holdfast-recorder
 	@echo "built in $(BIN)"
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS each (needs a nightly toolchain and cargo-fuzz)
