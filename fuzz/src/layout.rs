@@ -1,4 +1,4 @@
-//! Attributes at fixed places, and those of VDIF frames and SPEAD packets.
+//! Attributes at fixed places, and those of VDIF frames, SPEAD packets, and the headers of DADA and SIGPROC files.
 
 use crate::attributes::{check, schema};
 use holdfast_attributes::{Element, Extractor};
@@ -8,6 +8,8 @@ use holdfast_format::{CellBuffer, MAX_TEXT};
 pub fn run(data: &[u8]) {
     let Some((size, data)) = data.split_first() else { return };
     check(&schema(&["vdif"]), &Element::of(data));
+    check(&schema(&["dada"]), &Element::of(data));
+    check(&schema(&["sigproc"]), &Element::of(data));
     check(&schema(&["spead"]), &Element::of(data));
     let fixed = schema(&[
         "a:uint=at:0:u32le:bits3..17",

@@ -1,6 +1,5 @@
 //! The books of a run: what was sent, what the recorder says of it, and what is really on the ring, byte by byte.
 
-use super::scene::ELEMENT;
 use crate::Trouble;
 use holdfast_link::{Item, RingReader, Selection};
 use std::ops::ControlFlow;
@@ -8,8 +7,8 @@ use std::path::Path;
 
 /// Bytes of an element by its number: the number, again and again.
 pub fn element(number: u64, into: &mut [u8]) {
-    for word in into.chunks_exact_mut(8) {
-        word.copy_from_slice(&number.to_le_bytes());
+    for word in into.chunks_mut(8) {
+        word.copy_from_slice(&number.to_le_bytes()[..word.len()]);
     }
 }
 
@@ -41,9 +40,8 @@ impl Summary {
         })
     }
 
-    /// Whether all that was sent is recorded or lost.
-    pub fn balances(&self, sent: u64) -> Result<(), Trouble> {
-        let element = ELEMENT as u64;
+    /// Whether all that was sent is recorded or lost, in elements of that size.
+    pub fn balances(&self, sent: u64, element: u64) -> Result<(), Trouble> {
         let by_cause: u64 = self.causes.iter().map(|(_, count)| count * element).sum();
         if self.bytes + self.lost == sent && by_cause == self.lost && (self.lost > 0) == (self.gaps > 0) {
             return Ok(());
@@ -62,12 +60,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// Reads the whole ring, without a recorder; `sent` elements went there.
-    pub fn on(device: &Path, sent: u64) -> Result<Self, Trouble> {
+    /// Reads the whole ring, without a recorder; `sent` elements of that size went there.
+    pub fn on(device: &Path, sent: u64, size: usize) -> Result<Self, Trouble> {
         let mut reader = RingReader::open(device).map_err(Trouble::of("opening the ring"))?;
         let plan = reader.plan(&Selection::ALL).map_err(Trouble::of("planning"))?;
         let (mut found, mut next, mut wrong) = (Self::default(), None, None);
-        let mut wanted = vec![0; ELEMENT];
+        let mut wanted = vec![0; size];
         let mut sink = |item: Item<'_>| {
             // Numbers follow one another, whatever they tell of.
             let mut follow = |ordinal: u64, count: u64| {
@@ -87,7 +85,7 @@ impl Found {
                 Item::Gap { ordinal, gap, .. } => {
                     found.missing += gap.ordinals;
                     let inexact = (gap.elements != Some(gap.ordinals)
-                        || gap.bytes != Some(gap.ordinals * ELEMENT as u64))
+                        || gap.bytes != Some(gap.ordinals * size as u64))
                     .then(|| format!("a gap is not exact: {gap:?}"));
                     follow(ordinal.0, gap.ordinals).or(inexact)
                 }
@@ -120,9 +118,9 @@ mod tests {
         let said = "x\n{\"streams\":[{\"bytes\":131072,\"lost_bytes\":65536,\"gaps\":1,\"lost\":{\"no_buffer\":1}}]}\n";
         let summary = Summary::of(said).unwrap();
         assert_eq!(summary.causes, [("no_buffer".to_owned(), 1)]);
-        assert!(summary.balances(196_608).is_ok());
-        assert!(summary.balances(196_609).is_err());
-        assert!(Summary { gaps: 0, ..summary.clone() }.balances(196_608).is_err());
-        assert!(Summary { causes: Vec::new(), ..summary }.balances(196_608).is_err());
+        assert!(summary.balances(196_608, 65_536).is_ok());
+        assert!(summary.balances(196_609, 65_536).is_err());
+        assert!(Summary { gaps: 0, ..summary.clone() }.balances(196_608, 65_536).is_err());
+        assert!(Summary { causes: Vec::new(), ..summary }.balances(196_608, 65_536).is_err());
     }
 }

@@ -19,6 +19,8 @@ pub enum Disturber {
     FullLog,
     /// The log is a pipe that nobody empties.
     CloggedLog,
+    /// A `holdfast query` a core, one after the other.
+    Searches,
     /// Two threads a core that only compute.
     Hogs,
     /// A memory group that is full all the while.
@@ -42,6 +44,8 @@ pub struct Case {
     pub stall: Duration,
     /// *ρ* of the profile, in millionths.
     pub stalled: u32,
+    /// Whether elements are of 20 bytes with four attributes.
+    pub small: bool,
     /// Whether the recorder is told `--realtime`.
     pub realtime: bool,
     /// Whether the profile covers it: nothing may be lost. Otherwise something has to be, and counted exactly.
@@ -58,13 +62,15 @@ const USUAL: Duration = ms(500);
 /// All of them.
 pub fn cases() -> Vec<Case> {
     use Disturber::{
-        CloggedLog, Crowd, Dawdlers, Errors, FullLog, Hang, Hogs, Memory, Readers, Scribblers, Stall, Stopped,
+        CloggedLog, Crowd, Dawdlers, Errors, FullLog, Hang, Hogs, Memory, Readers, Scribblers, Searches,
+        Stall, Stopped,
     };
     let case = |name, disturber| Case {
         name,
         disturber,
         stall: USUAL,
         stalled: 1000,
+        small: false,
         realtime: false,
         covered: true,
     };
@@ -77,6 +83,8 @@ pub fn cases() -> Vec<Case> {
         case("eight clients, a byte a second", Dawdlers),
         case("a thousand clients", Crowd),
         case("clients that scribble", Scribblers),
+        case("searches on all cores", Searches),
+        Case { small: true, ..case("searches on all cores, 20 B", Searches) },
         case("log partition full", FullLog),
         case("log never read", CloggedLog),
         case("hogs on all cores", Hogs),

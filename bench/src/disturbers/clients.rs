@@ -76,6 +76,50 @@ pub fn stopped(program: &Path, ring: &Path, folder: &Path, tally: &Tally) -> Res
     Ok(format!("{stopped} of {} stopped in the middle", all.len()))
 }
 
+/// `holdfast query`, as many at once as there are cores, one after the other: of the columns, or where there are none
+/// of the payload of the last two seconds.
+pub fn searches(
+    program: &Path,
+    ring: &Path,
+    folder: &Path,
+    columns: bool,
+    tally: &Tally,
+) -> Result<String, Trouble> {
+    let question = if columns {
+        "select count(*), sum(a), max(b) from s where d < 4294967295 and b <> 7"
+    } else {
+        "select count(*) from s where time > now() - interval '2 seconds' and matches(payload, 'nothing like this')"
+    };
+    let words = ["query", &ring.display().to_string(), question].map(str::to_owned);
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let one = |core: usize| -> Result<Vec<f64>, Trouble> {
+        let said = folder.join(format!("search{core}.said"));
+        let mut took = Vec::new();
+        while tally.runs() {
+            let begun = tally.seconds();
+            let mut search = Program::start(program, &words, Stdio::null(), &said)?;
+            if tally.wait(|| search.has_ended()) {
+                took.push(tally.seconds() - begun);
+                // Slots that expire meanwhile are told of by exit code 1.
+                search.end(&[0, 1])?;
+            }
+        }
+        Ok(took)
+    };
+    let all = std::thread::scope(|scope| {
+        let one = &one;
+        let all: Vec<_> = (0..cores).map(|core| scope.spawn(move || one(core))).collect();
+        let joined = all
+            .into_iter()
+            .map(|one| one.join().unwrap_or_else(|_| Err(Trouble::Accounting("a thread panicked".into()))));
+        joined.collect::<Result<Vec<_>, _>>()
+    })?;
+    let mut took: Vec<f64> = all.concat();
+    took.sort_unstable_by(f64::total_cmp);
+    let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
+    Ok(format!("{} searches of {middle:.1} s each", took.len()))
+}
+
 fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);

@@ -3,7 +3,7 @@
 
 use super::books::{Found, Summary, element};
 use super::case::{Case, Disturber};
-use super::scene::{ELEMENT, Recorder, Scene};
+use super::scene::{Recorder, Scene};
 use super::{clients, machine};
 use crate::beside::tally::Tally;
 use crate::program::holdfast;
@@ -115,12 +115,10 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     };
     let result = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| stopping(read(stand.device(), case.covered, &tally).map(|()| String::new())))
-            })
+            .map(|_| scope.spawn(|| stopping(read(stand.device(), case, &tally).map(|()| String::new()))))
             .collect();
         let disturbs = scope.spawn(|| stopping(disturb(scene, case, &surroundings, (&socket, pid), &tally)));
-        let feeds = scope.spawn(|| feed(&mut input, scene.amount().rate.0 as f64, &tally));
+        let feeds = scope.spawn(|| feed(&mut input, scene.rate(case).0 as f64, case.element(), &tally));
         let sent = joined(feeds);
         tally.stop();
         let note = joined(disturbs)?;
@@ -146,8 +144,8 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     drop((input, watch));
     let said = program.end(&[0])?;
     let summary = Summary::of(&said).ok_or_else(|| Trouble::Accounting(format!("no summary: {said}")))?;
-    summary.balances(sent)?;
-    let found = Found::on(stand.device(), sent / ELEMENT as u64)?;
+    summary.balances(sent, case.element() as u64)?;
+    let found = Found::on(stand.device(), sent / case.element() as u64, case.element())?;
     if dropped != summary.lost {
         let text = format!("`status` told of {dropped} bytes lost, and {summary:?}");
         return Err(Trouble::Accounting(text));
@@ -159,7 +157,7 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     }
     let told = ["the device does not answer", "and no longer"].iter().any(|words| said.contains(words));
     let kept = if case.covered { summary.lost == 0 } else { summary.lost > 0 && found.missing > 0 && told };
-    let rate = scene.amount().rate.0 as f64;
+    let rate = scene.rate(case).0 as f64;
     let outcome = Outcome { sent, summary, found, margin, read, rate, note, discarded: 0, kept };
     Ok((outcome, too_slow))
 }
@@ -179,27 +177,30 @@ fn lasts(scene: &Scene, case: &Case) -> Duration {
 }
 
 /// Sends elements at the rate until the time is over; bytes sent. The world does not wait: it goes before everybody.
-fn feed(input: &mut ChildStdin, rate: f64, tally: &Tally) -> Result<u64, Trouble> {
+fn feed(input: &mut ChildStdin, rate: f64, size: usize, tally: &Tally) -> Result<u64, Trouble> {
     tally.lead();
-    let mut data = vec![0; ELEMENT];
+    // As much at once as a large element has.
+    let mut data = vec![0; (64 << 10) / size * size];
     let mut sent = 0u64;
-    while tally.wait(|| rate * tally.seconds() - sent as f64 >= ELEMENT as f64) {
-        while rate * tally.seconds() - sent as f64 >= ELEMENT as f64 {
-            element(sent / ELEMENT as u64, &mut data);
+    while tally.wait(|| rate * tally.seconds() - sent as f64 >= data.len() as f64) {
+        while rate * tally.seconds() - sent as f64 >= data.len() as f64 {
+            let first = sent / size as u64;
+            data.chunks_mut(size).zip(first..).for_each(|(one, number)| element(number, one));
             input.write_all(&data).map_err(|cause| Trouble::Program {
                 command: "holdfast-recorder".into(),
                 said: format!("it does not take what it is given: {cause}"),
             })?;
-            sent += ELEMENT as u64;
+            sent += data.len() as u64;
         }
     }
     Ok(sent)
 }
 
 /// Reads all that there is, again and again. A recorder that has no place for us is no failure.
-fn read(device: &Path, answers: bool, tally: &Tally) -> Result<(), Trouble> {
+fn read(device: &Path, case: &Case, tally: &Tally) -> Result<(), Trouble> {
+    let answers = case.covered;
     let mut reader = RingReader::open(device).map_err(Trouble::of("opening the ring"))?;
-    let mut wanted = vec![0; ELEMENT];
+    let mut wanted = vec![0; case.element()];
     while tally.wait(|| true) {
         let plan = reader.plan(&Selection::ALL).map_err(Trouble::of("planning"))?;
         let (mut wrong, mut got) = (None, false);
@@ -258,6 +259,10 @@ fn disturb(
         Disturber::Stopped => {
             let program = holdfast("holdfast", scale)?;
             clients::stopped(&program, stand.device(), &folder, tally)
+        }
+        Disturber::Searches => {
+            let program = holdfast("holdfast", scale)?;
+            clients::searches(&program, stand.device(), &folder, case.small, tally)
         }
         Disturber::Dawdlers => clients::dawdlers(socket, tally),
         Disturber::Crowd => clients::crowd(socket, tally),

@@ -4,6 +4,7 @@ use super::case::Case;
 use crate::beside::stand::{Setup, Stand};
 use crate::program::{Program, holdfast};
 use crate::{Scale, Trouble};
+use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, Clock as _, Rate, RingId, SystemClock, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, Terms};
 use holdfast_link::RingReader;
@@ -15,11 +16,24 @@ use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 use std::time::Duration;
 
-/// Bytes of an element.
-pub const ELEMENT: usize = 64 << 10;
+impl Case {
+    /// Bytes of an element.
+    pub fn element(&self) -> usize {
+        if self.small { 20 } else { 64 << 10 }
+    }
+
+    /// What is read of each.
+    fn schema(&self) -> Result<Schema, Trouble> {
+        let four = ["a:uint=at:0:u64le", "b:uint=at:8:u64le", "c:uint=at:0:u32le", "d:uint=at:16:u32le"];
+        Schema::typed(&four[..if self.small { 4 } else { 0 }]).map_err(Trouble::of("a schema"))
+    }
+}
 
 /// What may come at once beyond the rate: a feeder that was kept waiting catches up.
 const BURST: ByteSize = ByteSize(8 << 20);
+
+/// Of small elements, which are several times as much on the medium.
+const SMALL_BURST: ByteSize = ByteSize(1 << 20);
 
 /// The drive, and what a ring on it is to carry.
 #[derive(Debug)]
@@ -77,6 +91,11 @@ impl Scene {
         Amount::of(self.scale)
     }
 
+    /// Payload a second: what comes to the same on the medium.
+    pub fn rate(&self, case: &Case) -> Rate {
+        if case.small { Rate(self.amount().rate.0 * 3 / 20) } else { self.amount().rate }
+    }
+
     /// What the drive's model says of it, with the stalls that the case has profiled.
     fn measured(&self, case: &Case) -> Measured {
         let model = DriveModel::paper().part(0.3, self.stand.setup().bytes);
@@ -93,15 +112,19 @@ impl Scene {
             stalled: case.stalled,
             parallel: 1,
             elements: 1_000_000,
+            cells: 20_000_000,
         }
     }
 
     /// Makes a new ring with terms for a case; the slot buffers that these take.
     pub fn ring(&self, case: &Case) -> Result<u64, Trouble> {
-        let Amount { slot, rate, .. } = self.amount();
-        let elements = rate.0.div_ceil(ELEMENT as u64);
+        let slot = self.amount().slot;
+        let rate = self.rate(case);
+        let elements = rate.0.div_ceil(case.element() as u64);
         let measured = self.measured(case);
-        let asked = load(&[Declared { rate, elements, burst: BURST }], ByteSize(slot));
+        let attributes = case.schema()?.load();
+        let burst = if case.small { SMALL_BURST } else { BURST };
+        let asked = load(&[Declared { rate, elements, burst, attributes }], ByteSize(slot));
         let quantum = 1 << 20;
         let flush = Duration::from_secs(1);
         let shape = Shape { slot: ByteSize(slot), flush, gather: 4, quantum, buffers: u32::MAX };
@@ -111,10 +134,11 @@ impl Scene {
             measured,
             rate,
             elements,
-            burst: BURST,
+            burst,
             gather: shape.gather,
             quantum,
             memory: ByteSize(buffers * slot),
+            attributes,
         };
         self.stand.be_fast()?;
         let device = Device::open(self.stand.device(), Access::Own);
@@ -136,7 +160,7 @@ impl Scene {
     pub fn record(&self, case: &Case, before: Option<&str>) -> Result<Recorder, Trouble> {
         let path = holdfast("holdfast-recorder", self.scale)?;
         let device = self.stand.device().display().to_string();
-        let frame = format!("fixed:{ELEMENT}");
+        let frame = format!("fixed:{}", case.element());
         let mut words: Vec<OsString> = Vec::new();
         let mut program = path.clone();
         if let Some(before) = before {
@@ -147,6 +171,9 @@ impl Scene {
         let options = [&device, "--source", "stdin", "--name", "s", "--frame", &frame, "--json"];
         words.extend(options.map(OsString::from));
         words.extend(["--on-overload", "drop-newest"].map(OsString::from));
+        for attribute in case.schema()?.attributes() {
+            words.extend(["--attr".into(), attribute.to_string().into()]);
+        }
         words.extend(case.realtime.then(|| "--realtime".into()));
         let said = self.stand.file("recorder.said");
         let mut program = Program::start(&program, &words, Stdio::piped(), &said)?;

@@ -4,8 +4,9 @@ use crate::fixed::{Fixed, all_fixed};
 use crate::json::Json;
 use crate::packet::Packets;
 use crate::spead::Items;
+use crate::unit::TimeUnit;
 use crate::vdif::Header;
-use crate::{From, PacketField, Schema, SpeadField, VdifField};
+use crate::{DadaKey, From, PacketField, Schema, SigprocField, SpeadField, Type, VdifField, dada, sigproc};
 use holdfast_base::Timestamp;
 use holdfast_format::{CellBuffer, Cells};
 
@@ -56,6 +57,8 @@ pub struct Extractor {
     packets: Packets,
     vdif: Vec<(usize, VdifField)>,
     spead: Vec<(usize, SpeadField)>,
+    dada: Vec<(usize, DadaKey, Type, TimeUnit)>,
+    sigproc: Vec<(usize, SigprocField, Type)>,
     event_time: Option<usize>,
 }
 
@@ -65,6 +68,7 @@ impl Extractor {
         let mut fixed = Fixed::default();
         let mut packets: Vec<(usize, PacketField)> = Vec::new();
         let (mut paths, mut vdif, mut spead) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut dada, mut sigproc) = (Vec::new(), Vec::new());
         for (number, attribute) in schema.attributes().iter().enumerate() {
             match attribute.from() {
                 From::At(place) => fixed.push(number, attribute, place),
@@ -72,6 +76,8 @@ impl Extractor {
                 From::Packet(field) => packets.push((number, *field)),
                 From::Vdif(field) => vdif.push((number, *field)),
                 From::Spead(field) => spead.push((number, *field)),
+                From::Dada(key) => dada.push((number, key.clone(), attribute.kind(), attribute.time_unit())),
+                From::Sigproc(field) => sigproc.push((number, *field, attribute.kind())),
             }
         }
         Self {
@@ -81,6 +87,8 @@ impl Extractor {
             packets: Packets::new(packets),
             vdif,
             spead,
+            dada,
+            sigproc,
             event_time: schema.event_time(),
         }
     }
@@ -112,6 +120,28 @@ impl Extractor {
                 Some(items) => items.push(field, into),
                 None => into.null(),
             });
+        }
+        if !self.dada.is_empty() {
+            let header = dada::Header::read(element.data);
+            outcome.undecodable |= header.is_none();
+            for (number, key, kind, unit) in &self.dada {
+                let Some(into) = cells.get_mut(*number) else { continue };
+                match header {
+                    Some(header) => header.push(key, *kind, *unit, into, &mut outcome),
+                    None => into.null(),
+                }
+            }
+        }
+        if !self.sigproc.is_empty() {
+            let header = sigproc::Header::read(element.data);
+            outcome.undecodable |= header.is_none();
+            for (number, field, kind) in &self.sigproc {
+                let Some(into) = cells.get_mut(*number) else { continue };
+                match header {
+                    Some(header) => header.push(*field, *kind, into, &mut outcome),
+                    None => into.null(),
+                }
+            }
         }
         outcome.event_time = self.event_time.and_then(|number| last_time(cells.get(number)?));
         outcome

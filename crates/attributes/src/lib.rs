@@ -7,6 +7,7 @@
 
 mod attribute;
 mod cursor;
+mod dada;
 mod error;
 mod extractor;
 mod fixed;
@@ -19,12 +20,14 @@ mod place;
 mod preset;
 mod rfc3339;
 mod schema;
+mod sigproc;
 mod spead;
 mod unit;
 mod value;
 mod vdif;
 
 pub use attribute::{Attribute, MAX_ATTRIBUTE, MAX_COMMENT, MAX_UNIT};
+pub use dada::DadaKey;
 pub use error::{Problem, SchemaError};
 pub use extractor::{Element, Extractor, MAX_DATA, Outcome};
 pub use fixed::Fixed;
@@ -34,6 +37,7 @@ pub use packet::PacketField;
 pub use path::{MAX_STEPS, Path, Step};
 pub use place::Place;
 pub use schema::{EVENT_TIME, Grown, RESERVED, Schema};
+pub use sigproc::SigprocField;
 pub use spead::SpeadField;
 pub use value::{Cell, Value};
 pub use vdif::VdifField;

@@ -1,7 +1,11 @@
 //! Where the values of an attribute come from.
 
 use crate::cursor::Cursor;
-use crate::{PacketField, Path, Place, Problem, SchemaError, SpeadField, Type, VdifField};
+use crate::packet::MOST_NAME;
+use crate::{
+    DadaKey, PacketField, Path, Place, Problem, SchemaError, SigprocField, SpeadField, Type, VdifField, dada,
+};
+use holdfast_format::MAX_TEXT;
 use std::fmt;
 
 /// What an attribute is read from.
@@ -17,6 +21,10 @@ pub enum From {
     Vdif(VdifField),
     /// An item of a SPEAD packet: `spead:heap`.
     Spead(SpeadField),
+    /// A key of a DADA file's header: `dada:UTC_START`.
+    Dada(DadaKey),
+    /// A keyword of a SIGPROC file's header: `sigproc:tstart`.
+    Sigproc(SigprocField),
 }
 
 /// A field out of a list, by its name.
@@ -46,6 +54,12 @@ impl VdifField {
     }
 }
 
+impl SigprocField {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
+        field(cursor, "sigproc", &Self::all(), Self::name)
+    }
+}
+
 impl SpeadField {
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
         field(cursor, "spead", &Self::ALL, Self::name)
@@ -56,7 +70,7 @@ impl From {
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
         let at = cursor.at();
         let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !matches!(name, "at" | "json" | "packet" | "vdif" | "spead") {
+        if !matches!(name, "at" | "json" | "packet" | "vdif" | "spead" | "dada" | "sigproc") {
             return Err(cursor.wrong_at(at, Problem::From(name.to_owned())));
         }
         cursor.expect(":", "`:`")?;
@@ -65,6 +79,8 @@ impl From {
             "json" => Self::Json(Path::parse(cursor)?),
             "packet" => Self::Packet(PacketField::parse(cursor)?),
             "vdif" => Self::Vdif(VdifField::parse(cursor)?),
+            "dada" => Self::Dada(DadaKey::parse(cursor)?),
+            "sigproc" => Self::Sigproc(SigprocField::parse(cursor)?),
             _ => Self::Spead(SpeadField::parse(cursor)?),
         })
     }
@@ -77,12 +93,25 @@ impl From {
             Self::Packet(field) => vec![field.kind()],
             Self::Vdif(field) => vec![field.kind()],
             Self::Spead(_) => vec![SpeadField::KIND],
+            Self::Dada(_) => dada::GIVES.to_vec(),
+            Self::Sigproc(field) => field.gives().to_vec(),
+        }
+    }
+
+    /// Bytes of a text of it, at most.
+    pub(crate) fn most_text(&self) -> usize {
+        match self {
+            Self::At(place) => place.layout.width(),
+            Self::Json(_) | Self::Dada(_) | Self::Sigproc(_) => MAX_TEXT,
+            // `icmpv6`, `0x88b5`; a station's number.
+            Self::Packet(PacketField::Protocol) | Self::Vdif(_) | Self::Spead(_) => 8,
+            Self::Packet(_) => MOST_NAME,
         }
     }
 
     /// Whether a time of it is a number of some unit.
     pub(crate) fn counts_time(&self) -> bool {
-        matches!(self, Self::At(_) | Self::Json(_))
+        matches!(self, Self::At(_) | Self::Json(_) | Self::Dada(_))
     }
 }
 
@@ -94,6 +123,8 @@ impl fmt::Display for From {
             Self::Packet(field) => write!(f, "packet:{}", field.name()),
             Self::Vdif(field) => write!(f, "vdif:{}", field.name()),
             Self::Spead(field) => write!(f, "spead:{}", field.name()),
+            Self::Dada(key) => write!(f, "dada:{}", key.0),
+            Self::Sigproc(field) => write!(f, "sigproc:{}", field.name()),
         }
     }
 }

@@ -1,7 +1,10 @@
-//! Ready-made lists of attributes: `packets`, `packets:src,dst`, `vdif`, `spead`, `none`.
+//! Ready-made lists of attributes: `packets`, `packets:src,dst`, `vdif`, `spead`, `dada`, `sigproc`, `none`.
 
 use crate::cursor::Cursor;
-use crate::{Attribute, From, PacketField, Problem, SchemaError, SpeadField, VdifField};
+use crate::{
+    Attribute, DadaKey, From, PacketField, Problem, SchemaError, SigprocField, SpeadField, Type, VdifField,
+    dada, sigproc,
+};
 
 /// What a text without `=` stands for; nothing for `none`.
 pub(crate) fn expand(text: &str) -> Result<Vec<Attribute>, SchemaError> {
@@ -17,11 +20,36 @@ pub(crate) fn expand(text: &str) -> Result<Vec<Attribute>, SchemaError> {
         "spead" => fields(&mut cursor, &SpeadField::ALL, SpeadField::parse, |field| {
             Attribute::plain(field.name(), SpeadField::KIND, From::Spead(field))
         }),
-        _ => {
-            Err(cursor
-                .wrong_at(0, Problem::Wanted("`NAME:TYPE=FROM`, or one of packets, vdif, spead and none,")))
+        "dada" => {
+            let usual: Vec<usize> = (0..dada::USUAL.len()).collect();
+            fields(&mut cursor, &usual, dada_key, |at| {
+                let (key, kind) = dada::USUAL[at];
+                Attribute::plain(&key.to_ascii_lowercase(), kind, From::Dada(DadaKey(key.to_owned())))
+            })
         }
+        "sigproc" => {
+            let usual: Vec<SigprocField> =
+                sigproc::USUAL.iter().filter_map(|name| SigprocField::named(name)).collect();
+            fields(&mut cursor, &usual, SigprocField::parse, |field| {
+                let kind = field.gives().first().copied().unwrap_or(Type::Float);
+                Attribute::plain(field.name(), kind, From::Sigproc(field))
+            })
+        }
+        _ => Err(cursor.wrong_at(
+            0,
+            Problem::Wanted("`NAME:TYPE=FROM`, or one of packets, vdif, spead, dada, sigproc and none,"),
+        )),
     }
+}
+
+/// One of the keys that are usual, in small letters.
+fn dada_key(cursor: &mut Cursor<'_>) -> Result<usize, SchemaError> {
+    let at = cursor.at();
+    let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+    dada::USUAL.iter().position(|(key, _)| key.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let known = dada::USUAL.iter().map(|(key, _)| *key).collect();
+        cursor.wrong_at(at, Problem::Field { of: "dada", name: name.to_owned(), known })
+    })
 }
 
 /// All fields, or those behind `:`.

@@ -1,8 +1,8 @@
 //! The schema of a stream: its attributes in order, as text and back, and how it may grow.
 
 use crate::cursor::Cursor;
-use crate::{Attribute, Problem, SchemaError, preset};
-use holdfast_format::{Classes, MAX_COLUMNS, StreamRecord};
+use crate::{Attribute, From, PacketField, Problem, SchemaError, preset};
+use holdfast_format::{CellLoad, Classes, MAX_COLUMNS, StreamRecord};
 use std::fmt;
 use std::str::FromStr;
 
@@ -106,6 +106,18 @@ impl Schema {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.attributes.is_empty()
+    }
+
+    /// What the attributes of an element take in columns, at most.
+    pub fn load(&self) -> CellLoad {
+        let dns = From::Packet(PacketField::DnsName);
+        let asks = self.attributes.iter().any(|attribute| *attribute.from() == dns);
+        let most = |from: &From| match from {
+            // A packet has one of the two names.
+            From::Packet(PacketField::TlsName) if asks => 0,
+            from => from.most_text(),
+        };
+        CellLoad::new(self.attributes.iter().map(|a| (a.kind().class(), most(a.from()))))
     }
 
     /// How the cells of each are kept.

@@ -14,6 +14,10 @@ fn everything() -> Schema {
         "packets",
         "vdif:second,station,event_time",
         "spead:heap,items",
+        "d1:time=dada:UTC_START",
+        "d2:text=dada:SOURCE",
+        "s1:float=sigproc:tsamp",
+        "s2:text=sigproc:source_name",
         "j1:text=json:a",
         "j2:time=json:a.b[0]",
         "j3:ip=json:[1].\"\"",
@@ -55,7 +59,7 @@ proptest! {
     /// Nearly right is worse than noise.
     #[test]
     fn damaged_packets_are_taken(
-        which in 0..6usize, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>()
+        which in 0..8usize, damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>()
     ) {
         let question = dns(&[b"www", b"example", b"org"]);
         let mut data = match which {
@@ -63,6 +67,8 @@ proptest! {
             1 => ethernet(&[], 0x86dd, &ipv6(6, &tcp(7, 443, 2, &hello(b"example.org")))),
             2 => ethernet(&[], 0x86dd, &ipv6(0, &[&[44, 0, 1, 4, 0, 0, 0, 0, 17, 0, 0, 9, 0, 0, 0, 0][..], &udp(7, 53, &question)].concat())),
             3 => br#"{"a":{"b":["2001-09-09T01:46:40Z",1.5e3,true,null]},"c":"\u00e9\n"}"#.to_vec(),
+            6 => b"HDR_VERSION 1.0\nUTC_START 2013-07-02-01:37:40\nSOURCE J0437 # x\nTSAMP 1e-3\n\0".to_vec(),
+            7 => [&b"\x0c\0\0\0HEADER_START\x0b\0\0\0source_name\x02\0\0\0ab\x05\0\0\0tsamp"[..], &[1; 8], b"\x0a\0\0\0HEADER_END"].concat(),
             4 => [&[0x53, 4, 2, 6, 0, 0, 0, 2][..], &[0x80, 1, 0, 0, 0, 0, 0, 7], &[0x80, 2, 0, 0, 0, 0, 0, 7]].concat(),
             _ => [&[7, 0, 0, 0, 5, 0, 0, 28, 8, 0, 0, 0, 0, 0, 0, 0][..], &[9; 48]].concat(),
         };

@@ -13,6 +13,10 @@ fn extracting_allocates_nothing() {
     let schema = schema(&[
         "packets",
         "vdif:station,event_time",
+        "start:time=dada:UTC_START",
+        "source:text=dada:SOURCE",
+        "tstart:time=sigproc:tstart",
+        "name:text=sigproc:source_name",
         "spead:heap,items",
         "text:text=json:text",
         "when:time=json:list[1].at",
@@ -36,6 +40,8 @@ fn extracting_allocates_nothing() {
         b"{\"text\":".to_vec(),
         [&[0x53, 4, 2, 6, 0, 0, 0, 1][..], &[0x80, 1, 0, 0, 0, 0, 0, 7]].concat(),
         [&[7, 0, 0, 0, 5, 0, 0, 28, 8, 0, 0, 0, 0, 0, 0, 0][..], &[9; 48]].concat(),
+        b"HDR_VERSION 1.0\nUTC_START 2013-07-02-01:37:40\nSOURCE J0437 # x\n\0".to_vec(),
+        [&b"\x0c\0\0\0HEADER_START\x0b\0\0\0source_name\x02\0\0\0ab\x06\0\0\0tstart"[..], &[1, 0, 0, 0, 0, 0, 0xec, 0x40], b"\x0a\0\0\0HEADER_END"].concat(),
         vec![b'['; 70_000],
         Vec::new(),
     ];
@@ -49,10 +55,10 @@ fn extracting_allocates_nothing() {
                 undecodable += u64::from(extractor.extract(&element, &mut cells).undecodable);
             }
         }
-        many.fixed().unwrap().extract_many(&elements[8][..20_000], 20, &mut columns);
+        many.fixed().unwrap().extract_many(&elements[10][..20_000], 20, &mut columns);
     });
     assert!(
-        cells.iter().all(|buffer| buffer.len() == 1000 && buffer.nulls() < 1000),
+        cells.iter().all(|buffer| buffer.len() == 1200 && buffer.nulls() < 1200),
         "it was really at work"
     );
     assert!(undecodable > 0 && columns[0].len() == 1000);

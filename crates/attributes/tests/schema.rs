@@ -66,7 +66,7 @@ fn errors_name_the_place_and_what_would_be_right() {
         ),
         ("temp:double=json:t", 6, "`double` is no type"),
         ("temp:float", 11, "`=` and where the value comes from"),
-        ("temp:float=", 12, "at:, json:, packet:, vdif: or spead:"),
+        ("temp:float=", 12, "at:, json:, packet:, vdif:, spead:, dada: or sigproc:"),
         ("temp:float=csv:3", 12, "not from `csv`"),
         ("temp:float=json", 16, "`:`"),
         ("temp:float=json:", 17, "a key"),
@@ -152,7 +152,7 @@ fn presets_are_lists_of_attributes() {
     assert_eq!(names(&["spead"]), "heap heap_size heap_offset payload_len timestamp items");
     assert_eq!((names(&["none"]), names(&[])), (String::new(), String::new()));
     for (texts, column, said) in [
-        (&["packet"][..], 1, "one of packets, vdif, spead and none"),
+        (&["packet"][..], 1, "one of packets, vdif, spead, dada, sigproc and none"),
         (&["packets:"], 9, "`packet` has no ``"),
         (&["packets:src;dst"], 12, "`,` or the end"),
         (&["packets src"], 8, "`:` and some of the fields"),
@@ -262,6 +262,8 @@ fn texts() -> impl Strategy<Value = String> {
         "packet:wire_len",
         "vdif:frame",
         "vdif:event_time",
+        "dada:UTC_START",
+        "sigproc:tstart",
         "spead:heap",
     ]);
     let from = prop_oneof![at, other, path, field.prop_map(str::to_owned)];

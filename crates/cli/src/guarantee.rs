@@ -1,6 +1,7 @@
 //! What a ring promises, as its superblock has it, in words and in JSON; and why it does not hold yet, or not here.
 
 use crate::out::counted;
+use crate::plan::answer::AttributesShown;
 use crate::plan::{Admitted, Ask, FLUSH, Packs, text};
 use crate::{show, times};
 use holdfast_base::{ByteSize, Rate, Timestamp};
@@ -22,6 +23,8 @@ pub(crate) struct Shown {
     rate_bytes_per_second: u64,
     elements_per_second: u64,
     burst_bytes: u64,
+    #[serde(flatten)]
+    attributes: AttributesShown,
     medium_bytes_per_second: u64,
     /// What the run that is under way was admitted for: its streams may declare something else.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +104,7 @@ fn weighed(terms: &Terms, slot: ByteSize, slots: u32) -> (Ask, Result<(Admitted,
         elements: Some(terms.elements),
         burst: terms.burst,
         streams: 1,
+        attributes: terms.attributes,
         slot: Some(slot),
         gather: Some(terms.gather),
         quantum: Some(ByteSize(terms.quantum.into())),
@@ -125,6 +129,7 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
         rate_bytes_per_second: terms.rate.0,
         elements_per_second: terms.elements,
         burst_bytes: terms.burst.0,
+        attributes: AttributesShown::of(&ask),
         medium_bytes_per_second: ask.load(slot).rate.0,
         run_medium_bytes_per_second: None,
         gather: terms.gather,

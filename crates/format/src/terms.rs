@@ -3,6 +3,7 @@
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};
+use crate::slot::CellLoad;
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Measured {
     pub parallel: u16,
     /// Elements a second that the packer manages on this machine.
     pub elements: u64,
+    /// Cells of attributes a second that it manages; 0: nobody measured it.
+    pub cells: u64,
 }
 
 /// What a ring was admitted for.
@@ -51,6 +54,8 @@ pub struct Terms {
     pub quantum: u32,
     /// Memory that the admission counted on.
     pub memory: ByteSize,
+    /// What the attributes of an element take in columns.
+    pub attributes: CellLoad,
 }
 
 const WHAT: &str = "terms of the guarantee";
@@ -62,12 +67,18 @@ fn nanos(span: Duration) -> u64 {
 impl Terms {
     /// Puts them into the superblock: a mark that they are there, then the fields in order.
     pub(crate) fn encode(&self, into: &mut [u8]) {
-        let Measured { at, write, read, reposition, commit, read_error, stall, stalled, parallel, elements } =
+        let Measured { at, write, read, reposition, commit, read_error, stall, stalled, parallel, .. } =
             self.measured;
         let mut put = Put::new(into);
         put.u32(1).u32(stalled).time(at).u64(write.0).u64(read.0).u64(nanos(reposition)).u64(nanos(commit));
-        put.u64(nanos(read_error)).u64(nanos(stall)).u64(elements).u16(parallel).u16(self.gather);
+        put.u64(nanos(read_error))
+            .u64(nanos(stall))
+            .u64(self.measured.elements)
+            .u16(parallel)
+            .u16(self.gather);
         put.u32(self.quantum).u64(self.rate.0).u64(self.elements).u64(self.burst.0).u64(self.memory.0);
+        let CellLoad { columns, texts, bytes, text_bytes } = self.attributes;
+        put.u64(self.measured.cells).u16(columns).u16(texts).u32(bytes).u32(text_bytes);
     }
 
     /// Reads them; `None` for a ring that was formatted without.
@@ -84,15 +95,19 @@ impl Terms {
         let mut span = || get.u64().map(Duration::from_nanos);
         let (reposition, commit, read_error, stall) = (span()?, span()?, span()?, span()?);
         let (elements, parallel, gather, quantum) = (get.u64()?, get.u16()?, get.u16()?, get.u32()?);
-        let measured =
-            Measured { at, write, read, reposition, commit, read_error, stall, stalled, parallel, elements };
         let (rate, declared) = (Rate(get.u64()?), get.u64()?);
-        let (burst, memory) = (ByteSize(get.u64()?), ByteSize(get.u64()?));
+        let (burst, memory, cells) = (ByteSize(get.u64()?), ByteSize(get.u64()?), get.u64()?);
+        let (columns, texts, bytes, text_bytes) = (get.u16()?, get.u16()?, get.u32()?, get.u32()?);
+        let attributes = CellLoad { columns, texts, bytes, text_bytes };
+        #[rustfmt::skip]
+        let measured = Measured {
+            at, write, read, reposition, commit, read_error, stall, stalled, parallel, elements, cells,
+        };
         let whole =
             write.0 > 0 && read.0 > 0 && stalled < 1_000_000 && gather > 0 && quantum > 0 && rate.0 > 0;
         if !whole {
             return Err(get.malformed("terms under which nothing could be admitted"));
         }
-        Ok(Some(Self { measured, rate, elements: declared, burst, gather, quantum, memory }))
+        Ok(Some(Self { measured, rate, elements: declared, burst, gather, quantum, memory, attributes }))
     }
 }

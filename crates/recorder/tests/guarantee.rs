@@ -5,7 +5,7 @@
 
 mod slow_drive;
 
-use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
+use holdfast_base::{Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Measured, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
@@ -86,7 +86,7 @@ struct Rig {
 /// A load at the highest rate that is admitted, and the rate of payload that it stands for.
 fn fastest(measured: &Measured) -> (u64, Load) {
     let declared =
-        |rate: u64| Declared { rate: Rate(rate), elements: rate / ELEMENT as u64 + 1, burst: ByteSize(0) };
+        |rate: u64| Declared { rate: Rate(rate), elements: rate / ELEMENT as u64 + 1, ..Declared::NOTHING };
     let most = figures(measured, &load(&[declared(1 << 20)], SLOT), &shape(u32::MAX)).with_reads.0;
     let rate = (0..most).rev().step_by(4096).find(|rate| load(&[declared(*rate)], SLOT).rate.0 <= most);
     let rate = rate.unwrap();

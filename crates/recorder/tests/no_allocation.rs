@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use allocation_counter::measure;
-use holdfast_base::{ByteSize, Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
+use holdfast_base::{Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Finding, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const SLOT: u64 = 256 << 10;
 
-const DECLARED: Declared = Declared { rate: Rate(1 << 20), elements: 100, burst: ByteSize(0) };
+const DECLARED: Declared = Declared { rate: Rate(1 << 20), elements: 100, ..Declared::NOTHING };
 
 /// An order to keep what is open and on its way.
 fn hold_from(sequence: Sequence) -> Order {

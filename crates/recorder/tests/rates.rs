@@ -5,7 +5,7 @@
 
 mod slow_drive;
 
-use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
+use holdfast_base::{Clock, ManualClock, Ordinal, Rate, RingId, Timestamp};
 use holdfast_format::{Cause, Counters, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_media::drive::Payload;
@@ -81,7 +81,7 @@ impl Rig {
         let declared = |habit: &Habit, all: u64| {
             let rate = all * habit.share / 1000;
             let elements = rate / habit.element as u64 + 1;
-            (rate > 0).then_some(Declared { rate: Rate(rate), elements, burst: ByteSize(0) })
+            (rate > 0).then_some(Declared { rate: Rate(rate), elements, ..Declared::NOTHING })
         };
         let all = |all: u64| habits.iter().map(|habit| declared(habit, all)).collect::<Vec<_>>();
         let medium = |rate| load(&all(rate).into_iter().flatten().collect::<Vec<_>>(), SLOT);
@@ -123,7 +123,7 @@ impl Rig {
         }
         let began = clock.now();
         if held {
-            let rest = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
+            let rest = Declared::NOTHING;
             capture.hold_to(Rates::new(&all(rate), &rest, began));
         }
         for source in &mut sources {

@@ -422,8 +422,10 @@ impl<D: Disk> Driver<D> {
     }
 
     fn new_copy(&mut self) -> ChoreReply {
-        // Capture keeps one buffer at least beside the open one.
-        if self.free_buffers() < 2 && self.buffers().0 > 0 {
+        // Capture keeps one buffer at least beside the open one, and all that are promised.
+        let (all, free, _) = self.buffers();
+        let promised = self.guarantee().is_some_and(|granted| all <= granted.buffers as usize);
+        if promised || (free < 2 && all > 0) {
             return ChoreReply::Later(None);
         }
         let Some(sequence) = self.ring.take_sequence() else {

@@ -519,11 +519,6 @@ impl<D: Disk> Driver<D> {
         self.begin_at_once(now);
     }
 
-    /// Slot buffers that are free now.
-    pub(crate) fn free_buffers(&self) -> usize {
-        self.free.len()
-    }
-
     /// An image stamped for a slot.
     pub(crate) fn stamped(&mut self, mut buffer: Buffer, slot: SlotNo) -> Buffer {
         if let Err(error) = restamp(&mut buffer, &self.superblock.key, slot) {

@@ -48,7 +48,7 @@ pub enum JobError {
     Memory(#[from] PoolError),
     /// No slot or buffer came free for what is to be kept.
     #[error(
-        "no slot or buffer came free for what is to be kept: release a hold, or give the order again while less is recorded"
+        "no slot or buffer came free for what is to be kept: release a hold, give the recorder more --memory, or give the order again while less is recorded"
     )]
     NoRoom,
     /// What is kept of held data is held on, and that hold can keep no more runs of slots.

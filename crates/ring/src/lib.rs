@@ -59,7 +59,7 @@ pub use flush::durable_after;
 pub use guarantee::{
     BURSTS, COMMIT_BYTES, Declared, Figures, Guarantee, Lack, Load, Longest, NOTHING_PROMISED, PACKED,
     Refused, Shape, admit, each_would_do, figures, least_above, least_slot, load, longest, measured,
-    most_below, most_rate, other_slots, standing,
+    most_below, most_rate, other_slots, packing, standing,
 };
 pub use job::{JobError, Port, Work};
 pub use journal::JournalEnd;

@@ -3,6 +3,7 @@
 
 use crate::Declared;
 use holdfast_base::Timestamp;
+use holdfast_format::CellLoad;
 use std::time::Duration;
 
 /// A token of a bucket that fills every second by its rate is so many parts.
@@ -26,9 +27,10 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// What it takes of a slot, at most.
-    fn on_medium(&self) -> u64 {
-        self.bytes + ROW * self.elements
+    /// What it takes of a slot, at most, with such attributes.
+    fn on_medium(&self, attributes: &CellLoad) -> u64 {
+        let cells = attributes.of_size(self.bytes.div_ceil(self.elements.max(1)));
+        self.bytes + (ROW + cells.total()) * self.elements
     }
 }
 
@@ -108,7 +110,7 @@ struct Share {
 
 impl Share {
     fn new(declared: &Declared, begin: Timestamp) -> Self {
-        let Declared { rate, elements, burst } = *declared;
+        let Declared { rate, elements, burst, .. } = *declared;
         // A burst has elements of the size that the rate has.
         let of_burst = u128::from(burst.0) * u128::from(elements) / u128::from(rate.0.max(1));
         let of_burst = u64::try_from(of_burst).unwrap_or(u64::MAX);
@@ -154,8 +156,8 @@ impl Share {
 #[derive(Clone, Debug)]
 pub struct Rates {
     shares: Vec<Share>,
-    /// By stream: whose share is its.
-    of: Vec<usize>,
+    /// By stream: whose share is its, and what its attributes take.
+    of: Vec<(usize, CellLoad)>,
     excess: Vec<Excess>,
 }
 
@@ -164,9 +166,9 @@ impl Rates {
     pub fn new(streams: &[Option<Declared>], rest: &Declared, begin: Timestamp) -> Self {
         let mut shares = vec![Share::new(rest, begin)];
         let of = streams.iter().map(|declared| {
-            let Some(declared) = declared else { return 0 };
+            let Some(declared) = declared else { return (0, rest.attributes) };
             shares.push(Share::new(declared, begin));
-            shares.len() - 1
+            (shares.len() - 1, declared.attributes)
         });
         let of = of.collect();
         let promised = |share: &Share| share.bytes.rate > 0;
@@ -180,9 +182,13 @@ impl Rates {
     /// What becomes of a piece of a stream now, `spare` being the bytes that nobody else is entitled to: all that there are,
     /// where nobody else declared anything. A stream that nothing is known of is beyond its rate.
     pub fn pass(&mut self, stream: usize, piece: &Piece, spare: u64, now: Timestamp) -> Passage {
-        let declared = self.of.get(stream).and_then(|at| self.shares.get_mut(*at));
-        let Some(own) = declared else {
-            return if piece.on_medium() > spare { Passage::Held(Timestamp::MAX) } else { Passage::Beyond };
+        let declared = self.of.get(stream).and_then(|(at, cells)| self.shares.get_mut(*at).zip(Some(cells)));
+        let Some((own, cells)) = declared else {
+            return if piece.on_medium(&CellLoad::NONE) > spare {
+                Passage::Held(Timestamp::MAX)
+            } else {
+                Passage::Beyond
+            };
         };
         let due = own.due(piece.arrived.min(now));
         let within = due <= now;
@@ -190,7 +196,7 @@ impl Rates {
             own.fill(due);
             own.bytes.take(piece.bytes);
             own.elements.take(piece.elements);
-        } else if !own.alone && piece.on_medium() > spare {
+        } else if !own.alone && piece.on_medium(cells) > spare {
             return Passage::Held(due);
         }
         let beyond = own.beyond(piece);
@@ -214,16 +220,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn declared(rate: u64, elements: u64, burst: u64) -> Declared {
-        Declared { rate: Rate(rate), elements, burst: ByteSize(burst) }
+        Declared { rate: Rate(rate), elements, burst: ByteSize(burst), ..Declared::NOTHING }
     }
 
     fn at(millis: i64) -> Timestamp {
         Timestamp(millis * 1_000_000)
     }
 
-    const OTHER: Option<Declared> = Some(Declared { rate: Rate(1), elements: 1, burst: ByteSize(0) });
+    const OTHER: Option<Declared> = Some(Declared { rate: Rate(1), elements: 1, ..Declared::NOTHING });
 
-    const NOTHING: Declared = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
+    const NOTHING: Declared = Declared::NOTHING;
 
     #[test]
     fn a_stream_at_its_rate_is_never_beyond_it_however_late_it_is_looked_at() {

@@ -26,6 +26,7 @@ fn subject(bytes: u64) -> Subject {
         precondition: false,
         preconditioned: false,
         packer_elements: 100_000_000,
+        packer_cells: 100_000_000,
         packer_bytes: Rate(1 << 30),
         remarks: Vec::new(),
     }
@@ -155,7 +156,7 @@ fn admits(found: &Profile, model: &DriveModel, perfect: impl Fn(&mut holdfast_fo
         quantum: 8 << 20,
         buffers: u32::MAX,
     };
-    let load = Load { rate: Rate(1 << 20), elements: 1000, burst: ByteSize(0) };
+    let load = Load { rate: Rate(1 << 20), elements: 1000, cells: 0, burst: ByteSize(0) };
     for percent in [50, 80, 100] {
         let found = measured(found, model.bytes / 4096 * 4096 / 100 * percent).unwrap();
         let mut wanted = Scene::profiled(model, &(0.0..percent as f64 / 100.0), shape.slot.0, shape.quantum);

@@ -1,7 +1,7 @@
 //! How near the guarantee and the schedule come to what a drive can do. Virtual time: the figures are the same everywhere.
 
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::on_medium;
+use holdfast_format::{CellLoad, Coming, on_medium};
 use holdfast_media::drive::DriveModel;
 use holdfast_sim::{Habit, Places, Scene, Shares, Tightness, Verdict, play};
 use std::time::Duration;
@@ -99,7 +99,10 @@ fn slots_on_overlapping_tracks_have_to_be_zones() {
 #[test]
 fn what_small_elements_take_of_the_medium_is_counted() {
     let slot = ByteSize::mib(128).0;
-    let share = |bytes: f64| bytes * 1e4 / on_medium(slot, bytes * 1e4, 1e4, 1);
+    let share = |bytes: f64| {
+        bytes * 1e4
+            / on_medium(slot, &[Coming { payload: bytes * 1e4, elements: 1e4, cells: CellLoad::NONE }])
+    };
     assert!(share(60e6) > 0.998, "{}", share(60e6));
     assert!(share(1e6) > 0.998, "{}", share(1e6));
     assert!((share(20.0) - 0.25).abs() < 0.01, "a row is 60 bytes at its widest: {}", share(20.0));

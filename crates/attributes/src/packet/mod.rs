@@ -150,9 +150,12 @@ fn address(address: Option<Address>, into: &mut CellBuffer) {
     }
 }
 
+/// Bytes of a name: DNS has none that is longer.
+pub(crate) const MOST_NAME: usize = 255;
+
 fn name(name: Option<&[u8]>, into: &mut CellBuffer, outcome: &mut Outcome) {
     match name {
-        Some(name) if name.len() <= MAX_TEXT => into.bytes(name),
+        Some(name) if name.len() <= MOST_NAME => into.bytes(name),
         Some(_) => {
             outcome.too_long += 1;
             into.null();
@@ -161,23 +164,26 @@ fn name(name: Option<&[u8]>, into: &mut CellBuffer, outcome: &mut Outcome) {
     }
 }
 
+/// The ports of DNS and of its multicast form.
+const DNS: [u16; 2] = [53, 5353];
+
+/// Over UDP, or in front of it the message's length over TCP.
 fn dns_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Option<&'a [u8]> {
-    /// DNS, and its multicast form.
-    const PORTS: [u16; 2] = [53, 5353];
     let (src, dst) = headers.ports?;
     match headers.payload {
-        Transport::Udp(payload) if [src, dst].iter().any(|port| PORTS.contains(port)) => {
+        Transport::Udp(payload) if [src, dst].iter().any(|port| DNS.contains(port)) => {
             dns::question(payload, scratch)
         }
-        // In front of it, the message's length.
-        Transport::Tcp(payload) if [src, dst].contains(&53) => dns::question(payload.get(2..)?, scratch),
+        Transport::Tcp(payload) if [src, dst].contains(&DNS[0]) => dns::question(payload.get(2..)?, scratch),
         _ => None,
     }
 }
 
+/// A packet has one of the two names, at most.
 fn tls_name<'a>(headers: &Headers<'a>, scratch: &'a mut Scratch) -> Option<&'a [u8]> {
+    let (src, dst) = headers.ports?;
     match headers.payload {
-        Transport::Tcp(payload) => tls::server_name(payload, scratch),
+        Transport::Tcp(payload) if ![src, dst].contains(&DNS[0]) => tls::server_name(payload, scratch),
         _ => None,
     }
 }

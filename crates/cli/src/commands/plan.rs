@@ -8,6 +8,7 @@ use crate::plan::refusal::Site;
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, text};
 use crate::{profile_file, times};
+use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_STREAMS, Rate, UnitError};
 use holdfast_format::Geometry;
 use holdfast_media::Profile;
@@ -65,6 +66,9 @@ pub(crate) struct MoreArgs {
     /// Payload that may come at once beyond the rate
     #[arg(long, requires = "profile", value_name = "SIZE", default_value = "0")]
     pub(crate) burst: ByteSize,
+    /// Attribute that is read of every element, as `record` has it; more than once
+    #[arg(long = "attr", requires = "profile", value_name = "ATTRIBUTE")]
+    pub(crate) attributes: Vec<String>,
     /// Full slots that are written in one go while somebody reads
     #[arg(long, requires = "profile", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) gather: Option<u16>,
@@ -92,11 +96,13 @@ impl MoreArgs {
                 .at("--quantum")
                 .advice("leave it out, or give such as 8MiB"));
         }
+        let schema = Schema::typed(&self.attributes).map_err(|error| Failure::usage(error).at("--attr"))?;
         Ok(Ask {
             rate,
             elements: self.elements,
             burst: self.burst,
             streams: self.streams.into(),
+            attributes: schema.load(),
             slot,
             gather: self.gather,
             quantum: self.quantum,

@@ -3,10 +3,11 @@
 use crate::commands::plan::notes;
 use crate::failure::{Failure, Result};
 use crate::out::{Out, Side, Table, clean, counted, grouped};
+use crate::packer_rate::{self, Packing};
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, Candidate, Packs, slots};
 use crate::subject::{self, Place};
-use crate::{config, identity, packer_rate, picture, profile_file, progress, times};
+use crate::{config, identity, picture, profile_file, progress, times};
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
 use holdfast_format::Measured;
 use holdfast_media::{
@@ -75,6 +76,7 @@ struct Shown<'a> {
     stalled_share: f64,
     write_cache: Option<bool>,
     packer_elements_per_second: u64,
+    packer_cells_per_second: u64,
     by_region: Vec<Promise>,
     notes: Vec<String>,
 }
@@ -161,7 +163,8 @@ impl Files {
 
 /// Measures the packer, then the device.
 fn measure(place: Place, path: &Path, args: &Args) -> Result<Profile> {
-    let (packer_elements, packer_bytes) = packer_rate::measure()?;
+    let Packing { elements: packer_elements, cells: packer_cells, bytes: packer_bytes } =
+        packer_rate::measure()?;
     let Place { mut disk, buffers, bytes, described, writable, slots, ring, prefilled, .. } = place;
     let device = identity::of(path, bytes);
     let is_file = holdfast_media::Disk::info(&disk).medium == Medium::File;
@@ -178,6 +181,7 @@ fn measure(place: Place, path: &Path, args: &Args) -> Result<Profile> {
         zones: args.zones,
         lasts: args.minutes,
         packer_elements,
+        packer_cells,
         packer_bytes,
         remarks: unlimited(described.unlimited, path).into_iter().collect(),
     };
@@ -258,6 +262,7 @@ fn shown<'a>(found: &Profile, files: &'a Files, by_region: Vec<Promise>, notes: 
         stalled_share: f64::from(found.stalls.rho) / 1e6,
         write_cache: found.write_cache,
         packer_elements_per_second: found.packer_elements,
+        packer_cells_per_second: found.packer_cells,
         by_region,
         notes,
     }
@@ -385,8 +390,9 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
         (
             "packer",
             format!(
-                "{} elements/s of 20 bytes, {} of 1 MiB",
+                "{} elements/s of 20 bytes or {} cells/s of their attributes, {} of 1 MiB",
                 grouped(found.packer_elements),
+                grouped(found.packer_cells),
                 found.packer_bytes
             ),
         ),

@@ -23,6 +23,8 @@ pub(crate) struct Answer {
     pub(crate) rate_bytes_per_second: u64,
     pub(crate) elements_per_second: u64,
     pub(crate) burst_bytes: u64,
+    #[serde(flatten)]
+    pub(crate) attributes: AttributesShown,
     pub(crate) medium_bytes_per_second: u64,
     pub(crate) used_share: f64,
     pub(crate) region_percent: u8,
@@ -54,6 +56,25 @@ pub(crate) struct Answer {
     pub(crate) endurance_years: Option<f64>,
     pub(crate) by_gather: Vec<GatherRow>,
     pub(crate) by_region: Vec<RegionRow>,
+}
+
+/// What attributes are counted with.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct AttributesShown {
+    /// How many each element has.
+    pub(crate) attributes: u16,
+    /// Bytes that they take in columns, at most.
+    pub(crate) attribute_bytes_per_element: u64,
+}
+
+impl AttributesShown {
+    pub(crate) fn of(ask: &Ask) -> Self {
+        let size = ask.rate.0.div_ceil(ask.elements().max(1));
+        Self {
+            attributes: ask.attributes.columns,
+            attribute_bytes_per_element: ask.attributes.of_size(size).total(),
+        }
+    }
 }
 
 /// What gathering costs and gives.
@@ -94,6 +115,7 @@ impl Answer {
             rate_bytes_per_second: ask.rate.0,
             elements_per_second: ask.elements(),
             burst_bytes: ask.burst.0,
+            attributes: AttributesShown::of(ask),
             medium_bytes_per_second: load.rate.0,
             used_share: f64::from(guarantee.used) / 1e6,
             region_percent: site.region.0,

@@ -8,11 +8,11 @@ pub(crate) mod region;
 pub(crate) mod text;
 
 use holdfast_base::{ByteSize, MAX_SLOT, Rate};
-use holdfast_format::{Geometry, Measured, Terms};
+use holdfast_format::{CellLoad, Geometry, Measured, Terms};
 use holdfast_media::Profile;
 use holdfast_ring::{
     Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
-    least_named, least_slot, least_slots, load, most_below,
+    least_named, least_slot, least_slots, load, most_below, packing,
 };
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(crate) struct Ask {
     pub(crate) burst: ByteSize,
     /// Streams.
     pub(crate) streams: usize,
+    /// What the attributes of an element take in columns.
+    pub(crate) attributes: CellLoad,
     /// Slot size.
     pub(crate) slot: Option<ByteSize>,
     /// Slots written in one go.
@@ -59,7 +61,8 @@ pub(crate) struct Ask {
 /// What the packer may be relied on for, in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packs {
-    pub(crate) elements: u64,
+    /// What was measured of it, elements and cells.
+    measured: Measured,
     /// Of payload; known only where there is a profile.
     pub(crate) bytes: Rate,
 }
@@ -67,8 +70,7 @@ pub(crate) struct Packs {
 impl Packs {
     /// As far as a ring's terms tell.
     pub(crate) fn of(measured: &Measured) -> Self {
-        let elements = (measured.elements as f64 * PACKED) as u64;
-        Self { elements, bytes: Rate(u64::MAX) }
+        Self { measured: *measured, bytes: Rate(u64::MAX) }
     }
 
     /// As the profile tells.
@@ -105,7 +107,7 @@ pub(crate) struct Admitted {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Refusal {
     /// The inequality says no.
-    Refused(Candidate, Refused),
+    Refused(Shape, Refused),
     /// Slots as large as a guarantee takes do not fit on the lane.
     TooSmall {
         /// The least slot.
@@ -123,6 +125,7 @@ impl Ask {
             elements: None,
             burst: ByteSize(0),
             streams: 1,
+            attributes: CellLoad::NONE,
             slot: None,
             gather: None,
             quantum: None,
@@ -138,10 +141,10 @@ impl Ask {
 
     /// What it comes to on the medium.
     pub(crate) fn load(&self, slot: ByteSize) -> Load {
-        let nothing = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
-        let mut streams = vec![nothing; self.streams.max(1)];
+        let attributes = self.attributes;
+        let mut streams = vec![Declared { attributes, ..Declared::NOTHING }; self.streams.max(1)];
         // Only the sum of what they declare counts, and how many they are.
-        streams[0] = Declared { rate: self.rate, elements: self.elements(), burst: self.burst };
+        streams[0] = Declared { rate: self.rate, elements: self.elements(), burst: self.burst, attributes };
         load(&streams, slot)
     }
 
@@ -157,7 +160,7 @@ impl Ask {
     /// The most that is published where a lane takes so much on the medium: what neither that nor the packer would refuse.
     pub(crate) fn most(&self, slot: ByteSize, medium: Rate, packs: Packs) -> Most {
         let load = |rate| self.at(Rate(rate)).load(slot);
-        let fits = |rate| load(rate).rate <= medium && load(rate).elements <= packs.elements;
+        let fits = |rate| load(rate).rate <= medium && packing(&packs.measured, &load(rate)) <= PACKED;
         let payload = most_below(medium.min(packs.bytes).0.saturating_add(1), fits);
         Most { medium: if payload == 0 { Rate(0) } else { load(payload).rate }, payload: Rate(payload) }
     }
@@ -214,6 +217,7 @@ impl Admitted {
             gather: self.shape.gather,
             quantum: self.shape.quantum,
             memory: self.memory(),
+            attributes: ask.attributes,
         }
     }
 }
@@ -256,7 +260,7 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
     let nearest = all().reduce(|best, other| if rate(&other) > rate(&best) { other } else { best });
     let nearest = nearest.unwrap_or_else(|| ask.candidate(least, GATHERS[0]));
     match nearest.admit(measured) {
-        Err(refused) => Err(Refusal::Refused(nearest, refused)),
+        Err(refused) => Err(Refusal::Refused(nearest.shape, refused)),
         // Every candidate was asked above.
         Ok(admitted) => Ok(admitted),
     }
@@ -317,7 +321,7 @@ pub(crate) mod tests {
     fn what_is_not_admitted_is_refused_in_the_shape_that_comes_nearest() {
         let (measured, lane) = outer();
         let refused = |ask: &Ask| match choose(&measured, lane, ask) {
-            Err(Refusal::Refused(candidate, refused)) => (candidate.shape.slot, refused),
+            Err(Refusal::Refused(shape, refused)) => (shape.slot, refused),
             other => panic!("{other:?}"),
         };
         let (slot, why) = refused(&ask(65));
@@ -391,6 +395,7 @@ pub(crate) mod tests {
             reposition: Reposition { worst: Duration::from_micros(200), ..Reposition::default() },
             read_error: ReadError::Assumed(Duration::from_millis(300)),
             packer_elements,
+            packer_cells: 4 * packer_elements,
             packer_bytes: Rate(packer_bytes << 20),
             ..paper()
         };
@@ -404,7 +409,7 @@ pub(crate) mod tests {
         fn every_rate_that_is_published_is_admitted(
             (write, packer_elements, packer_bytes) in (20u64..8000, 1000u64..10_000_000, 20u64..4000),
             (rate, elements, burst) in (1u64..1000, prop::option::of(1u64..1_000_000), 0u64..500),
-            (streams, region) in (1usize..10, 1u8..=100),
+            (streams, region, attributed) in (1usize..10, 1u8..=100, any::<bool>()),
             slot in prop::option::of(23u32..28), gather in prop::option::of(1u16..9),
             memory in prop::option::of(1u64..8000),
         ) {
@@ -414,7 +419,9 @@ pub(crate) mod tests {
                 let region = Region(percent);
                 Site { profile: &profile, measured: region::known(&profile, total, region).unwrap(), total, region }
             };
+            let attributes = CellLoad { columns: 1, texts: 0, bytes: 9, text_bytes: 0 };
             let ask = Ask {
+                attributes: if attributed { attributes } else { CellLoad::NONE },
                 elements, burst: ByteSize::mib(burst), streams, slot: slot.map(|log2| ByteSize(1 << log2)), gather,
                 memory: memory.map(ByteSize::mib), ..ask(rate)
             };

@@ -1,6 +1,6 @@
 //! The answer of `holdfast plan` for people.
 
-use super::answer::Answer;
+use super::answer::{Answer, AttributesShown};
 use super::{Ask, ELEMENT};
 use crate::out::{Side, Table, counted, grouped};
 use crate::times;
@@ -111,6 +111,14 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
     let years = answer.endurance_years.map_or(String::new(), |years| {
         format!("; the stated endurance lasts {}", span(years * 365.25 * 86_400.0))
     });
+    if answer.attributes.attributes > 0 {
+        let AttributesShown { attributes, attribute_bytes_per_element: bytes } = answer.attributes;
+        let text = format!(
+            "{} of each element, in columns of up to {bytes} bytes",
+            counted(attributes.into(), "attribute")
+        );
+        lines.insert(1, ("attributes", text));
+    }
     lines.push(("wear", format!("{:.2} drive writes a day{years}", answer.drive_writes_per_day)));
     lines
 }

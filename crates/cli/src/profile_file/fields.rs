@@ -47,6 +47,9 @@ pub(super) struct ProfileV1 {
     discard: bool,
     preconditioned: bool,
     packer_elements_per_s: u64,
+    /// Not in the first files of this version.
+    #[serde(default)]
+    packer_cells_per_s: u64,
     packer_bytes_per_s: u64,
     remarks: Vec<String>,
 }
@@ -174,6 +177,7 @@ impl ProfileV1 {
             discard: profile.discard,
             preconditioned: profile.preconditioned,
             packer_elements_per_s: profile.packer_elements,
+            packer_cells_per_s: profile.packer_cells,
             packer_bytes_per_s: profile.packer_bytes.0,
             remarks: profile.remarks.iter().take(MOST_ROWS).map(|remark| cut(remark)).collect(),
         }
@@ -314,6 +318,7 @@ impl ProfileV1 {
             discard: self.discard,
             preconditioned: self.preconditioned,
             packer_elements: self.packer_elements_per_s,
+            packer_cells: self.packer_cells_per_s,
             packer_bytes: Rate(self.packer_bytes_per_s),
             remarks: self.remarks,
         })

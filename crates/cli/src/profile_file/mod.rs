@@ -159,6 +159,7 @@ pub(crate) mod tests {
             discard: false,
             preconditioned: true,
             packer_elements: 5_000_000,
+            packer_cells: 20_000_000,
             packer_bytes: rate(2000.0),
             remarks: vec!["by the model of the drive, not measured".to_owned()],
         }

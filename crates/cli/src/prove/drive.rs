@@ -2,7 +2,7 @@
 
 use super::pattern::Pattern;
 use super::readers::{Crowd, Found, Known};
-use super::recording::{Load, Recording};
+use super::recording::{Load, Recording, attributes};
 use super::source::Source;
 use super::stages::{Burst, Kind, Promised, Readers, Stage, bursts, elements};
 use super::tally::Sent;
@@ -148,6 +148,7 @@ pub(crate) fn drive(
     let load = Load {
         element: job.element,
         declared: job.promised.map(|_| (declared, elements(declared, job.element), burst)),
+        attributes: job.promised.map_or(Vec::new(), |promised| attributes(promised.attributes, job.element)),
         realtime: job.realtime,
     };
     let (mut recording, stdin) = Recording::start(job.ring, &load)?;

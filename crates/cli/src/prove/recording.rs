@@ -4,6 +4,7 @@ use crate::commands::record;
 use crate::failure::{Failure, Result, reason};
 use crate::orders;
 use holdfast_base::{ByteSize, Rate};
+use holdfast_format::{CellLoad, MAX_TEXT};
 use holdfast_link::client::Connection;
 use holdfast_link::wire::{RecorderStatus, Status};
 use serde::Deserialize;
@@ -24,13 +25,58 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What a recorder is to record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// Bytes of an element.
     pub(crate) element: u64,
     /// Declared, where something is promised.
     pub(crate) declared: Option<(Rate, u64, ByteSize)>,
+    /// As `--attr` has them.
+    pub(crate) attributes: Vec<String>,
     pub(crate) realtime: bool,
+}
+
+/// Attributes of elements of so many bytes that take as much as was promised, read from their first bytes.
+pub(crate) fn attributes(promised: CellLoad, element: u64) -> Vec<String> {
+    let CellLoad { columns, texts, bytes, text_bytes } = promised.of_size(element);
+    let numbers = u32::from(columns.saturating_sub(texts));
+    // A text takes 3 beside its own, a number 9, and an address 8 more.
+    let addresses = bytes.saturating_sub(3 * u32::from(texts) + 9 * numbers) / 8;
+    let each = text_bytes.checked_div(texts.into()).unwrap_or(0).clamp(1, MAX_TEXT as u32);
+    let from = |number: u32| match number {
+        number if number < addresses => format!("c{number}:ipv6=at:0:ipv6"),
+        number if number < numbers => format!("c{number}:uint=at:0:u64le"),
+        number => format!("c{number}:binary=at:0:bytes{each}"),
+    };
+    (0..columns.into()).map(from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_attributes::Schema;
+
+    #[test]
+    fn a_ring_is_proved_with_as_many_cells_as_it_promised() {
+        for typed in [
+            vec!["packets"],
+            vec!["packets:src,dst,dst_port"],
+            vec!["t:text=json:a", "n:uint=json:b"],
+            vec!["none"],
+        ] {
+            let load = Schema::typed(&typed).unwrap().load();
+            for size in [100, 1500] {
+                let made = Schema::typed(attributes(load, size)).unwrap().load();
+                let wanted = load.of_size(size);
+                assert_eq!(
+                    (made.columns, made.texts, made.bytes),
+                    (wanted.columns, wanted.texts, wanted.bytes),
+                    "{typed:?}"
+                );
+                assert!(wanted.text_bytes - made.text_bytes <= u32::from(wanted.texts), "{typed:?} {size}");
+            }
+        }
+    }
 }
 
 /// A recorder at work.
@@ -66,6 +112,10 @@ impl Recording {
         if let Some((rate, elements, burst)) = load.declared {
             command.arg(format!("--rate={}", rate.0)).arg(format!("--elements={elements}"));
             command.arg(format!("--burst={}", burst.0));
+        }
+        // As many cells as were promised; nothing is read where nothing was.
+        for attribute in &load.attributes {
+            command.args(["--attr", attribute]);
         }
         if load.realtime {
             command.arg("--realtime");

@@ -4,6 +4,7 @@
 use super::stages::Kind;
 use super::verdict::{BurstResult, Measured, StageResult, Verdict};
 use crate::out::{Side, Table, clean, counted, grouped};
+use crate::plan::answer::AttributesShown;
 use crate::{show, times};
 use holdfast_base::{ByteSize, Rate, Timestamp, plural};
 use serde::Serialize;
@@ -88,6 +89,8 @@ pub(crate) struct TermsShown {
     pub(crate) stalled_share: f64,
     pub(crate) parallel: u16,
     pub(crate) elements_per_second: u64,
+    #[serde(flatten)]
+    pub(crate) attributes: AttributesShown,
     pub(crate) burst_bytes: u64,
     pub(crate) medium_bytes_per_second: u64,
     pub(crate) gather: u16,
@@ -362,10 +365,11 @@ impl Proof {
                 terms.stalled_share * 100.0
             )));
             all.push(("terms", format!(
-                "{} of payload, {} on the medium, {} elements/s, bursts of {}; {} written in one go, reads of {}, {} slot buffers",
+                "{} of payload, {} on the medium, {} elements/s{}, bursts of {}; {} written in one go, reads of {}, {} slot buffers",
                 Rate(self.rate_bytes_per_second),
                 Rate(terms.medium_bytes_per_second),
                 grouped(terms.elements_per_second),
+                attributes(&terms.attributes),
                 ByteSize(terms.burst_bytes),
                 counted(terms.gather.into(), "slot"),
                 ByteSize(terms.quantum_bytes.into()),
@@ -403,6 +407,18 @@ fn burst_in_words(burst: &BurstResult) -> String {
             format!("{} (then, beyond the promise, an exact gap)", span(lost))
         }
         (Some(lost), _) => format!("{}, then a LOSS", span(lost)),
+    }
+}
+
+/// What each element has of them.
+fn attributes(shown: &AttributesShown) -> String {
+    match shown.attributes {
+        0 => String::new(),
+        count => format!(
+            " with {} in up to {} bytes",
+            counted(count.into(), "attribute"),
+            shown.attribute_bytes_per_element
+        ),
     }
 }
 
@@ -490,6 +506,7 @@ mod tests {
                 stalled_share: 0.001,
                 parallel: 1,
                 elements_per_second: 60,
+                attributes: AttributesShown { attributes: 4, attribute_bytes_per_element: 36 },
                 burst_bytes: 4 * MIB,
                 medium_bytes_per_second: 61 * MIB,
                 gather: 4,

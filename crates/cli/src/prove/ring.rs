@@ -5,6 +5,7 @@ use super::stages::{Promised, element};
 use crate::commands::format::{random, random_id};
 use crate::failure::{Failure, Result};
 use crate::plan::Packs;
+use crate::plan::answer::AttributesShown;
 use crate::session::{self, link};
 use crate::{guarantee, identity};
 use holdfast_base::Rate;
@@ -102,6 +103,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         longest: longest(measured, &admitted.shape, &admitted.guarantee),
         buffers: admitted.shape.buffers,
         parallel: measured.parallel,
+        attributes: ask.attributes,
     };
     let shown = TermsShown {
         measured_at: measured.at,
@@ -114,6 +116,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         stalled_share: f64::from(measured.stalled) / 1e6,
         parallel: measured.parallel,
         elements_per_second: terms.elements,
+        attributes: AttributesShown::of(&ask),
         burst_bytes: terms.burst.0,
         medium_bytes_per_second: medium.0,
         gather: terms.gather,

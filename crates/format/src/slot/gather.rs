@@ -37,6 +37,21 @@ impl CellsAt<'_> {
     }
 }
 
+/// Bytes of texts in a column of a chunk, at most.
+pub(super) fn texts(slot_bytes: u64) -> usize {
+    (slot_bytes as usize / 16).min(256 << 10)
+}
+
+/// Bytes of a column's filter, at most: no filter takes more than 1/64 of a slot, all together no more than 1/16.
+pub(super) fn filter(slot_bytes: u64, columns: usize) -> usize {
+    (slot_bytes as usize / 16 / columns.max(4)).max(BLOCK_BYTES)
+}
+
+/// Bytes of blocks in a slot, at most.
+pub(super) fn arena(slot_bytes: u64) -> usize {
+    slot_bytes as usize / 2
+}
+
 /// How much memory the columns of a builder take, by the size of its slots and how many there are.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
@@ -60,13 +75,11 @@ impl Sizes {
             let what = "bytes that the attributes of an element may take in slots of this size";
             return Err(FormatError::TooMany { what, count: widest, limit: slot_bytes / 8 });
         }
-        let slot = slot_bytes as usize;
         Ok(Self {
             cells: chunk_rows(slot_bytes),
-            texts: (slot / 16).min(256 << 10),
-            // No filter takes more than 1/64 of a slot, all together no more than 1/16.
-            filter: (slot / 16 / columns.max(4)).max(BLOCK_BYTES),
-            arena: if columns > 0 { slot / 2 } else { 0 },
+            texts: texts(slot_bytes),
+            filter: filter(slot_bytes, columns),
+            arena: if columns > 0 { arena(slot_bytes) } else { 0 },
         })
     }
 

@@ -1,9 +1,11 @@
-//! What payload comes to on the medium: heads, summary, checks, rows at their widest, and what stays empty at the end.
+//! What payload comes to on the medium: heads, summary, checks, rows and cells at their widest, and what stays empty at the end.
 
 use super::build::FEW_ROWS;
 use super::columns::{ROW_BYTES, worst};
 use super::directory::DirectoryEntry;
-use super::{chunk_rows, summary};
+use super::{chunk_rows, gather, summary};
+use crate::column::{BESIDE, OUTLINE_BYTES, cell_bytes};
+use crate::{Class, MAX_TEXT};
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 
 /// Bytes that may stay empty at the end of a slot because an element does not fit: a larger one goes on in the next slot.
@@ -11,30 +13,157 @@ pub fn splinter(slot_bytes: u64) -> u64 {
     slot_bytes / 1024
 }
 
-/// Bytes a second that a ring with slots of `slot_bytes` writes into them, at most, for `payload` bytes and `elements` a
-/// second of so many streams; infinite when the slots are too small for the streams.
-pub fn on_medium(slot_bytes: u64, payload: f64, elements: f64, streams: usize) -> f64 {
-    let chunk = (worst(0, streams + 1) + DirectoryEntry::BYTES) as f64;
-    // Header, footer, payload and index on blocks of their own; what the last rows might have taken.
-    let blocks = 4 * BLOCK + summary::summary_bytes(streams, 0).next_multiple_of(BLOCK);
-    let fixed = blocks + worst(FEW_ROWS + 1, streams + 1) + slot_bytes as usize / CHECK_BLOCK * 4;
-    let usable = slot_bytes as f64 - fixed as f64 - splinter(slot_bytes) as f64;
-    if usable <= 0.0 {
-        return f64::INFINITY;
-    }
-    let row = ROW_BYTES as f64 + chunk / chunk_rows(slot_bytes) as f64;
-    (payload + elements * row) * slot_bytes as f64 / usable
+/// What the attributes of an element take in columns, at most.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CellLoad {
+    /// Attributes.
+    pub columns: u16,
+    /// Those of them that are texts or bytes.
+    pub texts: u16,
+    /// Bytes of their cells, texts left out.
+    pub bytes: u32,
+    /// Bytes of their texts.
+    pub text_bytes: u32,
 }
+
+/// Bytes of a text that may not be in the element: `icmpv6`, or a station's number.
+const WORD: u32 = 8;
+
+impl CellLoad {
+    /// Of a stream without attributes.
+    pub const NONE: Self = Self { columns: 0, texts: 0, bytes: 0, text_bytes: 0 };
+
+    /// Of columns of these classes, whose texts are at most so long, each.
+    pub fn new(columns: impl Iterator<Item = (Class, usize)>) -> Self {
+        let mut load = Self::default();
+        for (class, text) in columns {
+            load.columns += 1;
+            load.bytes += cell_bytes(class) as u32;
+            if class == Class::Bytes {
+                load.texts += 1;
+                load.text_bytes += text.min(MAX_TEXT) as u32;
+            }
+        }
+        load
+    }
+
+    /// The same for elements of `size` bytes on average: a text is part of its element.
+    #[must_use]
+    pub fn of_size(self, size: u64) -> Self {
+        let text = u32::try_from(size).unwrap_or(u32::MAX).max(WORD);
+        Self { text_bytes: self.text_bytes.min(text.saturating_mul(self.texts.into())), ..self }
+    }
+
+    /// Of an element that is of either stream, with the columns of both.
+    #[must_use]
+    pub fn beside(self, other: Self) -> Self {
+        Self {
+            columns: self.columns.saturating_add(other.columns),
+            texts: self.texts.saturating_add(other.texts),
+            bytes: self.bytes.max(other.bytes),
+            text_bytes: self.text_bytes.max(other.text_bytes),
+        }
+    }
+
+    /// Bytes of an element's cells.
+    pub fn total(&self) -> u64 {
+        u64::from(self.bytes) + u64::from(self.text_bytes)
+    }
+
+    /// What room is kept for: cells that are the first of their chunk, with the longest texts.
+    fn widest(&self) -> usize {
+        self.bytes as usize + BESIDE * usize::from(self.columns) + MAX_TEXT * usize::from(self.texts)
+    }
+}
+
+/// What comes of one stream in a second.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Coming {
+    /// Bytes of payload.
+    pub payload: f64,
+    /// Elements.
+    pub elements: f64,
+    /// What each of them takes in columns.
+    pub cells: CellLoad,
+}
+
+/// Chunks that are closed early, near the end of a slot: each time half of the room that was left is used.
+const EARLY: usize = 8;
+
+/// Bytes a second that a ring with slots of `slot_bytes` writes into them, at most, for what comes of its streams;
+/// infinite when the slots are too small for them.
+pub fn on_medium(slot_bytes: u64, streams: &[Coming]) -> f64 {
+    let slot = slot_bytes as usize;
+    let sum = |of: &dyn Fn(&Coming) -> f64| streams.iter().map(of).sum::<f64>();
+    let columns: usize = streams.iter().map(|stream| usize::from(stream.cells.columns)).sum();
+    let widest = streams.iter().map(|stream| stream.cells.widest()).max().unwrap_or(0);
+    let blocks = BESIDE * columns;
+    let chunk = worst(0, streams.len() + 1) + DirectoryEntry::BYTES + blocks;
+    // Header, footer, payload and index on blocks of their own; what the last rows might have taken.
+    let heads = 4 * BLOCK + summary::summary_bytes(streams.len(), columns).next_multiple_of(BLOCK);
+    let fixed = heads + worst(FEW_ROWS + 1, streams.len() + 1) + slot / CHECK_BLOCK * 4;
+    let (fixed, early) = if columns == 0 { (fixed, 0) } else { (fixed + widest, EARLY * chunk) };
+    // A chunk ends with so many rows, or with as many texts as there is a place for.
+    let texts = (gather::texts(slot_bytes).saturating_sub(MAX_TEXT)).max(1) as f64;
+    let rows = chunk_rows(slot_bytes);
+    let chunks =
+        |stream: &Coming| stream.elements * (1.0 / rows as f64 + f64::from(stream.cells.text_bytes) / texts);
+    let cells = |stream: &Coming| stream.elements * stream.cells.total() as f64;
+    let taken = |stream: &Coming| stream.payload + stream.elements * ROW_BYTES as f64 + cells(stream);
+    let all = sum(&taken) + sum(&chunks) * chunk as f64;
+    // Filters are bounded by the slot, and by what is in them: two bytes for what seems to be a value, which all cells may be.
+    let most = columns * (OUTLINE_BYTES + gather::filter(slot_bytes, columns));
+    let few = columns * (OUTLINE_BYTES + 16 * (rows + 1));
+    let filled = sum(&|stream| stream.elements * f64::from(stream.cells.columns) * FILTER_BYTES);
+    let splinter = splinter(slot_bytes) as f64;
+    let of =
+        |bytes: f64, room: f64| if room > 0.0 { bytes * slot_bytes as f64 / room } else { f64::INFINITY };
+    let room = |outlines: usize| slot_bytes as f64 - (fixed + early + outlines) as f64 - splinter;
+    let space = of(all, room(most)).min(of(all + filled, room(few)));
+    if columns == 0 {
+        return space;
+    }
+    let arena = gather::arena(slot_bytes) as f64 - (2 * widest + early) as f64 - splinter;
+    space.max(of(sum(&cells) + sum(&chunks) * blocks as f64, arena))
+}
+
+/// Bytes of a filter for a cell that is in it: it is folded to less than two bytes a value, and how many there are is told to a
+/// tenth.
+const FILTER_BYTES: f64 = 2.2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(slot: u64, payload: f64, elements: f64, cells: CellLoad) -> f64 {
+        on_medium(slot, &[Coming { payload, elements, cells }])
+    }
+
     #[test]
     fn large_elements_cost_little_and_small_ones_their_rows() {
-        let share = |payload, elements| on_medium(64 << 20, payload, elements, 1) / payload;
+        let share = |payload, elements| of(64 << 20, payload, elements, CellLoad::NONE) / payload;
         assert!(share(1e8, 1.0) < 1.0015 && share(1e8, 1.0) > 1.0, "{}", share(1e8, 1.0));
         assert!((share(2e8, 1e7) - 4.0).abs() < 0.02, "20 bytes take up to 60 more: {}", share(2e8, 1e7));
-        assert!(on_medium(64 << 10, 1.0, 0.0, 256).is_infinite());
+        let many = [Coming { payload: 1.0, elements: 0.0, cells: CellLoad::NONE }; 256];
+        assert!(on_medium(64 << 10, &many).is_infinite());
+    }
+
+    #[test]
+    fn cells_cost_what_they_take_at_their_widest() {
+        let four = CellLoad::new([(Class::Word, 0); 4].into_iter());
+        assert_eq!((four.total(), four.columns), (36, 4));
+        // 60 of a row, 36 of cells, some 9 of filters, on 1500.
+        let share = of(64 << 20, 1.5e9, 1e6, four) / 1.5e9;
+        assert!((1.070..1.080).contains(&share), "{share}");
+        // Of 20 bytes the filters take no more than a sixteenth of the slot, whatever is in them.
+        let share = of(64 << 20, 2e8, 1e7, four) / 2e8;
+        assert!((6.1..6.3).contains(&share), "{share}");
+        // More than half of a slot is never cells.
+        let wide = CellLoad::new([(Class::Wide, 0); 64].into_iter());
+        let share = of(64 << 20, 1e7, 1e7, wide) / (64.0 * 17.0 * 1e7);
+        assert!((2.0..2.2).contains(&share), "{share}");
+        // A text is no longer than its element.
+        let text = CellLoad::new([(Class::Bytes, 2000)].into_iter());
+        assert_eq!((text.total(), text.of_size(100).total(), text.of_size(0).total()), (1027, 103, 11));
     }
 }

@@ -7,9 +7,9 @@ use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Cause, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor, Direction, Finding,
-    Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row, SlotState,
-    StreamKind, StreamRecord, Superblock, TableEntry, Terms, check_image, read_commit,
+    Cause, CellLoad, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor,
+    Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row,
+    SlotState, StreamKind, StreamRecord, Superblock, TableEntry, Terms, check_image, read_commit,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,6 +67,7 @@ pub(crate) fn terms() -> Terms {
         stalled: 25_000,
         parallel: 1,
         elements: 100_000_000,
+        cells: 0,
     };
     Terms {
         measured,
@@ -76,6 +77,7 @@ pub(crate) fn terms() -> Terms {
         gather: 4,
         quantum: 4 << 20,
         memory: ByteSize::gib(2),
+        attributes: CellLoad::NONE,
     }
 }
 
@@ -84,6 +86,10 @@ fn superblocks_and_recovery_strings() {
     let single = superblock(Geometry::for_lane(64 << 20, 1 << 20, vec![]).unwrap());
     let admitted = Superblock { terms: Some(terms()), ..single.clone() };
     golden("superblock-admitted.bin", &admitted.encode());
+    let attributes = CellLoad { columns: 14, texts: 3, bytes: 115, text_bytes: 1287 };
+    let measured = Measured { cells: 40_000_000, ..terms().measured };
+    let told = Superblock { terms: Some(Terms { measured, attributes, ..terms() }), ..single.clone() };
+    golden("superblock-attributes.bin", &told.encode());
     for (name, block) in [("single", single), ("group", wide_superblock())] {
         golden(&format!("superblock-{name}.bin"), &block.encode());
         golden(&format!("recovery-string-{name}.bin"), block.to_recovery_string().as_bytes());

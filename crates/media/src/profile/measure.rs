@@ -39,6 +39,8 @@ pub struct Subject {
     pub preconditioned: bool,
     /// Elements a second that the packer manages on this machine, of 20 bytes.
     pub packer_elements: u64,
+    /// Cells of attributes a second that it manages; 0: that was not measured.
+    pub packer_cells: u64,
     /// Bytes a second that it manages with elements of 1 MiB.
     pub packer_bytes: Rate,
     /// What is to be said of it in any case.
@@ -135,6 +137,7 @@ pub fn profile(
         discard: subject.discard,
         preconditioned: subject.precondition || subject.preconditioned,
         packer_elements: subject.packer_elements,
+        packer_cells: subject.packer_cells,
         packer_bytes: subject.packer_bytes,
         remarks: remarks(subject, &survey, front, shingled),
     })

@@ -51,6 +51,8 @@ pub struct Profile {
     pub preconditioned: bool,
     /// Elements a second that the packer manages on this machine, of 20 bytes, on one core.
     pub packer_elements: u64,
+    /// Cells of attributes a second that it manages; 0: that was not measured.
+    pub packer_cells: u64,
     /// Bytes a second that it manages with elements of 1 MiB.
     pub packer_bytes: Rate,
     /// What a person should know before relying on it.

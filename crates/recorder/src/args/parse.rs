@@ -29,7 +29,10 @@ const OPTIONS: [(&str, Option<&str>); 26] = [
     ("--rate", Some("bytes of payload a second, such as 60MiB/s")),
     ("--elements", Some("elements a second, such as 20000")),
     ("--burst", Some("bytes that may come at once beyond the rate, such as 64MiB")),
-    ("--attr", Some("NAME:TYPE=FROM, such as temp:float=json:temp, or packets, vdif, spead or none")),
+    (
+        "--attr",
+        Some("NAME:TYPE=FROM, such as temp:float=json:temp, or packets, vdif, spead, dada, sigproc or none"),
+    ),
     ("--flush", Some("a time such as 1s or 200ms")),
     ("--memory", Some("a size such as 512MiB")),
     ("--patience", Some("a time such as 10s or 1m")),

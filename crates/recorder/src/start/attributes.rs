@@ -4,7 +4,7 @@
 use super::{Known, StartError};
 use crate::args::{Settings, SourceSettings};
 use holdfast_attributes::{MAX_DATA, Schema};
-use holdfast_format::{Builder, Classes, FormatError, StreamKind};
+use holdfast_format::{Builder, CellLoad, Classes, FormatError, StreamKind};
 use holdfast_ingest::packet::Preamble;
 use holdfast_ingest::{Extraction, Opened};
 use holdfast_ring::NewSchema;
@@ -30,21 +30,17 @@ impl Own {
 pub(super) struct Attributes(Vec<Own>);
 
 impl Attributes {
-    /// What was asked for, and what is usual where nothing was. A guarantee does not count what attributes take on the medium:
-    /// where one is given there are none.
-    pub(super) fn wanted(settings: &Settings, promised: bool) -> Result<Self, StartError> {
+    /// What was asked for, and what is usual where nothing was.
+    pub(super) fn wanted(settings: &Settings) -> Self {
         let own = |source: &SourceSettings| match &source.schema {
-            Some(schema) if promised && !schema.is_empty() => {
-                Err(StartError::PromisedAttributes { path: settings.ring.clone() })
-            }
-            Some(schema) => Ok(Own::new(schema.clone(), true)),
-            None if promised || source.spec.kind() != StreamKind::Packets => {
-                Ok(Own::new(Schema::default(), false))
-            }
+            Some(schema) => Own::new(schema.clone(), true),
             // The word is one of the library's own.
-            None => Ok(Own::new(Schema::typed([USUAL]).unwrap_or_default(), false)),
+            None if source.spec.kind() == StreamKind::Packets => {
+                Own::new(Schema::typed([USUAL]).unwrap_or_default(), false)
+            }
+            None => Own::new(Schema::default(), false),
         };
-        Ok(Self(settings.sources.iter().map(own).collect::<Result<_, _>>()?))
+        Self(settings.sources.iter().map(own).collect())
     }
 
     /// What the ring knows of the streams goes before what is usual, and stays the beginning of what was asked for.
@@ -87,6 +83,11 @@ impl Attributes {
             warnings.push(format!("no attributes are read where none were asked for (--attr): {why}"));
         }
         count > 0
+    }
+
+    /// What they take in columns at most, by source.
+    pub(super) fn loads(&self) -> Vec<CellLoad> {
+        self.0.iter().map(|own| own.schema.load()).collect()
     }
 
     /// What their columns are made of, by source.

@@ -83,14 +83,6 @@ pub enum StartError {
         /// What others take of that, and this one beside its bytes.
         others: ByteSize,
     },
-    /// A guarantee does not count what attributes take.
-    #[error(
-        "{}: --attr: what attributes take on the medium is not part of a guarantee yet, and this ring was made with one: say --attr none, or make the ring without --profile", path.display()
-    )]
-    PromisedAttributes {
-        /// The ring.
-        path: PathBuf,
-    },
     /// A stream has other attributes already.
     #[error(
         "stream {stream}: --attr: {why}: give all that it has, and new ones behind them (`holdfast streams RING --attributes` lists them), or choose another --name"

@@ -18,6 +18,7 @@ use crate::desk::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
 use attributes::Attributes;
 use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many, typed};
+use holdfast_format::Superblock;
 use holdfast_ingest::{
     Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open,
 };
@@ -114,12 +115,12 @@ fn start_on(
     let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
     let (slots, sources) = (superblock.geometry.slots, settings.sources.len());
     let available = memory::available();
-    let promise = Promise::weigh(settings, &superblock)?;
+    let mut attributes = Attributes::wanted(settings);
+    let promise = weighed(settings, &superblock, &mut attributes, &mut warnings)?;
     let promised = promise.as_ref().map_or(0, Promise::buffers);
     let quantum = promise.as_ref().map_or(usize::MAX, Promise::quantum);
     let bound = settings.memory;
     let load = promise.as_ref().map_or((Rate(0), 0), Promise::comes);
-    let mut attributes = Attributes::wanted(settings, promise.is_some())?;
     let needs = Needs {
         slot_bytes,
         slots,
@@ -163,9 +164,9 @@ fn start_on(
         }
     }
     let known = Known::of(&recovered);
-    if promise.is_none() {
-        attributes.settle(settings, &known, &mut warnings)?;
-    }
+    attributes.settle(settings, &known, &mut warnings)?;
+    let buffers = plan.slot_buffers as u32;
+    let promise = weighed_with(buffers, settings, &superblock, &mut attributes, &mut warnings)?;
     let plan = settled(&plan, &needs, &mut attributes, &mut warnings)?;
     let buffers = std::iter::from_fn(|| pool.take()).collect();
     let config = Config {
@@ -253,6 +254,44 @@ fn join(
         sources.push(ReadySource { facts, source: opened.source, producer });
     }
     (sources, inlets)
+}
+
+/// What is promised, with all attributes; those that nobody asked for give way.
+fn weighed(
+    settings: &Settings,
+    superblock: &Superblock,
+    attributes: &mut Attributes,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Promise>, StartError> {
+    let weighed = Promise::weigh(settings, superblock, &attributes.loads());
+    let why = match &weighed {
+        Err(StartError::NotAdmitted { refused, .. }) => refused.to_string(),
+        Err(StartError::TooFewSlots { slots, least, .. }) => {
+            format!("{slots} slots are too few, it takes {least}")
+        }
+        _ => return weighed,
+    };
+    if !attributes.do_without(why, warnings) {
+        return weighed;
+    }
+    Promise::weigh(settings, superblock, &attributes.loads())
+}
+
+/// The same with the attributes that there are now that the ring is known, and the buffers.
+fn weighed_with(
+    buffers: u32,
+    settings: &Settings,
+    superblock: &Superblock,
+    attributes: &mut Attributes,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Promise>, StartError> {
+    let promise = weighed(settings, superblock, attributes, warnings)?;
+    match promise.as_ref().and_then(|promise| promise.with_only(buffers)) {
+        Some(refused) if attributes.do_without(refused, warnings) => {
+            weighed(settings, superblock, attributes, warnings)
+        }
+        _ => Ok(promise),
+    }
 }
 
 /// The memory plan. A guarantee has all its buffers, or there is none; attributes that nobody asked for give way.

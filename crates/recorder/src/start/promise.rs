@@ -4,7 +4,7 @@
 use super::StartError;
 use crate::args::{Settings, SourceSettings};
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, Timestamp, typed};
-use holdfast_format::{Geometry, Measured, Superblock, Terms};
+use holdfast_format::{CellLoad, Geometry, Measured, Superblock, Terms};
 use holdfast_media::{Disk, Footing};
 use holdfast_ring::{
     Declared, Driver, Guarantee, Lack, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, each_would_do,
@@ -27,16 +27,20 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    /// Weighs what was declared here, and for streams that declare nothing what was when the ring was made; `None` where
-    /// nothing was.
-    pub(super) fn weigh(settings: &Settings, superblock: &Superblock) -> Result<Option<Self>, StartError> {
+    /// Weighs what was declared here, with what attributes take by source, and for streams that declare nothing what was
+    /// when the ring was made; `None` where nothing was.
+    pub(super) fn weigh(
+        settings: &Settings,
+        superblock: &Superblock,
+        attributes: &[CellLoad],
+    ) -> Result<Option<Self>, StartError> {
         let ring = || settings.ring.clone();
         let Some(terms) = &superblock.terms else {
             let some = settings.sources.iter().any(|source| source.rate.is_some());
             return if some { Err(StartError::Unmeasured { path: ring() }) } else { Ok(None) };
         };
-        let declared = Declarations::of(&settings.sources, terms);
-        let scale = Scale { settings, terms, geometry: &superblock.geometry };
+        let declared = Declarations::of(&settings.sources, attributes, terms);
+        let scale = Scale { settings, attributes, terms, geometry: &superblock.geometry };
         let slot = ByteSize(superblock.geometry.slot_bytes);
         let weighed = scale.weigh(&declared, slot, superblock.geometry.slots);
         let granted = weighed.map_err(|no| match no {
@@ -51,13 +55,15 @@ impl Promise {
         let measured = terms.measured;
         // The memory that was weighed when the ring was made rides out the bursts that are published.
         let kept = u32::try_from(terms.memory.0 / slot.0.max(1)).unwrap_or(u32::MAX);
-        let buffers = if settings.memory.is_some() { granted.buffers } else { granted.buffers.max(kept) };
+        // One more is for what purging and distilling copy, where memory is not scarce.
+        let more = granted.buffers.saturating_add(1).max(kept);
+        let buffers = if settings.memory.is_some() { granted.buffers } else { more };
         let named = least_named(&granted, shape.gather);
         let shape = Shape { buffers, ..shape };
         Ok(Some(Self { measured, declared, load, shape, named }))
     }
 
-    /// Slot buffers that it takes.
+    /// Slot buffers that it takes, and one for copies.
     pub(super) fn buffers(&self) -> u32 {
         self.shape.buffers
     }
@@ -123,15 +129,19 @@ struct Declarations {
 }
 
 impl Declarations {
-    fn of(sources: &[SourceSettings], terms: &Terms) -> Self {
-        let of_source = |source: &SourceSettings| {
+    fn of(sources: &[SourceSettings], attributes: &[CellLoad], terms: &Terms) -> Self {
+        let of_source = |(source, attributes): (&SourceSettings, &CellLoad)| {
             let rate = source.rate?;
             let elements = source.elements.unwrap_or_else(|| rate.0.div_ceil(ELEMENT));
-            Some(Declared { rate, elements, burst: source.burst.unwrap_or_default() })
+            let burst = source.burst.unwrap_or_default();
+            Some(Declared { rate, elements, burst, attributes: *attributes })
         };
-        let streams: Vec<Option<Declared>> = sources.iter().map(of_source).collect();
-        let mut rest = Declared { rate: terms.rate, elements: terms.elements, burst: terms.burst };
-        for Declared { rate, elements, burst } in streams.iter().flatten() {
+        let streams: Vec<Option<Declared>> = sources.iter().zip(attributes).map(of_source).collect();
+        let others = streams.iter().zip(attributes).filter(|(declared, _)| declared.is_none());
+        let others = others.fold(CellLoad::NONE, |all, (_, attributes)| all.beside(*attributes));
+        let Terms { rate, elements, burst, .. } = *terms;
+        let mut rest = Declared { rate, elements, burst, attributes: others };
+        for Declared { rate, elements, burst, .. } in streams.iter().flatten() {
             rest.rate.0 = rest.rate.0.saturating_sub(rate.0);
             rest.elements = rest.elements.saturating_sub(*elements);
             rest.burst.0 = rest.burst.0.saturating_sub(burst.0);
@@ -139,7 +149,7 @@ impl Declarations {
         let nothing = rest.rate.0 == 0 || rest.elements == 0;
         let unsaid = streams.iter().any(Option::is_none);
         if nothing || !unsaid {
-            rest = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
+            rest = Declared { attributes: others, ..Declared::NOTHING };
         }
         let without = sources.iter().filter(|source| nothing && source.rate.is_none());
         let unpromised = without.map(|source| source.name.clone()).collect();
@@ -148,7 +158,7 @@ impl Declarations {
 
     /// All of them, and the rest if there is one.
     fn all(&self) -> Vec<Declared> {
-        let rest = Some(self.rest).filter(|rest| rest.rate.0 > 0);
+        let rest = Some(self.rest).filter(|rest| rest.rate.0 > 0 || rest.attributes.columns > 0);
         self.streams.iter().copied().flatten().chain(rest).collect()
     }
 
@@ -160,6 +170,7 @@ impl Declarations {
 /// What a run's load is weighed on.
 struct Scale<'a> {
     settings: &'a Settings,
+    attributes: &'a [CellLoad],
     terms: &'a Terms,
     geometry: &'a Geometry,
 }
@@ -197,6 +208,7 @@ impl Scale<'_> {
     /// What would do instead, each alone: as options to be typed, or as another ring here. It may be one of `least` slots.
     fn advice(&self, least: Option<u32>) -> String {
         let mut ways = self.options();
+        ways.extend(self.fewer());
         ways.extend(self.slots().map(|slot| format!("a ring with slots of {slot}")));
         let lane =
             |least: u32| ByteSize(Geometry::lane_for(self.geometry.slot_bytes, least.into())).shown_up();
@@ -212,7 +224,7 @@ impl Scale<'_> {
         let would = |at: usize, other: SourceSettings| {
             let mut sources = sources.clone();
             sources[at] = other;
-            self.weigh(&Declarations::of(&sources, self.terms), slot, slots).is_ok()
+            self.weigh(&Declarations::of(&sources, self.attributes, self.terms), slot, slots).is_ok()
         };
         let mut ways = Vec::new();
         for (at, source) in sources.iter().enumerate() {
@@ -232,9 +244,19 @@ impl Scale<'_> {
         ways
     }
 
+    /// No attributes, where there are some.
+    fn fewer(&self) -> Option<String> {
+        let none = vec![CellLoad::NONE; self.attributes.len()];
+        let declared = Declarations::of(&self.settings.sources, &none, self.terms);
+        let Geometry { slot_bytes, slots, .. } = *self.geometry;
+        let would = || self.weigh(&declared, ByteSize(slot_bytes), slots).is_ok();
+        let some = self.attributes != none && would();
+        some.then(|| "--attr none".to_owned())
+    }
+
     /// Other slots on this lane.
     fn slots(&self) -> Option<ByteSize> {
-        let declared = Declarations::of(&self.settings.sources, self.terms);
+        let declared = Declarations::of(&self.settings.sources, self.attributes, self.terms);
         let Geometry { lane_bytes, slot_bytes, skipped, .. } = self.geometry;
         let would = |slot: &u64| {
             let geometry = Geometry::for_lane(*lane_bytes, *slot, skipped.clone());

@@ -4,7 +4,7 @@
 use crate::common::{Place, reader};
 use crate::device::Freezing;
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
-use holdfast_format::{Geometry, Key, Measured, Terms};
+use holdfast_format::{CellLoad, Geometry, Key, Measured, Terms};
 use holdfast_media::{Footing, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, Order, Outcome, Refusal, create};
 use std::io::Write as _;
@@ -44,6 +44,7 @@ fn make(place: &Place, gather: u16, slot: u64, bytes: u64, prefilled: bool) {
         stalled: 1000,
         parallel: 1,
         elements: 1_000_000,
+        cells: 20_000_000,
     };
     let terms = Terms {
         measured,
@@ -53,6 +54,7 @@ fn make(place: &Place, gather: u16, slot: u64, bytes: u64, prefilled: bool) {
         gather,
         quantum: 1 << 20,
         memory: ByteSize::mib(64),
+        attributes: CellLoad::NONE,
     };
     let new = NewRing {
         prefilled,
@@ -218,6 +220,60 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
     let (code, error) = plain.refused(&[&STDIN[..], &["--rate", "1MiB/s"]].concat());
     assert_eq!(code, 1);
     assert!(error.contains("holdfast format --profile"), "{error}");
+}
+
+/// Elements of 20 bytes at a rate, with these attributes.
+fn small(mib: u64, attributes: &[String]) -> Vec<String> {
+    let elements = (mib << 20) / 20;
+    let mut options: Vec<String> = STDIN.map(str::to_owned).to_vec();
+    options.push("--frame=fixed:20".to_owned());
+    options.push(format!("--rate={mib}MiB/s"));
+    options.push(format!("--elements={elements}"));
+    options.extend(attributes.iter().map(|attribute| format!("--attr={attribute}")));
+    options
+}
+
+// What attributes take on the medium, and of the packer's time, is part of what is promised.
+#[test]
+fn attributes_are_weighed_and_those_that_nobody_asked_for_give_way() {
+    let numbers = |count| (0..count).map(|n| format!("n{n}:uint=at:{n}:u8")).collect::<Vec<_>>();
+    let refused = |place: &Place, options: &[String]| {
+        place.refused(&options.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let record = |place: &Place, options: &[String]| {
+        let ended = place.record(&options.iter().map(String::as_str).collect::<Vec<_>>(), &[7; 2000]);
+        assert!(ended.status.success(), "{}", ended.err);
+        ended.err
+    };
+    let place = Place::new();
+    made(&place);
+    // 60 bytes of a row and 36 of cells on 20, and what filters take.
+    assert!(record(&place, &small(4, &numbers(4))).contains(", 2"), "on the medium");
+    assert_eq!(reader(&place.ring).streams().unwrap()[0].schema, 4);
+    // More than the lane takes; without attributes it does.
+    let texts = ["t:binary=at:0:bytes20".to_owned(), "u:binary=at:0:bytes16".to_owned()];
+    let (code, error) = refused(&place, &small(6, &[numbers(4), texts.to_vec()].concat()));
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("on the medium is too fast") && error.contains("--attr none"), "{error}");
+    let error = record(&place, &small(6, &["none".to_owned()]));
+    assert!(!error.contains("no attributes are read"), "{error}");
+    // What the stream has is read again, and left out where it cannot be promised.
+    let error = record(&place, &small(4, &[]));
+    assert!(!error.contains("no attributes are read"), "{error}");
+    let error = record(&place, &small(7, &[]));
+    assert!(error.contains("no attributes are read where none were asked for"), "{error}");
+    // More cells than the packer makes.
+    let (code, error) = refused(&place, &small(3, &numbers(19)));
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("on the medium is too fast"), "{error}");
+    let plain = Place::new();
+    made(&plain);
+    let many: Vec<String> = (0..64).map(|n| format!("m{n}:uint=at:0:u8")).collect();
+    let mut options = small(4, &many);
+    options[5] = "--rate=400KiB/s".to_owned();
+    let (code, error) = refused(&plain, &options);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("cells of their attributes are too many"), "{error}");
 }
 
 // Who reads the log of a run knows that something was nearly lost, before something is.

@@ -42,6 +42,7 @@ pub(crate) fn measured(drive: &DriveModel) -> Measured {
         stalled: 0,
         parallel: 1,
         elements: 10_000_000,
+        cells: 100_000_000,
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Load {
     pub rate: Rate,
     /// Elements a second.
     pub elements: u64,
+    /// Cells of their attributes a second.
+    pub cells: u64,
     /// Bytes that may come at once beyond the rate. *b*
     pub burst: ByteSize,
 }
@@ -114,14 +116,17 @@ pub enum Refused {
         stalled: u32,
     },
     /// The packer is too slow.
-    #[error(
-        "{elements} elements a second are too many: the packer was measured to manage {measured}, of which 80 % may be promised: {most}"
-    )]
+    #[error("{elements} elements a second{} are too many: the packer was measured to manage {measured}{}, of which 80 % may be promised: {most}",
+        cells_of(*.cells), cells_measured(*.cells, *.measured_cells))]
     Elements {
         /// As asked for.
         elements: u64,
-        /// As measured.
+        /// Cells of their attributes.
+        cells: u64,
+        /// Elements, as measured.
         measured: u64,
+        /// Cells, as measured.
+        measured_cells: u64,
         /// The highest that would be admitted.
         most: u64,
     },
@@ -141,6 +146,18 @@ pub enum Refused {
         /// *σ*
         stall: Duration,
     },
+}
+
+fn cells_of(cells: u64) -> String {
+    if cells == 0 { String::new() } else { format!(" and {cells} cells of their attributes") }
+}
+
+fn cells_measured(cells: u64, measured: u64) -> String {
+    match (cells, measured) {
+        (0, _) => String::new(),
+        (_, 0) => ", and how many cells it manages was not measured (`holdfast profile` does now)".to_owned(),
+        _ => format!(" or {measured} cells"),
+    }
 }
 
 fn stalls(stalled: u32) -> String {
@@ -230,6 +247,12 @@ pub fn least_slot(measured: &Measured) -> ByteSize {
     ByteSize(bytes.checked_next_power_of_two().unwrap_or(1 << 63))
 }
 
+/// The share of the packer's time that a load takes.
+pub fn packing(measured: &Measured, load: &Load) -> f64 {
+    let of = |count: u64, each_second: u64| if count == 0 { 0.0 } else { count as f64 / each_second as f64 };
+    of(load.elements, measured.elements) + of(load.cells, measured.cells)
+}
+
 /// Whether a ring may be promised to lose nothing of a load.
 ///
 /// With *s* the worst repositioning, *w* the worst write rate in the used region, *q* the read quantum at rate *r*, *e* the
@@ -238,7 +261,7 @@ pub fn least_slot(measured: &Measured) -> ByteSize {
 ///
 /// ```text
 /// W = s + C/w + c + j·J        R = s + q/r + e        T = C/λ        blocked = (R + J + W + σ) / (1−ρ)
-/// admit iff  W/(1−ρ) ≤ 0.98·T  and  elements/s ≤ 0.8 of the packer's
+/// admit iff  W/(1−ρ) ≤ 0.98·T  and  elements/s and cells/s take ≤ 0.8 of the packer's time
 ///       and  B = g + 1 + ceil((blocked + b/λ) / T)  buffers fit
 /// D = max(flush + J, g·min(T, 3·C/w), 9/8·T where T ≤ 3·C/w)        durable after = D + blocked + b·W/(C·(1−ρ))
 /// ```
@@ -252,9 +275,12 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
         let (reposition, write) = (measured.reposition, measured.write);
         return Err(Refused::Slot { slot: shape.slot, least, reposition, write });
     }
-    let most = (measured.elements as f64 * PACKED) as u64;
-    if load.elements > most {
-        return Err(Refused::Elements { elements: load.elements, measured: measured.elements, most });
+    let taken = packing(measured, load);
+    if taken > PACKED {
+        let most = (load.elements as f64 * PACKED / taken) as u64;
+        let Measured { elements: measured, cells: measured_cells, .. } = *measured;
+        let Load { elements, cells, .. } = *load;
+        return Err(Refused::Elements { elements, cells, measured, measured_cells, most });
     }
     let costs = Costs::of(measured, shape);
     let rate = (load.rate.0 as f64).max(1.0);
@@ -325,6 +351,7 @@ pub(crate) mod tests {
             stalled: 0,
             parallel: 1,
             elements: 100_000_000,
+            cells: 100_000_000,
         }
     }
 
@@ -339,7 +366,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn load(mib: u64) -> Load {
-        Load { rate: Rate(mib << 20), elements: 1000, burst: ByteSize(0) }
+        Load { rate: Rate(mib << 20), elements: 1000, cells: 0, burst: ByteSize(0) }
     }
 
     // Promise 1: the drive of the paper is promised what the arithmetic says by hand.
@@ -384,6 +411,12 @@ pub(crate) mod tests {
         let packer = Measured { elements: 1249, ..drive() };
         let refused = admit(&packer, &load(10), &shape()).unwrap_err();
         assert!(matches!(refused, Refused::Elements { most: 999, .. }), "{refused}");
+        let refused = admit(&drive(), &Load { cells: 80_000_000, ..load(10) }, &shape()).unwrap_err();
+        assert!(refused.to_string().contains("and 80000000 cells of their attributes"), "{refused}");
+        assert!(admit(&drive(), &Load { cells: 79_000_000, ..load(10) }, &shape()).is_ok());
+        let old = Measured { cells: 0, ..drive() };
+        let refused = admit(&old, &Load { cells: 1, ..load(10) }, &shape()).unwrap_err();
+        assert!(refused.to_string().contains("was not measured"), "{refused}");
         let memory = Shape { buffers: 9, ..shape() };
         let refused = admit(&drive(), &load(62), &memory).unwrap_err();
         assert!(matches!(refused, Refused::Memory { needed: 10, .. }), "{refused}");
@@ -415,7 +448,7 @@ pub(crate) mod tests {
             log2 in 23u32..29,
         ) {
             let shape = Shape { slot: ByteSize(1 << log2), gather, buffers, ..shape() };
-            let load = Load { rate: Rate(rate << 20), elements: 1, burst: ByteSize(burst << 20) };
+            let load = Load { rate: Rate(rate << 20), elements: 1, cells: 0, burst: ByteSize(burst << 20) };
             match admit(&measured, &load, &shape) {
                 Ok(granted) => {
                     prop_assert!(granted.buffers <= buffers && granted.used <= 1_000_000);

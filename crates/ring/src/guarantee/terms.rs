@@ -2,7 +2,7 @@
 
 use super::Load;
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::{Measured, on_medium};
+use holdfast_format::{CellLoad, Coming, Measured, on_medium};
 use holdfast_media::Profile;
 
 /// What one stream declares, as payload.
@@ -14,6 +14,19 @@ pub struct Declared {
     pub elements: u64,
     /// Bytes that may come at once beyond the rate.
     pub burst: ByteSize,
+    /// What the attributes of an element take in columns.
+    pub attributes: CellLoad,
+}
+
+impl Declared {
+    /// Who declares nothing.
+    pub const NOTHING: Self =
+        Self { rate: Rate(0), elements: 0, burst: ByteSize(0), attributes: CellLoad::NONE };
+
+    /// What an element of the size that is declared takes in columns.
+    fn cells(&self) -> CellLoad {
+        self.attributes.of_size(self.rate.0.div_ceil(self.elements.max(1)))
+    }
 }
 
 /// What all streams together come to on the medium, with slots of `slot` bytes.
@@ -23,11 +36,22 @@ pub fn load(streams: &[Declared], slot: ByteSize) -> Load {
     // A burst has elements of the size that the rate has.
     let more = if payload == 0 { 0.0 } else { burst as f64 / payload as f64 };
     let medium = |share: f64| {
-        let bytes = on_medium(slot.0, payload as f64 * share, elements as f64 * share, streams.len());
+        let coming = |stream: &Declared| Coming {
+            payload: stream.rate.0 as f64 * share,
+            elements: stream.elements as f64 * share,
+            cells: stream.cells(),
+        };
+        let bytes = on_medium(slot.0, &streams.iter().map(coming).collect::<Vec<_>>());
         // A float that is too large becomes the largest integer.
         bytes.ceil() as u64
     };
-    Load { rate: Rate(medium(1.0)), elements, burst: ByteSize(if burst == 0 { 0 } else { medium(more) }) }
+    let cells = |stream: &Declared| stream.elements.saturating_mul(stream.attributes.columns.into());
+    Load {
+        rate: Rate(medium(1.0)),
+        elements,
+        cells: streams.iter().map(cells).fold(0, u64::saturating_add),
+        burst: ByteSize(if burst == 0 { 0 } else { medium(more) }),
+    }
 }
 
 /// What holds for a ring that uses the first `bytes` of a device; `None` when the profile does not cover them.
@@ -53,6 +77,7 @@ pub fn measured(profile: &Profile, bytes: u64) -> Option<Measured> {
         stalled: profile.stalls.rho,
         parallel: profile.parallel,
         elements: profile.packer_elements,
+        cells: profile.packer_cells,
     })
 }
 
@@ -60,6 +85,7 @@ pub fn measured(profile: &Profile, bytes: u64) -> Option<Measured> {
 mod tests {
     use super::*;
     use holdfast_base::Timestamp;
+    use holdfast_format::Class;
     use holdfast_media::{Identity, ReadError, Reposition, Stalls, Zone};
     use std::time::Duration;
 
@@ -88,6 +114,7 @@ mod tests {
             discard: false,
             preconditioned: true,
             packer_elements: 100,
+            packer_cells: 100,
             packer_bytes: Rate(1),
             remarks: Vec::new(),
         }
@@ -107,12 +134,24 @@ mod tests {
 
     #[test]
     fn streams_add_up_and_a_burst_brings_its_rows() {
-        let one = Declared { rate: Rate(30_000_000), elements: 20_000, burst: ByteSize(15_000_000) };
+        let one = Declared {
+            rate: Rate(30_000_000),
+            elements: 20_000,
+            burst: ByteSize(15_000_000),
+            ..Declared::NOTHING
+        };
         let both = load(&[one, one], ByteSize::mib(64));
         assert_eq!(both.elements, 40_000);
         // 60 MB of payload, 40,000 rows of up to 60 bytes, heads and checks.
         assert!((62_400_000..62_800_000).contains(&both.rate.0), "{both:?}");
         assert!(both.burst.0.abs_diff(both.rate.0 / 2) < 2, "{both:?}");
         assert_eq!(load(&[Declared { burst: ByteSize(0), ..one }], ByteSize::mib(64)).burst, ByteSize(0));
+        // Three columns more, of which one is a text as long as an element of 1500 bytes may have.
+        let classes = [(Class::Word, 0), (Class::Wide, 0), (Class::Bytes, 2000)];
+        let told = Declared { attributes: CellLoad::new(classes.into_iter()), ..one };
+        let with = load(&[told, one], ByteSize::mib(64));
+        assert_eq!((with.cells, both.cells), (60_000, 0));
+        let more = (9 + 17 + 3 + 1024) * 20_000;
+        assert!((more..more * 11 / 10).contains(&(with.rate.0 - both.rate.0)), "{with:?} {both:?}");
     }
 }

@@ -24,7 +24,7 @@ impl Scene {
             shape,
             base: 1 << 20,
             visit: visit(&measured, shape.quantum),
-            load: Load { rate, elements: 1000, burst: ByteSize(0) },
+            load: Load { rate, elements: 1000, cells: 0, burst: ByteSize(0) },
             streams: Vec::new(),
             wild: Vec::new(),
             places: Places::All,

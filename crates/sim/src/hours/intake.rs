@@ -123,11 +123,11 @@ impl Intake {
                 rate: Rate(stream.rate.ceil() as u64),
                 elements: 1 << 40,
                 burst: ByteSize(burst as u64),
+                ..Declared::NOTHING
             })
         });
         let declared: Vec<Option<Declared>> = declared.collect();
-        let rest = Declared { rate: Rate(0), elements: 0, burst: ByteSize(0) };
-        let rates = Rates::new(&declared, &rest, Timestamp(0));
+        let rates = Rates::new(&declared, &Declared::NOTHING, Timestamp(0));
         let wild = |at: usize| scene.wild.iter().find(|(stream, _)| *stream == at).map(|(_, wild)| *wild);
         let flow = |(at, stream): (usize, &Stream)| Flow::new(*stream, wild(at), piece);
         let flows = scene.streams.iter().enumerate().map(flow).collect();

@@ -187,6 +187,7 @@ impl Scene {
             stalled: (stalled * 1e6).ceil() as u32,
             parallel,
             elements: 100_000_000,
+            cells: 0,
         }
     }
 }

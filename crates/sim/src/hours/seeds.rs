@@ -48,7 +48,7 @@ impl Scene {
             buffers: u32::MAX,
         };
         let burst = if trouble.every > 0.0 { slot * (1 + seed.below(8)) } else { 0 };
-        let wanted = Load { rate: Rate(1), elements: 1000, burst: ByteSize(burst) };
+        let wanted = Load { rate: Rate(1), elements: 1000, cells: 0, burst: ByteSize(burst) };
         // At what is admitted, and mostly just there.
         let most = figures(&measured, &wanted, &shape).with_reads.0 as f64;
         let part = if seed.happens(0.7) { 1.0 } else { 0.05 + seed.below(95) as f64 / 100.0 };
