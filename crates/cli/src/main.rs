@@ -9,6 +9,7 @@ mod export;
 mod failure;
 mod finding;
 mod guarantee;
+mod hits;
 mod identity;
 mod orders;
 mod out;

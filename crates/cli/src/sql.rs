@@ -6,16 +6,17 @@ use crate::session::link;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
-use holdfast_base::ByteSize;
+use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
 use holdfast_link::{LinkError, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{Missed, OpenRing};
-use holdfast_query::{Engine, Limits, RingError, ask, engine};
+use holdfast_query::{Engine, Limits, RingError, ask, engine, hits};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use tokio::runtime::Runtime;
 
 /// What a question may take of the machine.
@@ -48,6 +49,9 @@ impl LimitArgs {
     }
 }
 
+/// Ordinals, rising, as the engine comes by them; behind the last of them comes `None`.
+pub(crate) type Ordinals = Receiver<Result<Option<Vec<Ordinal>>>>;
+
 /// An engine over a ring, and what it runs on.
 pub(crate) struct Sql {
     pub(crate) runtime: Runtime,
@@ -77,6 +81,23 @@ impl Sql {
             texts.extend((0..batch.num_rows()).map(|row| shown.value(row).to_string()));
         }
         Ok(texts)
+    }
+
+    /// The stream of which a question finds elements, and their ordinals.
+    pub(crate) fn hits(&self, sql: &str) -> Result<(StreamId, Ordinals)> {
+        let wrong = |error: DataFusionError| failure(&error, sql);
+        let mut found = self.runtime.block_on(hits(&self.engine.context, sql)).map_err(wrong)?;
+        let (stream, sql) = (found.stream, sql.to_owned());
+        let (to, ordinals) = sync_channel(1);
+        self.runtime.spawn(async move {
+            let mut more = true;
+            while more {
+                let batch = found.next().await.transpose().map_err(|error| failure(&error, &sql));
+                more = matches!(batch, Ok(Some(_)));
+                more &= to.send(batch).is_ok();
+            }
+        });
+        Ok((stream, ordinals))
     }
 
     async fn write(

@@ -8,6 +8,7 @@ pub mod address;
 mod columns;
 pub mod find;
 mod functions;
+mod hits;
 mod literals;
 mod nearest;
 pub mod output;
@@ -18,5 +19,6 @@ pub mod stream;
 pub mod tables;
 
 pub use columns::{Column, Columns, Fixed, address_type, arrow_type};
+pub use hits::{Hits, hits};
 pub use ring::{Engine, RingError, engine};
 pub use session::{Limits, Tables, ask, session};

@@ -1,9 +1,12 @@
 //! `holdfast query`: SQL over a ring, over what is on disk and what came a moment ago.
 
+use crate::export;
 use crate::failure::{Failure, Kind, Result};
+use crate::hits::{self, Destination};
 use crate::out::Out;
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs};
+
 use holdfast_query::output::Format;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -17,11 +20,14 @@ use std::path::{Path, PathBuf};
     `slots`, `holds` and `gaps` are tables, too. Addresses are compared as they are written:\n\
     src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), hex(payload), text(payload),\n\
     matches(payload, 'GET /[a-z]+'), and u8, u16be, u16le … u64le of (payload, offset).\n\n\
+    pcapng and mcap have the elements themselves, in the order of their ordinals, for a question\n\
+    of which each row is an element of one stream, with its ordinal.\n\n\
     Exits with 1 when something could not be looked into (what was found is written), with 3 when no\n\
     row was found.\n\n\
     Examples:\n  holdfast query lab.hf \"select time, src, dst, wire_len from eth0 where dst_port = 443 limit 10\"\n  \
     holdfast query lab.hf \"select src, count(*) n from eth0 group by src order by n desc limit 5\"\n  \
-    holdfast query lab.hf \"select * from gaps\" --format csv -o gaps.csv"
+    holdfast query lab.hf \"select * from gaps\" --format csv -o gaps.csv\n  \
+    holdfast query lab.hf \"select ordinal from eth0 where dst_port = 53\" --format pcapng -o dns.pcapng"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -54,16 +60,30 @@ enum Form {
     Arrow,
     /// A Parquet file
     Parquet,
+    /// The packets that are found, for Wireshark, tcpdump and others
+    Pcapng,
+    /// The elements that are found, as messages, for Foxglove and others
+    Mcap,
 }
 
-impl From<Form> for Format {
+/// What is written.
+enum Written {
+    /// The answer's rows.
+    Rows(Format),
+    /// The elements that they are.
+    Elements(export::Format),
+}
+
+impl From<Form> for Written {
     fn from(form: Form) -> Self {
         match form {
-            Form::Table => Self::Table,
-            Form::Csv => Self::Csv,
-            Form::Jsonl => Self::Jsonl,
-            Form::Arrow => Self::Arrow,
-            Form::Parquet => Self::Parquet,
+            Form::Table => Self::Rows(Format::Table),
+            Form::Csv => Self::Rows(Format::Csv),
+            Form::Jsonl => Self::Rows(Format::Jsonl),
+            Form::Arrow => Self::Rows(Format::Arrow),
+            Form::Parquet => Self::Rows(Format::Parquet),
+            Form::Pcapng => Self::Elements(export::Format::Pcapng),
+            Form::Mcap => Self::Elements(export::Format::Mcap),
         }
     }
 }
@@ -79,10 +99,17 @@ impl Args {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
-    let format = Format::from(args.format.unwrap_or(usual));
+    let file = args.output.as_deref().filter(|_| !args.to_stdout());
     let sql = sql::open(&path, &args.limits.limits())?;
-    let to = |format| destination(args.output.as_deref().filter(|_| !args.to_stdout()), format, args.force);
-    let rows = sql.answer(&args.sql, format, to)?;
+    let rows = match args.format.unwrap_or(usual).into() {
+        Written::Rows(format) => {
+            sql.answer(&args.sql, format, |format| destination(file, format, args.force))?
+        }
+        Written::Elements(format) => {
+            let to = Destination { file, force: args.force };
+            hits::export(&sql, &args.sql, &path, format, &to, out)?
+        }
+    };
     sql::told(&sql.engine.trouble.take())?;
     if rows == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
 }

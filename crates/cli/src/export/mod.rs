@@ -1,5 +1,5 @@
 //! From what the reader gives to files that other programs read. Which elements and where to is `commands/read.rs`'s;
-//! where the bytes go is `output`'s; each form has a file of its own.
+//! what of it is wanted is `sink`'s, where the bytes go `output`'s; each form has a file of its own.
 
 mod hashing;
 mod jsonl;
@@ -7,6 +7,7 @@ mod mcap;
 pub(crate) mod output;
 mod pcapng;
 mod raw;
+pub(crate) mod sink;
 
 use crate::failure::{Failure, Result};
 use holdfast_base::StreamId;

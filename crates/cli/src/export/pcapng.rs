@@ -25,7 +25,7 @@ impl Pcapng {
                 stream.name, stream.framing
             ))
             .at("--format pcapng")
-            .advice("choose --format raw, mcap or jsonl"));
+            .advice("choose --format mcap or jsonl"));
         }
         Ok(Self { output, name: stream.name.clone(), preamble: Vec::new(), interfaces: 0 })
     }
@@ -115,7 +115,7 @@ mod tests {
         let bytes = [stream(1, "adc", StreamKind::Bytes, "fixed:4")];
         let failure = export(Format::Pcapng, &bytes, &[]).unwrap_err();
         assert_eq!(failure.number(), 2);
-        assert!(failure.to_string().contains("`adc` has no packets") && failure.to_string().contains("raw"));
+        assert!(failure.to_string().contains("`adc` has no packets") && failure.to_string().contains("mcap"));
         let packets = [stream(1, "eth0", StreamKind::Packets, "whole")];
         let failure = export(Format::Pcapng, &packets, &[Item::Element(packet(0))]).unwrap_err();
         assert!(failure.to_string().contains("the preamble describes 0"), "{failure}");

@@ -47,6 +47,11 @@ impl StreamTable {
         let columns = Columns::new(&schema);
         Self { name: name.to_owned(), stream, schema, link_types, columns, ring, trouble }
     }
+
+    /// The stream.
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
+    }
 }
 
 #[async_trait::async_trait]

@@ -1,0 +1,164 @@
+//! Between the reader and an export: what is wanted of what comes goes on, and all is counted. Where it comes from is not
+//! known here.
+
+use super::Export;
+use crate::failure::{Failure, Result, reason};
+use crate::out::{Out, counted};
+use crate::session::link;
+use holdfast_base::Ordinal;
+use holdfast_link::{Item, Plan, RingReader};
+use indicatif::ProgressBar;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Damaged places and partial elements that are told one by one; more are counted.
+const MOST_TOLD: usize = 20;
+
+/// Which elements of a range go to the export.
+pub(crate) enum Wanted {
+    /// All, and everything that the ring says of what is not there.
+    All,
+    /// Those with these ordinals, which rise; and nothing else.
+    Only(Vec<Ordinal>),
+}
+
+/// What came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Elements that were exported.
+    pub(crate) elements: u64,
+    /// Bytes of their payloads.
+    pub(crate) bytes: u64,
+    /// Gaps.
+    pub(crate) gaps: u64,
+    /// Notes.
+    pub(crate) notes: u64,
+    /// Elements that would have been wanted, and of which a part is left.
+    pub(crate) partial: u64,
+    /// Damaged places.
+    pub(crate) damaged: u64,
+    /// Slots that expired meanwhile.
+    pub(crate) expired: u64,
+    /// The first of the partial elements, in words.
+    pub(crate) partial_told: Vec<String>,
+    /// The first of the damaged places, in words.
+    pub(crate) damaged_told: Vec<String>,
+}
+
+impl Taken {
+    /// Says for people what was left out.
+    pub(crate) fn left_out(&self, to: &mut Out) -> Result<()> {
+        for (what, all, lines) in [
+            ("partial element", self.partial, &self.partial_told),
+            ("damaged place", self.damaged, &self.damaged_told),
+        ] {
+            if all > 0 {
+                to.line(format_args!("{}, left out:", counted(all, what)))?;
+                for line in lines {
+                    to.line(format_args!("  {line}"))?;
+                }
+                if all > lines.len() as u64 {
+                    to.line(format_args!("  and {} more", all - lines.len() as u64))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what the reader gives.
+pub(crate) struct Sink {
+    export: Export,
+    wanted: Wanted,
+    progress: ProgressBar,
+    stop: Arc<AtomicBool>,
+    failure: Option<Failure>,
+    taken: Taken,
+}
+
+impl Sink {
+    /// Begins; from here on the first signal ends the export tidily.
+    pub(crate) fn new(export: Export, wanted: Wanted, progress: ProgressBar) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // A second one ends it at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+                .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
+        }
+        Ok(Self { export, wanted, progress, stop, failure: None, taken: Taken::default() })
+    }
+
+    /// Changes what is wanted of what comes next.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+    }
+
+    /// Takes all that a plan leads to.
+    pub(crate) fn fill(&mut self, reader: &mut RingReader, plan: &Plan) -> Result<()> {
+        let report = reader.read(plan, &mut |item| self.take(&item));
+        self.progress.finish_and_clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        self.taken.expired += report.map_err(|error| link(&error))?.expired;
+        Ok(())
+    }
+
+    /// What came, and the export to be ended.
+    pub(crate) fn finish(self) -> (Export, Taken) {
+        (self.export, self.taken)
+    }
+
+    /// Whether it is to end early.
+    pub(crate) fn interrupted(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Failure::failed("interrupted: nothing was written").advice("run it again"));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
+        let wanted = self.count(item);
+        let taken = self.interrupted().and_then(|()| if wanted { self.export.item(item) } else { Ok(()) });
+        self.failure = taken.err();
+        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Counts it; whether it goes to the export.
+    #[inline]
+    fn count(&mut self, item: &Item<'_>) -> bool {
+        let (taken, only) = (&mut self.taken, matches!(self.wanted, Wanted::Only(_)));
+        let is_wanted = |ordinal: &Ordinal| match &self.wanted {
+            Wanted::All => true,
+            Wanted::Only(ordinals) => ordinals.binary_search(ordinal).is_ok(),
+        };
+        match item {
+            Item::Element(element) if is_wanted(&element.ordinal) => {
+                taken.elements += 1;
+                taken.bytes += element.data.len() as u64;
+            }
+            Item::Partial { ordinal, why, .. } if is_wanted(ordinal) => {
+                taken.partial += 1;
+                if taken.partial_told.len() < MOST_TOLD {
+                    taken.partial_told.push(format!("element {ordinal}: {why}"));
+                }
+            }
+            Item::Element(_) | Item::Partial { .. } => return false,
+            Item::Damaged { slot, sequence, place } => {
+                taken.damaged += 1;
+                if taken.damaged_told.len() < MOST_TOLD {
+                    taken.damaged_told.push(format!("slot {slot} (sequence {sequence}): {place}"));
+                }
+            }
+            Item::Gap { .. } | Item::Note { .. } if only => return false,
+            Item::Gap { .. } => taken.gaps += 1,
+            Item::Note { .. } => taken.notes += 1,
+            Item::Progress { bytes } => self.progress.set_position(*bytes),
+            Item::Preamble { .. } | Item::Expired { .. } => {}
+        }
+        true
+    }
+}

@@ -1,0 +1,193 @@
+//! What a question finds, as a file for other programs: its elements are read back and exported as `holdfast read` does it, in the
+//! order of their ordinals. Which they are the engine says; nothing is kept of them but the ordinals of one read.
+
+use crate::export::output::{Output, Written};
+use crate::export::sink::{Sink, Taken, Wanted};
+use crate::export::{Export, Format};
+use crate::failure::{Failure, Kind, Result};
+use crate::out::{Out, counted};
+use crate::session::{self, link};
+use crate::sql::Sql;
+use holdfast_base::{ByteSize, Ordinal};
+use holdfast_link::Selection;
+use holdfast_ring::Range;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// What lies closer than so many elements is read in one go: to plan another read takes about as long as passing over these.
+const NEAR: u64 = 1 << 14;
+
+/// How often it is looked whether somebody wants it to end, while the engine is searching.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Elements of one read at most: their ordinals are kept meanwhile.
+const MOST: usize = 1 << 16;
+
+/// Where an export goes.
+pub(crate) struct Destination<'a> {
+    /// A file; none: standard output.
+    pub(crate) file: Option<&'a Path>,
+    /// Whether one that is there is replaced.
+    pub(crate) force: bool,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    output: Option<&'a Path>,
+    format: &'static str,
+    bytes: u64,
+    blake3: &'a str,
+    elements: u64,
+    payload_bytes: u64,
+    gone: u64,
+    partial: u64,
+    damaged: u64,
+}
+
+/// Rising ordinals, cut into what is read in one go.
+#[derive(Default)]
+struct Runs {
+    open: Vec<Ordinal>,
+}
+
+impl Runs {
+    /// Takes the next one; the run before it, if that is complete. What comes twice counts once.
+    fn take(&mut self, next: Ordinal) -> Option<Vec<Ordinal>> {
+        let last = self.open.last().copied();
+        if last == Some(next) {
+            return None;
+        }
+        let ends = last.is_some_and(|last| next.0 - last.0 > NEAR) || self.open.len() == MOST;
+        let run = ends.then(|| std::mem::take(&mut self.open));
+        self.open.push(next);
+        run
+    }
+}
+
+/// Asks, exports what is found, and says so. How many elements were found.
+pub(crate) fn export(
+    sql: &Sql,
+    question: &str,
+    ring: &Path,
+    format: Format,
+    to: &Destination<'_>,
+    out: &mut Out,
+) -> Result<u64> {
+    let mut reader = session::open(ring)?;
+    let (id, ordinals) = sql.hits(question)?;
+    let mut streams = reader.streams().map_err(|error| link(&error))?;
+    streams.retain(|stream| stream.id == id);
+    let output = match to.file {
+        Some(file) => Output::file(file, to.force)?,
+        None => Output::stdout(format.is_binary())?,
+    };
+    let nothing_yet = Wanted::Only(Vec::new());
+    let mut sink = Sink::new(Export::new(format, &streams, output)?, nothing_yet, ProgressBar::hidden())?;
+    let (mut runs, mut found) = (Runs::default(), 0);
+    let mut read = |run: Vec<Ordinal>, sink: &mut Sink| -> Result<()> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
+        let range = Range { ordinals: Some((*first, Ordinal(last.0.saturating_add(1)))), ..Range::ALL };
+        let plan = reader.plan(&Selection { streams: vec![id], range }).map_err(|error| link(&error))?;
+        found += run.len() as u64;
+        sink.want(Wanted::Only(run));
+        sink.fill(&mut reader, &plan)
+    };
+    loop {
+        match ordinals.recv_timeout(TURN) {
+            Ok(batch) => {
+                let Some(batch) = batch? else { break };
+                for run in batch.into_iter().filter_map(|ordinal| runs.take(ordinal)) {
+                    read(run, &mut sink)?;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => sink.interrupted()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(Failure::failed("the search broke off")),
+        }
+    }
+    read(runs.open, &mut sink)?;
+    let (export, taken) = sink.finish();
+    if taken.elements == 0 {
+        // Of nothing no file is made.
+        return if found == 0 { Ok(0) } else { Err(nothing(found, &taken).at_path(ring)) };
+    }
+    let written = export.finish()?.finish()?;
+    let gone = found - taken.elements - taken.partial.min(found - taken.elements);
+    if out.is_json() {
+        let shown = Shown {
+            output: to.file,
+            format: format.name(),
+            bytes: written.bytes,
+            blake3: &written.blake3,
+            elements: taken.elements,
+            payload_bytes: taken.bytes,
+            gone,
+            partial: taken.partial,
+            damaged: taken.damaged,
+        };
+        if to.file.is_none() { Out::stderr(true).last(&shown)? } else { out.object(&shown)? }
+    } else {
+        told(&taken, gone, &written)?;
+    }
+    if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(found) }
+}
+
+/// Why nothing of what was found can be given.
+fn nothing(found: u64, taken: &Taken) -> Failure {
+    let found = counted(found, "element");
+    if let Some(first) = taken.damaged_told.first() {
+        return Failure::failed(format_args!(
+            "{found} found, none of them whole: the first damaged place is {first}"
+        ))
+        .advice("`holdfast check` lists all");
+    }
+    if let Some(first) = taken.partial_told.first() {
+        return Failure::nothing(format_args!("{found} found, none of them whole, the first is {first}"));
+    }
+    Failure::nothing(format_args!("{found} found, which expired before they could be read"))
+        .advice("hold what you look for first: `holdfast hold --where`")
+}
+
+/// The report for people, on standard error.
+fn told(taken: &Taken, gone: u64, written: &Written) -> Result<()> {
+    let mut err = Out::stderr(false);
+    let elements = counted(taken.elements, "element");
+    err.line(format_args!("{elements}, {} of payload", ByteSize(taken.bytes)))?;
+    if gone > 0 {
+        err.line(format_args!("{} found could not be read any more", counted(gone, "more element")))?;
+    }
+    taken.left_out(&mut err)?;
+    err.line(format_args!("wrote {}, BLAKE3 {}", counted(written.bytes, "byte"), written.blake3))?;
+    err.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(ordinals: impl IntoIterator<Item = u64>) -> Vec<(u64, u64, usize)> {
+        let mut runs = Runs::default();
+        let mut cut: Vec<Vec<Ordinal>> =
+            ordinals.into_iter().filter_map(|ordinal| runs.take(Ordinal(ordinal))).collect();
+        cut.push(runs.open);
+        cut.iter()
+            .filter(|run| !run.is_empty())
+            .map(|run| (run[0].0, run[run.len() - 1].0, run.len()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_near_is_read_together_and_never_too_much() {
+        assert_eq!(runs([]), []);
+        assert_eq!(runs([7, 7, 7]), [(7, 7, 1)]);
+        assert_eq!(
+            runs([0, NEAR, 2 * NEAR + 1, 2 * NEAR + 2]),
+            [(0, NEAR, 2), (2 * NEAR + 1, 2 * NEAR + 2, 2)]
+        );
+        let most = MOST as u64;
+        assert_eq!(runs(0..most + 2), [(0, most - 1, MOST), (most, most + 1, 2)]);
+        assert_eq!(runs([u64::MAX - 1, u64::MAX]), [(u64::MAX - 1, u64::MAX, 2)]);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a question finds, as files: the elements themselves, as `read` exports them, and no others (promise 5); what is no
+//! list of elements is refused (promise 8).
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+#[path = "common/filled.rs"]
+mod filled;
+
+use common::{Said, documented, ends, folder, holdfast};
+use filled::{Filler, line};
+use holdfast_ingest::packet::Reader;
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// 60 000 packets, and 3000 lines with a loss among them.
+fn ring(dir: &Path) {
+    ends(dir, "format r.hf --size 32MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.packets(20_000).lines(1000).lose(7).packets(40_000).lines(1993);
+    filler.close();
+}
+
+fn query(dir: &Path, sql: &str, rest: &str, code: i32) -> Said {
+    let mut command = holdfast(dir);
+    let said: Said =
+        command.args(["query", "r.hf", sql]).args(rest.split_whitespace()).output().unwrap().into();
+    assert_eq!(said.code, Some(code), "{sql}\n{}", said.err);
+    assert!(!said.err.contains("panicked") && !said.err.contains("this is a bug"), "{}", said.err);
+    said
+}
+
+/// Each packet of a capture file, with all that it says of it.
+fn packets(file: &[u8]) -> Vec<String> {
+    let mut reader = Reader::new(file);
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        packets.push(format!("{packet:?}"));
+    }
+    packets
+}
+
+/// Whether an ordinal is found.
+type Is = fn(u64) -> bool;
+
+#[test]
+fn packets_are_those_of_an_export_of_all() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    ends(dir, "read r.hf --stream eth0 -o all.pcapng", 0);
+    let all = packets(&fs::read(dir.join("all.pcapng")).unwrap());
+    assert_eq!(all.len(), 60_000);
+    let questions: [(&str, Is); 6] = [
+        ("select ordinal from eth0", |_| true),
+        ("select * from eth0 where ordinal % 7 = 3 order by time desc", |at| at % 7 == 3),
+        // Near each other, and far apart.
+        ("select ordinal, payload from eth0 where ordinal % 29999 < 3", |at| at % 29_999 < 3),
+        (
+            "select e.ordinal as ordinal from (select * from eth0 where size > 10) e where e.ordinal >= 59990",
+            |at| at >= 59_990,
+        ),
+        ("select time, ordinal from eth0 where u64be(payload, 42) between 500 and 700 limit 1000", |at| {
+            (500..=700).contains(&at)
+        }),
+        (
+            "select ordinal from eth0 where ordinal in (select ordinal from log where ordinal % 500 = 499)",
+            |at| [499, 999, 1499, 1999, 2499, 2999].contains(&at),
+        ),
+    ];
+    for (sql, is) in questions {
+        let said = query(dir, sql, "--format pcapng -o - --json", 0);
+        let wanted: Vec<&String> =
+            (0..).zip(&all).filter(|(at, _)| is(*at)).map(|(_, packet)| packet).collect();
+        assert!(packets(&said.bytes).iter().eq(wanted.iter().copied()), "{sql}");
+        let told: Value = serde_json::from_str(said.err.trim()).unwrap();
+        documented("query", [&told]);
+        assert_eq!(
+            (&told["elements"], &told["gone"]),
+            (&Value::from(wanted.len()), &Value::from(0)),
+            "{sql}"
+        );
+        assert_eq!(told["blake3"], blake3::hash(&said.bytes).to_hex().to_string());
+    }
+    // A stretch of it is the same file, to the byte.
+    for ordinals in [(0, 60_000), (777, 778), (19_990, 20_010)] {
+        let (from, end) = ordinals;
+        let sql = format!("select ordinal from eth0 where ordinal >= {from} and ordinal < {end}");
+        query(dir, &sql, "--format pcapng -o some.pcapng --force", 0);
+        let read = ends(dir, &format!("read r.hf --stream eth0 --ordinals {from}..{end} -o -"), 0);
+        assert!(fs::read(dir.join("some.pcapng")).unwrap() == read.bytes, "{ordinals:?}");
+    }
+}
+
+#[test]
+fn elements_of_any_stream_are_messages() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let sql = "select ordinal from log where matches(payload, '^line [0-9]*5 ')";
+    let said = query(dir, sql, "--format mcap -o lines.mcap", 0);
+    let wanted: Vec<u64> = (0..1000).chain(1007..3000).filter(|ordinal| ordinal % 10 == 5).collect();
+    assert!(said.err.starts_with(&format!("{} elements", wanted.len())), "{}", said.err);
+    let file = fs::read(dir.join("lines.mcap")).unwrap();
+    let messages = mcap::MessageStream::new(&file).unwrap().map(Result::unwrap);
+    let messages: Vec<_> =
+        messages.map(|message| (u64::from(message.sequence), message.data.to_vec())).collect();
+    assert!(messages == wanted.iter().map(|at| (*at, line(*at).into_bytes())).collect::<Vec<_>>());
+    let summary = mcap::Summary::read(&file).unwrap().unwrap();
+    assert_eq!(
+        (summary.attachment_indexes.len(), summary.metadata_indexes.len()),
+        (1, 0),
+        "a preamble, no gap"
+    );
+}
+
+#[test]
+fn what_is_no_list_of_elements_is_refused() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    for (sql, said) in [
+        ("select time from eth0", "no column `ordinal`"),
+        ("select count(*) from eth0", "no column `ordinal`"),
+        ("select count(*) ordinal from eth0", "one of a single stream"),
+        ("select ordinal + 1 ordinal from eth0", "one of a single stream"),
+        ("select size ordinal from eth0", "one of a single stream"),
+        ("select ordinal from eth0 group by ordinal", "one of a single stream"),
+        ("select ordinal from eth0 union all select ordinal from log", "one of a single stream"),
+        (
+            "select l.ordinal, size from log l join (select ordinal o from eth0) e on l.ordinal = e.o",
+            "one of a single stream",
+        ),
+        ("select ordinal from gaps", "one of a single stream"),
+        ("select ordinal from log", "`log` has no packets"),
+        ("select ordinal frm log", "here:"),
+    ] {
+        let refused = query(dir, sql, "--format pcapng -o out", 2);
+        assert!(refused.err.contains(said), "{sql}: {}", refused.err);
+        assert!(!dir.join("out").exists() && !dir.join("out.part").exists(), "{sql}");
+    }
+    query(dir, "select ordinal from eth0 where ordinal > 70000", "--format pcapng -o out", 3);
+    assert!(!dir.join("out").exists() && !dir.join("out.part").exists());
+    fs::write(dir.join("out"), "mine").unwrap();
+    let kept = query(dir, "select ordinal from eth0", "--format mcap -o out", 1);
+    assert!(kept.err.contains("--force"), "{}", kept.err);
+    assert_eq!(fs::read(dir.join("out")).unwrap(), b"mine");
+}
+
+#[test]
+fn what_is_damaged_is_left_out_and_told() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let sql = "select ordinal from eth0 where ordinal % 2 = 0 and ordinal < 20000";
+    query(dir, sql, "--format pcapng -o sound", 0);
+    let slots = ends(dir, "slots r.hf --json", 0).lines();
+    let slot = slots.iter().filter(|slot| slot["state"] == "live").nth(2).unwrap()["slot"].as_u64().unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(dir.join("r.hf")).unwrap();
+    let (at, mut byte) = ((1 << 20) + (4 + slot) * (64 << 10) + 16_000, [0]);
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+    let said = query(dir, sql, "--format pcapng -o out", 1);
+    assert!(
+        said.err.contains("1 damaged place, left out") && said.err.contains("partial element"),
+        "{}",
+        said.err
+    );
+    let (sound, left) = (fs::read(dir.join("sound")).unwrap(), fs::read(dir.join("out")).unwrap());
+    let (sound, left) = (packets(&sound), packets(&left));
+    assert!(left.len() < sound.len() && left.len() > sound.len() / 2);
+    let mut all = sound.iter();
+    assert!(left.iter().all(|packet| all.any(|other| other == packet)), "never wrong bytes");
+    // What is damaged is none of them: nothing is said of it.
+    query(dir, "select ordinal from eth0 where ordinal >= 19000", "--format pcapng -o -", 0);
+}

@@ -1,0 +1,83 @@
+//! Which elements a question finds, where each row of its answer is one: so that they can be given out whole, as they were
+//! recorded. Reading them is not done here.
+
+use crate::columns::Fixed;
+use crate::session::ask;
+use crate::stream::StreamTable;
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::UInt64Type;
+use datafusion::common::plan_err;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use holdfast_base::{Ordinal, StreamId};
+use std::any::Any;
+
+/// Elements that a question finds.
+pub struct Hits {
+    /// Their stream.
+    pub stream: StreamId,
+    ordinals: SendableRecordBatchStream,
+}
+
+impl Hits {
+    /// The next of their ordinals, which rise; one may come again.
+    pub async fn next(&mut self) -> Option<Result<Vec<Ordinal>>> {
+        let batch = self.ordinals.next().await?;
+        let ordinals = |batch: &datafusion::arrow::array::RecordBatch| {
+            batch
+                .column(0)
+                .as_primitive::<UInt64Type>()
+                .values()
+                .iter()
+                .map(|ordinal| Ordinal(*ordinal))
+                .collect()
+        };
+        Some(batch.map(|batch| ordinals(&batch)))
+    }
+}
+
+/// Asks a question of which each row is an element of one stream.
+pub async fn hits(context: &SessionContext, sql: &str) -> Result<Hits> {
+    let frame = ask(context, sql).await?;
+    let columns = frame.schema().columns();
+    let Some(place) = columns.iter().position(|column| column.name() == Fixed::Ordinal.name()) else {
+        return plan_err!("elements are told by their ordinals, and the answer has no column `ordinal`");
+    };
+    let Some(stream) = origin(frame.logical_plan(), place) else {
+        return plan_err!(
+            "elements are given out where each row of the answer is one of a single stream, with its own `ordinal`: \
+             without joins, groups and unions (`where … in (select …)` may ask others)"
+        );
+    };
+    let ordinal = Expr::Column(columns[place].clone());
+    let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
+    Ok(Hits { stream, ordinals: sorted.execute_stream().await? })
+}
+
+/// The stream of which a plan's column is the ordinal of the element that the row is.
+fn origin(plan: &LogicalPlan, place: usize) -> Option<StreamId> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let mut expr = projection.expr.get(place)?;
+            while let Expr::Alias(alias) = expr {
+                expr = &alias.expr;
+            }
+            let Expr::Column(column) = expr else { return None };
+            origin(&projection.input, projection.input.schema().maybe_index_of_column(column)?)
+        }
+        LogicalPlan::Filter(filter) => origin(&filter.input, place),
+        LogicalPlan::Sort(sort) => origin(&sort.input, place),
+        LogicalPlan::Limit(limit) => origin(&limit.input, place),
+        LogicalPlan::SubqueryAlias(alias) => origin(&alias.input, place),
+        LogicalPlan::TableScan(scan) => {
+            let table = source_as_provider(&scan.source).ok()?;
+            let table = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?;
+            (scan.projected_schema.field(place).name() == Fixed::Ordinal.name()).then_some(table.stream())
+        }
+        _ => None,
+    }
+}
