@@ -1,5 +1,6 @@
 //! `holdfast read`: gets a range back, to a file or a pipe, in the form that other programs want.
 
+use crate::export::filter::Filter;
 use crate::export::output::{Output, Written};
 use crate::export::sink::{Sink, Taken, Wanted};
 use crate::export::{Export, Format};
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
     when nothing is there.\n\n\
     Examples:\n  holdfast read lab.hf --stream eth0 --last 30s --format pcapng -o - | tcpdump -r -\n  \
     holdfast read lab.hf --stream log --from -5m --to -2m -o log.txt\n  \
-    holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl", times::HELP))]
+    holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl\n  \
+    holdfast read lab.hf --stream eth0 --filter \"udp port 9\" -o some.pcapng", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     streams: Vec<String>,
     #[command(flatten)]
     range: RangeArgs,
+    /// Only packets that pass, in tcpdump syntax: 'tcp port 443'
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
     /// Form of the export (pcapng for a stream of packets, raw for another one)
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -88,13 +93,17 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(Failure::usage(format_args!("--format {} takes one stream", format.name()))
             .advice(format_args!("give --stream: the ring has {}", names.join(", "))));
     }
+    let wanted = match &args.filter {
+        Some(expression) => Wanted::Passing(filter(expression, &chosen, &mut reader)?),
+        None => Wanted::All,
+    };
     let output = match &args.output {
         Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
         _ => Output::stdout(format.is_binary())?,
     };
     let export = Export::new(format, &chosen, output)?;
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
-    let mut sink = Sink::new(export, Wanted::All, progress::bar(plan.bytes, true))?;
+    let mut sink = Sink::new(export, wanted, progress::bar(plan.bytes, true))?;
     sink.fill(&mut reader, &plan)?;
     let (export, taken) = sink.finish();
     let told_too =
@@ -124,6 +133,17 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         told(&taken, &written, &plan)?;
     }
     if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(()) }
+}
+
+/// A filter for these streams. What is wrong with it is told now, for the interfaces that they have at last.
+fn filter(expression: &str, chosen: &[StreamStatus], reader: &mut RingReader) -> Result<Filter> {
+    let mut filter = Filter::new(expression, chosen)?;
+    for stream in chosen {
+        if let Some(bytes) = reader.preamble(stream.id, stream.preamble).map_err(|error| link(&error))? {
+            filter.preamble(stream.id, &bytes)?;
+        }
+    }
+    Ok(filter)
 }
 
 /// Why there is nothing, as far as it can be told.
@@ -163,6 +183,10 @@ fn seen(path: &Path, taken: &Taken) -> Option<Failure> {
             counted(taken.expired, "slot")
         );
         return Some(Failure::nothing(what).at_path(path).advice("hold the range first, then read it"));
+    }
+    if taken.others > 0 {
+        let what = format!("of {} in that range none passes", counted(taken.others, "packet"));
+        return Some(Failure::nothing(what).at("--filter"));
     }
     let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
     if let Some(first) = taken.partial_told.first() {

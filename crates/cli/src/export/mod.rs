@@ -1,6 +1,7 @@
 //! From what the reader gives to files that other programs read. Which elements and where to is `commands/read.rs`'s;
 //! what of it is wanted is `sink`'s, where the bytes go `output`'s; each form has a file of its own.
 
+pub(crate) mod filter;
 mod hashing;
 mod jsonl;
 mod mcap;

@@ -4,7 +4,8 @@ use super::happened;
 use super::output::{Output, failed};
 use crate::failure::{Failure, Result};
 use holdfast_format::{Direction, Flags, StreamKind};
-use holdfast_ingest::packet::{self, Packet, Preamble};
+use holdfast_ingest::packet::pcapng::write_packet;
+use holdfast_ingest::packet::{self, Direction as Way, Interface, Packet, Preamble, Reception};
 use holdfast_link::{Element, Item};
 use holdfast_ring::StreamStatus;
 use std::io::Write;
@@ -43,10 +44,7 @@ impl Pcapng {
         if bytes == self.preamble {
             return Ok(());
         }
-        let interfaces = Preamble::validate(bytes).map_err(|error| {
-            Failure::failed(format_args!("the preamble of stream `{}` cannot be used: {error}", self.name))
-        })?;
-        self.interfaces = interfaces.len();
+        self.interfaces = interfaces(&self.name, bytes)?.len();
         self.preamble = bytes.to_vec();
         self.output.write_all(bytes).map_err(|error| failed(&error))
     }
@@ -59,21 +57,31 @@ impl Pcapng {
             ))
             .advice("choose --format jsonl or raw, and report this"));
         }
-        let direction = match element.flags.direction() {
-            Direction::Unknown => packet::Direction::Unknown,
-            Direction::In => packet::Direction::Inbound,
-            Direction::Out => packet::Direction::Outbound,
-        };
-        let options = if element.flags.has(Flags::PCAPNG_OPTIONS) { element.meta } else { &[] };
-        let packet = Packet {
-            interface: element.tag,
-            time: Some(happened(element)),
-            original_len: u32::try_from(element.data.len()).unwrap_or(u32::MAX).saturating_add(element.extra),
-            flags: packet::Flags::new(direction, packet::Reception::Unknown),
-            options,
-            data: element.data,
-        };
-        packet::pcapng::write_packet(&mut self.output, &packet).map_err(|error| failed(&error))
+        write_packet(&mut self.output, &packet(element)).map_err(|error| failed(&error))
+    }
+}
+
+/// The interfaces that a stream's preamble describes.
+pub(super) fn interfaces(stream: &str, preamble: &[u8]) -> Result<Vec<Interface>> {
+    Preamble::validate(preamble).map_err(|error| {
+        Failure::failed(format_args!("the preamble of stream `{stream}` cannot be used: {error}"))
+    })
+}
+
+/// An element as the packet that it is.
+pub(super) fn packet<'a>(element: &Element<'a>) -> Packet<'a> {
+    let direction = match element.flags.direction() {
+        Direction::Unknown => Way::Unknown,
+        Direction::In => Way::Inbound,
+        Direction::Out => Way::Outbound,
+    };
+    Packet {
+        interface: element.tag,
+        time: Some(happened(element)),
+        original_len: u32::try_from(element.data.len()).unwrap_or(u32::MAX).saturating_add(element.extra),
+        flags: packet::Flags::new(direction, Reception::Unknown),
+        options: if element.flags.has(Flags::PCAPNG_OPTIONS) { element.meta } else { &[] },
+        data: element.data,
     }
 }
 

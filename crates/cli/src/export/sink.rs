@@ -2,11 +2,12 @@
 //! known here.
 
 use super::Export;
+use super::filter::Filter;
 use crate::failure::{Failure, Result, reason};
 use crate::out::{Out, counted};
 use crate::session::link;
 use holdfast_base::Ordinal;
-use holdfast_link::{Item, Plan, RingReader};
+use holdfast_link::{Element, Item, Plan, RingReader};
 use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ops::ControlFlow;
@@ -20,6 +21,8 @@ const MOST_TOLD: usize = 20;
 pub(crate) enum Wanted {
     /// All, and everything that the ring says of what is not there.
     All,
+    /// The packets that pass, and everything that the ring says of what is not there.
+    Passing(Filter),
     /// Those with these ordinals, which rise; and nothing else.
     Only(Vec<Ordinal>),
 }
@@ -31,11 +34,13 @@ pub(crate) struct Taken {
     pub(crate) elements: u64,
     /// Bytes of their payloads.
     pub(crate) bytes: u64,
+    /// Elements that came and were not wanted.
+    pub(crate) others: u64,
     /// Gaps.
     pub(crate) gaps: u64,
     /// Notes.
     pub(crate) notes: u64,
-    /// Elements that would have been wanted, and of which a part is left.
+    /// Elements that may have been wanted, and of which a part is left.
     pub(crate) partial: u64,
     /// Damaged places.
     pub(crate) damaged: u64,
@@ -121,8 +126,13 @@ impl Sink {
     }
 
     fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
-        let wanted = self.count(item);
-        let taken = self.interrupted().and_then(|()| if wanted { self.export.item(item) } else { Ok(()) });
+        let taken = self.interrupted().and_then(|()| {
+            if let (Wanted::Passing(filter), Item::Preamble { stream, bytes, .. }) = (&mut self.wanted, item)
+            {
+                filter.preamble(*stream, bytes)?;
+            }
+            if self.count(item) { self.export.item(item) } else { Ok(()) }
+        });
         self.failure = taken.err();
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -131,22 +141,30 @@ impl Sink {
     #[inline]
     fn count(&mut self, item: &Item<'_>) -> bool {
         let (taken, only) = (&mut self.taken, matches!(self.wanted, Wanted::Only(_)));
-        let is_wanted = |ordinal: &Ordinal| match &self.wanted {
-            Wanted::All => true,
+        let may_be = |ordinal: &Ordinal| match &self.wanted {
+            Wanted::All | Wanted::Passing(_) => true,
             Wanted::Only(ordinals) => ordinals.binary_search(ordinal).is_ok(),
         };
+        let passes = |element: &Element<'_>| match &self.wanted {
+            Wanted::Passing(filter) => filter.accepts(element),
+            Wanted::All | Wanted::Only(_) => may_be(&element.ordinal),
+        };
         match item {
-            Item::Element(element) if is_wanted(&element.ordinal) => {
+            Item::Element(element) if passes(element) => {
                 taken.elements += 1;
                 taken.bytes += element.data.len() as u64;
             }
-            Item::Partial { ordinal, why, .. } if is_wanted(ordinal) => {
+            Item::Partial { ordinal, why, .. } if may_be(ordinal) => {
                 taken.partial += 1;
                 if taken.partial_told.len() < MOST_TOLD {
                     taken.partial_told.push(format!("element {ordinal}: {why}"));
                 }
             }
-            Item::Element(_) | Item::Partial { .. } => return false,
+            Item::Element(_) => {
+                taken.others += 1;
+                return false;
+            }
+            Item::Partial { .. } => return false,
             Item::Damaged { slot, sequence, place } => {
                 taken.damaged += 1;
                 if taken.damaged_told.len() < MOST_TOLD {
