@@ -8,8 +8,9 @@ use holdfast_link::wire::{
     Welcome,
 };
 use holdfast_ring::{
-    DistilRequest, ExtendRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range,
-    Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
+    ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
+    Order, Original, Outcome, PurgeRequest, Range, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus,
+    StreamStatus,
 };
 use std::time::Duration;
 
@@ -69,6 +70,12 @@ fn requests() -> Vec<Request> {
         reason: "the law".to_owned(),
         owner: "me".to_owned(),
     };
+    let export = ExportRequest {
+        streams: vec![StreamId(1)],
+        range: RANGE,
+        reason: "a fault".to_owned(),
+        owner: "me".to_owned(),
+    };
     let keep = vec![(StreamId(1), Ordinal(3), Ordinal(8)), (StreamId(2), Ordinal(0), Ordinal(1))];
     let originals =
         vec![Original { sequence: Sequence(3), keep }, Original { sequence: Sequence(4), keep: Vec::new() }];
@@ -87,7 +94,9 @@ fn requests() -> Vec<Request> {
             sequences: vec![(Sequence(3), Sequence(9))],
             watermarks: vec![(StreamId(1), Ordinal(6))],
         })),
-        Request::Order(Order::Release(HoldId(4))),
+        Request::Acts { after: ActNumbers { purges: 1, others: 2 } },
+        Request::Order(Order::Release(HoldId(4).into())),
+        Request::Order(Order::Export(export)),
         Request::Order(Order::Purge(purge)),
         Request::Order(Order::Grow(ByteSize::gib(2))),
         Request::Order(Order::Distil(DistilRequest { hold: HoldId(4), originals })),
@@ -182,6 +191,19 @@ fn replies() -> Vec<Reply> {
         sequences: vec![(Sequence(3), Sequence(5))],
         finding: None,
     };
+    let act = ActStatus {
+        number: 9,
+        kind: ActKind::Export,
+        at: Timestamp(1),
+        hold: Some(HoldId(4)),
+        stream: Some(StreamId(1)),
+        range: RANGE,
+        slots: 3,
+        elements: 4,
+        bytes: 5,
+        reason: "a fault".to_owned(),
+        owner: "me".to_owned(),
+    };
     let by_condition = HoldStatus { finding: Some(finding()), ..held.clone() };
     let outcome = Outcome::Held {
         id: HoldId(4),
@@ -197,6 +219,8 @@ fn replies() -> Vec<Reply> {
         Reply::Preamble { total: 9, bytes: vec![1; 9] },
         Reply::Schema { text: "src:ip=packet:src\n".to_owned() },
         Reply::Holds { more: true, holds: vec![held, by_condition] },
+        Reply::Acts { more: true, dropped: ActNumbers { purges: 1, others: 2 }, acts: vec![act] },
+        Reply::Outcome(Outcome::Noted),
         Reply::Outcome(outcome),
         Reply::Outcome(Outcome::Purged { elements: 5, bytes: 6, slots: 7 }),
         Reply::Outcome(Outcome::Distilled { originals: 9, copies: 1, elements: 5, bytes: 6 }),

@@ -2,9 +2,10 @@
 
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
-    Counters, Cursor, Entry, Finding, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name, PurgeRecord, Record,
-    Region, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
+    Act, ActRecord, Builder, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter,
+    CopyRecord, Counters, Cursor, Entry, Finding, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name,
+    PurgeRecord, Record, Region, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock,
+    TableEntry,
 };
 
 /// The ring of all seeds.
@@ -229,6 +230,21 @@ fn purge() -> PurgeRecord {
     }
 }
 
+fn act() -> ActRecord {
+    ActRecord {
+        number: 9,
+        act: Act::Export,
+        at: Timestamp(NOW),
+        hold: HoldId(5),
+        stream: Some(StreamId(1)),
+        by_ordinal: true,
+        end_ordinal: Ordinal(7),
+        reason: "a fault".to_owned(),
+        owner: "me".to_owned(),
+        ..ActRecord::default()
+    }
+}
+
 fn table() -> Vec<TableEntry> {
     (0..geometry().slots)
         .map(|no| TableEntry {
@@ -251,7 +267,7 @@ fn fill(writer: &mut CommitWriter<'_>) {
         wall: Timestamp(NOW),
         clean: true,
     });
-    writer.push(&Record::Next { sequence: Sequence(12), hold: HoldId(5), stream: StreamId(3) });
+    writer.push(&Record::Next { sequence: Sequence(12), hold: HoldId(5), stream: StreamId(3), acts: 9 });
     writer.push(&Record::Geometry { lane_bytes: geometry().lane_bytes, slots: geometry().slots });
     writer.push(&Record::Table { first: SlotNo(0), entries: table() });
     for entry in &entries() {
@@ -276,6 +292,7 @@ fn fill(writer: &mut CommitWriter<'_>) {
         after: Timestamp(NOW + 7),
     });
     writer.push(&Record::Purged(purge()));
+    writer.push(&Record::Act(act()));
     writer.push(&Record::Freed { sequences: vec![Sequence(5)] });
     writer.push(&Record::Replaced {
         originals: vec![Sequence(6)],

@@ -1,7 +1,7 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, query, read, record,
+    audit, check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, query, read, record,
     release, slots, sql, status, streams,
 };
 use crate::failure::Result;
@@ -45,6 +45,7 @@ enum Command {
     Release(release::Args),
     Purge(purge::Args),
     Grow(grow::Args),
+    Audit(audit::Args),
     Check(check::Args),
     Metrics(metrics::Args),
 }
@@ -80,6 +81,7 @@ impl Cli {
             Command::Release(args) => release::run(args, out),
             Command::Purge(args) => purge::run(args, out),
             Command::Grow(args) => grow::run(args, out),
+            Command::Audit(args) => audit::run(args, out),
             Command::Check(args) => check::run(args, out),
             Command::Metrics(args) => metrics::run(args, out),
         }

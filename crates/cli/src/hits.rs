@@ -1,6 +1,7 @@
 //! What a question finds, as a file for other programs: its elements are read back and exported as `holdfast read` does it, in the
 //! order of their ordinals. Which they are the engine says; nothing is kept of them but the ordinals of one read.
 
+use crate::because::Because;
 use crate::export::output::{Output, Written};
 use crate::export::sink::{Sink, Taken, Wanted};
 use crate::export::{Export, Format};
@@ -32,6 +33,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) file: Option<&'a Path>,
     /// Whether one that is there is replaced.
     pub(crate) force: bool,
+    /// Who wants it, and why.
+    pub(crate) because: &'a Because,
 }
 
 #[derive(Serialize)]
@@ -89,6 +92,11 @@ pub(crate) fn export(
     let (mut runs, mut found) = (Runs::default(), 0);
     let mut read = |run: Vec<Ordinal>, sink: &mut Sink| -> Result<()> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
+        if found == 0 {
+            let all = Selection { streams: vec![id], range: Range::ALL };
+            let place = to.file.map_or("standard output".into(), Path::to_string_lossy);
+            to.because.export(&mut reader, &all, &format!("{} to {place} of `{question}`", format.name()))?;
+        }
         let range = Range { ordinals: Some((*first, Ordinal(last.0.saturating_add(1)))), ..Range::ALL };
         let plan = reader.plan(&Selection { streams: vec![id], range }).map_err(|error| link(&error))?;
         found += run.len() as u64;

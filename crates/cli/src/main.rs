@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod because;
 mod commands;
 mod config;
 mod export;

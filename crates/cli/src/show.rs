@@ -5,7 +5,7 @@ use crate::times;
 use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Counters, Gap, StreamKind};
 use holdfast_link::wire::{DeviceState, SourceState};
-use holdfast_ring::SlotLook;
+use holdfast_ring::{Range, SlotLook};
 use serde::{Serialize, Serializer};
 
 /// A time as RFC 3339; the ends of all time as null.
@@ -24,6 +24,23 @@ pub(crate) fn time_if<S: Serializer>(known: &Option<Timestamp>, to: S) -> Result
         Some(known) => time(known, to),
         None => to.serialize_none(),
     }
+}
+
+/// What was asked for, in words.
+pub(crate) fn range(range: &Range) -> String {
+    let time = |time: Timestamp, open: &str| match time {
+        Timestamp::MIN | Timestamp::MAX => open.to_owned(),
+        time => times::to_the_milli(time),
+    };
+    let mut parts = Vec::new();
+    if range.is_timed() {
+        let which = if range.by_event { " (event time)" } else { "" };
+        parts.push(format!("{} to {}{which}", time(range.from, "the beginning"), time(range.to, "the end")));
+    }
+    if let Some((from, to)) = range.ordinals {
+        parts.push(format!("ordinals {from}..{to}"));
+    }
+    if parts.is_empty() { "all".to_owned() } else { parts.join(", ") }
 }
 
 /// The word for a slot's state.

@@ -99,7 +99,7 @@ fn the_examples_of_every_help_work() {
     let mut ran = 0;
     for command in [
         "", "format", "record", "status", "streams", "slots", "gaps", "read", "hold", "holds", "release",
-        "purge", "grow", "check", "metrics",
+        "purge", "grow", "audit", "check", "metrics",
     ] {
         let help = ends(dir, &format!("{command} --help"), 0).out;
         let examples = examples(&help);

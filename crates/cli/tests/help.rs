@@ -8,9 +8,9 @@ use common::{ends, folder};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "", "profile", "plan", "format", "prove", "status", "streams", "slots", "gaps", "read", "query", "sql",
-    "hold", "holds", "release", "purge", "grow", "check", "metrics",
+    "hold", "holds", "release", "purge", "grow", "audit", "check", "metrics",
 ];
 
 #[test]

@@ -1,5 +1,6 @@
 //! The journal: commits, and the records in them. When to write what, and what recovery concludes, is for `ring`.
 
+mod act;
 mod commit;
 mod finding;
 mod lent;
@@ -8,6 +9,7 @@ mod orders;
 mod record;
 mod table;
 
+pub use act::{Act, ActRecord};
 pub use commit::{CommitHead, CommitWriter, MAX_COMMIT, Records, commit_len, find_recovery, read_commit};
 pub use finding::Finding;
 pub use open::{OpenEntries, OpenEntry, OpenSlot};

@@ -25,9 +25,9 @@ pub use column::{
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use journal::{
-    CommitHead, CommitWriter, CopyRecord, Finding, HoldRecord, MAX_COMMIT, OpenEntries, OpenEntry, OpenSlot,
-    PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len, find_recovery,
-    read_commit,
+    Act, ActRecord, CommitHead, CommitWriter, CopyRecord, Finding, HoldRecord, MAX_COMMIT, OpenEntries,
+    OpenEntry, OpenSlot, PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len,
+    find_recovery, read_commit,
 };
 pub use name::Name;
 pub use slot::*;

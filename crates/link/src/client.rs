@@ -4,7 +4,7 @@ use crate::LinkError;
 use crate::shared::TicketArea;
 use crate::wire::{HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
-use holdfast_ring::{HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
+use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -358,6 +358,30 @@ impl Connection {
                     all.append(&mut holds);
                     if !more || !rises {
                         return Ok(all);
+                    }
+                }
+                other => return Err(unexpected(&request, &other)),
+            }
+        }
+    }
+
+    /// The audit log, and how much of it has been dropped.
+    pub fn acts(&mut self) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
+        let (mut all, mut after): (Vec<ActStatus>, _) = (Vec::new(), ActNumbers::default());
+        loop {
+            let request = Request::Acts { after };
+            match self.call(&request)? {
+                Reply::Acts { more, dropped, mut acts } => {
+                    let before = after;
+                    for act in &acts {
+                        let last =
+                            if act.kind == ActKind::Purge { &mut after.purges } else { &mut after.others };
+                        *last = act.number.max(*last);
+                    }
+                    all.append(&mut acts);
+                    // Numbers that do not rise would keep us here for ever.
+                    if !more || after == before {
+                        return Ok((all, dropped));
                     }
                 }
                 other => return Err(unexpected(&request, &other)),

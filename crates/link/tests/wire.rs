@@ -11,8 +11,9 @@ use holdfast_link::wire::{
     RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, Welcome, WireError,
 };
 use holdfast_ring::{
-    DistilRequest, ExtendRequest, HoldRequest, HoldStatus, Order, Original, Outcome, PurgeRequest, Range,
-    Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
+    ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
+    Order, Original, Outcome, PurgeRequest, Range, Refusal, ReleaseRequest, RingStatus, SlotCounts, SlotLook,
+    SlotStatus, StreamStatus,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -65,6 +66,37 @@ fn finding() -> impl Strategy<Value = Finding> {
     )
 }
 
+fn numbers() -> impl Strategy<Value = ActNumbers> {
+    (any::<u64>(), any::<u64>()).prop_map(|(purges, others)| ActNumbers { purges, others })
+}
+
+fn act() -> impl Strategy<Value = ActStatus> {
+    let kinds = vec![
+        ActKind::Unknown,
+        ActKind::Hold,
+        ActKind::Release,
+        ActKind::End,
+        ActKind::Export,
+        ActKind::Purge,
+    ];
+    let of = (prop::option::of(any::<u64>()), prop::option::of(any::<u32>()), range());
+    (prop::sample::select(kinds), time(), of, any::<[u64; 3]>(), any::<u32>(), text(), text()).prop_map(
+        |(kind, at, (hold, stream, range), [number, elements, bytes], slots, reason, owner)| ActStatus {
+            number,
+            kind,
+            at,
+            hold: hold.map(HoldId),
+            stream: stream.map(StreamId),
+            range,
+            slots,
+            elements,
+            bytes,
+            reason,
+            owner,
+        },
+    )
+}
+
 fn order() -> impl Strategy<Value = Order> {
     let finding = prop::option::of(finding());
     let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time(), finding);
@@ -90,7 +122,12 @@ fn order() -> impl Strategy<Value = Order> {
         extend,
         purge,
         distil,
-        any::<u64>().prop_map(|id| Order::Release(HoldId(id))),
+        (any::<u64>(), text(), text()).prop_map(|(hold, reason, owner)| {
+            Order::Release(ReleaseRequest { hold: HoldId(hold), reason, owner })
+        }),
+        (streams(), range(), text(), text()).prop_map(|(streams, range, reason, owner)| {
+            Order::Export(ExportRequest { streams, range, reason, owner })
+        }),
         any::<u64>().prop_map(|bytes| Order::Grow(ByteSize(bytes))),
     ]
 }
@@ -108,6 +145,7 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         any::<u32>().prop_map(|stream| Request::Schema { stream: StreamId(stream) }),
         any::<u64>().prop_map(|id| Request::Holds { after: HoldId(id) }),
+        numbers().prop_map(|after| Request::Acts { after }),
         order().prop_map(Request::Order),
         (any::<u64>(), any::<u32>(), any::<u32>(), purpose()).prop_map(|(sequence, offset, len, purpose)| {
             Request::Read { sequence: Sequence(sequence), offset, len, purpose }
@@ -231,6 +269,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>()).prop_map(
             |(originals, copies, elements, bytes)| Outcome::Distilled { originals, copies, elements, bytes }
         ),
+        Just(Outcome::Noted),
         refusal().prop_map(Outcome::Refused),
     ]
 }
@@ -395,6 +434,8 @@ fn reply() -> impl Strategy<Value = Reply> {
         text().prop_map(|text| Reply::Schema { text }),
         (any::<bool>(), prop::collection::vec(hold(), 0..3))
             .prop_map(|(more, holds)| Reply::Holds { more, holds }),
+        (any::<bool>(), numbers(), prop::collection::vec(act(), 0..4))
+            .prop_map(|(more, dropped, acts)| Reply::Acts { more, dropped, acts }),
         outcome().prop_map(Reply::Outcome),
         (any::<u64>(), any::<u32>()).prop_map(|(offset, len)| Reply::Ready { offset, len }),
         any::<bool>().prop_map(|kept| Reply::Done { kept }),

@@ -170,6 +170,7 @@ impl Ring {
     pub(crate) fn switch_extent(&mut self) {
         let oldest =
             self.ledger.table.iter().filter(|(_, s)| s.state == State::Data).map(|(_, s)| s.sequence).min();
+        self.ledger.make_room();
         self.ledger.forget_preambles(oldest.unwrap_or(self.ledger.next).min(self.lowest_unwritten()));
         if let Some(epoch) = self.starting {
             self.ledger.epoch = epoch;

@@ -199,13 +199,14 @@ impl Ring {
             finding: Some(Finding { watermarks, ..finding.clone() }),
             ..hold.clone()
         };
-        let before = self.ledger.control_bytes();
+        let before = self.ledger.lasting_bytes();
         let smaller = std::mem::replace(&mut self.ledger.holds[at], grown);
-        let (bytes, budget) = (self.ledger.control_bytes(), self.ledger.geometry.control_budget());
+        let (bytes, budget) = (self.ledger.lasting_bytes(), self.ledger.geometry.control_budget());
         if bytes > budget && bytes > before {
             self.ledger.holds[at] = smaller;
             return Err(Refusal::JournalFull { bytes, budget });
         }
+        self.ledger.make_room();
         self.promises[promise].kept = slots;
         self.ledger.table.count_hold(&added.collect::<Vec<_>>(), true);
         let unwritten = named.moving.iter().copied().chain(named.open.map(|(sequence, _)| sequence));
@@ -331,7 +332,7 @@ mod tests {
         for hold in holds {
             assert_eq!(extend(&mut ring, hold, apart(3)), Vec::new());
         }
-        assert_eq!(give(&mut ring, Order::Release(holds[1])), Vec::new());
+        assert_eq!(give(&mut ring, Order::Release(holds[1].into())), Vec::new());
         let copy = |slot: u32| {
             let (sequence, bounds) = (Sequence(u64::from(100 + slot)), crate::Bounds::NONE);
             crate::PlacedCopy { slot: SlotNo(slot), sequence, age: Age(1), bounds, preambles: Vec::new() }

@@ -77,7 +77,7 @@ impl Work {
         match order {
             Order::Purge(request) => Some(Self::Purge(request.clone())),
             Order::Distil(request) => Some(Self::Distil(request.clone())),
-            Order::Hold(_) | Order::Extend(_) | Order::Release(_) | Order::Grow(_) => None,
+            Order::Hold(_) | Order::Extend(_) | Order::Release(_) | Order::Grow(_) | Order::Export(_) => None,
         }
     }
 

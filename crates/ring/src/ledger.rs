@@ -4,7 +4,9 @@
 
 use crate::table::{State, Table};
 use holdfast_base::{Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Geometry, HoldRecord, PurgeRecord, Record, SlotState, StreamRecord, TableEntry};
+use holdfast_format::{
+    ActRecord, Geometry, HoldRecord, PurgeRecord, Record, SlotState, StreamRecord, TableEntry,
+};
 
 /// Clock steps that are kept; older ones concern data that has long expired.
 const MAX_CLOCK_STEPS: usize = 64;
@@ -13,6 +15,10 @@ const MAX_CLOCK_STEPS: usize = 64;
 /// nobody can give them up to make some.
 pub(crate) const MAX_AUDITS: usize = 256;
 const AUDIT_SHARE: u64 = 4;
+
+/// Acts that are kept, and the part of all control records that they may take. They give way to what must be kept.
+pub(crate) const MAX_ACTS: usize = 256;
+const ACT_SHARE: u64 = 8;
 
 /// Bytes that a record takes beside its body, and its padding.
 const RECORD_COST: u64 = 16;
@@ -23,6 +29,11 @@ pub(crate) const RUN_BYTES: u64 = 16;
 /// Bytes that an audit takes in a snapshot.
 fn audit_bytes(purge: &PurgeRecord) -> u64 {
     96 + RECORD_COST + (purge.reason.len() + purge.owner.len()) as u64 + 4
+}
+
+/// Bytes that an act takes in a snapshot.
+fn act_bytes(act: &ActRecord) -> u64 {
+    64 + RECORD_COST + (act.reason.len() + act.owner.len()) as u64 + 4
 }
 
 /// The start of a run.
@@ -85,6 +96,10 @@ pub(crate) struct Ledger {
     pub(crate) purges: Vec<PurgeRecord>,
     /// Audits that came before those, and were dropped.
     pub(crate) dropped_purges: u64,
+    /// The newest, in the order of their numbers.
+    pub(crate) acts: Vec<ActRecord>,
+    /// The number of the newest there ever was.
+    pub(crate) last_act: u32,
     /// Whether the last run has not ended cleanly (or is under way).
     pub(crate) unclean: bool,
 }
@@ -107,6 +122,8 @@ impl Ledger {
             dropped_steps: 0,
             purges: Vec::new(),
             dropped_purges: 0,
+            acts: Vec::new(),
+            last_act: 0,
             unclean: false,
         }
     }
@@ -137,6 +154,11 @@ impl Ledger {
 
     /// Bytes that the control records take in a snapshot, the table aside.
     pub(crate) fn control_bytes(&self) -> u64 {
+        self.lasting_bytes() + self.acts.iter().map(act_bytes).sum::<u64>()
+    }
+
+    /// The same without those that give way to others: the acts.
+    pub(crate) fn lasting_bytes(&self) -> u64 {
         let text = |s: &str| s.len() as u64 + 2;
         let holds = self.holds.iter().map(|h| {
             96 + RECORD_COST
@@ -176,6 +198,7 @@ impl Ledger {
         if let Some(purge) = self.purges.iter_mut().find(|p| p.at == at) {
             purge.dropped = dropped;
         }
+        self.make_room();
     }
 
     /// Keeps an audit, and of all as many of the newest as may be kept; how many older ones went.
@@ -192,6 +215,43 @@ impl Ledger {
             gone += 1;
         }
         gone
+    }
+
+    /// Keeps what somebody did, under the next number.
+    pub(crate) fn note_act(&mut self, act: ActRecord) -> u32 {
+        self.last_act = self.last_act.saturating_add(1);
+        self.acts.push(ActRecord { number: self.last_act, ..act });
+        self.make_room();
+        self.last_act
+    }
+
+    /// Lets the oldest acts go where there are too many, or no room for them beside what lasts.
+    pub(crate) fn make_room(&mut self) {
+        let budget = self.geometry.control_budget();
+        let room = budget.saturating_sub(self.lasting_bytes()).min(budget / ACT_SHARE);
+        let mut bytes: u64 = self.acts.iter().map(act_bytes).sum();
+        let mut gone = 0;
+        while bytes > room || self.acts.len() - gone > MAX_ACTS {
+            bytes -= act_bytes(&self.acts[gone]);
+            gone += 1;
+        }
+        self.acts.drain(..gone);
+    }
+
+    /// How many acts have been dropped.
+    pub(crate) fn dropped_acts(&self) -> u64 {
+        u64::from(self.last_act) - self.acts.len() as u64
+    }
+
+    /// Takes over an act, once. Whether there is room for it is known when all has been taken over.
+    fn apply_act(&mut self, act: &ActRecord) {
+        if self.acts.last().is_none_or(|last| last.number < act.number) {
+            if self.acts.len() == MAX_ACTS {
+                self.acts.remove(0);
+            }
+            self.acts.push(act.clone());
+            self.last_act = self.last_act.max(act.number);
+        }
     }
 
     /// Takes over a growth, as far as the format allows one: memory is taken for every slot.
@@ -275,7 +335,8 @@ impl Ledger {
                     self.free(*sequence, true);
                 }
             }
-            Record::Next { sequence, hold, stream } => {
+            Record::Next { sequence, hold, stream, acts } => {
+                self.last_act = self.last_act.max(*acts);
                 self.next = self.next.max(*sequence);
                 self.next_hold = self.next_hold.max(*hold);
                 self.next_stream = self.next_stream.max(*stream);
@@ -285,6 +346,7 @@ impl Ledger {
                 // What went here is in the count of the record that took its place.
                 self.dropped_purges = self.dropped_purges.max(purge.dropped.into());
             }
+            Record::Act(act) => self.apply_act(act),
             Record::CleanEnd { .. } => self.unclean = false,
             Record::Runway { .. }
             | Record::OpenSlot(_)
@@ -365,5 +427,50 @@ mod tests {
         }
         assert!(ledger.control_bytes() <= ledger.geometry.control_budget() / AUDIT_SHARE);
         assert!(!ledger.purges.is_empty());
+    }
+
+    proptest! {
+        // What somebody did is kept as far as there is room, numbered without a hole; and the snapshot's bound holds whatever
+        // is kept beside it.
+        #[test]
+        fn acts_are_kept_from_the_newest_on_and_give_way_to_what_lasts(
+            steps in proptest::collection::vec((0..40usize, any::<bool>()), 0..400),
+        ) {
+            let (mut live, mut replayed) = (ledger(64 << 10), ledger(64 << 10));
+            let budget = live.geometry.control_budget();
+            let (mut given, mut holds) = (0u32, 0);
+            for (length, is_hold) in steps {
+                let reason = "r".repeat(length * length);
+                if is_hold {
+                    let hold = HoldRecord { id: HoldId(holds + 1), reason, ..HoldRecord::default() };
+                    live.holds.push(hold.clone());
+                    if live.lasting_bytes() > budget {
+                        live.holds.pop();
+                    } else {
+                        holds += 1;
+                        live.make_room();
+                        replayed.apply(&Record::Hold(hold));
+                    }
+                } else {
+                    given += 1;
+                    let number = live.note_act(ActRecord { at: Timestamp(given.into()), reason, ..ActRecord::default() });
+                    prop_assert_eq!(number, given);
+                    // It may be gone at once; that it was there is known all the same.
+                    let (sequence, hold, stream) = (Sequence(1), HoldId(1), StreamId(1));
+                    let next = Record::Next { sequence, hold, stream, acts: live.last_act };
+                    replayed.apply(&live.acts.last().map_or(next, |act| Record::Act(act.clone())));
+                }
+                prop_assert!(live.control_bytes() <= budget && live.acts.len() <= MAX_ACTS);
+                let numbers: Vec<u32> = live.acts.iter().map(|act| act.number).collect();
+                prop_assert!(numbers.iter().copied().eq(given + 1 - numbers.len() as u32..=given), "{numbers:?}");
+                prop_assert_eq!(live.dropped_acts(), u64::from(given) - numbers.len() as u64);
+                // What gave way is not taken back: a restart may know some of it still.
+                prop_assert_eq!(replayed.last_act, live.last_act);
+                prop_assert!(live.acts.iter().all(|act| replayed.acts.contains(act)));
+                prop_assert_eq!(replayed.dropped_acts(), u64::from(given) - replayed.acts.len() as u64);
+            }
+            replayed.make_room();
+            prop_assert!(replayed.control_bytes() <= budget && replayed.acts.len() <= MAX_ACTS);
+        }
     }
 }

@@ -66,8 +66,8 @@ pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
 pub use once::{OnceError, order_once};
 pub use order::{
-    DistilRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome, PurgeRequest, Range,
-    Refusal,
+    DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome,
+    PurgeRequest, Range, Refusal, ReleaseRequest,
 };
 pub use rates::{Excess, Passage, Piece, Rates};
 pub use rebuild::Rebuilt;
@@ -77,6 +77,8 @@ pub use scan::SCAN_READS;
 pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};
 pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
-pub use status::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
+pub use status::{
+    ActKind, ActNumbers, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,
+};
 pub use streams::{NewSchema, NewStream};
 pub use table::Bounds;

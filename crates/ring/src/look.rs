@@ -6,9 +6,12 @@ use crate::once::BUFFERS;
 use crate::recover::Recovered;
 use crate::runway::runway_of;
 use crate::state::Ring;
-use crate::{HoldStatus, Range, RingStatus, SlotCounts, SlotStatus, StreamStatus, flush};
+use crate::{
+    ActKind, ActNumbers, ActStatus, HoldStatus, Range, RingStatus, SlotCounts, SlotStatus, StreamStatus,
+    flush,
+};
 use holdfast_base::{ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Counters, Cursor, HoldRecord};
+use holdfast_format::{Act, Counters, Cursor, HoldRecord};
 use std::time::Duration;
 
 impl Ledger {
@@ -26,6 +29,59 @@ impl Ledger {
             sequences: hold.sequences.clone(),
             finding: hold.finding.clone(),
         }
+    }
+
+    /// Purges and other acts behind those numbers, the purges first.
+    fn act_looks(&self, after: ActNumbers) -> impl Iterator<Item = ActStatus> {
+        let purges = (self.dropped_purges + 1..).zip(&self.purges);
+        let purges =
+            purges.filter(move |(number, _)| *number > after.purges).map(|(number, purge)| ActStatus {
+                number,
+                kind: ActKind::Purge,
+                at: purge.at,
+                hold: None,
+                stream: purge.stream,
+                range: Range {
+                    from: if purge.by_time { purge.from } else { Timestamp::MIN },
+                    to: if purge.by_time { purge.to } else { Timestamp::MAX },
+                    by_event: purge.by_event,
+                    ordinals: purge.by_ordinal.then_some((purge.first_ordinal, purge.end_ordinal)),
+                },
+                slots: 0,
+                elements: purge.elements,
+                bytes: purge.bytes,
+                reason: purge.reason.clone(),
+                owner: purge.owner.clone(),
+            });
+        let others = self.acts.iter().filter(move |act| u64::from(act.number) > after.others);
+        purges.chain(others.map(|act| ActStatus {
+            number: act.number.into(),
+            kind: match act.act {
+                Act::Unknown => ActKind::Unknown,
+                Act::Hold => ActKind::Hold,
+                Act::Release => ActKind::Release,
+                Act::End => ActKind::End,
+                Act::Export => ActKind::Export,
+            },
+            at: act.at,
+            hold: Some(act.hold).filter(|hold| *hold != HoldId(0)),
+            stream: act.stream,
+            range: Range {
+                from: if act.by_time { act.from } else { Timestamp::MIN },
+                to: if act.by_time { act.to } else { Timestamp::MAX },
+                by_event: act.by_event,
+                ordinals: act.by_ordinal.then_some((act.first_ordinal, act.end_ordinal)),
+            },
+            slots: act.slots,
+            elements: 0,
+            bytes: 0,
+            reason: act.reason.clone(),
+            owner: act.owner.clone(),
+        }))
+    }
+
+    fn acts_dropped(&self) -> ActNumbers {
+        ActNumbers { purges: self.dropped_purges, others: self.dropped_acts() }
     }
 
     /// Earliest and latest arrival of what is on the medium, as far as known.
@@ -136,6 +192,16 @@ impl Ring {
         self.ledger.holds.iter().map(|hold| self.ledger.hold_look(hold, self.unwritten()))
     }
 
+    /// The audit log behind those numbers: purges first, then other acts, each in the order of their numbers.
+    pub fn act_looks(&self, after: ActNumbers) -> impl Iterator<Item = ActStatus> {
+        self.ledger.act_looks(after)
+    }
+
+    /// How much of the audit log has been dropped.
+    pub fn acts_dropped(&self) -> ActNumbers {
+        self.ledger.acts_dropped()
+    }
+
     /// At most `count` slots from `from` on.
     pub fn slot_looks(&self, from: SlotNo, count: u32) -> impl Iterator<Item = SlotStatus> {
         let end = from.0.saturating_add(count).min(self.ledger.table.len());
@@ -195,6 +261,16 @@ impl Recovered {
     pub fn hold_looks(&self) -> impl Iterator<Item = HoldStatus> {
         let unwritten = || self.rebuilt.iter().map(|slot| slot.sealed.sequence);
         self.ledger.holds.iter().map(move |hold| self.ledger.hold_look(hold, unwritten()))
+    }
+
+    /// The audit log.
+    pub fn act_looks(&self) -> impl Iterator<Item = ActStatus> {
+        self.ledger.act_looks(ActNumbers::default())
+    }
+
+    /// How much of the audit log has been dropped.
+    pub fn acts_dropped(&self) -> ActNumbers {
+        self.ledger.acts_dropped()
     }
 
     /// Lets holds end whose time has come, as a recorder would: for who only looks.

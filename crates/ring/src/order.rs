@@ -76,6 +76,37 @@ pub struct PurgeRequest {
     pub owner: String,
 }
 
+/// An order to end a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseRequest {
+    /// Which.
+    pub hold: HoldId,
+    /// Why; may be empty.
+    pub reason: String,
+    /// Who.
+    pub owner: String,
+}
+
+impl From<HoldId> for ReleaseRequest {
+    /// By nobody in particular.
+    fn from(hold: HoldId) -> Self {
+        Self { hold, reason: String::new(), owner: String::new() }
+    }
+}
+
+/// Somebody is about to take data out of the ring: to be put on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportRequest {
+    /// The streams; none means all.
+    pub streams: Vec<StreamId>,
+    /// What of them.
+    pub range: Range,
+    /// Why, and where to.
+    pub reason: String,
+    /// Who.
+    pub owner: String,
+}
+
 /// An order to keep less of what a hold keeps: what is wanted is copied together, and the slots are given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DistilRequest {
@@ -104,13 +135,15 @@ pub enum Order {
     /// Preserve more under the same hold.
     Extend(ExtendRequest),
     /// End a hold.
-    Release(HoldId),
+    Release(ReleaseRequest),
     /// Destroy.
     Purge(PurgeRequest),
     /// Use a lane of this many bytes from now on: it must be that long already.
     Grow(ByteSize),
     /// Keep less of what a hold keeps.
     Distil(DistilRequest),
+    /// Put an export on record.
+    Export(ExportRequest),
 }
 
 /// What came of an order; durable by the time it is told.
@@ -168,6 +201,8 @@ pub enum Outcome {
         /// Bytes of data in them, also those of elements that end elsewhere.
         bytes: u64,
     },
+    /// The export is on record.
+    Noted,
     /// It was not done, and nothing has changed.
     Refused(Refusal),
 }

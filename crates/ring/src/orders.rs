@@ -8,9 +8,9 @@ use crate::ranges::{joined, within};
 use crate::snapshot::Item;
 use crate::state::{Growing, Ring};
 use crate::table::{Bounds, State};
-use crate::{HoldRequest, Order, OrderId, Outcome, Refusal};
-use holdfast_base::{Age, ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, Sequence, Timestamp};
-use holdfast_format::{Cursor, Geometry, HoldRecord};
+use crate::{ExportRequest, HoldRequest, Order, OrderId, Outcome, Refusal, ReleaseRequest};
+use holdfast_base::{Age, ByteSize, HoldId, MAX_HOLD_RUNS, MAX_REASON, Sequence, StreamId, Timestamp};
+use holdfast_format::{Act, ActRecord, Cursor, Geometry, HoldRecord};
 use holdfast_media::Fault;
 
 /// An order whose record is durable, or not yet, and the data it waits for.
@@ -74,6 +74,41 @@ pub(crate) fn runs(
     Ok(out)
 }
 
+/// The only one of some streams.
+fn only(streams: &[StreamId]) -> Option<StreamId> {
+    match streams {
+        [one] => Some(*one),
+        _ => None,
+    }
+}
+
+/// What is on record of something done to a hold.
+fn act_on(hold: &HoldRecord, act: Act, at: Timestamp) -> ActRecord {
+    ActRecord {
+        act,
+        at,
+        hold: hold.id,
+        stream: only(&hold.streams),
+        from: hold.from,
+        to: hold.to,
+        first_ordinal: hold.first_ordinal,
+        end_ordinal: hold.end_ordinal,
+        by_time: hold.by_time,
+        by_ordinal: hold.by_ordinal,
+        by_event: hold.by_event,
+        reason: hold.reason.clone(),
+        owner: hold.owner.clone(),
+        ..ActRecord::default()
+    }
+}
+
+fn check_texts(reason: &str, owner: &str) -> Result<(), Refusal> {
+    if reason.len() > MAX_REASON || owner.len() > MAX_REASON {
+        return Err(Refusal::Wrong(format!("reason and owner have at most {MAX_REASON} bytes")));
+    }
+    Ok(())
+}
+
 /// Whether a hold keeps `sequence`.
 pub(crate) fn keeps(hold: &HoldRecord, sequence: Sequence) -> bool {
     within(&hold.sequences, sequence)
@@ -110,7 +145,8 @@ impl Ring {
         let refused = match order {
             Order::Hold(request) => self.hold(id, request, open, now),
             Order::Extend(request) => self.extend(id, request, open),
-            Order::Release(hold) => self.release(id, hold, now),
+            Order::Release(request) => self.release(id, request, now),
+            Order::Export(request) => self.export(id, request, now),
             Order::Grow(bytes) => self.grow(id, bytes),
             // These are carried out step by step (`job`), never as one order.
             Order::Purge(_) => Err(Refusal::Busy("purge")),
@@ -212,8 +248,9 @@ impl Ring {
             finding,
         };
         let hold = record.id;
+        let act = ActRecord { slots, ..act_on(&record, Act::Hold, now) };
         self.ledger.holds.push(record);
-        let (bytes, budget) = (self.ledger.control_bytes(), self.ledger.geometry.control_budget());
+        let (bytes, budget) = (self.ledger.lasting_bytes(), self.ledger.geometry.control_budget());
         if bytes > budget {
             self.ledger.holds.pop();
             return Err(Refusal::JournalFull { bytes, budget });
@@ -229,8 +266,15 @@ impl Ring {
         let outcome = Outcome::Held { id: hold, slots, bytes, expired_before };
         self.waiting.push(Waiting::new(id, outcome, wait, open.map(|o| (o.sequence, o.end))));
         self.want_flush(open.is_some());
+        self.put_on_record(act);
         self.journal.push(Item::Hold(hold), Some(id));
         Ok(())
+    }
+
+    /// Records what is done, in front of the record that does it.
+    fn put_on_record(&mut self, act: ActRecord) {
+        let number = self.ledger.note_act(act);
+        self.journal.push(Item::Act(number), None);
     }
 
     /// Everything that is there, by age: on the medium, on its way, and open.
@@ -242,11 +286,14 @@ impl Ring {
             .chain(open.map(|open| (Age(open.sequence.0), open.bounds)))
     }
 
-    fn release(&mut self, id: OrderId, hold: HoldId, now: Timestamp) -> Result<(), Refusal> {
+    fn release(&mut self, id: OrderId, request: ReleaseRequest, now: Timestamp) -> Result<(), Refusal> {
+        let ReleaseRequest { hold, reason, owner } = request;
+        check_texts(&reason, &owner)?;
         let Some(at) = self.ledger.holds.iter().position(|h| h.id == hold) else {
             return Err(Refusal::NoSuchHold(hold));
         };
         let released = self.ledger.holds.remove(at);
+        self.put_on_record(ActRecord { reason, owner, ..act_on(&released, Act::Release, now) });
         self.releasing.push(released);
         self.journal.push(Item::Release(hold, now), Some(id));
         self.waiting.push(Waiting::new(id, Outcome::Released { slots: 0 }, Vec::new(), None));
@@ -257,9 +304,34 @@ impl Ring {
     pub(crate) fn expire_holds(&mut self, now: Timestamp) {
         while let Some(at) = self.ledger.holds.iter().position(|h| h.until <= now) {
             let hold = self.ledger.holds.remove(at);
+            let nobody = ActRecord { owner: String::new(), ..act_on(&hold, Act::End, now) };
+            self.put_on_record(nobody);
             self.journal.push(Item::Release(hold.id, now), None);
             self.releasing.push(hold);
         }
+    }
+
+    fn export(&mut self, id: OrderId, request: ExportRequest, now: Timestamp) -> Result<(), Refusal> {
+        let ExportRequest { streams, range, reason, owner } = request;
+        check_texts(&reason, &owner)?;
+        let number = self.ledger.note_act(ActRecord {
+            act: Act::Export,
+            at: now,
+            stream: only(&streams),
+            from: range.from,
+            to: range.to,
+            first_ordinal: range.ordinals.map_or_else(Default::default, |o| o.0),
+            end_ordinal: range.ordinals.map_or_else(Default::default, |o| o.1),
+            by_time: range.is_timed(),
+            by_ordinal: range.ordinals.is_some(),
+            by_event: range.by_event,
+            reason,
+            owner,
+            ..ActRecord::default()
+        });
+        self.waiting.push(Waiting::new(id, Outcome::Noted, Vec::new(), None));
+        self.journal.push(Item::Act(number), Some(id));
+        Ok(())
     }
 
     /// What a lane of so many bytes would make of the ring; or why it would not do.

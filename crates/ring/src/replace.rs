@@ -86,7 +86,7 @@ impl Ring {
             }
             (last, added) = (Some(hold.id), added + RUN_BYTES * copies.len() as u64);
         }
-        let fits = self.ledger.control_bytes() + added <= self.ledger.geometry.control_budget();
+        let fits = self.ledger.lasting_bytes() + added <= self.ledger.geometry.control_budget();
         last.filter(|_| !fits)
     }
 

@@ -29,6 +29,8 @@ pub(crate) enum Item {
     ClockStep(ClockStep),
     /// The audit of the purge that began then.
     Purged(Timestamp),
+    /// The act of that number.
+    Act(u32),
     /// Copies count from here on, if there are any, and the originals are free.
     Replaced {
         originals: Vec<Sequence>,
@@ -86,6 +88,10 @@ pub(crate) enum Walk {
     Purges {
         number: u64,
     },
+    /// By number, too.
+    Acts {
+        number: u32,
+    },
     /// All has been written; the open slot comes behind.
     Whole,
 }
@@ -111,6 +117,11 @@ impl Ledger {
             Item::Purged(at) => {
                 self.purges.iter().find(|p| p.at == *at).is_none_or(|p| writer.push_purged(p))
             }
+            Item::Act(number) => match self.acts.binary_search_by_key(number, |act| act.number) {
+                Ok(at) => writer.push_act(&self.acts[at]),
+                // It has given way already; its number is not given again.
+                Err(_) => self.emit_next(writer),
+            },
             Item::Replaced { originals, copies } if copies.is_empty() => writer.push_freed(originals),
             Item::Replaced { originals, copies } => {
                 let copy = |c: &PlacedCopy| CopyRecord { slot: c.slot, sequence: c.sequence, age: c.age };
@@ -153,6 +164,12 @@ impl Ledger {
                 let mut at = number.saturating_sub(self.dropped_purges) as usize;
                 let done = each(&self.purges, &mut at, |p| writer.push_purged(p));
                 *number = self.dropped_purges + at as u64;
+                (done, Walk::Acts { number: 0 })
+            }
+            Walk::Acts { number } => {
+                let mut at = self.acts.partition_point(|act| act.number < *number);
+                let done = each(&self.acts, &mut at, |act| writer.push_act(act));
+                *number = self.acts.get(at).map_or(u32::MAX, |act| act.number);
                 (done, Walk::Whole)
             }
             Walk::Whole => (true, Walk::Whole),
@@ -177,7 +194,8 @@ impl Ledger {
     }
 
     fn emit_next_from(&self, sequence: Sequence, writer: &mut CommitWriter<'_>) -> bool {
-        writer.push(&Record::Next { sequence, hold: self.next_hold, stream: self.next_stream })
+        let (hold, stream, acts) = (self.next_hold, self.next_stream, self.last_act);
+        writer.push(&Record::Next { sequence, hold, stream, acts })
     }
 
     /// The list, behind the end of the reservation where that is not the list's; and behind a replacement of nothing by
@@ -289,7 +307,7 @@ mod tests {
     use crate::ledger::{EpochStart, Preamble};
     use holdfast_base::{Epoch, Ordinal, RingId};
     use holdfast_format::{
-        CommitHead, Finding, Geometry, HoldRecord, Key, PurgeRecord, StreamRecord, read_commit,
+        ActRecord, CommitHead, Finding, Geometry, HoldRecord, Key, PurgeRecord, StreamRecord, read_commit,
     };
     use proptest::prelude::*;
 
@@ -303,6 +321,7 @@ mod tests {
         Counters(u8),
         ClockStep,
         Purge(u8),
+        Act(u8),
     }
 
     fn change() -> impl Strategy<Value = Change> {
@@ -314,6 +333,7 @@ mod tests {
             any::<u8>().prop_map(Change::Counters),
             Just(Change::ClockStep),
             any::<u8>().prop_map(Change::Purge),
+            any::<u8>().prop_map(Change::Act),
         ]
     }
 
@@ -360,6 +380,14 @@ mod tests {
                 let at = Timestamp(i64::from(*which % 8));
                 ledger.note_purge(PurgeRecord { at, elements: tick as u64, ..PurgeRecord::default() });
                 vec![Item::Purged(at)]
+            }
+            Change::Act(length) => {
+                let reason = "r".repeat(usize::from(*length) * 4);
+                vec![Item::Act(ledger.note_act(ActRecord {
+                    at: Timestamp(tick),
+                    reason,
+                    ..ActRecord::default()
+                }))]
             }
         }
     }
@@ -416,6 +444,8 @@ mod tests {
             prop_assert_eq!(copy.clock_steps, ledger.clock_steps);
             prop_assert_eq!(copy.purges.len(), ledger.purges.len());
             prop_assert!(ledger.purges.iter().all(|p| copy.purges.contains(p)));
+            prop_assert_eq!(copy.last_act, ledger.last_act);
+            prop_assert!(ledger.acts.iter().all(|act| copy.acts.contains(act)));
             prop_assert_eq!((copy.next_hold, copy.epoch), (ledger.next_hold, ledger.epoch));
         }
     }

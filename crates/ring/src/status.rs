@@ -160,3 +160,56 @@ pub struct HoldStatus {
     /// What it looks for, if it is one by condition.
     pub finding: Option<Finding>,
 }
+
+/// What was done with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActKind {
+    /// Something that this version does not know.
+    Unknown,
+    /// A hold was given.
+    Hold,
+    /// A hold was released.
+    Release,
+    /// A hold ended by itself.
+    End,
+    /// Data was exported.
+    Export,
+    /// Data was destroyed.
+    Purge,
+}
+
+/// An entry of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActStatus {
+    /// Purges are numbered from 1 on, and so are all other acts.
+    pub number: u64,
+    /// What.
+    pub kind: ActKind,
+    /// When.
+    pub at: Timestamp,
+    /// Which hold, if it was about one.
+    pub hold: Option<HoldId>,
+    /// Of which stream; `None`: all, or several.
+    pub stream: Option<StreamId>,
+    /// What of it.
+    pub range: crate::Range,
+    /// Slots that were held, where that is known.
+    pub slots: u32,
+    /// Elements that were destroyed.
+    pub elements: u64,
+    /// Bytes that were destroyed.
+    pub bytes: u64,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub owner: String,
+}
+
+/// Numbers in the audit log: of purges, and of all other acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ActNumbers {
+    /// Of a purge.
+    pub purges: u64,
+    /// Of another act.
+    pub others: u64,
+}

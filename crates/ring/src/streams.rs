@@ -126,11 +126,12 @@ impl Ring {
             counters: stream.counters,
             began: None,
         };
-        let (bytes, budget) = (self.ledger.control_bytes(), self.ledger.geometry.control_budget());
+        let (bytes, budget) = (self.ledger.lasting_bytes(), self.ledger.geometry.control_budget());
         if bytes > budget {
             (self.ledger.streams, self.ledger.preambles) = backup;
             return Err(Refusal::JournalFull { bytes, budget });
         }
+        self.ledger.make_room();
         // The snapshot with which a run begins has them all.
         let later = self.is_starting() && self.journal.snapshot.is_none() && self.appending != Appending::Yes;
         let queue = if later { &mut self.joining } else { &mut self.journal.queue };

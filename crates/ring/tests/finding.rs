@@ -111,7 +111,7 @@ fn a_ring_that_fills_up_with_what_was_promised_goes_on_capturing_and_promises_no
     assert_eq!(found.last(), Some(&(last - 1)));
     // Each of the slots kept has some 60 elements, and they are whole.
     assert!(found.len() as u32 > free * 50, "{}", found.len());
-    let outcome = order_once(disk, Order::Release(id), &clock, &mut || true).unwrap();
+    let outcome = order_once(disk, Order::Release(id.into()), &clock, &mut || true).unwrap();
     assert_eq!(outcome, Outcome::Released { slots: free });
 }
 
@@ -217,7 +217,7 @@ fn what_several_holds_keep_is_counted_once_and_so_are_copies() {
     let plain = recorder.order(hold(None, Some(vec![(Sequence(found), Sequence(found))])));
     assert!(matches!(plain, Outcome::Held { slots: 1, .. }), "{plain:?}");
     assert_eq!(counts(&recorder).holdable, free - 4, "it is kept already");
-    recorder.order(Order::Release(other));
+    recorder.order(Order::Release(other.into()));
     assert_eq!((counts(&recorder).promised, counts(&recorder).holdable), (2, free - 3));
 
     // A purge leaves copies that tell of it: they count as what they stand for.

@@ -83,7 +83,7 @@ fn a_held_range_outlives_laps_and_restarts_until_it_is_released() {
     let found = ordinals(&disk);
     assert!((801..=999).all(|o| found.contains(&o)), "held elements are gone: {found:?}");
 
-    let outcome = order_once(disk, Order::Release(id), &clock, &mut || true).unwrap();
+    let outcome = order_once(disk, Order::Release(id.into()), &clock, &mut || true).unwrap();
     assert_eq!(outcome, Outcome::Released { slots });
 }
 
@@ -191,7 +191,7 @@ fn a_release_gives_back_as_many_slots_as_the_hold_took() {
     let Outcome::Held { id, slots, .. } = outcome else { panic!("{outcome:?}") };
     let written = recorder.driver.ring().status("lane").slots.held;
     assert_eq!(written + 1, slots, "the open one is among them");
-    let outcome = recorder.order(Order::Release(id));
+    let outcome = recorder.order(Order::Release(id.into()));
     assert!(matches!(outcome, Outcome::Released { slots: freed } if freed == slots), "{outcome:?}");
 }
 
@@ -410,7 +410,7 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     assert!(matches!(done, Outcome::Purged { elements: 50, .. }), "{done:?}");
     for id in [1, 2, 3] {
         assert!(recorder.driver.ring().hold_looks().any(|h| h.id.0 == id && h.slots >= 3));
-        let released = recorder.order(Order::Release(HoldId(id)));
+        let released = recorder.order(Order::Release(HoldId(id).into()));
         assert!(matches!(released, Outcome::Released { slots } if (slots > 0) == (id == 3)), "{released:?}");
     }
     let done = run(&mut recorder, purge(0, 1 << 40, false)).unwrap();

@@ -170,6 +170,8 @@ pub struct Model {
     pub ended: Vec<ModelHold>,
     /// Every hold id that was ever seen.
     pub hold_ids: BTreeSet<u64>,
+    /// What must be on record: holds that were acknowledged, and (`true`) their releases.
+    pub acts: BTreeSet<(bool, u64)>,
     /// Highest sequence that was ever given to a slot.
     pub newest: u64,
     /// Highest epoch under which something was recorded.

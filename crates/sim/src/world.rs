@@ -14,9 +14,9 @@ use crate::recorder::Recorder;
 use holdfast_base::{Clock, ManualClock, Ordinal, RingId, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Flags, Geometry, Key, Kind, Row, SlotFlags, Superblock};
 use holdfast_media::{FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
-use holdfast_ring::{Config, NewRing, create};
+use holdfast_ring::{ActKind, ActNumbers, Config, NewRing, create};
 pub(crate) use orders::Asked;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Slot size of the worlds that are drawn: the smallest, so that laps are short.
@@ -285,6 +285,14 @@ impl World {
         };
         let (image, now) = (driver.disk().seen(), self.clock.now());
         let promised = ring.status("").slots.promised;
+        let on_record: BTreeSet<(bool, u64)> = ring
+            .act_looks(ActNumbers::default())
+            .filter_map(|act| act.hold.map(|hold| (act.kind == ActKind::Release, hold.0)))
+            .collect();
+        let (missing, dropped) = (self.model.acts.difference(&on_record).count(), ring.acts_dropped());
+        if missing as u64 > dropped.others {
+            return Err(format!("{missing} orders are not on record, and {} were dropped", dropped.others));
+        }
         self.meet_holds(&shown.holds)?;
         self.model.observe(&shown, &image, &self.superblock, now)?;
         let (least, most) = self.model.promised();

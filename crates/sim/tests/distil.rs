@@ -146,7 +146,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
         // Expiry goes on: what is released goes, oldest first, copies as anything else.
         let holds: Vec<HoldId> = run.recorder.driver.ring().hold_looks().map(|look| look.id).collect();
         for id in holds {
-            assert!(matches!(run.order(Order::Release(id)), Outcome::Released { .. }));
+            assert!(matches!(run.order(Order::Release(id.into())), Outcome::Released { .. }));
         }
         let newest = run.present().into_iter().max().unwrap();
         run.fill(90);
@@ -391,7 +391,7 @@ fn what_another_hold_keeps_stays_and_parts_what_lies_around_it() {
     assert!(at(change.copies[0]) < at(originals[5]) && at(originals[5]) < at(change.copies[1]));
     // Once that hold has ended it is taken, too; and the copies with it, if they are named.
     run.adopt(&found);
-    run.order(Order::Release(other));
+    run.order(Order::Release(other.into()));
     run.settle();
     let again: Vec<Original> = [change.copies[0], originals[5], change.copies[1]]
         .iter()
@@ -528,7 +528,7 @@ fn a_preamble_is_kept_for_as_long_as_a_copy_needs_it() {
     assert_eq!(recovered.preamble(stream, 1), Some(&b"first"[..]));
     assert_eq!(recovered.preamble(stream, 2), Some(&b"second"[..]));
     // When the copy has gone, so does it.
-    run.order(Order::Release(id));
+    run.order(Order::Release(id.into()));
     run.fill(100);
     run.settle();
     run.step(Chore::SwitchJournal, id, 0.0);
@@ -549,7 +549,7 @@ fn a_restart_after_much_distilling_reads_few_slots() {
         run.fill(200);
         let order: Vec<Original> = run.kept_by(id).into_iter().map(|s| first_of(&run, s)).collect();
         run.distil(id, &order, 0.3).unwrap();
-        run.order(Order::Release(id));
+        run.order(Order::Release(id.into()));
         run.settle();
         run.adopt(&Run::found(&run.recorder.driver.disk().seen()));
         let plan = FaultPlan::default();

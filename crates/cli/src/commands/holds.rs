@@ -140,26 +140,6 @@ impl<'a> Row<'a> {
         let texts = all.map(|Evaluated { stream, ordinal }| format!("{stream} to ordinal {ordinal}"));
         texts.collect::<Vec<_>>().join(", ")
     }
-
-    fn range(&self) -> String {
-        let time = |time: Timestamp, open: &str| match time {
-            Timestamp::MIN | Timestamp::MAX => open.to_owned(),
-            time => times::to_the_milli(time),
-        };
-        let mut parts = Vec::new();
-        if self.from != Timestamp::MIN || self.to != Timestamp::MAX {
-            let which = if self.event { " (event time)" } else { "" };
-            parts.push(format!(
-                "{} to {}{which}",
-                time(self.from, "the beginning"),
-                time(self.to, "the end")
-            ));
-        }
-        if let Some([from, to]) = self.ordinals {
-            parts.push(format!("ordinals {from}..{to}"));
-        }
-        if parts.is_empty() { "all".to_owned() } else { parts.join(", ") }
-    }
 }
 
 /// Does it.
@@ -209,7 +189,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
             row.slots(),
             ByteSize(row.bytes).to_string(),
             if row.streams.is_empty() { "all".to_owned() } else { row.streams.join(", ") },
-            row.range(),
+            show::range(&hold.range),
             until,
             clean(row.owner),
             clean(row.reason),

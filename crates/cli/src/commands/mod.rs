@@ -1,5 +1,6 @@
 //! The commands, one file each: arguments, what is done, what is said.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod format;
 pub(crate) mod gaps;

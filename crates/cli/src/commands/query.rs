@@ -1,5 +1,6 @@
 //! `holdfast query`: SQL over a ring, over what is on disk and what came a moment ago.
 
+use crate::because::Because;
 use crate::export;
 use crate::failure::{Failure, Kind, Result};
 use crate::hits::{self, Destination};
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    because: Because,
 }
 
 /// Form of a result.
@@ -106,7 +109,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             sql.answer(&args.sql, format, |format| destination(file, format, args.force))?
         }
         Written::Elements(format) => {
-            let to = Destination { file, force: args.force };
+            let to = Destination { file, force: args.force, because: &args.because };
             hits::export(&sql, &args.sql, &path, format, &to, out)?
         }
     };

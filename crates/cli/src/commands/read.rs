@@ -1,5 +1,6 @@
 //! `holdfast read`: gets a range back, to a file or a pipe, in the form that other programs want.
 
+use crate::because::Because;
 use crate::export::filter::Filter;
 use crate::export::output::{Output, Written};
 use crate::export::sink::{Sink, Taken, Wanted};
@@ -46,12 +47,24 @@ pub(crate) struct Args {
     /// Replace a file that is there already
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    because: Because,
 }
 
 impl Args {
     /// Whether the export goes where messages would go.
     pub(crate) fn to_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(|path| path == Path::new("-"))
+    }
+}
+
+impl Args {
+    /// What is exported, in words.
+    fn what(&self, format: Format) -> String {
+        let passing = self.filter.as_ref().map_or_else(String::new, |filter| format!(" of `{filter}`"));
+        let file = self.output.as_deref().filter(|_| !self.to_stdout());
+        let to = file.map_or_else(|| "standard output".to_owned(), |file| file.display().to_string());
+        format!("{}{passing} to {to}", format.name())
     }
 }
 
@@ -102,6 +115,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         _ => Output::stdout(format.is_binary())?,
     };
     let export = Export::new(format, &chosen, output)?;
+    args.because.export(&mut reader, &selection, &args.what(format))?;
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
     let mut sink = Sink::new(export, wanted, progress::bar(plan.bytes, true))?;
     sink.fill(&mut reader, &plan)?;

@@ -1,11 +1,12 @@
 //! `holdfast release`: let what was held expire in its turn.
 
+use crate::because::Because;
 use crate::failure::Result;
 use crate::orders;
 use crate::out::Out;
 use crate::session::RingArg;
 use holdfast_base::{HoldId, UnitError};
-use holdfast_ring::{Order, Outcome};
+use holdfast_ring::{Order, Outcome, ReleaseRequest};
 use serde::Serialize;
 
 /// End a hold: what it kept expires in its turn
@@ -17,6 +18,8 @@ pub(crate) struct Args {
     /// The number of the hold, as `holdfast holds` lists it
     #[arg(value_name = "ID", value_parser = number)]
     id: u64,
+    #[command(flatten)]
+    because: Because,
 }
 
 fn number(text: &str) -> std::result::Result<u64, UnitError> {
@@ -32,7 +35,9 @@ struct Shown {
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    let outcome = orders::give(&args.ring.path()?, &Order::Release(HoldId(args.id)))?;
+    let (hold, because) = (HoldId(args.id), &args.because);
+    let order = ReleaseRequest { hold, reason: because.reason(), owner: because.owner() };
+    let outcome = orders::give(&args.ring.path()?, &Order::Release(order))?;
     let Outcome::Released { slots } = outcome else { return Err(orders::unexpected(&outcome)) };
     if out.is_json() {
         return out.object(&Shown { id: args.id, slots });

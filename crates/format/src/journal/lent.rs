@@ -1,7 +1,7 @@
 //! Records written straight from where their contents are kept, so that writing them copies and allocates nothing. Byte for
 //! byte what the same [`Record`] would be.
 
-use super::{CommitWriter, CopyRecord, HoldRecord, PurgeRecord, Record, StreamRecord, TableEntry};
+use super::{ActRecord, CommitWriter, CopyRecord, HoldRecord, PurgeRecord, Record, StreamRecord, TableEntry};
 use crate::bytes::Put;
 use holdfast_base::{Sequence, SlotNo};
 
@@ -47,6 +47,14 @@ impl CommitWriter<'_> {
     pub fn push_purged(&mut self, purge: &PurgeRecord) -> bool {
         self.push_with(Record::PURGED, |put| {
             purge.put(put);
+            true
+        })
+    }
+
+    /// Adds what somebody did.
+    pub fn push_act(&mut self, act: &ActRecord) -> bool {
+        self.push_with(Record::ACT, |put| {
+            act.put(put);
             true
         })
     }

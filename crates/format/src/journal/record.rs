@@ -1,6 +1,6 @@
 //! The kinds of record, and their bodies as bytes.
 
-use super::{CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry, lent};
+use super::{ActRecord, CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry, lent};
 use crate::FormatError;
 use crate::bytes::{Get, Put};
 use holdfast_base::{Epoch, HoldId, Sequence, SlotNo, StreamId, Timestamp};
@@ -122,6 +122,8 @@ pub enum Record<'a> {
         hold: HoldId,
         /// To a stream.
         stream: StreamId,
+        /// Acts there have been.
+        acts: u32,
     },
     /// Everything is sealed, nothing is open.
     CleanEnd {
@@ -132,6 +134,8 @@ pub enum Record<'a> {
     Purged(PurgeRecord),
     /// The recovery string: what a lost superblock said.
     Recovery(&'a str),
+    /// What somebody did with data.
+    Act(ActRecord),
     /// Of a type that this version does not know: to be skipped.
     Unknown(u16),
 }
@@ -146,6 +150,7 @@ impl<'a> Record<'a> {
     pub(super) const REPLACED: u16 = 14;
     pub(super) const FREED: u16 = 15;
     pub(super) const PURGED: u16 = 18;
+    pub(super) const ACT: u16 = 20;
 
     pub(super) fn kind(&self) -> u16 {
         match self {
@@ -168,6 +173,7 @@ impl<'a> Record<'a> {
             Self::CleanEnd { .. } => 17,
             Self::Purged(_) => Self::PURGED,
             Self::Recovery(_) => 19,
+            Self::Act(_) => Self::ACT,
             Self::Unknown(kind) => *kind,
         }
     }
@@ -197,6 +203,7 @@ impl<'a> Record<'a> {
             Self::Next { .. } => 24,
             Self::Purged(purge) => 64 + strings(&purge.reason, &purge.owner),
             Self::Recovery(text) => 2 + text.len(),
+            Self::Act(act) => ActRecord::BYTES + strings(&act.reason, &act.owner),
             Self::Unknown(_) => 0,
         };
         (8 + body).next_multiple_of(8)
@@ -238,8 +245,8 @@ impl<'a> Record<'a> {
                 return lent::replaced(put, originals, copies.iter().copied());
             }
             Self::Freed { sequences } => return lent::freed(put, sequences),
-            Self::Next { sequence, hold, stream } => {
-                put.u64(sequence.0).u64(hold.0).u32(stream.0).u32(0);
+            Self::Next { sequence, hold, stream, acts } => {
+                put.u64(sequence.0).u64(hold.0).u32(stream.0).u32(*acts);
             }
             Self::CleanEnd { arrival } => {
                 put.time(*arrival);
@@ -248,6 +255,7 @@ impl<'a> Record<'a> {
             Self::Recovery(text) => {
                 put.string(text);
             }
+            Self::Act(act) => act.put(put),
             Self::Unknown(_) => return false,
         }
         true
@@ -322,17 +330,19 @@ impl<'a> Record<'a> {
                 sequence: Sequence(get.u64()?),
                 hold: HoldId(get.u64()?),
                 stream: StreamId(get.u32()?),
+                acts: get.u32()?,
             },
             17 => Self::CleanEnd { arrival: get.time()? },
             Self::PURGED => Self::Purged(PurgeRecord::read(get)?),
             19 => Self::Recovery(get.str()?),
+            Self::ACT => Self::Act(ActRecord::read(get)?),
             _ => Self::Unknown(kind),
         })
     }
 }
 
 fn name(kind: u16) -> &'static str {
-    const NAMES: [&str; 20] = [
+    const NAMES: [&str; 21] = [
         "record",
         "epoch record",
         "table record",
@@ -353,6 +363,7 @@ fn name(kind: u16) -> &'static str {
         "clean end record",
         "purged record",
         "recovery record",
+        "act record",
     ];
     NAMES.get(usize::from(kind)).copied().unwrap_or(NAMES[0])
 }

@@ -146,6 +146,23 @@ fn purge() -> PurgeRecord {
     }
 }
 
+fn act() -> holdfast_format::ActRecord {
+    holdfast_format::ActRecord {
+        number: 300,
+        act: holdfast_format::Act::Export,
+        at: times(1),
+        hold: HoldId(3),
+        stream: Some(StreamId(4)),
+        slots: 17,
+        by_ordinal: true,
+        first_ordinal: Ordinal(4),
+        end_ordinal: Ordinal(u64::MAX),
+        reason: "case 12".into(),
+        owner: "ops".into(),
+        ..Default::default()
+    }
+}
+
 fn stream() -> StreamRecord {
     StreamRecord {
         id: StreamId(4),
@@ -207,7 +224,7 @@ fn records() -> Vec<(&'static str, Record<'static>)> {
         ("geometry", Record::Geometry { lane_bytes: 1 << 40, slots: 8000 }),
         ("replaced", Record::Replaced { originals: vec![Sequence(21), Sequence(22)], copies: vec![copy] }),
         ("freed", Record::Freed { sequences: vec![Sequence(23), Sequence(24)] }),
-        ("next", Record::Next { sequence: Sequence(50), hold: HoldId(4), stream: StreamId(5) }),
+        ("next", Record::Next { sequence: Sequence(50), hold: HoldId(4), stream: StreamId(5), acts: 0 }),
         ("clean-end", Record::CleanEnd { arrival }),
         ("purged", Record::Purged(purge())),
         ("recovery", Record::Recovery("holdfast1:abc")),
@@ -306,6 +323,12 @@ fn records_and_commits() {
     golden("record-hold-finding.bin", &by_condition[128..128 + record.bytes()]);
     let read = read_commit(&by_condition, &key(), RING).unwrap().1.next().unwrap();
     assert_eq!(read, Ok(record));
+
+    let act = Record::Act(act());
+    let of_an_act = commit(|writer| assert!(writer.push(&act)));
+    golden("record-act.bin", &of_an_act[128..128 + act.bytes()]);
+    let read = read_commit(&of_an_act, &key(), RING).unwrap().1.next().unwrap();
+    assert_eq!(read, Ok(act));
 
     let schema_text = "src ipv4 the sender\ndst ipv4 the receiver\n".into();
     let record = Record::Stream(StreamRecord { schema: 2, schema_text, ..stream() });

@@ -5,8 +5,9 @@ use holdfast_base::{
     Age, Epoch, HoldId, MAX_CONDITION, MAX_STREAMS, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    CommitHead, CommitWriter, CopyRecord, Counters, Finding, FormatError, HoldRecord, MAX_COMMIT,
-    PurgeRecord, Record, Records, SlotState, StreamKind, StreamRecord, TableEntry, commit_len, read_commit,
+    Act, ActRecord, CommitHead, CommitWriter, CopyRecord, Counters, Finding, FormatError, HoldRecord,
+    MAX_COMMIT, PurgeRecord, Record, Records, SlotState, StreamKind, StreamRecord, TableEntry, commit_len,
+    read_commit,
 };
 use proptest::prelude::*;
 
@@ -110,6 +111,28 @@ fn purge() -> impl Strategy<Value = PurgeRecord> {
     })
 }
 
+fn act() -> impl Strategy<Value = ActRecord> {
+    (hold(), proptest::option::of(0..u32::MAX), any::<(u32, u32)>(), 0..5u8).prop_map(
+        |(hold, stream, (number, slots), act)| ActRecord {
+            number,
+            act: Act::from_byte(act),
+            at: hold.created,
+            hold: hold.id,
+            stream: stream.map(StreamId),
+            slots,
+            by_time: hold.by_time,
+            by_ordinal: hold.by_ordinal,
+            by_event: hold.by_event,
+            from: hold.from,
+            to: hold.to,
+            first_ordinal: hold.first_ordinal,
+            end_ordinal: hold.end_ordinal,
+            reason: hold.reason,
+            owner: hold.owner,
+        },
+    )
+}
+
 fn stream() -> impl Strategy<Value = StreamRecord> {
     let schema_text = prop_oneof![Just(String::new()), ".{1,40}"];
     (any::<(u32, bool, u32, u32, i64)>(), counters(), ".{0,20}", ".{0,20}", schema_text).prop_map(
@@ -155,13 +178,15 @@ fn record() -> impl Strategy<Value = Record<'static>> {
         any::<(u64, u32)>().prop_map(|(lane_bytes, slots)| Record::Geometry { lane_bytes, slots }),
         (sequences(), copies).prop_map(|(originals, copies)| Record::Replaced { originals, copies }),
         sequences().prop_map(|sequences| Record::Freed { sequences }),
-        any::<(u64, u64, u32)>().prop_map(|(sequence, hold, stream)| Record::Next {
+        any::<(u64, u64, u32, u32)>().prop_map(|(sequence, hold, stream, acts)| Record::Next {
             sequence: Sequence(sequence),
             hold: HoldId(hold),
-            stream: StreamId(stream)
+            stream: StreamId(stream),
+            acts,
         }),
         time().prop_map(|arrival| Record::CleanEnd { arrival }),
         purge().prop_map(Record::Purged),
+        act().prop_map(Record::Act),
         Just(Record::Recovery("holdfast1:abcdef")),
     ]
 }
@@ -176,6 +201,7 @@ fn push_lent(writer: &mut CommitWriter<'_>, record: &Record<'_>) -> bool {
         Record::Replaced { originals, copies } => writer.push_replaced(originals, copies.iter().copied()),
         Record::Freed { sequences } => writer.push_freed(sequences),
         Record::Purged(purge) => writer.push_purged(purge),
+        Record::Act(act) => writer.push_act(act),
         other => writer.push(other),
     }
 }

@@ -40,7 +40,7 @@ use fetch::Miss;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
-use holdfast_ring::{HoldStatus, SlotStatus, StreamStatus};
+use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
 use live::Live;
 use output::{Filter, Output};
 use pump::Pump;
@@ -172,6 +172,17 @@ impl RingReader {
         match &mut self.pump.access {
             Access::Live(live) => live.connection().holds(),
             Access::Direct(direct) => Ok(direct.current().hold_looks().collect()),
+        }
+    }
+
+    /// Its audit log, and how much of that has been dropped.
+    pub fn acts(&mut self) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
+        match &mut self.pump.access {
+            Access::Live(live) => live.connection().acts(),
+            Access::Direct(direct) => {
+                let recovered = direct.recovered();
+                Ok((recovered.act_looks().collect(), recovered.acts_dropped()))
+            }
         }
     }
 

@@ -37,6 +37,8 @@ pub mod kind {
     pub const OPEN_GAINS: u16 = 11;
     /// Schema.
     pub const SCHEMA: u16 = 12;
+    /// Acts.
+    pub const ACTS: u16 = 13;
     /// What is added for a reply.
     pub const REPLY: u16 = 128;
     /// Expired.

@@ -2,7 +2,7 @@
 
 use crate::wire::status::Status;
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
-use holdfast_ring::{HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
+use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
 
 /// Version of the protocol: a recorder answers a client of another version with an error and closes.
 pub const VERSION: u16 = 1;
@@ -64,6 +64,11 @@ pub enum Request {
     Holds {
         /// Those after this one.
         after: HoldId,
+    },
+    /// The audit log: purges first, then other acts, each in the order of their numbers.
+    Acts {
+        /// Those behind these numbers.
+        after: ActNumbers,
     },
     /// An order; answered by its outcome once that is durable.
     Order(Order),
@@ -155,6 +160,15 @@ pub enum Reply {
         /// Those.
         holds: Vec<HoldStatus>,
     },
+    /// To [`Request::Acts`].
+    Acts {
+        /// Whether there are more behind these.
+        more: bool,
+        /// How many have been dropped.
+        dropped: ActNumbers,
+        /// Those.
+        acts: Vec<ActStatus>,
+    },
     /// To [`Request::Order`].
     Outcome(Outcome),
     /// To [`Request::Read`]: the bytes are in the ticket area, until the client says done or its time is up.
@@ -242,6 +256,7 @@ impl Request {
             Self::Preamble { .. } => "preamble",
             Self::Schema { .. } => "schema",
             Self::Holds { .. } => "holds",
+            Self::Acts { .. } => "acts",
             Self::Order(_) => "order",
             Self::Read { .. } => "read",
             Self::Done { .. } => "done",
@@ -262,6 +277,7 @@ impl Reply {
             Self::Preamble { .. } => "preamble",
             Self::Schema { .. } => "schema",
             Self::Holds { .. } => "holds",
+            Self::Acts { .. } => "acts",
             Self::Outcome(_) => "outcome",
             Self::Ready { .. } => "ready",
             Self::Done { .. } => "done",

@@ -5,7 +5,8 @@ use crate::wire::message::MAX_RANGES;
 use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, Ordinal, Sequence, StreamId};
 use holdfast_format::Finding;
 use holdfast_ring::{
-    DistilRequest, ExtendRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range, Refusal,
+    DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range,
+    Refusal, ReleaseRequest,
 };
 
 pub(crate) fn put_range(put: &mut Put, range: &Range) {
@@ -101,8 +102,8 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
             put.text(&hold.reason).text(&hold.owner);
             put.option(hold.finding.as_ref(), put_finding);
         }
-        Order::Release(id) => {
-            put.u8(2).u64(id.0);
+        Order::Release(release) => {
+            put.u8(2).u64(release.hold.0).text(&release.reason).text(&release.owner);
         }
         Order::Purge(purge) => {
             put.u8(3);
@@ -126,6 +127,12 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
                 });
             });
         }
+        Order::Export(export) => {
+            put.u8(7);
+            put_range(put, &export.range);
+            put_streams(put, &export.streams);
+            put.text(&export.reason).text(&export.owner);
+        }
     }
 }
 
@@ -144,7 +151,10 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
             let finding = get.option("what a hold looks for", get_finding)?;
             Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, finding }))
         }
-        2 => Ok(Order::Release(HoldId(get.u64("hold")?))),
+        2 => {
+            let (hold, reason, owner) = (HoldId(get.u64("hold")?), get.text("reason")?, get.text("owner")?);
+            Ok(Order::Release(ReleaseRequest { hold, reason, owner }))
+        }
         3 => {
             let (range, streams, held) = (get_range(get)?, get_streams(get)?, get.bool("held")?);
             let (reason, owner) = (get.text("reason")?, get.text("owner")?);
@@ -159,6 +169,11 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
             let hold = HoldId(get.u64("hold")?);
             let originals = get.list("originals", 12, get_original)?;
             Ok(Order::Distil(DistilRequest { hold, originals }))
+        }
+        7 => {
+            let (range, streams) = (get_range(get)?, get_streams(get)?);
+            let (reason, owner) = (get.text("reason")?, get.text("owner")?);
+            Ok(Order::Export(ExportRequest { streams, range, reason, owner }))
         }
         other => Err(get.unknown("kind of order", u64::from(other))),
     }
@@ -199,6 +214,9 @@ pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {
         Outcome::Distilled { originals, copies, elements, bytes } => {
             put.u8(7).u32(*originals).u32(*copies).u64(*elements).u64(*bytes);
         }
+        Outcome::Noted => {
+            put.u8(8);
+        }
     }
 }
 
@@ -228,6 +246,7 @@ pub(crate) fn get_outcome(get: &mut Get<'_>) -> Result<Outcome, WireError> {
             let (elements, bytes) = (get.u64("elements")?, get.u64("bytes")?);
             Ok(Outcome::Distilled { originals, copies, elements, bytes })
         }
+        8 => Ok(Outcome::Noted),
         other => Err(get.unknown("kind of outcome", u64::from(other))),
     }
 }

@@ -4,9 +4,12 @@ use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::frame::{Head, frame, kind};
 use crate::wire::message::{LaneFile, MAX_FRAME, OpenSequence, Reply, Welcome};
 use crate::wire::order::{get_outcome, put_outcome};
-use crate::wire::ring::{HOLD_LEAST, SLOT_LEAST, get_hold, get_slot, put_hold, put_slot};
+use crate::wire::ring::{
+    ACT_LEAST, HOLD_LEAST, SLOT_LEAST, get_act, get_hold, get_slot, put_act, put_hold, put_slot,
+};
 use crate::wire::status_bytes::{STREAM_LEAST, get_status, get_stream, put_status, put_stream};
 use holdfast_base::{BLOCK, RingId, Sequence};
+use holdfast_ring::ActNumbers;
 
 impl Reply {
     /// The whole frame, with the id of the request. A reply too large for a frame becomes an error that says so.
@@ -38,6 +41,9 @@ impl Reply {
             }
             Self::Holds { more, holds } => {
                 put.u8(u8::from(*more)).list(holds, put_hold);
+            }
+            Self::Acts { more, dropped, acts } => {
+                put.u8(u8::from(*more)).u64(dropped.purges).u64(dropped.others).list(acts, put_act);
             }
             Self::Outcome(outcome) => put_outcome(put, outcome),
             Self::Ready { offset, len } => {
@@ -78,6 +84,11 @@ impl Reply {
                 let more = get.bool("more")?;
                 Self::Holds { more, holds: get.list("holds", HOLD_LEAST, get_hold)? }
             }
+            kind::ACTS => {
+                let more = get.bool("more")?;
+                let dropped = ActNumbers { purges: get.u64("purges")?, others: get.u64("acts")? };
+                Self::Acts { more, dropped, acts: get.list("acts", ACT_LEAST, get_act)? }
+            }
             kind::ORDER => Self::Outcome(get_outcome(get)?),
             kind::READ => Self::Ready { offset: get.u64("offset")?, len: get.u32("length")? },
             kind::DONE => Self::Done { kept: get.bool("kept")? },
@@ -107,6 +118,7 @@ impl Reply {
             Self::Streams(_) => kind::STREAMS,
             Self::Preamble { .. } => kind::PREAMBLE,
             Self::Holds { .. } => kind::HOLDS,
+            Self::Acts { .. } => kind::ACTS,
             Self::Outcome(_) => kind::ORDER,
             Self::Ready { .. } => kind::READ,
             Self::Done { .. } => kind::DONE,

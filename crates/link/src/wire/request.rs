@@ -5,6 +5,7 @@ use crate::wire::frame::{Head, frame, kind};
 use crate::wire::message::{Purpose, Request};
 use crate::wire::order::{get_order, put_order};
 use holdfast_base::{HoldId, Sequence, StreamId};
+use holdfast_ring::ActNumbers;
 
 impl Request {
     /// The whole frame. The id comes back with the reply.
@@ -25,6 +26,9 @@ impl Request {
             }
             Self::Holds { after } => {
                 put.u64(after.0);
+            }
+            Self::Acts { after } => {
+                put.u64(after.purges).u64(after.others);
             }
             Self::Order(order) => put_order(put, order),
             Self::Read { sequence, offset, len, purpose } => {
@@ -53,6 +57,10 @@ impl Request {
                 offset: get.u32("offset")?,
             },
             kind::HOLDS => Self::Holds { after: HoldId(get.u64("hold")?) },
+            kind::ACTS => {
+                let (purges, others) = (get.u64("purge")?, get.u64("act")?);
+                Self::Acts { after: ActNumbers { purges, others } }
+            }
             kind::ORDER => Self::Order(get_order(get)?),
             kind::READ => Self::Read {
                 sequence: Sequence(get.u64("sequence")?),
@@ -79,6 +87,7 @@ impl Request {
             Self::Streams => kind::STREAMS,
             Self::Preamble { .. } => kind::PREAMBLE,
             Self::Holds { .. } => kind::HOLDS,
+            Self::Acts { .. } => kind::ACTS,
             Self::Order(_) => kind::ORDER,
             Self::Read { .. } => kind::READ,
             Self::Done { .. } => kind::DONE,

@@ -4,8 +4,8 @@ use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::order::{
     get_finding, get_range, get_ranges, get_streams, put_finding, put_range, put_ranges, put_streams,
 };
-use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo};
-use holdfast_ring::{HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
+use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId};
+use holdfast_ring::{ActKind, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
 use std::time::Duration;
 
 /// Bytes of a slot's status, without its times.
@@ -13,6 +13,9 @@ pub(crate) const SLOT_LEAST: usize = 23;
 
 /// Bytes of a hold's status without streams, ranges and texts: a purge may leave it without any range.
 pub(crate) const HOLD_LEAST: usize = 74;
+
+/// Bytes of an entry of the audit log without hold, stream and texts.
+pub(crate) const ACT_LEAST: usize = 76;
 
 const LOOKS: [SlotLook; 8] = [
     SlotLook::Free,
@@ -78,6 +81,50 @@ pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
     let (reason, owner) = (get.text("reason")?, get.text("owner")?);
     let finding = get.option("what a hold looks for", get_finding)?;
     Ok(HoldStatus { id, created, until, reason, owner, streams, range, slots, sequences, finding })
+}
+
+pub(crate) fn put_act(put: &mut Put, act: &ActStatus) {
+    let kind = match act.kind {
+        ActKind::Unknown => 0,
+        ActKind::Hold => 1,
+        ActKind::Release => 2,
+        ActKind::End => 3,
+        ActKind::Export => 4,
+        ActKind::Purge => 5,
+    };
+    put.u64(act.number).u8(kind).time(act.at);
+    put.option(act.hold, |put, hold| {
+        put.u64(hold.0);
+    });
+    put.option(act.stream, |put, stream| {
+        put.u32(stream.0);
+    });
+    put_range(put, &act.range);
+    put.u32(act.slots).u64(act.elements).u64(act.bytes).text(&act.reason).text(&act.owner);
+}
+
+pub(crate) fn get_act(get: &mut Get<'_>) -> Result<ActStatus, WireError> {
+    Ok(ActStatus {
+        number: get.u64("number")?,
+        kind: match get.u8("kind of act")? {
+            1 => ActKind::Hold,
+            2 => ActKind::Release,
+            3 => ActKind::End,
+            4 => ActKind::Export,
+            5 => ActKind::Purge,
+            // Of a later release.
+            _ => ActKind::Unknown,
+        },
+        at: get.time("at")?,
+        hold: get.option("hold", |get| get.u64("hold").map(HoldId))?,
+        stream: get.option("stream", |get| get.u32("stream").map(StreamId))?,
+        range: get_range(get)?,
+        slots: get.u32("slots")?,
+        elements: get.u64("elements")?,
+        bytes: get.u64("bytes")?,
+        reason: get.text("reason")?,
+        owner: get.text("owner")?,
+    })
 }
 
 pub(crate) fn put_ring(put: &mut Put, ring: &RingStatus) {

@@ -462,7 +462,12 @@ impl Maker {
             }
             let next = Sequence(self.sequence + u64::from(!self.open));
             assert!(writer.push(&Record::Runway { naming: next, slots: Vec::new() }));
-            assert!(writer.push(&Record::Next { sequence: next, hold: HoldId(1), stream: StreamId(99) }));
+            assert!(writer.push(&Record::Next {
+                sequence: next,
+                hold: HoldId(1),
+                stream: StreamId(99),
+                acts: 0
+            }));
         });
         if self.open {
             let mut cursor = Cursor::default();

@@ -200,6 +200,9 @@ impl Serving {
                 Reply::Schema { text: place.map(|at| self.maker.schemas[at].clone()).unwrap_or_default() }
             }
             Request::Holds { .. } => Reply::Holds { more: false, holds: Vec::new() },
+            Request::Acts { .. } => {
+                Reply::Acts { more: false, dropped: holdfast_ring::ActNumbers::default(), acts: Vec::new() }
+            }
             Request::Order(_) => Reply::Outcome(Outcome::Refused(Refusal::Busy("purge"))),
             Request::OpenSlots => {
                 let open = self.maker.is_open().then_some((self.maker.sequence, false));

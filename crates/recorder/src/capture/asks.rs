@@ -1,8 +1,8 @@
 //! What clients may ask of the capture thread, through the desk. Every ask brings the memory of its answer along, so that
 //! answering allocates nothing; what is too much for one step is asked for in pieces.
 //!
-//! The exceptions are orders and holds: what they leave in the ring, and the texts in a list of holds, are bounded by the
-//! ring's budget of control records.
+//! The exceptions are orders, holds and the audit log: what they leave in the ring, and the texts in lists of them, are bounded by
+//! the ring's budget of control records.
 
 use super::{Away, Capture};
 use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, StreamId, Timestamp};
@@ -10,8 +10,8 @@ use holdfast_format::{CommitWriter, Counters, Cursor};
 use holdfast_link::wire::OpenSequence;
 use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_ring::{
-    Chore, ChoreReply, Class, DeviceState, DriverCounts, Excess, HoldStatus, Margin, Order, OrderId, Outcome,
-    RingStatus, SlotRead, SlotStatus,
+    ActNumbers, ActStatus, Chore, ChoreReply, Class, DeviceState, DriverCounts, Excess, HoldStatus, Margin,
+    Order, OrderId, Outcome, RingStatus, SlotRead, SlotStatus,
 };
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ const HANDING_OVER: Duration = Duration::from_secs(1);
 
 /// Looks at slots that one step may take for a list of holds.
 const HOLD_LOOKS: usize = 200_000;
+
+/// Entries of the audit log that one step takes: their texts have at most 2 KiB.
+const ACTS: usize = 32;
 
 /// A read's number: the ask's in the lower bits, above them its length in blocks, which are 2¹⁶ at most.
 const READ_ID_BITS: u32 = 38;
@@ -72,6 +75,8 @@ pub enum Ask {
     Slots(SlotNo, Vec<SlotStatus>),
     /// Holds with higher numbers.
     Holds(HoldId),
+    /// The audit log behind these numbers.
+    Acts(ActNumbers),
     /// A piece of a preamble, from a byte on.
     Preamble(StreamId, u32, u32, Vec<u8>),
     /// An order.
@@ -104,6 +109,8 @@ pub enum Answer {
     Slots(u32, Vec<SlotStatus>),
     /// Whether there are more, and these.
     Holds(bool, Vec<HoldStatus>),
+    /// Whether there are more, how many were dropped, and these.
+    Acts(bool, ActNumbers, Vec<ActStatus>),
     /// How long the preamble is, if there is one, and a piece.
     Preamble(Option<u32>, Vec<u8>),
     /// What came of an order.
@@ -185,6 +192,7 @@ impl<D: Disk> Capture<D> {
                 Some(Answer::Slots(self.driver.superblock().geometry.slots, out))
             }
             Ask::Holds(after) => Some(self.holds(after)),
+            Ask::Acts(after) => Some(self.acts(after)),
             Ask::Preamble(stream, version, from, mut out) => {
                 let found = self.driver.ring().preamble(stream, version);
                 let rest = found.and_then(|bytes| bytes.get(from as usize..)).unwrap_or_default();
@@ -285,6 +293,14 @@ impl<D: Disk> Capture<D> {
         let more = holds.len() > count;
         holds.truncate(count);
         Answer::Holds(more, holds)
+    }
+
+    fn acts(&self, after: ActNumbers) -> Answer {
+        let ring = self.driver.ring();
+        let mut acts: Vec<ActStatus> = ring.act_looks(after).take(ACTS + 1).collect();
+        let more = acts.len() > ACTS;
+        acts.truncate(ACTS);
+        Answer::Acts(more, ring.acts_dropped(), acts)
     }
 
     fn read(

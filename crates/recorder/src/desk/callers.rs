@@ -217,6 +217,7 @@ impl Callers {
             },
             Answer::Slots(total, slots) => Reply::Slots { total, slots },
             Answer::Holds(more, holds) => Reply::Holds { more, holds },
+            Answer::Acts(more, dropped, acts) => Reply::Acts { more, dropped, acts },
             Answer::Preamble(Some(total), bytes) => Reply::Preamble { total, bytes },
             Answer::Preamble(None, _) => Reply::Expired,
             Answer::Outcome(outcome) => {
@@ -331,6 +332,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             Served::Asked(help.window.ask(Ask::Preamble(stream, version, offset, bytes)))
         }
         Request::Holds { after } => Served::Asked(help.window.ask(Ask::Holds(after))),
+        Request::Acts { after } => Served::Asked(help.window.ask(Ask::Acts(after))),
         Request::OpenSlots => Served::Asked(help.window.ask(Ask::OpenSlots(Vec::with_capacity(OPEN_SLOTS)))),
         Request::OpenGains { sequence, cursor } => {
             Served::Asked(help.window.ask(Ask::Gains(sequence, cursor, Vec::with_capacity(PIECE))))

@@ -102,8 +102,8 @@ fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
     assert_eq!(contents.elements[0].2, b"keep me");
     assert!(contents.elements[1..].iter().all(|(_, ordinal, _)| *ordinal < 300 || *ordinal > 30_000));
     assert_eq!(connection.holds().unwrap()[0].slots, 1);
-    assert_eq!(connection.order(Order::Release(id)).unwrap(), Outcome::Released { slots: 1 });
-    let again = connection.order(Order::Release(id)).unwrap();
+    assert_eq!(connection.order(Order::Release(id.into())).unwrap(), Outcome::Released { slots: 1 });
+    let again = connection.order(Order::Release(id.into())).unwrap();
     assert_eq!(again, Outcome::Refused(Refusal::NoSuchHold(id)));
     drop(stdin);
     assert!(recorder.end().status.success());

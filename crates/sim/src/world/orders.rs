@@ -234,7 +234,7 @@ impl World {
         if let Some(hold) = self.model.holds.get_mut(&id) {
             hold.releasing = true;
         }
-        self.give(order, Order::Release(HoldId(id)))?;
+        self.give(order, Order::Release(HoldId(id).into()))?;
         self.wait_for(order, true)
     }
 
@@ -304,6 +304,7 @@ impl World {
                 }
                 hold.acked = true;
                 self.model.hold_ids.insert(id.0);
+                self.model.acts.insert((false, id.0));
                 let kept = candidates.iter().map(|(s, _)| *s).filter(|s| hold.keeps(*s));
                 hold.covered = kept.collect();
                 let hold = hold.clone();
@@ -335,6 +336,7 @@ impl World {
             }
             (Asked::Release(id), Outcome::Released { .. }) => {
                 self.model.holds.remove(&id);
+                self.model.acts.insert((true, id));
                 Ok(())
             }
             (Asked::Release(id), Outcome::Refused(Refusal::NoSuchHold(_))) => {

@@ -447,7 +447,7 @@ impl Run {
             && (*id != hold || self.seed.happens(0.2))
         {
             self.released.insert(id.0);
-            self.give(Order::Release(*id));
+            self.give(Order::Release((*id).into()));
         }
     }
 

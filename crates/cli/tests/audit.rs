@@ -1,0 +1,116 @@
+//! Who did what with data is on record: with a recorder and without, and still there when it has ended or was killed
+//! (promise 4 holds for what was acknowledged, and its record with it).
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+#[path = "common/filled.rs"]
+mod filled;
+#[path = "common/recording.rs"]
+mod recording;
+
+use common::{documented, ends, folder};
+use filled::Filler;
+use holdfast_base::Timestamp;
+use recording::Recording;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// What is on record: act, number, and the fields that are asked for.
+fn acts(dir: &Path, line: &str, fields: &[&str]) -> Vec<Vec<Value>> {
+    let mut said = ends(dir, line, 0).lines();
+    documented("audit", &said);
+    let dropped = said.pop().unwrap();
+    assert_eq!((&dropped["dropped_purges"], &dropped["dropped_acts"]), (&Value::from(0), &Value::from(0)));
+    said.iter().map(|act| fields.iter().map(|field| act[*field].clone()).collect()).collect()
+}
+
+#[test]
+fn what_is_done_to_a_ring_alone_is_on_record() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(1000).packets(500);
+    filler.close();
+    assert!(ends(dir, "audit r.hf", 3).out.contains("nothing is on record"));
+    ends(dir, "hold r.hf --stream log --ordinals 5..20 --reason case_12 --owner me", 0);
+    ends(dir, "hold r.hf --reason all_of_it --until +100d", 0);
+    ends(dir, "release r.hf 1 --reason closed --owner you", 0);
+    ends(dir, "release r.hf 7", 3);
+    ends(dir, "purge r.hf --stream log --ordinals 900..910 --held --reason the_law --yes", 0);
+    ends(dir, "read r.hf --stream log -o log", 0);
+    let fields = ["act", "number", "hold", "stream", "owner", "reason", "ordinals", "slots"];
+    let mut told = acts(dir, "audit r.hf --json", &fields);
+    // All within a moment: in the order of their numbers, the purge last.
+    told.sort_by_key(|act| (act[0] == "purge", act[1].as_u64()));
+    let of = |act: &Vec<Value>| {
+        act.iter().take(6).map(|value| value.to_string().replace('"', "")).collect::<Vec<_>>().join(" ")
+    };
+    let told_of: Vec<String> = told.iter().map(of).collect();
+    assert_eq!(
+        told_of,
+        [
+            "hold 1 1 log me case 12",
+            "hold 2 2 null tester all of it",
+            "release 3 1 log you closed",
+            "purge 1 null log tester the law",
+        ]
+    );
+    assert_eq!((&told[0][6], &told[2][6]), (&Value::from(vec![5, 20]), &Value::from(vec![5, 20])));
+    assert!(told[0][7].as_u64() > Some(0) && told[2][7].is_null());
+    let said = ends(dir, "audit r.hf", 0).out;
+    assert!(said.contains("ordinals 900..910") && !said.contains("dropped"), "{said}");
+    ends(dir, "audit r.hf --since +1d", 3);
+    assert_eq!(acts(dir, "audit r.hf --since -1h --json", &fields).len(), 4);
+    // The other hold ends by itself, in a year.
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap() + Duration::from_hours(24 * 365);
+    let mut filler = Filler::open_at(&dir.join("r.hf"), Timestamp(now.as_nanos() as i64));
+    filler.lines(1);
+    filler.close();
+    let last = acts(dir, "audit r.hf --json", &fields).pop().unwrap();
+    assert_eq!(of(&last), "end 4 2 null  all of it");
+}
+
+#[test]
+fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 64KiB", 0);
+    let mut recording = Recording::start(dir, "");
+    recording.lines(500);
+    recording.await_lines(dir, 500);
+    ends(dir, "read r.hf --stream log --ordinals 5..10 -o some --reason case_12 --owner me", 0);
+    ends(dir, "read r.hf -o - --format raw", 0);
+    ends(dir, "query r.hf select_ordinal_from_log_where_ordinal<7 --format mcap -o some.mcap", 0);
+    ends(dir, "query r.hf select_ordinal_from_log_where_ordinal>700 --format mcap -o none.mcap", 3);
+    ends(dir, "query r.hf select_ordinal_from_log", 0);
+    ends(dir, "hold r.hf --stream log --reason kept", 0);
+    ends(dir, "release r.hf 1 --reason closed", 0);
+    let fields = ["act", "number", "owner", "reason", "stream", "ordinals"];
+    let live = acts(dir, "audit r.hf --json", &fields);
+    let reasons: Vec<String> =
+        live.iter().map(|act| format!("{} {}", act[0].as_str().unwrap(), act[3].as_str().unwrap())).collect();
+    assert_eq!(
+        reasons,
+        [
+            "export case 12 (raw to some)",
+            "export raw to standard output",
+            "export mcap to some.mcap of `select ordinal from log where ordinal<7`",
+            "hold kept",
+            "release closed",
+        ]
+    );
+    assert_eq!((&live[0][2], &live[0][5]), (&Value::from("me"), &Value::from(vec![5, 10])));
+    assert_eq!((&live[1][2], &live[1][4]), (&Value::from("tester"), &Value::from("log")));
+    recording.child.kill().unwrap();
+    recording.child.wait().unwrap();
+    assert_eq!(
+        acts(dir, "audit r.hf --json", &fields),
+        live,
+        "a recorder that was killed has left all of it"
+    );
+    // Numbers go on.
+    ends(dir, "hold r.hf --stream log --reason again", 0);
+    assert_eq!(acts(dir, "audit r.hf --json", &fields).last().unwrap()[1], Value::from(6));
+}
