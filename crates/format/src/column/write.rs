@@ -345,7 +345,7 @@ mod tests {
         let class = prop_oneof![Just(Class::Word), Just(Class::Wide), Just(Class::Bytes)];
         let shape = (any::<u128>(), 0..129u32, (0..20usize, 1..4000u64), 0..3u8);
         let values = proptest::collection::vec(any::<u64>(), 1..600);
-        let which = proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..700);
+        let which = proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..700);
         (class, shape, values, which).prop_map(|(class, (base, bits, texts, nulls), values, which)| {
             let cell = |(at, null): (prop::sample::Index, bool)| {
                 let is_null = nulls == 2 || nulls == 1 && null;
