@@ -9,6 +9,7 @@
 #![allow(clippy::missing_panics_doc)]
 
 mod attributes;
+pub mod birds_eye;
 pub mod capture_file;
 pub mod chunk;
 pub mod commit;
@@ -54,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     target("recovery_string", recovery_string::run, recovery_string::seeds, 4000),
     target("commit", commit::run, commit::seeds, 3000),
     target("slot", slot::run, slot::seeds, 3000),
+    target("birds_eye", birds_eye::run, birds_eye::seeds, 3000),
     target("chunk", chunk::run, chunk::seeds, 4000),
     target("recover", recover::run, recover::seeds, 600),
     target("capture_file", capture_file::run, capture_file::seeds, 800),

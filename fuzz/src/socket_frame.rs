@@ -5,7 +5,7 @@ use holdfast_format::Finding;
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST,
     MarginStatus, OpenSequence, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION,
-    Welcome,
+    ViewStatus, Welcome,
 };
 use holdfast_ring::{
     ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
@@ -145,6 +145,7 @@ fn status() -> Status {
             since: Timestamp(3),
             eldest: Duration::from_secs(8),
         }),
+        view: Some(ViewStatus { bytes: ByteSize::mib(1), place: ByteSize(4096), slots: 3 }),
     };
     Status { ring, recorder: Some(recorder) }
 }
@@ -155,6 +156,7 @@ fn replies() -> Vec<Reply> {
         pid: 77,
         ring: RingId([7; 16]),
         quantum: 1 << 20,
+        place: 4096,
         area: 8 << 20,
         superblock: vec![1; 64],
         file: LaneFile { device: 7, inode: 8 },

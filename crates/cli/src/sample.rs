@@ -4,13 +4,21 @@ use holdfast_base::{Age, ByteSize, Epoch, Rate, RingId, Sequence, SlotNo, Stream
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceStatus, Dropped, LaneStatus, Latency, MarginStatus, RecorderStatus,
-    SourceStatus, Status,
+    SourceStatus, Status, ViewStatus,
 };
 use holdfast_ring::{RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use std::time::Duration;
 
 /// 2026-11-20T10:05:00Z.
 pub(crate) const NOW: Timestamp = Timestamp(1_795_169_100_000_000_000);
+
+const MARGIN: MarginStatus = MarginStatus {
+    rate: Rate(60 << 20),
+    kept: Duration::from_secs(9),
+    least: Duration::from_millis(4200),
+    since: NOW,
+    eldest: Duration::from_millis(8300),
+};
 
 /// Ten minutes of recording: 1 MiB/s into 1 MiB slots.
 pub(crate) fn status() -> Status {
@@ -105,13 +113,8 @@ pub(crate) fn status() -> Status {
             },
             away: AwayStatus { longest: Duration::from_millis(310), since: NOW },
             warnings: vec!["memory could not be locked".to_owned()],
-            margin: Some(MarginStatus {
-                rate: Rate(60 << 20),
-                kept: Duration::from_secs(9),
-                least: Duration::from_millis(4200),
-                since: NOW,
-                eldest: Duration::from_millis(8300),
-            }),
+            margin: Some(MARGIN),
+            view: Some(ViewStatus { bytes: ByteSize::mib(64), place: ByteSize::kib(64), slots: 600 }),
         }),
     }
 }

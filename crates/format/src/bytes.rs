@@ -204,6 +204,11 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).map_or(0, |four| u32::from_le_bytes(*four))
 }
 
+/// The little-endian u64 at `at`; 0 past the end.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).map_or(0, |eight| u64::from_le_bytes(*eight))
+}
+
 /// The next multiple of a block.
 pub(crate) fn blocks(bytes: usize) -> usize {
     bytes.next_multiple_of(holdfast_base::BLOCK)

@@ -5,6 +5,7 @@
 //! [`FormatError`]; none panics, none allocates more than the input is long times a small constant.
 #![forbid(unsafe_code)]
 
+mod birds_eye;
 mod bytes;
 mod check;
 mod column;
@@ -17,6 +18,7 @@ mod slot;
 mod superblock;
 mod terms;
 
+pub use birds_eye::{Glance, LEAST_PLACE, Place, Told};
 pub use check::{Key, crc32c};
 pub use column::{
     Block, Blocks, Cell, CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT, Outline, OwnCells,

@@ -36,6 +36,9 @@ pub use stats::{Counters, StreamKind};
 pub use summary::{EntrySummary, Section, SectionKind, Summary};
 pub use view::{check_image, check_payload_block};
 
+pub(crate) use header::{HEADER_FIELDS, HEADER_SEQUENCE, HEADER_TAG};
+pub(crate) use summary::{filter_sections, summary_bytes};
+
 use holdfast_base::MAX_STREAMS;
 
 /// Most rows of a chunk on any ring: a reader gets at one row by reading some ten kilobytes.

@@ -1,7 +1,7 @@
 //! A client's end of the socket: blocking, with a time limit on everything, and errors that say what to do.
 
 use crate::LinkError;
-use crate::shared::TicketArea;
+use crate::shared::SharedArea;
 use crate::wire::{HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
@@ -28,7 +28,7 @@ pub const ORDER_TIME: Duration = Duration::from_mins(10);
 /// After this long without an answer to an order the recorder is asked how it does: most take a flush interval at most.
 const ORDER_LOOK: Duration = Duration::from_secs(2);
 
-/// Descriptors that are taken from one message: what is more than one is closed.
+/// Descriptors that are taken from one message: what is more than the two there are is closed.
 const DESCRIPTORS: usize = 4;
 
 /// A connection to a recorder.
@@ -38,10 +38,12 @@ pub struct Connection {
     path: PathBuf,
     input: Vec<u8>,
     start: usize,
-    descriptor: Option<OwnedFd>,
+    /// Of the ticket area, and of the bird's-eye view, as they came.
+    descriptors: VecDeque<OwnedFd>,
     next: u64,
     welcome: Welcome,
-    area: Option<TicketArea>,
+    area: Option<SharedArea>,
+    view: Option<SharedArea>,
     /// Replies that came while another was waited for.
     early: VecDeque<(u64, Reply)>,
 }
@@ -70,19 +72,21 @@ impl Connection {
             path: path.to_owned(),
             input: Vec::new(),
             start: 0,
-            descriptor: None,
+            descriptors: VecDeque::new(),
             next: 1,
             welcome: Welcome {
                 version: 0,
                 pid: 0,
                 ring: RingId::default(),
                 quantum: 0,
+                place: 0,
                 area: 0,
                 superblock: Vec::new(),
                 file: LaneFile::default(),
                 lane: String::new(),
             },
             area: None,
+            view: None,
             early: VecDeque::new(),
         };
         connection.hello()?;
@@ -114,6 +118,9 @@ impl Connection {
             return Err(LinkError::Version { path, theirs: welcome.version, ours: VERSION });
         }
         self.welcome = welcome;
+        let view = if self.welcome.place > 0 { self.descriptors.remove(1) } else { None };
+        // Without it, slots are read.
+        self.view = view.and_then(|descriptor| SharedArea::whole(&descriptor).ok());
         Ok(())
     }
 
@@ -128,13 +135,20 @@ impl Connection {
     }
 
     /// The memory that reads are answered in; mapped at first use.
-    pub fn area(&mut self) -> Result<&TicketArea, LinkError> {
+    pub fn area(&mut self) -> Result<&SharedArea, LinkError> {
         if self.area.is_none() {
-            let descriptor =
-                self.descriptor.take().ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))?;
-            self.area = Some(TicketArea::map(&descriptor, self.welcome.area)?);
+            let descriptor = self
+                .descriptors
+                .pop_front()
+                .ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))?;
+            self.area = Some(SharedArea::map(&descriptor, self.welcome.area)?);
         }
         self.area.as_ref().ok_or_else(|| LinkError::Area("it was not handed over".to_owned()))
+    }
+
+    /// The bird's-eye view, where the recorder keeps one, and bytes of each slot's place in it.
+    pub fn view(&self) -> Option<(&SharedArea, usize)> {
+        Some((self.view.as_ref()?, self.welcome.place as usize))
     }
 
     /// Sends a request and waits for its reply. An error that the recorder answers with is an error here.
@@ -258,9 +272,8 @@ impl Connection {
         };
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                for descriptor in descriptors {
-                    self.descriptor.get_or_insert(descriptor);
-                }
+                self.descriptors.extend(descriptors);
+                self.descriptors.truncate(2);
             }
         }
         let limit = if during == "order" { ORDER_TIME } else { ANSWER_TIME };

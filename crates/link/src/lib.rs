@@ -19,4 +19,4 @@ pub use find::{answering, place, recorder};
 pub use reader::{
     Element, Item, Missing, NotThere, Plan, PlannedSlot, ReadReport, RingReader, Selection, SlotView,
 };
-pub use shared::TicketArea;
+pub use shared::SharedArea;

@@ -166,8 +166,8 @@ pub struct Client {
     filled: usize,
     output: Vec<u8>,
     sent: usize,
-    /// Goes with the first byte of the queue.
-    descriptor: Option<OwnedFd>,
+    /// They go with the first byte of the queue.
+    descriptors: Vec<OwnedFd>,
     pending: usize,
     greeted: bool,
     version: u16,
@@ -186,7 +186,7 @@ impl Client {
             filled: 0,
             output: Vec::new(),
             sent: 0,
-            descriptor: None,
+            descriptors: Vec::new(),
             pending: 0,
             greeted: false,
             version: 0,
@@ -291,13 +291,21 @@ impl Client {
         text
     }
 
-    /// Answers the hello, with the memory file of the ticket area. A client of another version is told ours, and that
-    /// is the end.
-    pub fn welcome(&mut self, id: u64, welcome: Welcome, area: BorrowedFd<'_>) -> Result<(), Hangup> {
-        let descriptor = area
-            .try_clone_to_owned()
-            .map_err(|cause| Hangup::Socket(Errno::from_io_error(&cause).unwrap_or(Errno::MFILE)))?;
-        self.descriptor = Some(descriptor);
+    /// Answers the hello, with the memory files of the ticket area and of the bird's-eye view, where there is one. A client of
+    /// another version is told ours, and that is the end.
+    pub fn welcome(
+        &mut self,
+        id: u64,
+        welcome: Welcome,
+        area: BorrowedFd<'_>,
+        view: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Hangup> {
+        for memory in [Some(area), view].into_iter().flatten() {
+            let descriptor = memory
+                .try_clone_to_owned()
+                .map_err(|cause| Hangup::Socket(Errno::from_io_error(&cause).unwrap_or(Errno::MFILE)))?;
+            self.descriptors.push(descriptor);
+        }
         if self.version != VERSION {
             self.closing = Some(format!("it speaks version {} of the protocol", self.version));
         }
@@ -326,21 +334,18 @@ impl Client {
     /// Sends what the socket takes.
     pub fn flush(&mut self) -> Result<(), Hangup> {
         while self.sent < self.output.len() {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
             let mut ancillary = SendAncillaryBuffer::new(&mut space);
-            let descriptors: &[BorrowedFd<'_>] = match &self.descriptor {
-                Some(descriptor) => &[descriptor.as_fd()],
-                None => &[],
-            };
+            let descriptors: Vec<BorrowedFd<'_>> = self.descriptors.iter().map(AsFd::as_fd).collect();
             if !descriptors.is_empty() {
-                ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+                ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
             }
             let piece = IoSlice::new(&self.output[self.sent..]);
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             match sendmsg(&self.socket, &[piece], &mut ancillary, flags) {
                 Ok(count) => {
                     self.sent += count;
-                    self.descriptor = None;
+                    self.descriptors.clear();
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}

@@ -25,6 +25,7 @@ fn welcome(version: u16) -> Welcome {
         pid: 4711,
         ring: RingId(*b"0123456789abcdef"),
         quantum: 65536,
+        place: 0,
         area: 65536,
         superblock: vec![1; 4096],
         file: LaneFile { device: 1, inode: 2 },
@@ -38,7 +39,7 @@ fn greeted() -> (Client, UnixStream) {
     theirs.write_all(&Request::Hello { version: VERSION }.encode(1)).unwrap();
     assert!(matches!(client.receive(), Ok(Some((1, Request::Hello { .. })))));
     let pool = BufferPool::shared(1, 65536, Lock::No).unwrap();
-    client.welcome(1, welcome(VERSION), pool.fd().unwrap()).unwrap();
+    client.welcome(1, welcome(VERSION), pool.fd().unwrap(), None).unwrap();
     assert!(matches!(next(&mut theirs), (1, Reply::Hello(_))));
     (client, theirs)
 }
@@ -202,7 +203,7 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
     while requests < 2 {
         match client.receive().unwrap() {
             Some((id, Request::Hello { .. })) => {
-                client.welcome(id, welcome(VERSION), pool.fd().unwrap()).unwrap();
+                client.welcome(id, welcome(VERSION), pool.fd().unwrap(), None).unwrap();
                 requests += 1;
             }
             Some(_) => requests += 1,

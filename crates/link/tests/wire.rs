@@ -8,7 +8,7 @@ use holdfast_format::{Cause, Counters, Finding, StreamKind};
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS,
     LaneFile, LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose,
-    RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, Welcome, WireError,
+    RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, ViewStatus, Welcome, WireError,
 };
 use holdfast_ring::{
     ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
@@ -399,6 +399,11 @@ fn recorder() -> impl Strategy<Value = RecorderStatus> {
                     since: now,
                     eldest: uptime / 3,
                 }),
+                view: pid.is_multiple_of(3).then_some(ViewStatus {
+                    bytes: ByteSize(u64::from(count) << 20),
+                    place: ByteSize(u64::from(in_use)),
+                    slots: most_in_use,
+                }),
             }
         },
     )
@@ -411,6 +416,7 @@ fn welcome() -> impl Strategy<Value = Welcome> {
             pid,
             ring: RingId(ring),
             quantum,
+            place: quantum.rotate_left(9),
             area,
             superblock: vec![byte; 4096],
             file: LaneFile { device: area.rotate_left(7), inode: u64::from(quantum) },

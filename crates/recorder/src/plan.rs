@@ -2,9 +2,10 @@
 
 use crate::capture::Capture;
 use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, MAX_AWAY, Rate};
-use holdfast_format::Classes;
+use holdfast_format::{Classes, Place};
 use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, MIN_BATCH_BYTES};
 use holdfast_media::MemoryDisk;
+use holdfast_ring::BirdsEye;
 
 /// Slot buffers at least: one open, one being written, one between them.
 pub const LEAST_SLOT_BUFFERS: u64 = 3;
@@ -26,6 +27,16 @@ const FREE_SLOT_BUFFERS: u64 = 8;
 
 /// Slot buffers at most: the runway is twice as long.
 const MOST_SLOT_BUFFERS: u64 = 64;
+
+/// Of a bound on memory the bird's-eye view takes so much at most, unless something else is said.
+const VIEW_OF_BOUND: u64 = 16;
+
+/// Without a bound so much of the memory to be had, and no more than is touched in a tenth of a second.
+const VIEW_OF_AVAILABLE: u64 = 64;
+const USUAL_VIEW: u64 = 128 << 20;
+
+/// Streams whose summaries it has room for at least: a ring may have those of earlier runs.
+const USUAL_STREAMS: usize = 8;
 
 /// Batches of a source at most: some hundred MiB.
 const MOST_BATCHES: usize = 1024;
@@ -55,6 +66,31 @@ pub struct Needs<'a> {
     pub columns: &'a [Classes],
     /// Memory that they take in the open slot, and where they are read.
     pub column_bytes: u64,
+    /// What the bird's-eye view is to have at most, if that was said.
+    pub view: Option<ByteSize>,
+}
+
+impl Needs<'_> {
+    /// What the bird's-eye view has if it may have as much: no more than there can be to tell.
+    fn view(&self, most: ByteSize) -> ByteSize {
+        let columns = self.columns.iter().map(Classes::len).sum();
+        let place = Place::most(self.slot_bytes, self.sources.max(USUAL_STREAMS), columns);
+        BirdsEye::memory(most, place, self.slots)
+    }
+
+    /// What it has whatever else there is: all that was said.
+    fn said_view(&self) -> u64 {
+        self.view.map_or(0, |most| self.view(most).0)
+    }
+
+    /// What it has beside buffers that take so much, where nothing was said: it gives way.
+    fn usual_view(&self, taken: u64) -> ByteSize {
+        let (usual, all) = match self.bound {
+            Some(bound) => (bound.0 / VIEW_OF_BOUND, bound.0),
+            None => ((self.available.0 / VIEW_OF_AVAILABLE).min(USUAL_VIEW), self.available.0),
+        };
+        self.view(ByteSize(usual.min(all.saturating_sub(taken))))
+    }
 }
 
 /// How memory is spent.
@@ -72,18 +108,26 @@ pub struct Plan {
     pub tickets: usize,
     /// Bytes of each.
     pub quantum: usize,
+    /// The bird's-eye view; nothing: there is none.
+    pub view: ByteSize,
     /// All of it.
     pub total: ByteSize,
 }
 
 /// The bound is too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--memory {bound} is too little: slots of {slot} and {sources} source{} take at least {least}", if *sources == 1 { "" } else { "s" })]
+#[error("--memory {bound} is too little: slots of {slot}{} {sources} source{}{} take at least {least}", if view.0 == 0 { " and" } else { "," }, if *sources == 1 { "" } else { "s" }, of_view(*view))]
 pub struct TooLittle {
     bound: ByteSize,
     slot: ByteSize,
     sources: usize,
+    /// What was said that the bird's-eye view is to have.
+    view: ByteSize,
     least: ByteSize,
+}
+
+fn of_view(view: ByteSize) -> String {
+    if view.0 == 0 { String::new() } else { format!(" and a bird's-eye view of {view} (--birds-eye)") }
 }
 
 impl TooLittle {
@@ -143,6 +187,7 @@ impl Rest {
             + tickets
             + Capture::<MemoryDisk>::own_memory(needs.slot_bytes).0
             + needs.source_bytes
+            + needs.said_view()
     }
 
     fn in_a_batch(&self, classes: Classes) -> u64 {
@@ -150,6 +195,11 @@ impl Rest {
     }
 
     fn plan(&self, needs: &Needs<'_>, slot_buffers: u64) -> Plan {
+        let taken = self.bytes(needs) + slot_buffers * needs.slot_bytes;
+        let (view, total) = match needs.view {
+            Some(_) => (ByteSize(needs.said_view()), taken),
+            None => (needs.usual_view(taken), taken + needs.usual_view(taken).0),
+        };
         Plan {
             slot_buffers: slot_buffers as usize,
             batches: self.batches(needs),
@@ -157,7 +207,8 @@ impl Rest {
             batch_rows: self.batch_rows,
             tickets: self.tickets,
             quantum: self.quantum(needs),
-            total: ByteSize(self.bytes(needs) + slot_buffers * needs.slot_bytes),
+            view,
+            total: ByteSize(total),
         }
     }
 }
@@ -185,13 +236,19 @@ pub fn plan(needs: &Needs<'_>) -> Result<Plan, TooLittle> {
         return Ok(GENEROUS.plan(needs, usual.max(plenty.min(cheap)).max(promised)));
     };
     for rest in [GENEROUS, SMALL] {
-        let buffers = bound.0.saturating_sub(rest.bytes(needs)) / needs.slot_bytes;
+        let left = bound.0.saturating_sub(rest.bytes(needs));
+        let buffers = left / needs.slot_bytes;
         if buffers >= least {
-            return Ok(rest.plan(needs, buffers.min(most)));
+            // The view takes none but those beyond the usual.
+            let view = if needs.view.is_some() { 0 } else { needs.usual_view(0).0 };
+            let beside = (left.saturating_sub(view) / needs.slot_bytes).max(usual.max(promised));
+            return Ok(rest.plan(needs, buffers.min(beside).min(most)));
         }
     }
-    let least = SMALL.plan(needs, least).total.shown_up();
-    Err(TooLittle { bound, slot: ByteSize(needs.slot_bytes), sources: needs.sources, least })
+    let bare = Needs { view: Some(ByteSize(needs.said_view())), ..*needs };
+    let least = SMALL.plan(&bare, least).total.shown_up();
+    let view = ByteSize(needs.said_view());
+    Err(TooLittle { bound, slot: ByteSize(needs.slot_bytes), sources: needs.sources, view, least })
 }
 
 #[cfg(test)]
@@ -214,6 +271,7 @@ mod tests {
             quantum: usize::MAX,
             columns: &[],
             column_bytes: 0,
+            view: Some(ByteSize(0)),
         }
     }
 
@@ -280,6 +338,38 @@ mod tests {
         assert!(bounded.total <= less.total && bounded.slot_buffers < less.slot_buffers, "{bounded:?}");
         let least = plan(&without(Some(1))).unwrap_err().least().0;
         assert!(plan(&without(Some(least))).is_ok() && plan(&with(Some(least))).is_err());
+    }
+
+    // Promise 1: the bird's-eye view takes memory that nothing else needs, unless it was asked for.
+    #[test]
+    fn a_view_that_nobody_asked_for_gives_way_to_everything_else() {
+        let columns = &[std::iter::repeat_n(Class::Word, 4).collect::<Classes>()];
+        for log2 in 16..=28 {
+            let with = |bound, view| Needs { view, columns, slots: 2000, ..needs(1 << log2, bound) };
+            let (none, usual) = (Some(ByteSize(0)), None);
+            let least = plan(&with(Some(1), none)).unwrap_err().least().0;
+            assert_eq!(plan(&with(Some(1), usual)).unwrap_err(), plan(&with(Some(1), none)).unwrap_err());
+            let mut seen = 0;
+            for bound in (0..=200).map(|n| least + (n * least) / 20) {
+                let (bare, plan) =
+                    (plan(&with(Some(bound), none)).unwrap(), plan(&with(Some(bound), usual)).unwrap());
+                assert!(plan.total.0 <= bound && plan.view.0 <= bound / 16, "{plan:?} for {bound}");
+                assert!(plan.slot_buffers >= bare.slot_buffers.min(4), "{plan:?} and {bare:?}");
+                assert_eq!((plan.batches, plan.quantum), (bare.batches, bare.quantum));
+                seen += usize::from(plan.view.0 > 0);
+            }
+            assert!(seen > 0, "slots of 2^{log2} bytes");
+            let usual = plan(&with(None, usual)).unwrap();
+            assert!(usual.view.0 > 0 && usual.view.0 <= usual.total.0.min(USUAL_VIEW), "{usual:?}");
+            // Asked for, it counts like anything else, and is no larger than there can be to tell.
+            let said = ByteSize::mib(2);
+            let refused = plan(&with(Some(least), Some(said))).unwrap_err();
+            assert!(refused.to_string().contains("a bird's-eye view of"), "{refused}");
+            let plan = plan(&with(Some(refused.least().0), Some(said))).unwrap();
+            assert!(plan.view.0 > 3 << 19 && plan.view <= said, "{plan:?}");
+        }
+        let few = plan(&Needs { view: Some(ByteSize::gib(1)), slots: 64, ..needs(1 << 20, None) }).unwrap();
+        assert!(few.view.0 <= 64 * 3000 + 4096, "{few:?}");
     }
 
     // Promise 1: memory is bounded, and a bound that cannot be kept is refused with what it would take.

@@ -90,7 +90,9 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         let promise = ready.promise.as_deref().unwrap_or(NOTHING_PROMISED);
         say(&format!("{}; recording {}; {promise}\n", ready.greeting, names(settings)));
     }
-    let Ready { mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, .. } = ready;
+    let Ready {
+        mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, view, ..
+    } = ready;
 
     let (mut counter, way) = passage(parker.waker(), bell.clone());
     let over = Arc::new(AtomicBool::new(false));
@@ -115,6 +117,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         streams: capture.driver().ring().stream_looks().collect(),
         sources: facts,
         warnings,
+        view,
     };
     let progress = !settings.quiet && std::io::stderr().is_terminal();
     let desk = Desk::new(

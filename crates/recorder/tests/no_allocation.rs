@@ -7,12 +7,13 @@ use holdfast_base::{Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestam
 use holdfast_format::{Finding, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
-    Access, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns, create_file,
+    Access, Buffer, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns,
+    create_file,
 };
 use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
 use holdfast_ring::{
-    Config, Declared, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order, Range,
-    Rates, create, is_slot_write, recover,
+    BirdsEye, Config, Declared, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order,
+    Range, Rates, create, is_slot_write, recover,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,7 @@ fn sheet(capture: &Capture<Lane>, now: Timestamp) -> Box<Sheet> {
         fewest_at: Timestamp(0),
         device: DeviceState::Well,
         margin: None,
+        view: None,
         eldest: Duration::ZERO,
         away: capture.away(),
         last_error: String::with_capacity(512),
@@ -79,6 +81,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let flush = Duration::from_millis(2);
     let config = Config { buffers: 4, flush, writes: 2 };
     let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall()).unwrap();
+    driver.keep_view(BirdsEye::new(Buffer::aligned(44 << 10).unwrap(), 44));
     let new = NewStream {
         name: "s",
         kind: StreamKind::Bytes,

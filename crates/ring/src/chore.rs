@@ -362,6 +362,7 @@ impl<D: Disk> Driver<D> {
             Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later(None) }),
             Chore::Unpin(no) => {
                 ring.unpin(no);
+                self.unsee(no);
                 Some(ChoreReply::Done)
             }
             Chore::Read { offset, len, buffer } => {
@@ -406,8 +407,12 @@ impl<D: Disk> Driver<D> {
                 None
             }
             Chore::End { record, complete } => {
+                let pinned = ring.chores.pinned.clone();
                 ring.end_job();
                 ring.await_audit(record);
+                for no in pinned {
+                    self.unsee(no);
+                }
                 self.chore = complete.then_some(Pending::Recorded);
                 (!complete).then_some(ChoreReply::Done)
             }

@@ -10,6 +10,7 @@ mod line;
 
 pub use counts::{DriverCounts, Took};
 
+use crate::birds_eye::BirdsEye;
 use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::guarantee::Guarantee;
@@ -34,6 +35,7 @@ pub(crate) const SCAN: u64 = 4 << 56;
 const READ: u64 = 5 << 56;
 pub(crate) const CHORE: u64 = 6 << 56;
 const MEASURE: u64 = 7 << 56;
+pub(crate) const EYE: u64 = 8 << 56;
 const KIND: u64 = 0xff << 56;
 
 /// Clients of our own.
@@ -138,6 +140,7 @@ pub struct Driver<D: Disk> {
     growing: Option<(OrderId, ByteSize)>,
     pub(crate) chore: Option<Pending>,
     pub(crate) chore_reply: Option<ChoreReply>,
+    pub(crate) view: Option<BirdsEye>,
 }
 
 impl<D: Disk> Driver<D> {
@@ -185,6 +188,7 @@ impl<D: Disk> Driver<D> {
             growing: None,
             chore: None,
             chore_reply: None,
+            view: None,
         };
         for doubt in &doubts {
             driver.ring.doubt(doubt.rebuilt.sealed.sequence, doubt.slot);
@@ -411,6 +415,7 @@ impl<D: Disk> Driver<D> {
             self.moving.iter().map(|moving| moving.oldest).chain(self.ring.gaining_since()).min();
         self.eldest = self.eldest.max(unsafe_since.map_or(Duration::ZERO, |since| now.since(since)));
         self.look_on(now);
+        self.look_over(now);
         self.advance_chore(now);
         self.look_for_commit();
         self.begin(now, Some(gains));
@@ -429,7 +434,7 @@ impl<D: Disk> Driver<D> {
         match tag & KIND {
             WRITE => line.writing -= 1,
             COMMIT | SUPERBLOCK => line.committing -= 1,
-            SCAN | CHORE | READ => line.reading -= 1,
+            SCAN | CHORE | READ | EYE => line.reading -= 1,
             _ => {}
         }
         match tag & KIND {
@@ -448,6 +453,7 @@ impl<D: Disk> Driver<D> {
             }
             SCAN => self.scan_read((tag & !KIND) as usize, buffer, result.clone(), now),
             CHORE => self.chore_io(buffer, result.clone(), now),
+            EYE => self.view_read(buffer, result.clone(), now),
             MEASURE => self.measured(result, now),
             READ => self.read_ended(tag & !KIND, buffer, result, now),
             _ => {}
@@ -466,6 +472,7 @@ impl<D: Disk> Driver<D> {
             return;
         };
         self.moving[at].buffer = buffer;
+        let mut written = None;
         if result.is_ok() {
             let moving = self.moving.remove(at);
             let took = now.since(moving.since);
@@ -473,11 +480,15 @@ impl<D: Disk> Driver<D> {
             self.counts.write_bytes += moving.bytes as u64;
             self.counts.writing.add(took);
             self.ring.note_write_time(took);
-            if let (Some(buffer), false) = (moving.buffer, moving.extra) {
+            written = moving.buffer.map(|buffer| (buffer, moving.bytes, moving.extra));
+        }
+        self.ring.step(Event::Wrote { sequence, result }, now, &mut self.actions);
+        if let Some((buffer, bytes, extra)) = written {
+            self.see_written(sequence, &buffer[..bytes]);
+            if !extra {
                 self.free.push(buffer);
             }
         }
-        self.ring.step(Event::Wrote { sequence, result }, now, &mut self.actions);
     }
 
     /// What a read takes is counted from here: before, it waited for its turn, which says nothing of the device.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ages;
+mod birds_eye;
 mod blocking;
 mod check;
 mod chore;
@@ -49,6 +50,7 @@ mod turns;
 mod walk;
 
 pub use ages::Ages;
+pub use birds_eye::BirdsEye;
 pub use blocking::Blocking;
 pub use check::{CHECK_QUANTUM, Damage, Depth, OWN_QUANTUM, SlotCheck, check_slot};
 pub use chore::{Chore, ChoreReply, ChoreSlot, Due, PlacedCopy};

@@ -14,7 +14,7 @@ use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, PoolError, Request};
 use std::time::Duration;
 
 /// How long the check behind capture waits when the device did not answer.
-const SCAN_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const SCAN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Reads at once while nothing is to be written: a drive can choose the order of so many, and a slot that is sealed then
 /// does not wait for more.
@@ -60,6 +60,15 @@ impl Scan {
         let head = || Look::new(most_of_a_head(geometry));
         let looks = [Look::new(CHECK_QUANTUM + 2 * BLOCK)?, head()?, head()?, head()?, head()?];
         Ok(Self { looks, in_flight: 0, turn: 0, next: 0, after: Timestamp::MIN, suspects })
+    }
+
+    /// The large buffer, for whoever reads once all has been checked; it is to be given back.
+    pub(crate) fn lend(&mut self) -> Option<Buffer> {
+        self.looks[0].buffer.take()
+    }
+
+    pub(crate) fn give_back(&mut self, buffer: Option<Buffer>) {
+        self.looks[0].buffer = buffer;
     }
 
     /// Whether no slot is being looked at.
@@ -201,15 +210,20 @@ impl<D: Disk> Driver<D> {
                 .is_ok(),
             _ => false,
         };
-        look.buffer = buffer;
         let sequence = look.sequence;
         let ended = look.check.take_if(|check| !fed || check.next_read().is_none());
         if let Some(check) = ended {
             let found = check.sound().filter(|(header, ..)| fed && header.sequence == sequence);
             let bounds = found.map(|(.., bounds)| bounds);
             let slot = check.slot();
+            if let (Some((offset, len)), Some(bytes), Some(_)) = (read, &buffer, bounds) {
+                self.see_head((slot, sequence), offset, &bytes[..len.min(bytes.len())]);
+            }
+            self.scan.looks[number].buffer = buffer;
             self.settle_doubt(slot, sequence, bounds.is_some(), now);
             self.ring.step(Event::Scanned { slot, sequence, bounds }, now, &mut self.actions);
+        } else {
+            look.buffer = buffer;
         }
     }
 }

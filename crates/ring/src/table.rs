@@ -173,6 +173,8 @@ pub(crate) struct Table {
     index: Index,
     counts: SlotCounts,
     spans: Spans,
+    /// How often a slot has become data, or ceased to be.
+    changes: u64,
 }
 
 /// A slot that is being changed: what becomes of it counts when this is dropped.
@@ -207,7 +209,8 @@ impl Table {
         let counts = SlotCounts { total: slots, free: slots, unwritten: slots, ..SlotCounts::default() };
         let mut spans = Spans::default();
         spans.grow(slots as usize);
-        Self { rows: vec![Row::pack(&Slot::FREE); slots as usize], index: Index::new(slots), counts, spans }
+        let rows = vec![Row::pack(&Slot::FREE); slots as usize];
+        Self { rows, index: Index::new(slots), counts, spans, changes: 0 }
     }
 
     pub(crate) fn grow(&mut self, slots: u32) {
@@ -229,6 +232,11 @@ impl Table {
         }
     }
 
+    /// Rises whenever a slot becomes data, or ceases to be.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
     pub(crate) fn len(&self) -> u32 {
         self.rows.len() as u32
     }
@@ -248,6 +256,7 @@ impl Table {
         let slot = &Slot { written, ..*slot };
         let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
         if key(&before) != key(slot) {
+            self.changes += 1;
             if let Some(sequence) = key(&before) {
                 self.index.remove(sequence, no, |no| self.rows[no.0 as usize].sequence);
             }

@@ -18,11 +18,12 @@ const RECORDER: &str = "holdfast-recorder";
 const BARE: [&str; 7] = ["--promisc", "--loop", "--realtime", "--json", "--quiet", "--help", "--version"];
 
 /// Options of the recorder that belong to the whole run and are said once; the others belong to a source.
-const RUN: [&str; 10] = [
+const RUN: [&str; 11] = [
     "--size",
     "--slot",
     "--flush",
     "--memory",
+    "--birds-eye",
     "--patience",
     "--cpu",
     "--realtime",

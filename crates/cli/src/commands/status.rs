@@ -6,7 +6,7 @@ use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{guarantee, show, times, watch};
-use holdfast_base::{ByteSize, MAX_AWAY, Timestamp};
+use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
 use holdfast_link::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
@@ -119,6 +119,13 @@ impl MarginShown {
 }
 
 #[derive(Serialize)]
+struct ViewShown {
+    bytes: u64,
+    bytes_per_slot: u64,
+    slots: u32,
+}
+
+#[derive(Serialize)]
 struct RecorderShown<'a> {
     pid: u32,
     #[serde(serialize_with = "show::time")]
@@ -138,6 +145,7 @@ struct RecorderShown<'a> {
     #[serde(serialize_with = "show::time")]
     away_worst_at: Timestamp,
     margin: Option<MarginShown>,
+    birds_eye: Option<ViewShown>,
     sources: Vec<SourceShown<'a>>,
     lanes: Vec<LaneShown<'a>>,
     warnings: &'a [String],
@@ -272,6 +280,11 @@ impl<'a> RecorderShown<'a> {
             away_worst_seconds: recorder.away.longest.as_secs_f64(),
             away_worst_at: recorder.away.since,
             margin: recorder.margin.as_ref().map(MarginShown::new),
+            birds_eye: recorder.view.map(|view| ViewShown {
+                bytes: view.bytes.0,
+                bytes_per_slot: view.place.0,
+                slots: view.slots,
+            }),
             sources: recorder
                 .sources
                 .iter()
@@ -524,6 +537,10 @@ fn recorder_lines(
         format!("; {} at worst since the start", times::spoken(margin.eldest))
     });
     say("durable after", times::spoken(durable) + &seen);
+    if let Some(view) = &recorder.view {
+        let slots = many(view.slots.into(), "slot");
+        say("bird's-eye view", format!("of {slots}, {} each at most, {} in all", view.place, view.bytes));
+    }
     if !recorder.device.error.is_empty() {
         let state = show::device_state(recorder.device.state);
         say("device", format!("{state}: {}", clean(&recorder.device.error)));
@@ -555,6 +572,7 @@ mod tests {
                 "being lost       yes: eth0 1 234 elements (dropped by the kernel); adc an unknown number",
             ]
         );
+        assert!(text.contains("bird's-eye view  of 600 slots, 64 KiB each at most, 64 MiB in all"), "{text}");
         assert!(text.contains("30 elements and an unknown number in 3 gaps"), "{text}");
         assert!(
             text.contains("3 of 8 buffers were never needed, the others at 2026-11-20T10:00:00Z")
@@ -603,5 +621,6 @@ mod tests {
         assert_eq!(shown["recorder"]["sources"][1]["undecodable_elements"], 17);
         assert_eq!(shown["recorder"]["sources"][1]["too_long_texts"], 2);
         assert_eq!(shown["recorder"]["payload_bytes_per_second"], 1 << 20);
+        assert_eq!(shown["recorder"]["birds_eye"]["slots"], 600);
     }
 }

@@ -130,6 +130,15 @@ impl Page {
             "The longest time since the recorder started in which capture did not look what its sources had.",
             recorder.away.longest.as_secs_f64(),
         );
+        if let Some(view) = &recorder.view {
+            self.single("birds_eye_bytes", "gauge", "Memory of the bird's-eye view.", view.bytes.0);
+            self.single(
+                "birds_eye_slots",
+                "gauge",
+                "Slots of data that the bird's-eye view tells of.",
+                view.slots,
+            );
+        }
         let Some(margin) = &recorder.margin else { return };
         if guaranteed {
             self.single(
@@ -374,6 +383,8 @@ mod tests {
             format!("holdfast_buffers_most_in_use_time_seconds{ring}}} 1795168800"),
             format!("holdfast_slack_least_time_seconds{ring}}} 1795169100"),
             format!("holdfast_away_worst_seconds{ring}}} 0.31"),
+            format!("holdfast_birds_eye_bytes{ring}}} 67108864"),
+            format!("holdfast_birds_eye_slots{ring}}} 600"),
             format!("holdfast_guaranteed_bytes_per_second{ring}}} 62914560"),
             format!("holdfast_slack_least_seconds{ring}}} 4.2"),
             format!("holdfast_slack_kept_seconds{ring}}} 9"),

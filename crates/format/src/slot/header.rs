@@ -4,11 +4,18 @@ use crate::bytes::{Get, Put};
 use crate::superblock::Codec;
 use crate::{FormatError, Key};
 use holdfast_base::{Age, BLOCK, Epoch, LaneNo, MAX_SLOT, RingId, Sequence, SlotNo, Timestamp};
+use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"HFSLOT01";
 const FOOTER_MAGIC: &[u8; 8] = b"HFFOOT01";
 const WHAT: &str = "part header";
 pub(crate) const TAG_AT: usize = 4080;
+/// Where its tag is; between the fields and that all is reserved.
+pub(crate) const HEADER_TAG: Range<usize> = TAG_AT..BLOCK;
+/// Where its sequence is.
+pub(crate) const HEADER_SEQUENCE: usize = 48;
+/// Bytes of its fields.
+pub(crate) const HEADER_FIELDS: usize = 144;
 /// Where in a footer the header's tag is.
 const BOUND_AT: usize = 24;
 

@@ -15,7 +15,7 @@ pub(super) const SECTIONS: usize = 3;
 
 /// Most bytes of a summary with so many dictionary entries, and so many columns of all of them together: each has two
 /// sections.
-pub(super) fn summary_bytes(entries: usize, columns: usize) -> usize {
+pub(crate) fn summary_bytes(entries: usize, columns: usize) -> usize {
     bytes_with(entries, SECTIONS + 2 * columns)
 }
 
@@ -239,6 +239,14 @@ pub(super) fn put_summary(
     put.u16(entries.len() as u16).u16(sections.clone().count() as u16).u32(chunk_rows as u32).zeros(56);
     sections.for_each(|section| section.put(&mut put));
     entries.for_each(|entry| entry.put(&mut put));
+}
+
+/// The sections of kind filter that a summary has, in their order. Nothing is checked.
+pub(crate) fn filter_sections(bytes: &[u8]) -> impl Iterator<Item = Section> + Clone {
+    let count = bytes.get(2..4).map_or(0, |two| usize::from(u16::from_le_bytes([two[0], two[1]])));
+    let table = bytes.get(HEAD_BYTES..).unwrap_or_default().chunks_exact(SECTION_BYTES).take(count);
+    let sections = table.filter_map(|bytes| Section::read(&mut Get::new(WHAT, bytes)).ok());
+    sections.filter(|section| section.kind == SectionKind::Filter)
 }
 
 impl Summary {

@@ -2,6 +2,7 @@
 //! against a naive list of elements, columns of attributes, and slots made again from the journal.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod birds_eye;
 mod columns;
 mod golden;
 mod hostile;

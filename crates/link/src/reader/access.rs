@@ -2,7 +2,7 @@
 
 use super::direct::Direct;
 use super::live::Live;
-use crate::LinkError;
+use crate::{LinkError, SharedArea};
 use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_media::Buffer;
 
@@ -37,6 +37,14 @@ pub(crate) enum Access {
 }
 
 impl Access {
+    /// The recorder's bird's-eye view, and bytes of each slot's place in it.
+    pub(crate) fn view(&self) -> Option<(&SharedArea, usize)> {
+        match self {
+            Self::Live(live) => live.view(),
+            Self::Direct(_) => None,
+        }
+    }
+
     /// Most bytes of one read, whole check blocks.
     pub(crate) fn quantum(&self) -> usize {
         match self {

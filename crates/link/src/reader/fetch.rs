@@ -3,6 +3,7 @@
 use super::access::Got;
 use super::item::PlannedSlot;
 use super::pump::Pump;
+use super::seen::Seen;
 use super::slot::{Head, Index, Wrong, head_bytes};
 use crate::LinkError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
@@ -77,8 +78,20 @@ pub(crate) fn bytes(
     }
 }
 
-/// Reads the head of a slot.
+/// The head of a slot, read where the bird's-eye view does not have it.
 pub(crate) fn head(pump: &mut Pump, superblock: &Superblock, planned: &PlannedSlot) -> Result<Head, Miss> {
+    match Seen::of(&pump.access, superblock, planned) {
+        Some(seen) => Ok(seen.head),
+        None => read_head(pump, superblock, planned),
+    }
+}
+
+/// Reads the head of a slot.
+pub(crate) fn read_head(
+    pump: &mut Pump,
+    superblock: &Superblock,
+    planned: &PlannedSlot,
+) -> Result<Head, Miss> {
     let bytes = bytes(pump, planned, 0, head_bytes(superblock.geometry.slot_bytes as usize))?;
     Ok(Head::decode(&bytes, superblock, planned.slot, planned.sequence)?)
 }

@@ -6,6 +6,7 @@ use super::access::{Access, Got};
 use super::fetch::{Looked, Miss};
 use super::item::{Item, PlannedSlot, ReadReport, Selection};
 use super::output::{Filter, Output};
+use super::seen::Seen;
 use super::session::{Interrupt, flow};
 use super::slot::{Head, Wrong, head_bytes, may_have};
 use crate::LinkError;
@@ -27,6 +28,14 @@ enum Wanted {
     FromBeginning,
 }
 
+/// A head on its way.
+enum Coming {
+    /// The bird's-eye view had it.
+    Here(Box<Head>),
+    /// It is being read.
+    Read(u64),
+}
+
 /// What is done with a head.
 type Look<'l> = dyn FnMut(&mut RingReader, &PlannedSlot, Result<Head, Miss>) -> Result<(), Interrupt> + 'l;
 
@@ -41,7 +50,7 @@ impl RingReader {
 
     fn look_through(&mut self, planned: &[PlannedSlot], look: &mut Look<'_>) -> Result<(), Interrupt> {
         let len = head_bytes(self.superblock.geometry.slot_bytes as usize);
-        let mut under_way: VecDeque<(PlannedSlot, u64)> = VecDeque::new();
+        let mut under_way: VecDeque<(PlannedSlot, Coming)> = VecDeque::new();
         let mut next = planned.iter();
         loop {
             while under_way.len() < AHEAD
@@ -50,22 +59,31 @@ impl RingReader {
                 if slot.slot.is_none() {
                     self.take_open(slot)?;
                 }
-                under_way.push_back((*slot, self.pump.submit(slot.want(0, len))?));
+                let coming = match Seen::of(&self.pump.access, &self.superblock, slot) {
+                    Some(seen) => Coming::Here(Box::new(seen.head)),
+                    None => Coming::Read(self.pump.submit(slot.want(0, len))?),
+                };
+                under_way.push_back((*slot, coming));
             }
-            let Some((slot, tag)) = under_way.pop_front() else { return Ok(()) };
-            let head = match self.pump.wait(tag)? {
-                Got::Bytes(buffer) => {
-                    let head = Head::decode(&buffer, &self.superblock, slot.slot, slot.sequence);
-                    self.pump.give(buffer);
-                    head.map_err(Miss::Wrong)
-                }
-                Got::Expired => Err(Miss::Expired),
-                Got::Unreadable(text) => Err(Miss::Wrong(Wrong::Damaged(text))),
+            let Some((slot, coming)) = under_way.pop_front() else { return Ok(()) };
+            let head = match coming {
+                Coming::Here(head) => Ok(*head),
+                Coming::Read(tag) => match self.pump.wait(tag)? {
+                    Got::Bytes(buffer) => {
+                        let head = Head::decode(&buffer, &self.superblock, slot.slot, slot.sequence);
+                        self.pump.give(buffer);
+                        head.map_err(Miss::Wrong)
+                    }
+                    Got::Expired => Err(Miss::Expired),
+                    Got::Unreadable(text) => Err(Miss::Wrong(Wrong::Damaged(text))),
+                },
             };
             let looked = look(self, &slot, head);
             if looked.is_err() {
-                for (_, tag) in under_way {
-                    self.pump.forget(tag);
+                for (_, coming) in under_way {
+                    if let Coming::Read(tag) = coming {
+                        self.pump.forget(tag);
+                    }
                 }
                 return looked;
             }

@@ -2,9 +2,9 @@
 
 use super::access::{Got, Want};
 use super::open::OpenImage;
-use crate::LinkError;
 use crate::client::Connection;
 use crate::wire::{Purpose, Reply, Request};
+use crate::{LinkError, SharedArea};
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence};
 use holdfast_format::Superblock;
 use holdfast_media::{Buffer, BufferPool, Lock};
@@ -76,6 +76,10 @@ impl Live {
 
     pub(crate) fn connection(&mut self) -> &mut Connection {
         &mut self.connection
+    }
+
+    pub(crate) fn view(&self) -> Option<(&SharedArea, usize)> {
+        self.connection.view()
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod pump;
 mod search;
+mod seen;
 mod session;
 mod slot;
 mod taken;

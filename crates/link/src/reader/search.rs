@@ -6,7 +6,8 @@ use super::fetch::{self, Looked, Miss};
 use super::item::{Item, PlannedSlot, Selection};
 use super::plan::missing_between;
 use super::pump::Pump;
-use super::slot::{Head, Wrong};
+use super::seen::Seen;
+use super::slot::{Head, Wrong, head_bytes};
 use crate::LinkError;
 use crate::wire::Purpose;
 use holdfast_base::{Age, Ordinal, StreamId};
@@ -48,6 +49,8 @@ pub struct SlotView<'a> {
     reader: &'a mut RingReader,
     planned: PlannedSlot,
     head: Head,
+    /// What the bird's-eye view has of it.
+    seen: Option<Seen>,
     /// Its directory, once that is needed.
     looked: Option<Looked>,
     before: Purpose,
@@ -63,8 +66,13 @@ impl RingReader {
     /// Looks into a slot. What it takes to read is a search's.
     pub fn look_into(&mut self, planned: &PlannedSlot) -> Result<SlotView<'_>, NotThere> {
         let before = self.reads_for(Purpose::Search);
-        match self.head_of(planned) {
-            Ok(head) => Ok(SlotView { reader: self, planned: *planned, head, looked: None, before }),
+        let seen = Seen::of(&self.pump.access, &self.superblock, planned);
+        let head = match &seen {
+            Some(seen) => Ok(seen.head.clone()),
+            None => self.head_of(planned),
+        };
+        match head {
+            Ok(head) => Ok(SlotView { reader: self, planned: *planned, head, seen, looked: None, before }),
             Err(miss) => {
                 self.reads_for(before);
                 Err(miss.into())
@@ -76,7 +84,7 @@ impl RingReader {
         if planned.slot.is_none() && self.is_live() {
             self.take_open(planned)?;
         }
-        fetch::head(&mut self.pump, &self.superblock, planned)
+        fetch::read_head(&mut self.pump, &self.superblock, planned)
     }
 }
 
@@ -89,6 +97,18 @@ impl SlotView<'_> {
     /// What it holds.
     pub fn summary(&self) -> &Summary {
         &self.head.summary
+    }
+
+    /// Bytes that were read to know that much: none where the recorder's bird's-eye view tells of it.
+    pub fn head_bytes(&self) -> u64 {
+        let slot_bytes = self.reader.superblock.geometry.slot_bytes as usize;
+        let is_read = self.seen.is_none() && self.planned.slot.is_some();
+        if is_read { head_bytes(slot_bytes) as u64 } else { 0 }
+    }
+
+    /// What of a filter section is there without reading: all of it, or one in its place that has no filter, only bounds.
+    pub fn seen(&self, section: &Section) -> Option<(Section, Vec<u8>)> {
+        self.seen.as_ref()?.section(&self.reader.pump.access, section)
     }
 
     /// Reads a section; its checksum is checked where it has one.

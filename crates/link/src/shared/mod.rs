@@ -1,5 +1,6 @@
-//! The ticket area as a client sees it: the recorder's memory file, mapped for reading only. Bytes may change under a
-//! copy at any time, so that nothing ever refers into it: what is wanted is copied out and checked afterwards.
+//! What a client sees of a recorder's memory, the ticket area and the bird's-eye view: a memory file, mapped for reading only.
+//! Bytes may change under a copy at any time, so that nothing ever refers into it: what is wanted is copied out and checked
+//! afterwards.
 #![allow(unsafe_code)]
 
 use crate::LinkError;
@@ -11,29 +12,33 @@ use std::ptr::NonNull;
 /// Largest area that is mapped: far more than a recorder ever gives out.
 const LARGEST: u64 = 16 << 30;
 
-/// A mapping of the memory that a recorder answers reads in.
-pub struct TicketArea {
+/// A mapping of memory that a recorder hands out.
+pub struct SharedArea {
     base: NonNull<u64>,
     bytes: usize,
 }
 
 // SAFETY: the mapping is read-only memory that stays valid until `drop`; copies may be made from any thread.
-unsafe impl Send for TicketArea {}
+unsafe impl Send for SharedArea {}
 // SAFETY: as above: there is nothing in it that a thread could change.
-unsafe impl Sync for TicketArea {}
+unsafe impl Sync for SharedArea {}
 
-impl std::fmt::Debug for TicketArea {
+impl std::fmt::Debug for SharedArea {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TicketArea({} bytes)", self.bytes)
+        write!(f, "SharedArea({} bytes)", self.bytes)
     }
 }
 
-impl TicketArea {
-    /// Maps the first `bytes` of a memory file that can no longer shrink.
+impl SharedArea {
+    /// Maps a memory file that can no longer shrink.
+    pub fn whole(fd: &OwnedFd) -> Result<Self, LinkError> {
+        Self::map(fd, size(fd)?)
+    }
+
+    /// Maps the first `bytes` of one.
     pub fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, LinkError> {
         let wrong = |text: &str| LinkError::Area(text.to_owned());
-        let about = rustix::fs::fstat(fd).map_err(|cause| wrong(&cause.to_string()))?;
-        let size = u64::try_from(about.st_size).unwrap_or(0);
+        let size = size(fd)?;
         if bytes == 0 || bytes > LARGEST || size < bytes {
             return Err(wrong(&format!("{bytes} bytes were promised and the file has {size}")));
         }
@@ -84,7 +89,12 @@ impl TicketArea {
     }
 }
 
-impl Drop for TicketArea {
+fn size(fd: &OwnedFd) -> Result<u64, LinkError> {
+    let about = rustix::fs::fstat(fd).map_err(|cause| LinkError::Area(cause.to_string()))?;
+    Ok(u64::try_from(about.st_size).unwrap_or(0))
+}
+
+impl Drop for SharedArea {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nothing refers into it.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
@@ -101,7 +111,7 @@ mod tests {
     fn copies_show_what_the_recorder_wrote_last() {
         let mut pool = BufferPool::shared(2, 8192, Lock::No).unwrap();
         let fd = pool.fd().unwrap().try_clone_to_owned().unwrap();
-        let area = TicketArea::map(&fd, 16384).unwrap();
+        let area = SharedArea::map(&fd, 16384).unwrap();
         let mut second = pool.take().and_then(|_| pool.take()).unwrap();
         second[..11].copy_from_slice(b"hello world");
         let mut seen = [0; 11];
@@ -116,7 +126,7 @@ mod tests {
     fn nothing_outside_is_copied() {
         let pool = BufferPool::shared(1, 8192, Lock::No).unwrap();
         let fd = pool.fd().unwrap().try_clone_to_owned().unwrap();
-        let area = TicketArea::map(&fd, 8192).unwrap();
+        let area = SharedArea::map(&fd, 8192).unwrap();
         let mut seen = [7; 16];
         for offset in [8184, 8192, 4, u64::MAX, u64::MAX - 7] {
             assert!(!area.copy(offset, &mut seen), "{offset}");
@@ -124,7 +134,7 @@ mod tests {
         assert_eq!(seen, [7; 16]);
         assert!(area.copy(8176, &mut seen));
         for bytes in [0, 8193, u64::MAX] {
-            assert!(TicketArea::map(&fd, bytes).is_err(), "{bytes}");
+            assert!(SharedArea::map(&fd, bytes).is_err(), "{bytes}");
         }
     }
 
@@ -143,7 +153,7 @@ mod tests {
     fn a_file_that_may_shrink_is_refused() {
         let fd = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::ftruncate(&fd, 8192).unwrap();
-        let said = TicketArea::map(&fd, 8192).unwrap_err().to_string();
+        let said = SharedArea::map(&fd, 8192).unwrap_err().to_string();
         assert!(said.contains("sealed"), "{said}");
     }
 }

@@ -128,7 +128,7 @@ impl Purpose {
 /// What the recorder answers. Every reply carries the id of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To [`Request::Hello`]; the ticket area's memory file comes along.
+    /// To [`Request::Hello`]; the memory files of the ticket area and of the bird's-eye view come along.
     Hello(Box<Welcome>),
     /// To [`Request::Status`].
     Status(Box<Status>),
@@ -217,6 +217,8 @@ pub struct Welcome {
     pub ring: RingId,
     /// Most bytes of one read.
     pub quantum: u32,
+    /// Bytes of a slot's place in the bird's-eye view; 0: there is none.
+    pub place: u32,
     /// Bytes of the ticket area.
     pub area: u64,
     /// The newest superblock, 4 KiB: geometry and key.

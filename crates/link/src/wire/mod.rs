@@ -21,5 +21,5 @@ pub use message::{
 };
 pub use status::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
-    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status,
+    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };

@@ -134,7 +134,12 @@ impl Reply {
 }
 
 fn put_welcome(put: &mut Put, welcome: &Welcome) {
-    put.u16(welcome.version).u16(0).u32(welcome.pid).bytes(&welcome.ring.0).u32(welcome.quantum).u32(0);
+    put.u16(welcome.version)
+        .u16(0)
+        .u32(welcome.pid)
+        .bytes(&welcome.ring.0)
+        .u32(welcome.quantum)
+        .u32(welcome.place);
     put.u64(welcome.area);
     let mut block = welcome.superblock.clone();
     block.resize(BLOCK, 0);
@@ -145,9 +150,9 @@ fn get_welcome(get: &mut Get<'_>) -> Result<Welcome, WireError> {
     let version = get.u16("version")?;
     get.u16("reserved")?;
     let (pid, ring, quantum) = (get.u32("pid")?, RingId(get.id("ring")?), get.u32("quantum")?);
-    get.u32("reserved")?;
+    let place = get.u32("bytes of a place in the bird's-eye view")?;
     let area = get.u64("bytes of the area")?;
     let superblock = get.take(BLOCK, "superblock")?.to_vec();
     let file = LaneFile { device: get.u64("device of the lane")?, inode: get.u64("inode of the lane")? };
-    Ok(Welcome { version, pid, ring, quantum, area, superblock, file, lane: get.text("lane")? })
+    Ok(Welcome { version, pid, ring, quantum, place, area, superblock, file, lane: get.text("lane")? })
 }

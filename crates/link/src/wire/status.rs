@@ -1,6 +1,6 @@
 //! What a recorder says of itself beside the ring's own status: plain data. The bytes are `encode`'s.
 
-use holdfast_base::{Rate, StreamId, Timestamp};
+use holdfast_base::{ByteSize, Rate, StreamId, Timestamp};
 use holdfast_format::Cause;
 use holdfast_ring::RingStatus;
 use std::time::Duration;
@@ -44,6 +44,19 @@ pub struct RecorderStatus {
     pub warnings: Vec<String>,
     /// How near it came to losing what it had promised to keep; `None` where it does its best.
     pub margin: Option<MarginStatus>,
+    /// Its bird's-eye view, where it keeps one.
+    pub view: Option<ViewStatus>,
+}
+
+/// The bird's-eye view, by which searches pass over slots without reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewStatus {
+    /// Bytes of memory.
+    pub bytes: ByteSize,
+    /// Bytes for each slot.
+    pub place: ByteSize,
+    /// Slots of data that it tells of.
+    pub slots: u32,
 }
 
 /// The longest time since the start in which the capture thread did not look what its sources had: asleep, at work, or

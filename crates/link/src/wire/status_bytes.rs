@@ -4,9 +4,9 @@ use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
-    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status,
+    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };
-use holdfast_base::{Ordinal, Rate, StreamId};
+use holdfast_base::{ByteSize, Ordinal, Rate, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
 use holdfast_ring::StreamStatus;
 
@@ -107,6 +107,9 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
         put.time(margin.since);
         put_span(put, margin.eldest);
     });
+    put.option(recorder.view.as_ref(), |put, view| {
+        put.u64(view.bytes.0).u64(view.place.0).u32(view.slots);
+    });
 }
 
 fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
@@ -138,6 +141,10 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
                 since: get.time("since")?,
                 eldest: get_span(get, "greatest age")?,
             })
+        })?,
+        view: get.option("bird's-eye view", |get| {
+            let (bytes, place) = (get.u64("bytes of the view")?, get.u64("bytes of a place")?);
+            Ok(ViewStatus { bytes: ByteSize(bytes), place: ByteSize(place), slots: get.u32("slots told")? })
         })?,
     })
 }

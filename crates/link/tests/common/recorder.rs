@@ -2,7 +2,7 @@
 
 use super::Maker;
 use holdfast_base::{BLOCK, ByteSize, Epoch, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Cursor, SlotState};
+use holdfast_format::{Cursor, Place, SlotState};
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
 use holdfast_link::wire::{LaneFile, OpenSequence, RecorderStatus, Reply, Request, Status, Welcome};
 use holdfast_media::{Buffer, BufferPool, Lock};
@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// What is done to a place of a bird's-eye view.
+pub type Spoil = fn(&mut [u8]);
 
 /// What the recorder does that a good one would do less often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +33,8 @@ pub struct Mood {
     pub version: Option<u16>,
     /// Say that this is the lane.
     pub file: LaneFile,
+    /// Keep a bird's-eye view, and do this to every place of it.
+    pub view: Option<Spoil>,
 }
 
 pub struct FakeRecorder {
@@ -52,6 +57,7 @@ struct Thread {
 }
 
 pub const QUANTUM: usize = 64 << 10;
+const PLACE: usize = 4 << 10;
 const TICKETS: usize = 3;
 
 impl FakeRecorder {
@@ -90,10 +96,30 @@ impl Drop for Thread {
     }
 }
 
+/// A bird's-eye view of all slots of data, spoiled place by place.
+fn view(maker: &Maker, spoil: Spoil) -> BufferPool {
+    let slot_bytes = maker.superblock.geometry.slot_bytes as usize;
+    let mut pool = BufferPool::shared(1, PLACE * maker.table.len(), Lock::No).unwrap();
+    let mut memory = pool.take().unwrap();
+    for (number, entry) in maker.table.iter().enumerate().filter(|(_, entry)| entry.state == SlotState::Data)
+    {
+        let mut image = vec![0; slot_bytes];
+        maker.image.read(maker.superblock.geometry.slot_offset(SlotNo(number as u32)), &mut image);
+        let bytes = &mut memory[number * PLACE..(number + 1) * PLACE];
+        let mut place = Place::new(bytes).unwrap();
+        assert!(place.begin(entry.sequence, &image));
+        place.take(0, &image);
+        place.publish();
+        spoil(bytes);
+    }
+    pool
+}
+
 struct Serving {
     maker: Maker,
     mood: Mood,
     pool: BufferPool,
+    view: Option<BufferPool>,
     out: Vec<(usize, u64, Buffer, bool)>,
     waiting: Vec<(usize, u64, Request)>,
     reads: usize,
@@ -106,9 +132,10 @@ struct Serving {
 impl Serving {
     fn new(maker: Maker, mood: Mood) -> Self {
         let pool = BufferPool::shared(TICKETS, QUANTUM, Lock::No).unwrap();
+        let view = mood.view.map(|spoil| view(&maker, spoil));
         let (out, waiting) = (Vec::new(), Vec::new());
         let (asked, written, log, taken) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-        Self { maker, mood, pool, out, waiting, reads: 0, asked, written, log, taken }
+        Self { maker, mood, pool, view, out, waiting, reads: 0, asked, written, log, taken }
     }
 
     /// Sequences that are sealed and not on the medium.
@@ -174,7 +201,8 @@ impl Serving {
         let reply = match request {
             Request::Hello { .. } => {
                 let welcome = self.welcome();
-                return client.welcome(id, welcome, self.pool.fd().unwrap());
+                let view = self.view.as_ref().and_then(BufferPool::fd);
+                return client.welcome(id, welcome, self.pool.fd().unwrap(), view);
             }
             Request::Read { sequence, offset, len, purpose } => {
                 self.asked.lock().unwrap().insert(purpose as u8);
@@ -224,6 +252,7 @@ impl Serving {
             pid: std::process::id(),
             ring: self.maker.superblock.ring,
             quantum: QUANTUM as u32,
+            place: if self.view.is_some() { PLACE as u32 } else { 0 },
             area: (TICKETS * QUANTUM) as u64,
             superblock: self.maker.superblock.encode(),
             file: self.mood.file,
@@ -355,6 +384,7 @@ impl Serving {
             away: holdfast_link::wire::AwayStatus::default(),
             warnings: vec!["this is a test".to_owned()],
             margin: None,
+            view: None,
         };
         Status { ring, recorder: Some(recorder) }
     }

@@ -122,7 +122,7 @@ impl ExecutionPlan for StreamExec {
         let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
         let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
         let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
-        let counts = [count("slots_pruned"), count("slots_searched"), count("bytes_read")];
+        let counts = ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read"].map(count);
         let mut worker = Worker {
             work: Arc::clone(&self.work),
             schema: Arc::clone(&self.schema),
@@ -136,7 +136,8 @@ impl ExecutionPlan for StreamExec {
                 rows.add(found);
             });
             worker.work.trouble.partial(effort.partial);
-            for (count, amount) in counts.iter().zip([effort.pruned, effort.searched, effort.bytes]) {
+            let Effort { pruned, unread, searched, bytes, .. } = effort;
+            for (count, amount) in counts.iter().zip([pruned, unread, searched, bytes]) {
                 count.add(usize::try_from(amount).unwrap_or(usize::MAX));
             }
             ended

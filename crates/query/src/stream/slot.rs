@@ -11,8 +11,8 @@ use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_base::Ordinal;
 use holdfast_format::{
-    Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, Flags, FormatError, Kind, Outline,
-    OwnCells, Row, Section, SectionKind,
+    Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags, FormatError,
+    Kind, Outline, OwnCells, Row, Section, SectionKind,
 };
 use holdfast_link::{NotThere, SlotView};
 use std::collections::HashMap;
@@ -52,6 +52,8 @@ impl From<FormatError> for Broken {
 pub(super) struct Effort {
     /// Slots that were passed over by their bounds and filters.
     pub(super) pruned: u64,
+    /// Those of them of which nothing was read: the recorder's bird's-eye view told enough.
+    pub(super) unread: u64,
     /// Slots that were looked into.
     pub(super) searched: u64,
     /// Bytes of them that were read.
@@ -103,29 +105,20 @@ impl Columns {
 impl SlotSearch<'_, '_> {
     /// Searches it.
     pub(super) fn run(&mut self) -> Result<(), Broken> {
-        let entries = &self.view.summary().entries;
-        let Some(number) = entries.iter().position(|entry| entry.stream == self.wants.stream) else {
-            self.effort.pruned += 1;
+        let before = self.effort.bytes;
+        self.effort.bytes += self.view.head_bytes();
+        let entries = self.view.summary().entries.iter();
+        let found = entries.zip(0..).find(|(entry, _)| entry.stream == self.wants.stream);
+        let Some((entry, number)) = found.map(|(entry, number)| (*entry, number)) else {
+            self.passed_over(before);
             return Ok(());
         };
-        let (number, entry) = (number as u16, entries[number]);
-        let sequence = self.view.header().sequence;
-        let looked_at = self.wants.attributes(&self.wants.predicate.columns());
-        let mut outlines = HashMap::new();
-        let sections = sections(self.view.summary(), number, &looked_at);
-        let mut bytes = Vec::with_capacity(sections.len());
-        for (_, section) in &sections {
-            bytes.push(self.section(section)?);
-        }
-        for ((number, section), bytes) in sections.iter().zip(&bytes) {
-            outlines.insert(*number, Outline::decode(bytes, section)?);
-        }
-        let known = SlotKnown { wants: self.wants, entry: &entry, sequence: sequence.0, outlines: &outlines };
-        if entry.rows == 0 || !self.wants.predicate.may_hold(&known) {
-            self.effort.pruned += 1;
+        if entry.rows == 0 || !self.may_hold(&entry, number)? {
+            self.passed_over(before);
             return Ok(());
         }
         self.effort.searched += 1;
+        let sequence = self.view.header().sequence;
         // Elements of a stream follow each other: only the first one that ends here can have begun before.
         if entry.back > 0 && !self.view.reaches_back(entry.back)? {
             self.torn = entry.ordinals.map(|(least, _)| least);
@@ -153,6 +146,45 @@ impl SlotSearch<'_, '_> {
             return Ok(());
         }
         self.with_rows(number, &blocks, made)
+    }
+
+    /// Counts a slot that is passed over, where so many bytes had been read before it.
+    fn passed_over(&mut self, before: u64) {
+        self.effort.pruned += 1;
+        self.effort.unread += u64::from(self.effort.bytes == before);
+    }
+
+    /// Whether bounds and filters leave something to be looked for. What is not known without reading is read only if the rest
+    /// does not exclude the slot.
+    fn may_hold(&mut self, entry: &EntrySummary, number: u16) -> Result<bool, Broken> {
+        let looked_at = self.wants.attributes(&self.wants.predicate.columns());
+        let sections = sections(self.view.summary(), number, &looked_at);
+        let mut told: Vec<Option<(Section, Vec<u8>)>> =
+            sections.iter().map(|(_, section)| self.view.seen(section)).collect();
+        loop {
+            let mut outlines = HashMap::new();
+            for ((number, _), told) in sections.iter().zip(&told) {
+                if let Some((section, bytes)) = told {
+                    outlines.insert(*number, Outline::decode(bytes, section)?);
+                }
+            }
+            let sequence = self.view.header().sequence.0;
+            let known = SlotKnown { wants: self.wants, entry, sequence, outlines: &outlines };
+            if !self.wants.predicate.may_hold(&known) {
+                return Ok(false);
+            }
+            let is_whole = |told: &Option<(Section, Vec<u8>)>, whole: &Section| {
+                told.as_ref().is_some_and(|(section, _)| section == whole)
+            };
+            if sections.iter().zip(&told).all(|((_, section), told)| is_whole(told, section)) {
+                return Ok(true);
+            }
+            for ((_, section), told) in sections.iter().zip(&mut told) {
+                if !is_whole(told, section) {
+                    *told = Some((*section, self.section(section)?));
+                }
+            }
+        }
     }
 
     fn section(&mut self, section: &Section) -> Result<Vec<u8>, Broken> {

@@ -52,6 +52,8 @@ pub struct Settings {
     pub flush: Duration,
     /// Bound on buffers of all kinds.
     pub memory: Option<ByteSize>,
+    /// Memory of the bird's-eye view.
+    pub birds_eye: Option<ByteSize>,
     /// How long a run that was told to end waits for a device that fails.
     pub patience: Duration,
     /// Cores: capture, the lane, then the sources.

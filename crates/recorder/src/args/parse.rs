@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 26] = [
+const OPTIONS: [(&str, Option<&str>); 27] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
@@ -35,6 +35,7 @@ const OPTIONS: [(&str, Option<&str>); 26] = [
     ),
     ("--flush", Some("a time such as 1s or 200ms")),
     ("--memory", Some("a size such as 512MiB")),
+    ("--birds-eye", Some("a size such as 256MiB, or 0")),
     ("--patience", Some("a time such as 10s or 1m")),
     ("--cpu", Some("a list of cores such as 2,3 or 0-3")),
     ("--realtime", None),
@@ -56,6 +57,7 @@ struct Parser {
     slot: Option<ByteSize>,
     flush: Option<Duration>,
     memory: Option<ByteSize>,
+    birds_eye: Option<ByteSize>,
     patience: Option<Duration>,
     cpus: Option<Vec<usize>>,
     switches: Vec<&'static str>,
@@ -147,6 +149,7 @@ impl Parser {
             "--size" => once(option, false, &mut self.size, read(option, &value)?),
             "--slot" => once(option, false, &mut self.slot, read(option, &value)?),
             "--memory" => once(option, false, &mut self.memory, read(option, &value)?),
+            "--birds-eye" => once(option, false, &mut self.birds_eye, read(option, &value)?),
             "--flush" => once(option, false, &mut self.flush, span(option, &value, FLUSH_LIMITS)?),
             "--patience" => once(option, false, &mut self.patience, span(option, &value, PATIENCE_LIMITS)?),
             "--cpu" => once(option, false, &mut self.cpus, cpus(option, &value)?),
@@ -206,6 +209,7 @@ impl Parser {
             sources,
             flush: self.flush.unwrap_or(Duration::from_secs(1)),
             memory: self.memory,
+            birds_eye: self.birds_eye,
             patience: self.patience.unwrap_or(PATIENCE),
             cpus: self.cpus.unwrap_or_default(),
             realtime: said("--realtime"),

@@ -20,10 +20,11 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
     let all = settings(
         "r.hf --size 10GiB --slot=64MiB --source stdin --name a --frame fixed:5032 --preamble 4096 \
          --source iface:eth0 --name b --promisc --snaplen 128 --rings 4 --filter=tcp --on-overload block \
-         --source replay:x.pcap --name c --speed 2.5 --loop --flush 200ms --memory 1GiB --patience 1m --cpu 1,4-5 --realtime --json",
+         --source replay:x.pcap --name c --speed 2.5 --loop --flush 200ms --memory 1GiB --birds-eye 0 --patience 1m --cpu 1,4-5 --realtime --json",
     );
     assert_eq!((all.size, all.slot), (Some(ByteSize::gib(10)), Some(ByteSize::mib(64))));
     assert_eq!((all.flush, all.memory), (Duration::from_millis(200), Some(ByteSize::gib(1))));
+    assert_eq!(all.birds_eye, Some(ByteSize(0)));
     assert_eq!(all.patience, Duration::from_mins(1));
     assert_eq!(all.cpus, [1, 4, 5]);
     assert!(all.realtime && all.json && !all.quiet);
@@ -69,7 +70,7 @@ fn a_source_declares_its_load() {
 fn defaults_are_those_of_the_manual() {
     let plain = settings("--source stdin --name s r.hf");
     assert_eq!((plain.flush, plain.memory, plain.size), (Duration::from_secs(1), None, None));
-    assert_eq!(plain.patience, Duration::from_secs(10));
+    assert_eq!((plain.patience, plain.birds_eye), (Duration::from_secs(10), None));
     assert_eq!(settings("--source stdin --name s -- --odd").ring, PathBuf::from("--odd"));
 }
 
@@ -165,6 +166,7 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--burst",
         "--flush",
         "--memory",
+        "--birds-eye",
         "--patience",
         "--cpu",
         "--realtime",

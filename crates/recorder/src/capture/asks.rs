@@ -5,7 +5,7 @@
 //! the ring's budget of control records.
 
 use super::{Away, Capture};
-use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, StreamId, Timestamp};
+use holdfast_base::{BLOCK, ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor};
 use holdfast_link::wire::OpenSequence;
 use holdfast_media::{Buffer, Disk, DiskError};
@@ -46,6 +46,8 @@ pub struct Sheet {
     pub device: DeviceState,
     /// How near it came to breaking its promise, if it gave one.
     pub margin: Option<Margin>,
+    /// Bytes of the bird's-eye view, and how many slots of data it tells of.
+    pub view: Option<(ByteSize, u32)>,
     /// The greatest age of data that was not durable yet.
     pub eldest: Duration,
     /// How long the capture thread was away.
@@ -263,6 +265,7 @@ impl<D: Disk> Capture<D> {
         sheet.fewest_at = self.driver.schedule().most_buffers().1;
         sheet.device = self.driver.ring().device();
         sheet.margin = self.driver.schedule().margin();
+        sheet.view = self.driver.birds_eye();
         sheet.eldest = self.driver.eldest();
         sheet.away = self.away();
         sheet.now = now;

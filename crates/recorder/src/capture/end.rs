@@ -33,6 +33,7 @@ impl<D: Disk> Capture<D> {
             && self.opening_is_written(now)
         {
             self.seal(now, SlotFlags::SHORT);
+            self.driver.end_view();
             self.phase = Phase::Writing;
         }
         if self.phase == Phase::Writing && self.driver.is_idle() && !self.driver.is_starting() {

@@ -287,7 +287,8 @@ impl Caller {
             match waits {
                 Waits::Hello => {
                     let area = tickets.pool().fd().ok_or(Hangup::Closed)?;
-                    self.client.welcome(id, figures.welcome(tickets.pool()), area.as_fd())?;
+                    let welcome = figures.welcome(tickets.pool());
+                    self.client.welcome(id, welcome, area.as_fd(), figures.view())?;
                 }
                 Waits::Status => self.client.reply(id, &Reply::Status(Box::new(figures.status(sources))))?,
                 Waits::Streams => self.client.reply(id, &Reply::Streams(figures.streams()))?,

@@ -3,15 +3,16 @@
 use super::Window;
 use super::sources::Watch;
 use crate::capture::{Ask, Away, Sheet};
-use holdfast_base::{MAX_STREAMS, StreamId, Timestamp};
+use holdfast_base::{ByteSize, MAX_STREAMS, StreamId, Timestamp};
 use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency,
-    MarginStatus, RecorderStatus, SourceStatus, Status, VERSION, Welcome,
+    MarginStatus, RecorderStatus, SourceStatus, Status, VERSION, ViewStatus, Welcome,
 };
 use holdfast_media::BufferPool;
 use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus, Took};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -43,6 +44,8 @@ pub struct Facts {
     pub sources: Vec<SourceFacts>,
     /// What a person should know.
     pub warnings: Vec<String>,
+    /// The bird's-eye view's memory, and bytes of a slot's place in it.
+    pub view: Option<(BufferPool, usize)>,
 }
 
 /// What is known of a source.
@@ -94,6 +97,7 @@ impl Figures {
             fewest_at: facts.since,
             device: RingDevice::Well,
             margin: None,
+            view: None,
             eldest: Duration::ZERO,
             away: Away::default(),
             last_error: String::with_capacity(ERROR_BYTES),
@@ -186,11 +190,17 @@ impl Figures {
             pid: std::process::id(),
             ring: self.facts.superblock.ring,
             quantum: area.stride() as u32,
+            place: self.facts.view.as_ref().map_or(0, |(_, place)| *place as u32),
             area: (area.count() * area.stride()) as u64,
             superblock: self.facts.superblock.encode(),
             file: self.facts.file,
             lane: self.facts.ring.lane.clone(),
         }
+    }
+
+    /// The memory file of the bird's-eye view.
+    pub(super) fn view(&self) -> Option<BorrowedFd<'_>> {
+        self.facts.view.as_ref().and_then(|(memory, _)| memory.fd())
     }
 
     pub(super) fn streams(&self) -> Vec<StreamStatus> {
@@ -218,35 +228,39 @@ impl Figures {
             return Status { ring: self.facts.ring.clone(), recorder: None };
         };
         let (all, free, fewest) = sheet.buffers;
-        let recorder = RecorderStatus {
-            pid: std::process::id(),
-            since: self.facts.since,
-            now: sheet.now,
-            uptime: self.uptime(),
-            device: DeviceStatus {
-                state: self.device.0,
-                since: self.device.1,
-                error: sheet.last_error.clone(),
-            },
-            sources: (0..self.facts.sources.len()).map(|at| self.source(at, sheet, sources)).collect(),
-            lanes: vec![lane(&sheet.ring.lane, &sheet.counts)],
-            buffers: BufferStatus {
-                count: all as u32,
-                in_use: all.saturating_sub(free) as u32,
-                most_in_use: all.saturating_sub(fewest) as u32,
-                // Nothing was seen yet: since the start.
-                most_at: sheet.fewest_at.max(self.facts.since),
-            },
-            away: AwayStatus { longest: sheet.away.longest, since: sheet.away.since },
-            warnings: self.facts.warnings.clone(),
-            margin: sheet.margin.map(|margin| MarginStatus {
-                rate: margin.rate,
-                kept: margin.kept,
-                least: margin.least,
-                since: margin.since,
-                eldest: sheet.eldest,
-            }),
-        };
+        let recorder =
+            RecorderStatus {
+                pid: std::process::id(),
+                since: self.facts.since,
+                now: sheet.now,
+                uptime: self.uptime(),
+                device: DeviceStatus {
+                    state: self.device.0,
+                    since: self.device.1,
+                    error: sheet.last_error.clone(),
+                },
+                sources: (0..self.facts.sources.len()).map(|at| self.source(at, sheet, sources)).collect(),
+                lanes: vec![lane(&sheet.ring.lane, &sheet.counts)],
+                buffers: BufferStatus {
+                    count: all as u32,
+                    in_use: all.saturating_sub(free) as u32,
+                    most_in_use: all.saturating_sub(fewest) as u32,
+                    // Nothing was seen yet: since the start.
+                    most_at: sheet.fewest_at.max(self.facts.since),
+                },
+                away: AwayStatus { longest: sheet.away.longest, since: sheet.away.since },
+                warnings: self.facts.warnings.clone(),
+                margin: sheet.margin.map(|margin| MarginStatus {
+                    rate: margin.rate,
+                    kept: margin.kept,
+                    least: margin.least,
+                    since: margin.since,
+                    eldest: sheet.eldest,
+                }),
+                view: sheet.view.zip(self.facts.view.as_ref()).map(|((bytes, slots), (_, place))| {
+                    ViewStatus { bytes, place: ByteSize(*place as u64), slots }
+                }),
+            };
         Status { ring: sheet.ring.clone(), recorder: Some(recorder) }
     }
 

@@ -27,7 +27,8 @@ use holdfast_link::server::Listener;
 use holdfast_link::wire::LaneFile;
 use holdfast_media::{BufferPool, Footing, Lane, LaneOptions, Lock, RealDisk, Turns};
 use holdfast_ring::{
-    Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write, recover_for_capture,
+    BirdsEye, Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write,
+    recover_for_capture,
 };
 use promise::Promise;
 use ring::Place;
@@ -55,6 +56,8 @@ pub struct Ready {
     pub file: LaneFile,
     /// The area of tickets.
     pub area: BufferPool,
+    /// The memory of the bird's-eye view, and bytes of a slot's place in it.
+    pub view: Option<(BufferPool, usize)>,
     /// Arrival time.
     pub clock: Arc<SystemClock>,
     /// Where the capture thread waits.
@@ -117,22 +120,19 @@ fn start_on(
     let available = memory::available();
     let mut attributes = Attributes::wanted(settings);
     let promise = weighed(settings, &superblock, &mut attributes, &mut warnings)?;
-    let promised = promise.as_ref().map_or(0, Promise::buffers);
-    let quantum = promise.as_ref().map_or(usize::MAX, Promise::quantum);
-    let bound = settings.memory;
-    let load = promise.as_ref().map_or((Rate(0), 0), Promise::comes);
     let needs = Needs {
         slot_bytes,
         slots,
         sources,
         source_bytes,
-        bound,
+        bound: settings.memory,
         available,
-        promised,
-        load,
-        quantum,
+        promised: promise.as_ref().map_or(0, Promise::buffers),
+        load: promise.as_ref().map_or((Rate(0), 0), Promise::comes),
+        quantum: promise.as_ref().map_or(usize::MAX, Promise::quantum),
         columns: &[],
         column_bytes: 0,
+        view: settings.birds_eye,
     };
     let plan = planned(&needs, promise.as_ref(), settings, &mut attributes, &mut warnings)?;
     let named = promise.as_ref().map_or(0, Promise::named);
@@ -181,6 +181,7 @@ fn start_on(
         refused,
         advice: "give it more --memory".to_owned(),
     };
+    let view = view(&mut driver, &plan, settings, &mut warnings)?;
     let rates = promise.as_ref().map(|promise| promise.rates(clock.now()));
     let footing = Footing::of(&settings.ring);
     let promise = promise.map(|promise| promise.give(&mut driver, &footing)).transpose().map_err(refused)?;
@@ -202,6 +203,7 @@ fn start_on(
         listener,
         file,
         area,
+        view,
         clock,
         parker,
         cores,
@@ -211,6 +213,31 @@ fn start_on(
         plan,
         slots,
     })
+}
+
+/// The bird's-eye view, in memory that clients may map.
+fn view(
+    driver: &mut Driver<Lane>,
+    plan: &Plan,
+    settings: &Settings,
+    warnings: &mut Vec<String>,
+) -> Result<Option<(BufferPool, usize)>, StartError> {
+    let slots = driver.superblock().geometry.slots;
+    if plan.view.0 == 0 {
+        let said = settings.birds_eye.filter(|said| said.0 > 0);
+        warnings.extend(said.map(|said| {
+            format!(
+                "--birds-eye {said}: there is no bird's-eye view, for {} would have no room in it",
+                many(slots.into(), "slot")
+            )
+        }));
+        return Ok(None);
+    }
+    let mut memory = BufferPool::shared(1, plan.view.0 as usize, Lock::Prefault)?;
+    let Some(buffer) = memory.take() else { return Ok(None) };
+    let place = BirdsEye::place_bytes(buffer.len(), slots);
+    driver.keep_view(BirdsEye::new(buffer, slots));
+    Ok(Some((memory, place)))
 }
 
 /// A wall clock that was set back.

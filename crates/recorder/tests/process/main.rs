@@ -3,6 +3,7 @@
 
 mod absent;
 mod attributes;
+mod birds_eye;
 mod common;
 mod device;
 mod distilling;

@@ -1,0 +1,115 @@
+//! Searches with the bird's-eye view of a recorder, with one that is coarse, and without: the same is found (promise 5), and the
+//! medium is left alone where the view tells enough.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+#[path = "common/recording.rs"]
+mod recording;
+
+use common::{documented, ends, folder, run};
+use recording::{PATIENCE, Recording};
+use serde_json::Value;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+const QUESTIONS: [&str; 6] = [
+    "select ordinal, n, host from log where n = 123 or n between 40000 and 80000 order by ordinal",
+    "select count(*), min(n), max(host) from log where host = 'h77'",
+    "select host, count(*) c from log where n % 1000 = 5 group by host order by c desc, host limit 5",
+    "select ordinal from log where host is null order by ordinal limit 9",
+    "select count(*) from log where n > 20000000",
+    "select count(*), sum(size) from log where ordinal >= 3000 and ordinal < 3300",
+];
+
+fn document(number: u64) -> String {
+    let spread = number.wrapping_mul(0x9e37_79b9) % 16_000_000;
+    let host =
+        if number.is_multiple_of(500) { String::new() } else { format!(",\"host\":\"h{}\"", spread % 100) };
+    format!("{{\"n\":{spread}{host},\"pad\":\"{}\"}}\n", "x".repeat((number % 300) as usize))
+}
+
+fn start(dir: &Path, more: &str) -> Recording {
+    Recording::start(dir, &format!("--attr n:uint=json:n --attr host:text=json:host {more}"))
+}
+
+fn ask(dir: &Path, question: &str) -> String {
+    ends(dir, &format!("query r.hf --format csv {}", question.replace(' ', "_")), 0).out
+}
+
+/// A figure in what `EXPLAIN ANALYZE` says, large ones to a hundredth.
+fn figure(said: &str, name: &str) -> u64 {
+    let (_, rest) = said.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name} in {said}"));
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+    let (number, unit) = rest.split_at(end);
+    let factor = match unit.trim_start().chars().next() {
+        Some('K') => 1e3,
+        Some('M') => 1e6,
+        _ => 1.0,
+    };
+    (number.parse::<f64>().unwrap() * factor) as u64
+}
+
+/// Waits until the view tells of all slots of data; how many these are.
+fn await_told(dir: &Path) -> u64 {
+    let started = Instant::now();
+    loop {
+        let status = ends(dir, "status r.hf --json", 0).json();
+        documented("status", [&status]);
+        let slots = |name: &str| status["slots"][name].as_u64().unwrap();
+        let data = slots("live") + slots("held");
+        if status["recorder"]["birds_eye"]["slots"].as_u64() == Some(data) {
+            return data;
+        }
+        assert!(started.elapsed() < PATIENCE, "{status}");
+    }
+}
+
+/// Bytes that the recorder has read of its device.
+fn read(dir: &Path) -> u64 {
+    let status: Value = ends(dir, "status r.hf --json", 0).json();
+    status["recorder"]["lanes"][0]["read_bytes"].as_u64().unwrap()
+}
+
+#[test]
+fn the_same_is_found_with_a_view_a_coarse_one_and_none_and_a_needle_that_is_nowhere_costs_no_read() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = start(dir, "--size 8MiB --slot 64KiB");
+    let all: String = (0..20_000).map(document).collect();
+    recording.input.as_mut().unwrap().write_all(all.as_bytes()).unwrap();
+    recording.await_lines(dir, 20_000);
+    assert_eq!(recording.end().0, Some(0));
+
+    let wanted = QUESTIONS.map(|question| ask(dir, question));
+    assert!(wanted.iter().filter(|text| text.lines().count() > 1).count() == 6, "{wanted:?}");
+    let needle = "explain analyze select ordinal from log where n = 16500001 and host = 'h101'";
+    let within = "explain analyze select ordinal from log where n = 7654321";
+    let mut costs = Vec::new();
+    for more in ["", "--birds-eye 110KiB", "--birds-eye 0"] {
+        let recording = start(dir, more);
+        let kept = !more.ends_with(" 0");
+        let slots = if kept { await_told(dir) } else { 0 };
+        for (question, wanted) in QUESTIONS.iter().zip(&wanted) {
+            assert_eq!(&ask(dir, question), wanted, "{more}: {question}");
+        }
+        let before = read(dir);
+        let said = ask(dir, needle);
+        assert_eq!(figure(&said, "slots_searched"), 0, "{said}");
+        if kept {
+            assert!(slots > 40 && figure(&said, "slots_pruned_unread") == slots, "{slots}: {said}");
+            assert_eq!((figure(&said, "bytes_read"), read(dir) - before), (0, 0), "{said}");
+        } else {
+            assert_eq!(figure(&said, "slots_pruned_unread"), 0, "{said}");
+            assert!(figure(&said, "bytes_read") > 0 && read(dir) > before);
+        }
+        // Inside all bounds: only filters tell.
+        let said = ask(dir, within);
+        costs.push((figure(&said, "slots_pruned_unread"), figure(&said, "bytes_read")));
+        drop(recording);
+    }
+    assert!(costs[0].0 > costs[1].0 && costs[1].0 >= costs[2].0, "{costs:?}");
+    assert!(costs[0].1 < costs[1].1 && costs[1].1 < costs[2].1, "{costs:?}");
+    let ended = run(dir, "status r.hf");
+    assert!(ended.out.contains("no recorder runs"), "{}", ended.out);
+}
