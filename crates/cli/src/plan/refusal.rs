@@ -5,7 +5,7 @@ use super::{Admitted, Ask, Packs, Refusal, choose};
 use crate::failure::{Failure, Result};
 use crate::times;
 use holdfast_base::{ByteSize, MAX_SLOT, typed};
-use holdfast_format::Measured;
+use holdfast_format::{CellLoad, Measured};
 use holdfast_media::Profile;
 use holdfast_ring::{Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots};
 
@@ -94,6 +94,7 @@ impl Site<'_> {
             self.memory(ask),
             self.nearest_region(ask),
             self.gather(ask),
+            self.plain(ask),
         ];
         ways.into_iter().flatten().collect()
     }
@@ -101,6 +102,12 @@ impl Site<'_> {
     /// Whether what is asked would be admitted in this region, the slots that the lane has of that size counted.
     fn would(&self, ask: &Ask) -> bool {
         ask.rate <= self.packs().bytes && choose(&self.measured, self.lane(), ask).is_ok()
+    }
+
+    /// No attributes, where there are some.
+    fn plain(&self, ask: &Ask) -> Option<String> {
+        let plain = Ask { attributes: CellLoad::NONE, ..*ask };
+        (ask.attributes.columns > 0 && self.would(&plain)).then(|| "--attr none".to_owned())
     }
 
     /// The highest rate of payload.
