@@ -44,6 +44,17 @@ impl RingArg {
     }
 }
 
+/// Leaves the processors to whoever captures: what only looks goes behind it, with the threads that it starts from here on.
+pub(crate) fn give_way() {
+    /// Less than a tenth of what others get where there is not enough for all.
+    const BEHIND: i32 = 10;
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // Where that is forbidden it goes beside it, as before.
+        let _ = rustix::process::nice(BEHIND);
+    });
+}
+
 /// Opens the ring at a path for reading.
 pub(crate) fn open(path: &Path) -> Result<RingReader> {
     RingReader::open(path).map_err(|error| link(&error))

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Kind, Result, reason};
 use crate::out::counted;
-use crate::session::link;
+use crate::session::{self, link};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
@@ -127,6 +127,7 @@ impl Sql {
 
 /// Sets one up.
 pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Sql> {
+    session::give_way();
     let at = path.to_owned();
     let open: OpenRing = Arc::new(move || RingReader::open(&at));
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -73,11 +73,16 @@ fn speak_plainly_of_panics() {
     }));
 }
 
+/// How far ahead of other programs the recorder's threads go for a processor, where that is allowed; its jobs go beside them.
+pub(crate) const AHEAD: i32 = 10;
+
 /// Records until the sources end or a signal comes.
 fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let thread = |what| move |cause| StartError::Thread { what, cause };
     let stop = StopFlag::new().map_err(thread("the signals"))?;
     let begun = Instant::now();
+    // The threads that it starts go with it. Where it is forbidden they go beside all others, as they would have.
+    let _ = rustix::process::nice(-AHEAD);
     let bell = Bell::new().map_err(thread("the signals"))?;
     // From here on a signal is heeded: a preamble that is a pipe of its own may be waited for.
     signals::heed(stop.clone(), bell.clone()).map_err(thread("the signals"))?;

@@ -4,6 +4,7 @@
 use super::tickets::CallerId;
 use super::{Bell, JOB};
 use crate::capture::Ask;
+use crate::run::AHEAD;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
 use holdfast_ingest::Waker;
@@ -80,6 +81,8 @@ impl Jobs {
         let (name, enough) = (work.name(), Arc::new(AtomicBool::new(false)));
         let hurried = Arc::clone(&enough);
         let thread = Builder::new().name(THREAD.to_owned()).spawn(move || {
+            // Nobody waits for it as capture is waited for.
+            let _ = rustix::process::nice(AHEAD);
             let mut port = |chore: Chore| {
                 asks.send((JOB, Ask::Chore(chore))).ok()?;
                 capture.wake();
