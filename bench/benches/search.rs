@@ -54,7 +54,7 @@ fn values(number: u64, elements: u64) -> (u32, u32, u32, u16) {
 
 /// One that holds the elements and is asked.
 enum Contestant {
-    Holdfast { program: PathBuf, ring: PathBuf },
+    Holdfast { program: PathBuf, ring: PathBuf, index: Option<PathBuf> },
     Sqlite { file: PathBuf },
     Duck { python: PathBuf, file: PathBuf },
 }
@@ -62,7 +62,8 @@ enum Contestant {
 impl Contestant {
     fn name(&self) -> &'static str {
         match self {
-            Self::Holdfast { .. } => "Holdfast",
+            Self::Holdfast { index: None, .. } => "Holdfast",
+            Self::Holdfast { .. } => "Holdfast, index in memory",
             Self::Sqlite { .. } => "SQLite",
             Self::Duck { .. } => "DuckDB",
         }
@@ -71,9 +72,12 @@ impl Contestant {
     /// The answer to a question.
     fn ask(&self, question: &str) -> Result<u64, Trouble> {
         let mut command = match self {
-            Self::Holdfast { program, ring } => {
+            Self::Holdfast { program, ring, index } => {
                 let mut command = Command::new(program);
                 command.arg("query").arg(ring).args([question, "--format", "csv"]);
+                if let Some(index) = index {
+                    command.arg("--index").arg(index);
+                }
                 command
             }
             Self::Sqlite { file } => {
@@ -139,6 +143,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         rows.push(row![who.name(), rate(*took), format!("{:.0}", bytes as f64 / elements as f64)]);
     }
     report.table(&rows);
+    contestants.insert(1, copied(&contestants[0].0, &place)?);
     let mut rows = vec![row!["", "asked", "ms from start to end", "M elements/s"]];
     for (what, question) in QUESTIONS {
         let right = contestants[0].0.ask(question)?;
@@ -161,7 +166,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         }
     }
     report.table(&rows);
-    let Contestant::Holdfast { program, ring } = &contestants[0].0 else { return report.finish() };
+    let Contestant::Holdfast { program, ring, .. } = &contestants[0].0 else { return report.finish() };
     let beside = Beside::start(program, ring, &place, scale)?;
     let mut rows = vec![row!["beside capture", "ms from start to end"]];
     for (what, question) in QUESTIONS {
@@ -186,8 +191,10 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let said = beside.end()?;
     report.say(&format!(
         "{elements} elements of {ELEMENT} bytes; ring of {}. Above, nobody records; below, {RATE} MiB/s of such elements are \
-         recorded with their attributes, of which {said}. What is found is asked for by `holdfast sql`, again and again.",
-        ByteSize(ring_bytes(scale))
+         recorded with their attributes, of which {said}. What is found is asked for by `holdfast sql`, again and again. The index \
+         was copied in {:.1} s.",
+        ByteSize(ring_bytes(scale)),
+        contestants[1].1
     ));
     report.finish()
 }
@@ -385,7 +392,17 @@ fn record(program: &Path, place: &Place, elements: u64, scale: Scale) -> Result<
             "{elements} elements were sent, and the recorder says {said}"
         )));
     }
-    Ok((Contestant::Holdfast { program: program.to_owned(), ring }, took))
+    Ok((Contestant::Holdfast { program: program.to_owned(), ring, index: None }, took))
+}
+
+/// The same ring, with copies of its index in a folder that the page cache has; seconds that they took.
+fn copied(of: &Contestant, place: &Place) -> Result<(Contestant, f64), Trouble> {
+    let Contestant::Holdfast { program, ring, .. } = of else { return Err(Trouble::skipped("no ring")) };
+    let (program, ring, folder) = (program.clone(), ring.clone(), place.file("index"));
+    let start = Instant::now();
+    output(Command::new(&program).arg("index").arg(&ring).arg("--once").arg("--index").arg(&folder))?;
+    let took = start.elapsed().as_secs_f64();
+    Ok((Contestant::Holdfast { program, ring, index: Some(folder) }, took))
 }
 
 fn element(number: u64, elements: u64) -> [u8; ELEMENT] {

@@ -15,6 +15,7 @@ pub mod place;
 pub mod plot;
 pub mod program;
 pub mod recorders;
+pub mod reduct;
 pub mod report;
 pub mod tool;
 mod trouble;

@@ -15,6 +15,7 @@ pub mod chunk;
 pub mod commit;
 pub mod filter_program;
 pub mod framing;
+pub mod index_copy;
 pub mod json;
 pub mod layout;
 mod mutate;
@@ -56,6 +57,7 @@ pub const TARGETS: &[Target] = &[
     target("commit", commit::run, commit::seeds, 3000),
     target("slot", slot::run, slot::seeds, 3000),
     target("birds_eye", birds_eye::run, birds_eye::seeds, 3000),
+    target("index_copy", index_copy::run, index_copy::seeds, 4000),
     target("chunk", chunk::run, chunk::seeds, 4000),
     target("recover", recover::run, recover::seeds, 600),
     target("capture_file", capture_file::run, capture_file::seeds, 800),

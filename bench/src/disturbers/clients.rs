@@ -77,7 +77,7 @@ pub fn stopped(program: &Path, ring: &Path, folder: &Path, tally: &Tally) -> Res
 }
 
 /// `holdfast query`, as many at once as there are cores, one after the other: of the columns, or where there are none
-/// of the payload of the last two seconds.
+/// of the payload of the last half second.
 pub fn searches(
     program: &Path,
     ring: &Path,
@@ -88,7 +88,7 @@ pub fn searches(
     let question = if columns {
         "select count(*), sum(a), max(b) from s where d < 4294967295 and b <> 7"
     } else {
-        "select count(*) from s where time > now() - interval '2 seconds' and matches(payload, 'nothing like this')"
+        "select count(*) from s where time > now() - interval '0.5 seconds' and matches(payload, 'nothing like this')"
     };
     let words = ["query", &ring.display().to_string(), question].map(str::to_owned);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -1,8 +1,8 @@
 //! The command line as a whole: which commands there are. Each command's own arguments are in its file.
 
 use crate::commands::{
-    audit, check, format, gaps, grow, hold, holds, metrics, plan, profile, prove, purge, query, read, record,
-    release, slots, sql, status, streams,
+    audit, check, format, gaps, grow, hold, holds, index, metrics, plan, profile, prove, purge, query, read,
+    record, release, slots, sql, status, streams,
 };
 use crate::failure::Result;
 use crate::out::Out;
@@ -40,6 +40,7 @@ enum Command {
     Read(read::Args),
     Query(query::Args),
     Sql(sql::Args),
+    Index(index::Args),
     Hold(hold::Args),
     Holds(holds::Args),
     Release(release::Args),
@@ -76,6 +77,7 @@ impl Cli {
             Command::Read(args) => read::run(args, out),
             Command::Query(args) => query::run(args, out),
             Command::Sql(args) => sql::run(args, out),
+            Command::Index(args) => index::run(args, out),
             Command::Hold(args) => hold::run(args, out),
             Command::Holds(args) => holds::run(args, out),
             Command::Release(args) => release::run(args, out),

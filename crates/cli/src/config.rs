@@ -22,6 +22,9 @@ pub(crate) struct NamedRing {
     /// What `holdfast record NAME` adds to its command line, before what was typed.
     #[serde(default)]
     pub(crate) record: Vec<String>,
+    /// The folder on an index drive that has copies of its index.
+    #[serde(default)]
+    pub(crate) index: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -38,6 +41,8 @@ pub(crate) struct Place {
     pub(crate) path: PathBuf,
     /// What `record` adds.
     pub(crate) record: Vec<String>,
+    /// Where copies of its index are.
+    pub(crate) index: Option<PathBuf>,
 }
 
 /// The files that are looked at, in this order; what comes first wins.
@@ -74,7 +79,7 @@ fn find(
             match read(file) {
                 Ok(mut config) => {
                     if let Some(ring) = config.rings.remove(name) {
-                        return Ok(Place { path: ring.path, record: ring.record });
+                        return Ok(Place { path: ring.path, record: ring.record, index: ring.index });
                     }
                 }
                 // Somebody else's, as where a program was started with another's HOME: it has no names for us.
@@ -88,7 +93,7 @@ fn find(
         Some((name, why)) if !named.exists() => {
             Err(why.advice(format_args!("let it be read, or say ./{name} where a file is meant")))
         }
-        _ => Ok(Place { path: named.to_owned(), record: Vec::new() }),
+        _ => Ok(Place { path: named.to_owned(), record: Vec::new(), index: None }),
     }
 }
 

@@ -12,6 +12,7 @@ mod finding;
 mod guarantee;
 mod hits;
 mod identity;
+mod index;
 mod orders;
 mod out;
 mod packer_rate;

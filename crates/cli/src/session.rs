@@ -9,8 +9,11 @@ use holdfast_format::FormatError;
 use holdfast_link::{LinkError, RingReader, Selection};
 use holdfast_ring::{Range, Refusal, StreamStatus};
 use rustix::fs::FileType;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The ring that nearly every command begins with.
 #[derive(clap::Args, Clone, Debug)]
@@ -20,6 +23,11 @@ pub(crate) struct RingArg {
 }
 
 impl RingArg {
+    /// Where the configuration file says that copies of its index are.
+    pub(crate) fn index(&self) -> Result<Option<PathBuf>> {
+        Ok(config::ring(&self.named)?.index)
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> Result<PathBuf> {
         let path = config::ring(&self.named)?.path;
@@ -53,6 +61,17 @@ pub(crate) fn give_way() {
         // Where that is forbidden it goes beside it, as before.
         let _ = rustix::process::nice(BEHIND);
     });
+}
+
+/// What is set by the first signal that asks for an end; a second one ends at once.
+pub(crate) fn interruption() -> Result<Arc<AtomicBool>> {
+    let end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&end))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&end)))
+            .map_err(|error| Failure::failed(format_args!("cannot wait for signals: {error}")))?;
+    }
+    Ok(end)
 }
 
 /// Opens the ring at a path for reading.

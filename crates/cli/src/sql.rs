@@ -125,11 +125,11 @@ impl Sql {
     }
 }
 
-/// Sets one up.
-pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Sql> {
+/// Sets one up, over a ring of whose index there may be copies in a folder.
+pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>) -> Result<Sql> {
     session::give_way();
     let at = path.to_owned();
-    let open: OpenRing = Arc::new(move || RingReader::open(&at));
+    let open: OpenRing = Arc::new(move || Ok(RingReader::open(&at)?.with_index(index.as_deref())));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.threads.get())
         .build()

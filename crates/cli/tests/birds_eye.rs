@@ -3,10 +3,13 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
+#[path = "common/figures.rs"]
+mod figures;
 #[path = "common/recording.rs"]
 mod recording;
 
 use common::{documented, ends, folder, run};
+use figures::figure;
 use recording::{PATIENCE, Recording};
 use serde_json::Value;
 use std::io::Write as _;
@@ -35,19 +38,6 @@ fn start(dir: &Path, more: &str) -> Recording {
 
 fn ask(dir: &Path, question: &str) -> String {
     ends(dir, &format!("query r.hf --format csv {}", question.replace(' ', "_")), 0).out
-}
-
-/// A figure in what `EXPLAIN ANALYZE` says, large ones to a hundredth.
-fn figure(said: &str, name: &str) -> u64 {
-    let (_, rest) = said.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name} in {said}"));
-    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
-    let (number, unit) = rest.split_at(end);
-    let factor = match unit.trim_start().chars().next() {
-        Some('K') => 1e3,
-        Some('M') => 1e6,
-        _ => 1.0,
-    };
-    (number.parse::<f64>().unwrap() * factor) as u64
 }
 
 /// Waits until the view tells of all slots of data; how many these are.

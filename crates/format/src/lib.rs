@@ -11,6 +11,7 @@ mod check;
 mod column;
 mod error;
 mod geometry;
+mod index_copy;
 mod journal;
 mod name;
 mod recovery_string;
@@ -26,6 +27,7 @@ pub use column::{
 };
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
+pub use index_copy::IndexCopy;
 pub use journal::{
     Act, ActRecord, CommitHead, CommitWriter, CopyRecord, Finding, HoldRecord, MAX_COMMIT, OpenEntries,
     OpenEntry, OpenSlot, PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len,

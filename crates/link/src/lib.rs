@@ -8,6 +8,7 @@
 pub mod client;
 mod error;
 mod find;
+mod index_drive;
 pub mod path;
 mod reader;
 pub mod server;
@@ -16,6 +17,7 @@ pub mod wire;
 
 pub use error::LinkError;
 pub use find::{answering, place, recorder};
+pub use index_drive::IndexDrive;
 pub use reader::{
     Element, Item, Missing, NotThere, Plan, PlannedSlot, ReadReport, RingReader, Selection, SlotView,
 };

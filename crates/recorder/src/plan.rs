@@ -146,6 +146,8 @@ pub fn fitting(needs: &Needs<'_>, bound: ByteSize) -> u32 {
 /// What is not slot buffers, as generous as it gets, and as small.
 const GENEROUS: Rest =
     Rest { batches: 16, batch_bytes: BATCH_BYTES, batch_rows: BATCH_ROWS, tickets: 8, quantum: 1 << 20 };
+/// The same where a guarantee was admitted, which counts on reads of that size: what is left for readers is as much only then.
+const ADMITTED: Rest = Rest { quantum: 8 << 20, ..GENEROUS };
 const SMALL: Rest =
     Rest { batches: 4, batch_bytes: MIN_BATCH_BYTES, batch_rows: 1024, tickets: 2, quantum: 128 << 10 };
 
@@ -229,13 +231,14 @@ pub fn plan(needs: &Needs<'_>) -> Result<Plan, TooLittle> {
     let most = (u64::from(needs.slots) / 8).clamp(USUAL_SLOT_BUFFERS, MOST_SLOT_BUFFERS).max(promised);
     let least = LEAST_SLOT_BUFFERS.max(promised);
     let usual = (SLOT_BUFFER_BYTES / needs.slot_bytes).clamp(USUAL_SLOT_BUFFERS, most);
+    let generous = if promised > 0 { ADMITTED } else { GENEROUS };
     let Some(bound) = needs.bound else {
         // A ring should not expire much earlier only because memory is there.
         let cheap = (u64::from(needs.slots) / 32).clamp(FREE_SLOT_BUFFERS.min(most), most);
         let plenty = PLENTY.min(needs.available.0 / PLENTIFUL) / needs.slot_bytes;
-        return Ok(GENEROUS.plan(needs, usual.max(plenty.min(cheap)).max(promised)));
+        return Ok(generous.plan(needs, usual.max(plenty.min(cheap)).max(promised)));
     };
-    for rest in [GENEROUS, SMALL] {
+    for rest in [generous, GENEROUS, SMALL] {
         let left = bound.0.saturating_sub(rest.bytes(needs));
         let buffers = left / needs.slot_bytes;
         if buffers >= least {
@@ -300,6 +303,11 @@ mod tests {
         let promising = |bound| Needs { promised: 70, quantum: 256 << 10, ..needs(8 << 20, bound) };
         let usual = plan(&promising(None)).unwrap();
         assert_eq!((usual.slot_buffers, usual.quantum), (70, 256 << 10));
+        // Reads are as large as was counted on, where the bound has room for that.
+        let admitted = |bound| Needs { quantum: 8 << 20, ..promising(bound) };
+        assert_eq!(plan(&admitted(None)).unwrap().quantum, 8 << 20);
+        assert_eq!(plan(&admitted(Some(700 << 20))).unwrap().quantum, 8 << 20);
+        assert_eq!(plan(&admitted(Some(610 << 20))).unwrap().quantum, 1 << 20);
         let too_little = plan(&promising(Some(560 << 20))).unwrap_err();
         assert_eq!(fitting(&promising(None), ByteSize::mib(560)), 69);
         let least = too_little.least().0;

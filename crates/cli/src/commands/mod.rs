@@ -7,6 +7,7 @@ pub(crate) mod gaps;
 pub(crate) mod grow;
 pub(crate) mod hold;
 pub(crate) mod holds;
+pub(crate) mod index;
 pub(crate) mod metrics;
 pub(crate) mod plan;
 pub(crate) mod profile;

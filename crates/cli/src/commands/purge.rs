@@ -2,16 +2,18 @@
 
 use crate::commands::hold::who;
 use crate::failure::{Failure, Result};
+use crate::index::{self, IndexArg, Trouble};
 use crate::orders;
 use crate::out::{Out, clean, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times;
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_link::Selection;
+use holdfast_link::{IndexDrive, Selection};
 use holdfast_ring::{Order, Outcome, PurgeRequest};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 /// Destroy a range: its bytes are overwritten, and it is recorded who did it and why
 #[derive(clap::Args, Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct Args {
     streams: Vec<String>,
     #[command(flatten)]
     range: RangeArgs,
+    #[command(flatten)]
+    index: IndexArg,
     /// Destroy held data too
     #[arg(long)]
     held: bool,
@@ -71,6 +75,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let Outcome::Purged { elements, bytes, slots } = outcome else {
         return Err(orders::unexpected(&outcome));
     };
+    if let Some(folder) = args.index.folder(&args.ring)? {
+        sweep(&path, &folder)?;
+    }
     if out.is_json() {
         return out.object(&Shown { elements, bytes, slots });
     }
@@ -80,6 +87,18 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ByteSize(bytes),
         counted(slots.into(), "slot")
     ))
+}
+
+/// Takes away what an index drive has of slots that are no more.
+fn sweep(path: &Path, folder: &Path) -> Result<()> {
+    let mut reader = session::open(path)?;
+    let drive = IndexDrive::new(folder, reader.superblock().ring);
+    index::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
+        Trouble::Ring(failure) | Trouble::Drive(failure) => failure.advice(format_args!(
+            "the range is destroyed on the ring, but not what {} has of its index: delete that folder",
+            drive.folder().display()
+        )),
+    })
 }
 
 fn confirm(args: &Args, selection: &Selection) -> Result<()> {

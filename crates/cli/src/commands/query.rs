@@ -4,6 +4,7 @@ use crate::because::Because;
 use crate::export;
 use crate::failure::{Failure, Kind, Result};
 use crate::hits::{self, Destination};
+use crate::index::IndexArg;
 use crate::out::Out;
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs};
@@ -46,6 +47,8 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    index: IndexArg,
     #[command(flatten)]
     because: Because,
 }
@@ -103,7 +106,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
     let file = args.output.as_deref().filter(|_| !args.to_stdout());
-    let sql = sql::open(&path, &args.limits.limits())?;
+    let sql = sql::open(&path, &args.limits.limits(), args.index.folder(&args.ring)?)?;
     let rows = match args.format.unwrap_or(usual).into() {
         Written::Rows(format) => {
             sql.answer(&args.sql, format, |format| destination(file, format, args.force))?

@@ -1,6 +1,7 @@
 //! `holdfast sql`: questions one after the other, with completion and a history.
 
 use crate::failure::{Failure, Result, reason};
+use crate::index::IndexArg;
 use crate::out::Out;
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs, Sql};
@@ -29,14 +30,17 @@ pub(crate) struct Args {
     ring: RingArg,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    index: IndexArg,
 }
 
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
+    let index = args.index.folder(&args.ring)?;
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let ask = |question: &str| -> Result<()> {
-        let sql = sql::open(&path, &args.limits.limits())?;
+        let sql = sql::open(&path, &args.limits.limits(), index.clone())?;
         sql.answer(question, format, |_| Ok(Box::new(io::BufWriter::new(io::stdout()))))?;
         sql::told(&sql.engine.trouble.take())
     };
@@ -44,7 +48,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return answer_all(&mut io::stdin().lock(), &ask);
     }
     // Whether it can be asked at all is told before a prompt.
-    let known = Known::of(&sql::open(&path, &args.limits.limits())?)?;
+    let known = Known::of(&sql::open(&path, &args.limits.limits(), index.clone())?)?;
     converse(known, &path, &ask)
 }
 

@@ -189,7 +189,8 @@ impl Evaluator {
         if self.sql.is_some() && schemas(known) == schemas(&self.known) {
             return Ok(());
         }
-        let sql = sql::open(&self.path, &self.limits)?;
+        // What it looks at is younger than any copy.
+        let sql = sql::open(&self.path, &self.limits, None)?;
         if let Wanted::Found(search) = &self.wanted {
             let held = |id| self.streams.is_empty() || self.streams.contains(&id);
             let mut refused = None;

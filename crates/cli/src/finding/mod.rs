@@ -23,15 +23,13 @@ use holdfast_ring::{
     DistilRequest, ExtendRequest, HoldRequest, HoldStatus, Order, Outcome, Refusal, SlotStatus,
 };
 use serde::Serialize;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// From one turn to the next.
@@ -206,12 +204,7 @@ impl<'a> Follow<'a> {
 
     /// Until it is interrupted, or all that was to come has come.
     fn run(mut self, mut evaluator: Evaluator, out: &mut Out) -> Result<()> {
-        let end = Arc::new(AtomicBool::new(false));
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&end))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&end)))
-                .map_err(|error| Failure::failed(format_args!("cannot wait for signals: {error}")))?;
-        }
+        let end = session::interruption()?;
         let mut trouble: Option<Failure> = None;
         let mut undistilled = self.distil;
         while self.standing || !evaluator.is_done() || undistilled {

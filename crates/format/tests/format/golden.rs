@@ -17,7 +17,7 @@ use std::time::Duration;
 const NOW: i64 = 1_795_000_000_000_000_000;
 
 /// Compares `bytes` with the golden file, or writes that.
-fn golden(name: &str, bytes: &[u8]) {
+pub(crate) fn golden(name: &str, bytes: &[u8]) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name);
     if std::env::var_os("HOLDFAST_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -232,12 +232,12 @@ fn records() -> Vec<(&'static str, Record<'static>)> {
 }
 
 /// A slot with a row of every kind, flag and cause, over two chunks.
-fn slot() -> Slot {
+pub(crate) fn slot() -> Slot {
     slot_with([Classes::default(); STREAMS])
 }
 
 /// The same with columns.
-fn slot_with(classes: [Classes; STREAMS]) -> Slot {
+pub(crate) fn slot_with(classes: [Classes; STREAMS]) -> Slot {
     let mut slot = Slot::open_with(64 << 10, 9, classes);
     let base = Row { arrival: times(0), ..Row::default() };
     let mut put = |row: Row, meta: &[u8], data: &[u8]| {

@@ -6,6 +6,7 @@ mod birds_eye;
 mod columns;
 mod golden;
 mod hostile;
+mod index_copy;
 mod lanes;
 mod rebuild;
 mod records;

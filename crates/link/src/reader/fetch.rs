@@ -100,7 +100,13 @@ impl Looked {
     /// Reads the directory behind a head.
     pub(crate) fn new(pump: &mut Pump, planned: PlannedSlot, head: Head) -> Result<Self, Miss> {
         let range = head.directory_range()?;
-        let index = head.index(&bytes(pump, &planned, range.start, range.end)?, range.start)?;
+        let bytes = bytes(pump, &planned, range.start, range.end)?;
+        Self::at(planned, head, &bytes, range.start)
+    }
+
+    /// The same where the bytes that have the directory, from `start` of the slot, are there already.
+    pub(crate) fn at(planned: PlannedSlot, head: Head, bytes: &[u8], start: usize) -> Result<Self, Miss> {
+        let index = head.index(bytes, start)?;
         Ok(Self { planned, head, index, block: None })
     }
 

@@ -30,7 +30,7 @@ enum Wanted {
 
 /// A head on its way.
 enum Coming {
-    /// The bird's-eye view had it.
+    /// The bird's-eye view had it, or an index drive.
     Here(Box<Head>),
     /// It is being read.
     Read(u64),
@@ -59,8 +59,9 @@ impl RingReader {
                 if slot.slot.is_none() {
                     self.take_open(slot)?;
                 }
-                let coming = match Seen::of(&self.pump.access, &self.superblock, slot) {
-                    Some(seen) => Coming::Here(Box::new(seen.head)),
+                let told = Seen::of(&self.pump.access, &self.superblock, slot).map(|seen| seen.head);
+                let coming = match told.or_else(|| self.copied_head(slot)) {
+                    Some(head) => Coming::Here(Box::new(head)),
                     None => Coming::Read(self.pump.submit(slot.want(0, len))?),
                 };
                 under_way.push_back((*slot, coming));

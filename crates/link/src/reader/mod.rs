@@ -28,11 +28,11 @@ mod work;
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
 pub use search::{NotThere, SlotView};
 
-use crate::LinkError;
 use crate::client::Connection;
 use crate::find;
 use crate::path::Place;
 use crate::wire::{Purpose, Status};
+use crate::{IndexDrive, LinkError};
 use access::Access;
 use assemble::Assembler;
 use direct::Direct;
@@ -62,6 +62,8 @@ pub struct RingReader {
     superblock: Superblock,
     pump: Pump,
     briefs: HashMap<Sequence, Brief>,
+    /// Where copies of indexes may be.
+    drive: Option<IndexDrive>,
 }
 
 impl RingReader {
@@ -91,7 +93,14 @@ impl RingReader {
             Access::Live(live) => live.superblock().clone(),
             Access::Direct(direct) => direct.superblock().clone(),
         };
-        Self { place, superblock, pump: Pump::new(access), briefs: HashMap::new() }
+        Self { place, superblock, pump: Pump::new(access), briefs: HashMap::new(), drive: None }
+    }
+
+    /// Searches look for copies of indexes in that folder of an index drive before they read them.
+    #[must_use]
+    pub fn with_index(mut self, folder: Option<&Path>) -> Self {
+        self.drive = folder.map(|folder| IndexDrive::new(folder, self.superblock.ring));
+        self
     }
 
     /// Whether a recorder answers.

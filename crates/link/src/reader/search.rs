@@ -9,11 +9,15 @@ use super::pump::Pump;
 use super::seen::Seen;
 use super::slot::{Head, Wrong, head_bytes};
 use crate::LinkError;
+use crate::index_drive::{Copy, image};
 use crate::wire::Purpose;
 use holdfast_base::{Age, Ordinal, StreamId};
-use holdfast_format::{DirectoryEntry, PartHeader, Section, Summary, crc32c};
-use holdfast_ring::Range;
-use std::ops::ControlFlow;
+use holdfast_format::{
+    Blocks, Chunk, DirectoryEntry, FormatError, Outline, PartHeader, Section, SectionKind, Summary,
+    Superblock, crc32c,
+};
+use holdfast_ring::Range as Selected;
+use std::ops::{ControlFlow, Range};
 
 /// Why something of a slot cannot be had.
 #[derive(Debug)]
@@ -43,6 +47,15 @@ impl From<LinkError> for NotThere {
     }
 }
 
+/// What an index drive has of a slot.
+#[derive(Debug)]
+enum Copied {
+    /// Nobody has looked.
+    NotLooked,
+    Nothing,
+    Here(Copy),
+}
+
 /// A slot that is looked into.
 #[derive(Debug)]
 pub struct SlotView<'a> {
@@ -51,6 +64,9 @@ pub struct SlotView<'a> {
     head: Head,
     /// What the bird's-eye view has of it.
     seen: Option<Seen>,
+    copy: Copied,
+    /// Bytes that came from there.
+    copied: u64,
     /// Its directory, once that is needed.
     looked: Option<Looked>,
     before: Purpose,
@@ -67,17 +83,38 @@ impl RingReader {
     pub fn look_into(&mut self, planned: &PlannedSlot) -> Result<SlotView<'_>, NotThere> {
         let before = self.reads_for(Purpose::Search);
         let seen = Seen::of(&self.pump.access, &self.superblock, planned);
-        let head = match &seen {
-            Some(seen) => Ok(seen.head.clone()),
-            None => self.head_of(planned),
-        };
-        match head {
-            Ok(head) => Ok(SlotView { reader: self, planned: *planned, head, seen, looked: None, before }),
+        let (mut copy, mut copied) = (Copied::NotLooked, 0);
+        let mut head = seen.as_ref().map(|seen| seen.head.clone());
+        if head.is_none() {
+            copy = Copied::Nothing;
+            if let Some(there) = self.copy_of(planned)
+                && let Some(found) = head_in(&there, &self.superblock, planned)
+            {
+                (copy, copied) = (Copied::Here(there), found.header.payload_offset.into());
+                head = Some(found);
+            }
+        }
+        match head.map_or_else(|| self.head_of(planned), Ok) {
+            Ok(head) => {
+                let planned = *planned;
+                Ok(SlotView { reader: self, planned, head, seen, copy, copied, looked: None, before })
+            }
             Err(miss) => {
                 self.reads_for(before);
                 Err(miss.into())
             }
         }
+    }
+
+    /// What an index drive has of a slot.
+    fn copy_of(&self, planned: &PlannedSlot) -> Option<Copy> {
+        planned.slot?;
+        self.drive.as_ref()?.open(planned.sequence)
+    }
+
+    /// The head of a slot, where an index drive has it.
+    pub(crate) fn copied_head(&self, planned: &PlannedSlot) -> Option<Head> {
+        head_in(&self.copy_of(planned)?, &self.superblock, planned)
     }
 
     fn head_of(&mut self, planned: &PlannedSlot) -> Result<Head, Miss> {
@@ -86,6 +123,12 @@ impl RingReader {
         }
         fetch::read_head(&mut self.pump, &self.superblock, planned)
     }
+}
+
+/// The head of a slot, as a copy has it.
+fn head_in(copy: &Copy, superblock: &Superblock, planned: &PlannedSlot) -> Option<Head> {
+    let bytes = copy.read(&(0..copy.head_bytes()))?;
+    Head::decode(&bytes, superblock, planned.slot, planned.sequence).ok()
 }
 
 impl SlotView<'_> {
@@ -99,10 +142,12 @@ impl SlotView<'_> {
         &self.head.summary
     }
 
-    /// Bytes that were read to know that much: none where the recorder's bird's-eye view tells of it.
+    /// Bytes that were read from the ring to know that much: none where the recorder's bird's-eye view tells of it, or an
+    /// index drive.
     pub fn head_bytes(&self) -> u64 {
         let slot_bytes = self.reader.superblock.geometry.slot_bytes as usize;
-        let is_read = self.seen.is_none() && self.planned.slot.is_some();
+        let is_read =
+            self.seen.is_none() && self.planned.slot.is_some() && !matches!(self.copy, Copied::Here(_));
         if is_read { head_bytes(slot_bytes) as u64 } else { 0 }
     }
 
@@ -111,10 +156,28 @@ impl SlotView<'_> {
         self.seen.as_ref()?.section(&self.reader.pump.access, section)
     }
 
+    /// Bytes that came from an index drive so far.
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// A range of the slot outside its payload.
+    fn index(&mut self, range: Range<usize>) -> Result<Vec<u8>, NotThere> {
+        if matches!(self.copy, Copied::NotLooked) {
+            self.copy = self.reader.copy_of(&self.planned).map_or(Copied::Nothing, Copied::Here);
+        }
+        if let Copied::Here(copy) = &self.copy
+            && let Some(bytes) = copy.read(&range)
+        {
+            self.copied += bytes.len() as u64;
+            return Ok(bytes);
+        }
+        Ok(fetch::bytes(&mut self.reader.pump, &self.planned, range.start, range.end)?)
+    }
+
     /// Reads a section; its checksum is checked where it has one.
     pub fn section(&mut self, section: &Section) -> Result<Vec<u8>, NotThere> {
-        let range = section.range();
-        let bytes = fetch::bytes(&mut self.reader.pump, &self.planned, range.start, range.end)?;
+        let bytes = self.index(section.range())?;
         if section.crc != 0 && crc32c(&bytes) != section.crc {
             let place = format!("section at {}: the checksum does not hold", section.offset);
             return Err(NotThere::Damaged(place));
@@ -140,7 +203,8 @@ impl SlotView<'_> {
         ordinal: Ordinal,
         into: &mut Vec<u8>,
     ) -> Result<bool, NotThere> {
-        let range = Range { ordinals: Some((ordinal, Ordinal(ordinal.0.saturating_add(1)))), ..Range::ALL };
+        let ordinals = Some((ordinal, Ordinal(ordinal.0.saturating_add(1))));
+        let range = Selected { ordinals, ..Selected::ALL };
         let plan = self.reader.plan(&Selection { streams: vec![stream], range })?;
         let mut found = false;
         self.reader.read(&plan, &mut |item| {
@@ -165,11 +229,52 @@ impl SlotView<'_> {
     }
 
     fn looked(&mut self) -> Result<(&mut Pump, &mut Looked), NotThere> {
-        let pump = &mut self.reader.pump;
-        let looked = match self.looked.take() {
-            Some(looked) => looked,
-            None => Looked::new(pump, self.planned, self.head.clone())?,
+        let looked = if let Some(looked) = self.looked.take() {
+            looked
+        } else {
+            let range = self.head.directory_range().map_err(Miss::Wrong)?;
+            let bytes = self.index(range.clone())?;
+            Looked::at(self.planned, self.head.clone(), &bytes, range.start)?
         };
-        Ok((pump, self.looked.insert(looked)))
+        Ok((&mut self.reader.pump, self.looked.insert(looked)))
+    }
+
+    /// All of it but its payload, checked, as an index drive keeps it.
+    pub fn index_copy(&mut self) -> Result<Vec<u8>, NotThere> {
+        let header = self.head.header.clone();
+        let (head, index) = (header.payload_offset as usize, header.index_offset as usize);
+        let pump = &mut self.reader.pump;
+        let mut bytes = fetch::bytes(pump, &self.planned, 0, head)?;
+        Head::decode(&bytes, &self.reader.superblock, self.planned.slot, self.planned.sequence)
+            .map_err(Miss::Wrong)?;
+        bytes.extend(fetch::bytes(pump, &self.planned, index, index + header.index_bytes as usize)?);
+        for section in &self.head.summary.sections.clone() {
+            let range = section.range();
+            let part = bytes.get(head + range.start - index..head + range.end - index).unwrap_or_default();
+            let checked = self.check(section, part);
+            checked.map_err(|why| NotThere::Damaged(format!("section at {}: {why}", section.offset)))?;
+        }
+        Ok(image(&header, &bytes))
+    }
+
+    fn check(&mut self, section: &Section, bytes: &[u8]) -> Result<(), String> {
+        let sequence = self.head.header.sequence;
+        let said = |error: FormatError| error.to_string();
+        match section.kind {
+            SectionKind::Attribute => {
+                Blocks::new(section, bytes, sequence).try_for_each(|block| block.map(|_| ())).map_err(said)
+            }
+            SectionKind::Filter => Outline::decode(bytes, section).map(|_| ()).map_err(said),
+            SectionKind::Chunks => {
+                let directory = self.directory().map_err(|_| "without its directory".to_owned())?;
+                directory.iter().try_for_each(|entry| {
+                    let (from, len) = (entry.offset as usize, entry.bytes as usize);
+                    let chunk = bytes.get(from..from + len).unwrap_or_default();
+                    Chunk::decode_at(entry, sequence, chunk).map(|_| ()).map_err(said)
+                })
+            }
+            _ if section.crc == 0 || crc32c(bytes) == section.crc => Ok(()),
+            _ => Err("the checksum does not hold".to_owned()),
+        }
     }
 }

@@ -122,7 +122,9 @@ impl ExecutionPlan for StreamExec {
         let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
         let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
         let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
-        let counts = ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read"].map(count);
+        let counts =
+            ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read", "bytes_read_index"]
+                .map(count);
         let mut worker = Worker {
             work: Arc::clone(&self.work),
             schema: Arc::clone(&self.schema),
@@ -136,8 +138,8 @@ impl ExecutionPlan for StreamExec {
                 rows.add(found);
             });
             worker.work.trouble.partial(effort.partial);
-            let Effort { pruned, unread, searched, bytes, .. } = effort;
-            for (count, amount) in counts.iter().zip([pruned, unread, searched, bytes]) {
+            let Effort { pruned, unread, searched, bytes, copied, .. } = effort;
+            for (count, amount) in counts.iter().zip([pruned, unread, searched, bytes, copied]) {
                 count.add(usize::try_from(amount).unwrap_or(usize::MAX));
             }
             ended
@@ -183,7 +185,11 @@ impl Worker {
             let searched = match reader.look_into(slot) {
                 Ok(mut view) => {
                     let (wants, schema) = (&self.work.wants, &self.schema);
-                    SlotSearch { view: &mut view, wants, schema, effort, sink: &mut sink, torn: None }.run()
+                    let search =
+                        SlotSearch { view: &mut view, wants, schema, effort, sink: &mut sink, torn: None }
+                            .run();
+                    effort.copied += view.copied();
+                    search
                 }
                 Err(error) => Err(Broken::NotThere(error)),
             };

@@ -56,8 +56,10 @@ pub(super) struct Effort {
     pub(super) unread: u64,
     /// Slots that were looked into.
     pub(super) searched: u64,
-    /// Bytes of them that were read.
+    /// Bytes of them that were read from the ring.
     pub(super) bytes: u64,
+    /// Bytes of them that were read from an index drive.
+    pub(super) copied: u64,
     /// Elements that were found, but of which not all is there any more.
     pub(super) partial: u64,
 }
@@ -188,8 +190,10 @@ impl SlotSearch<'_, '_> {
     }
 
     fn section(&mut self, section: &Section) -> Result<Vec<u8>, Broken> {
-        self.effort.bytes += u64::from(section.bytes);
-        Ok(self.view.section(section)?)
+        let before = self.view.copied();
+        let bytes = self.view.section(section)?;
+        self.effort.bytes += u64::from(section.bytes) - (self.view.copied() - before);
+        Ok(bytes)
     }
 
     /// The same where rows are needed, too.

@@ -12,13 +12,14 @@ use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Element, Extractor, Schema, Value};
 use holdfast_base::ByteSize;
 use holdfast_format::CellBuffer;
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_link::{IndexDrive, Item, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble};
 use holdfast_query::{Column, Columns, Fixed, Limits, ask, session};
 use recorded::Recorded;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 const SCHEMA: [&str; 6] = [
@@ -121,12 +122,21 @@ const QUERIES: [&str; 26] = [
 ];
 
 fn compare(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[&str]) {
+    compare_with(image, recorded, schema, queries, None);
+}
+
+/// The same where copies of the index are looked for in a folder.
+fn compare_with(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[&str], index: Option<&Path>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let batch = naive(image, schema, recorded);
     assert!(batch.num_rows() > 100, "{}", batch.num_rows());
     let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
     let shared = image.clone();
-    let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(shared.clone()))));
+    let folder = index.map(Path::to_owned);
+    let ring: OpenRing = Arc::new(move || {
+        let disk = MemoryDisk::from_image(shared.clone());
+        Ok(RingReader::over(Box::new(disk))?.with_index(folder.as_deref()))
+    });
     let trouble = Arc::new(Trouble::default());
     let table =
         StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::clone(&trouble));
@@ -144,6 +154,55 @@ fn queries_find_what_a_naive_look_finds() {
         let (image, recorded) = Recorded::make(seed, elements, Some(&schema));
         compare(&image, &recorded, &schema, &QUERIES);
     }
+}
+
+/// What befalls copies on an index drive.
+const SPOILS: [fn(&mut Vec<u8>); 7] = [
+    |_| {},
+    |file| file.truncate(file.len() / 2),
+    |file| file.truncate(30),
+    |file| file[24] ^= 1,
+    |file| *file.last_mut().unwrap() ^= 0x10,
+    |file| (100..file.len()).step_by(1000).for_each(|at| file[at] = !file[at]),
+    |file| file.clear(),
+];
+
+#[test]
+fn copies_on_an_index_drive_change_no_result_whatever_becomes_of_them() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    let (image, recorded) = Recorded::make(9, 3000, Some(&schema));
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))).unwrap();
+    let drive = IndexDrive::new(folder.path(), reader.superblock().ring);
+    assert!(drive.own().unwrap().is_some());
+    let slots = reader.plan(&Selection::ALL).unwrap().slots;
+    assert!(slots.len() > 8, "{}", slots.len());
+    let sound: Vec<_> = slots
+        .iter()
+        .map(|slot| (slot.sequence, reader.look_into(slot).unwrap().index_copy().unwrap()))
+        .collect();
+    for spoil in SPOILS {
+        for (sequence, copy) in &sound {
+            let mut copy = copy.clone();
+            spoil(&mut copy);
+            drive.put(*sequence, &copy).unwrap();
+        }
+        compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
+    }
+    // Each is that of another slot; some are gone.
+    for ((sequence, _), (_, copy)) in sound.iter().zip(sound.iter().cycle().skip(1)) {
+        drive.put(*sequence, copy).unwrap();
+    }
+    compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
+    for (number, (sequence, copy)) in sound.iter().enumerate() {
+        drive.put(*sequence, copy).unwrap();
+        if number % 3 == 0 {
+            drive.remove(*sequence).unwrap();
+        }
+    }
+    assert_eq!(drive.copies().unwrap().len(), sound.len() - sound.len().div_ceil(3));
+    compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
+    compare_with(&image, &recorded, &schema, &QUERIES, Some(&folder.path().join("nowhere")));
 }
 
 #[test]

@@ -1,0 +1,212 @@
+//! Hunting one address in recorded packets: `holdfast query` on a ring, `tshark` and `tcpdump` on the capture file that the ring was
+//! recorded from, and `ReductStore` with the address as a label of each record. Each is timed from the start of the question to
+//! its end, and has to find what is there.
+//!
+//! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000, and one comes three times.
+
+use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::place::Place;
+use holdfast_bench::program::holdfast;
+use holdfast_bench::reduct::{Client, FIRST, Server};
+use holdfast_bench::report::Report;
+use holdfast_bench::{Scale, Trouble, row, run, tool};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const PACKET: usize = 120;
+const SENDERS: u64 = 100_000;
+const NEEDLE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
+/// How often it sends.
+const HITS: u64 = 3;
+/// Records that `ReductStore` takes in one request.
+const TOGETHER: u64 = 80;
+
+fn main() -> std::process::ExitCode {
+    run(bench)
+}
+
+fn sender(number: u64, packets: u64) -> Ipv4Addr {
+    if (1..=HITS).any(|part| number == packets * part / 4) {
+        return NEEDLE;
+    }
+    let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+    Ipv4Addr::from_bits(0x0a00_0000 + (random % SENDERS) as u32)
+}
+
+/// An Ethernet frame.
+fn packet(number: u64, packets: u64) -> [u8; PACKET] {
+    let mut bytes = [0x5a; PACKET];
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+    let total = (PACKET - 14) as u16;
+    bytes[14..26].copy_from_slice(&[0x45, 0, (total >> 8) as u8, total as u8, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    bytes[26..30].copy_from_slice(&sender(number, packets).octets());
+    bytes[30..34].copy_from_slice(&[10, 200, 0, 1]);
+    let udp = total - 20;
+    bytes[34..42].copy_from_slice(&[0x30, 0x39, 0x1f, 0x90, (udp >> 8) as u8, udp as u8, 0, 0]);
+    bytes[42..50].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn write_capture(path: &Path, packets: u64) -> std::io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    file.write_all(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0])?;
+    for number in 0..packets {
+        let (seconds, micros) = (1_700_000_000 + number / 1_000_000, number % 1_000_000);
+        for field in [seconds as u32, micros as u32, PACKET as u32, PACKET as u32] {
+            file.write_all(&field.to_le_bytes())?;
+        }
+        file.write_all(&packet(number, packets))?;
+    }
+    file.flush()
+}
+
+/// Who finds packets: how many of the needle's.
+type Finder<'f> = Box<dyn FnMut() -> Result<u64, Trouble> + 'f>;
+
+/// One who was given packets and is asked.
+struct Contestant<'f> {
+    name: &'static str,
+    packets: u64,
+    /// Seconds until it had them; nothing for who reads the file itself.
+    took: Option<f64>,
+    find: Finder<'f>,
+}
+
+fn bench(scale: Scale) -> Result<(), Trouble> {
+    let packets: u64 = scale.pick(5_000, 4_000_000);
+    let place = Place::with_room(scale.pick(64 << 20, 4 << 30))?;
+    let program = holdfast("holdfast", scale)?;
+    let capture = place.file("packets.pcap");
+    write_capture(&capture, packets).map_err(Trouble::file(&capture, "write it"))?;
+    let mut contestants = vec![ring(&program, &place, &capture, packets, scale)?];
+    if scale == Scale::Real {
+        let files = ["tshark", "tcpdump"].into_iter().map(|name| in_file(name, &capture, packets));
+        for peer in files.chain([labels(&place, packets / 20)]) {
+            match peer {
+                Ok(peer) => contestants.push(peer),
+                Err(why) => println!("{why}"),
+            }
+        }
+    }
+    let rounds = Rounds::run(scale.pick(1, 3), contestants.len(), |at| {
+        let start = Instant::now();
+        let found = (contestants[at].find)()?;
+        let took = start.elapsed().as_secs_f64();
+        let name = contestants[at].name;
+        let wrong = || Trouble::Accounting(format!("{name} finds {found} packets, and there are {HITS}"));
+        if found == HITS { Ok(took) } else { Err(wrong()) }
+    })?;
+    let mut report = Report::new("hunt", scale);
+    let mut rows = vec![row![
+        "",
+        "packets",
+        "thousand a second taken",
+        "ms until all are found",
+        "million a second searched"
+    ]];
+    for (at, who) in contestants.iter().enumerate() {
+        let taken =
+            who.took.map_or("–".to_owned(), |took| format!("{:.0}", who.packets as f64 / took / 1e3));
+        let took = rounds.of(at);
+        let rate = format!("{:.2}", who.packets as f64 / took.median / 1e6);
+        rows.push(row![who.name, who.packets, taken, milliseconds(&took).show(0), rate]);
+    }
+    report.table(&rows);
+    report.say(&format!(
+        "Packets of {PACKET} bytes from {SENDERS} senders. Holdfast reads past the page cache, in which the others have all of it."
+    ));
+    report.finish()
+}
+
+fn milliseconds(took: &Spread) -> Spread {
+    Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 }
+}
+
+fn ring<'f>(
+    program: &Path,
+    place: &Place,
+    capture: &Path,
+    packets: u64,
+    scale: Scale,
+) -> Result<Contestant<'f>, Trouble> {
+    let (program, ring) = (program.display().to_string(), place.file("ring").display().to_string());
+    let (size, slot) = scale.pick(("16MiB", "256KiB"), ("1536MiB", "32MiB"));
+    tool::output(&program, &["format", &ring, "--size", size, "--slot", slot, "--prefill"])?;
+    let source = format!("replay:{}", capture.display());
+    let record =
+        ["record", &ring, "--source", &source, "--name", "packets", "--speed", "max", "--attr", "packets"];
+    let start = Instant::now();
+    let said = tool::output(&program, &record)?;
+    let took = start.elapsed().as_secs_f64();
+    if !said.contains(&format!("{packets} elements")) || !said.contains("nothing lost") {
+        return Err(Trouble::Accounting(format!(
+            "{packets} packets were replayed, and the recorder says {said}"
+        )));
+    }
+    let find = move || {
+        let question = format!("select ordinal from packets where src = '{NEEDLE}'");
+        let text = tool::output(&program, &["query", &ring, &question, "--format", "csv"])?;
+        Ok(text.lines().count() as u64 - 1)
+    };
+    Ok(Contestant { name: "Holdfast", packets, took: Some(took), find: Box::new(find) })
+}
+
+/// Who looks through the capture file.
+fn in_file<'f>(name: &'static str, capture: &Path, packets: u64) -> Result<Contestant<'f>, Trouble> {
+    tool::need(name)?;
+    let (file, host): (PathBuf, String) = (capture.to_owned(), NEEDLE.to_string());
+    let find = move || {
+        let file = file.display().to_string();
+        let filter = format!("ip.src == {host}");
+        let text = match name {
+            "tshark" => tool::output(name, &["-n", "-r", &file, "-Y", &filter])?,
+            _ => tool::output(name, &["-n", "-r", &file, "src", "host", &host])?,
+        };
+        Ok(text.lines().filter(|line| line.contains(&host)).count() as u64)
+    };
+    Ok(Contestant { name, packets, took: None, find: Box::new(find) })
+}
+
+/// `ReductStore`, with fewer of them.
+fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
+    let (server, mut client) = Server::begin(place, "{}")?;
+    let start = Instant::now();
+    for first in (0..packets).step_by(TOGETHER as usize) {
+        let (mut headers, mut body) = (String::new(), Vec::new());
+        for number in first..packets.min(first + TOGETHER) {
+            let sender = sender(number, packets);
+            let _ = write!(headers, "x-reduct-time-{}: {PACKET},,src={sender}\r\n", FIRST + number);
+            body.extend_from_slice(&packet(number, packets));
+        }
+        let (status, said) = client.answer("POST", "/b/bench/packets/batch", &headers, &body)?;
+        if status != 200 {
+            return Err(not_taken(status, &said));
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    let find = move || {
+        let mut client = Client::connect(server.port)?;
+        let question = format!("{{\"query_type\":\"QUERY\",\"when\":{{\"&src\":{{\"$eq\":\"{NEEDLE}\"}}}}}}");
+        let (status, said) = client.answer("POST", "/b/bench/packets/q", "", question.as_bytes())?;
+        let id = serde_json::from_slice::<serde_json::Value>(&said).ok().and_then(|said| said["id"].as_u64());
+        let Some(id) = id.filter(|_| status == 200) else { return Err(not_taken(status, &said)) };
+        let mut bytes = 0;
+        loop {
+            let (status, some) = client.answer("GET", &format!("/b/bench/packets/batch?q={id}"), "", &[])?;
+            match status {
+                200 => bytes += some.len(),
+                204 => return Ok((bytes / PACKET) as u64),
+                _ => return Err(not_taken(status, &some)),
+            }
+        }
+    };
+    Ok(Contestant { name: "ReductStore, labels", packets, took: Some(took), find: Box::new(find) })
+}
+
+fn not_taken(status: u16, said: &[u8]) -> Trouble {
+    Trouble::Accounting(format!("ReductStore answers {status}: {}", String::from_utf8_lossy(said)))
+}

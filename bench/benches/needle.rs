@@ -1,0 +1,142 @@
+//! A needle in a thousand million elements: the time of `holdfast query` from its start to its end, with a recorder whose
+//! bird's-eye view tells of all slots, and straight from the disk, where nothing is known yet.
+//!
+//! Elements are 8 bytes: an address, which is the attribute that is looked for, and a number. Addresses are uniform among 100,000,
+//! other ones in each slot, of four million; the needle is there once.
+
+use holdfast_base::ByteSize;
+use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::place::Place;
+use holdfast_bench::program::{Program, holdfast};
+use holdfast_bench::report::Report;
+use holdfast_bench::{Scale, Trouble, row, run, tool};
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+const ELEMENT: usize = 8;
+/// Distinct addresses in a slot, and in all.
+const DISTINCT: u64 = 100_000;
+const ADDRESSES: u64 = 4_000_000;
+/// Elements over which they are the same, about a slot's.
+const STRETCH: u64 = 4 << 20;
+/// Within the addresses' bounds.
+const NEEDLE: u32 = 2_000_001;
+
+/// Other than the question about the needle, one whose answer is in every slot.
+const QUESTIONS: [(&str, &str); 2] = [
+    ("the needle", "select count(*) from bench where a = 2000001"),
+    ("all others", "select count(*) from bench where a <> 2000001"),
+];
+
+fn main() -> std::process::ExitCode {
+    run(bench)
+}
+
+fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
+    let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    // All but the needle are even.
+    let address = (number / STRETCH * 37_000 + random % DISTINCT * 2) % ADDRESSES;
+    let address = if number == elements / 3 { NEEDLE.into() } else { address };
+    (address | number << 32).to_le_bytes()
+}
+
+fn bench(scale: Scale) -> Result<(), Trouble> {
+    let elements: u64 = scale.pick(30_000, 1_000_000_000);
+    let ring_bytes: u64 = scale.pick(16 << 20, 20 << 30);
+    let place = Place::with_room(scale.pick(64 << 20, 22 << 30))?;
+    let program = holdfast("holdfast", scale)?;
+    let ring = place.file("ring");
+    let path = ring.display().to_string();
+    let said = |arguments: &[&str]| tool::output(&program.display().to_string(), arguments);
+    said(&["format", &path, "--size", &ring_bytes.to_string(), "--slot", scale.pick("256KiB", "64MiB")])?;
+    let record = [
+        "record",
+        &path,
+        "--source",
+        "stdin",
+        "--name",
+        "bench",
+        "--frame",
+        "fixed:8",
+        "--attr",
+        "a:uint=at:0:u32le",
+    ];
+    let mut recorder = Program::start(&program, &record, Stdio::piped(), &place.file("recorder"))?;
+    let mut input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
+    recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
+    let start = Instant::now();
+    let mut block = Vec::with_capacity(1 << 20);
+    for number in 0..elements {
+        block.extend_from_slice(&element(number, elements));
+        if block.len() == 1 << 20 || number + 1 == elements {
+            let sent = input.write_all(&block);
+            sent.map_err(|cause| Trouble::Program {
+                command: "a pipe to the recorder".to_owned(),
+                said: cause.to_string(),
+            })?;
+            block.clear();
+        }
+    }
+    // The view is asked for what it tells of while the recorder still runs: what is open is searched, too.
+    recorder.until("all is recorded", |_| counted(&program, &path).is_ok_and(|count| count == elements))?;
+    let took = start.elapsed().as_secs_f64();
+    let mut report = Report::new("needle", scale);
+    let mut rows = vec![row!["searched", "asked", "ms from start to end", "M elements/s"]];
+    let mut ask = |how: &str, which: usize| -> Result<(), Trouble> {
+        let (what, question) = QUESTIONS[which];
+        let right = if which == 0 { 1 } else { elements - 1 };
+        let rounds = Rounds::run(scale.pick(1, 5), 1, |_| {
+            let start = Instant::now();
+            let text = said(&["query", &path, question, "--format", "csv"])?;
+            let took = start.elapsed().as_secs_f64();
+            let answer = text.lines().next_back().and_then(|line| line.trim().parse().ok());
+            if answer == Some(right) {
+                return Ok(took);
+            }
+            Err(Trouble::Accounting(format!("Holdfast says {text:?} to {question}, and {right} is right")))
+        })?;
+        let took = rounds.of(0);
+        let rate = format!("{:.0}", elements as f64 / took.median / 1e6);
+        rows.push(row![how, what, milliseconds(&took).show(0), rate]);
+        Ok(())
+    };
+    ask("beside a recorder, with its view", 0)?;
+    ask("beside a recorder, with its view", 1)?;
+    drop(input);
+    let said_last = recorder.end(&[0])?;
+    if !said_last.contains(&format!("{elements} elements")) || !said_last.contains("nothing lost") {
+        return Err(Trouble::Accounting(format!(
+            "{elements} elements were sent, and the recorder says {said_last}"
+        )));
+    }
+    ask("without one, nothing known", 0)?;
+    ask("without one, nothing known", 1)?;
+    report.table(&rows);
+    report.say(&format!(
+        "{elements} elements of {ELEMENT} bytes with one attribute, {:.1} M a second taken; ring of {}, of which {} are written.",
+        elements as f64 / took / 1e6,
+        ByteSize(ring_bytes),
+        ByteSize(written(&program, &path)?),
+    ));
+    report.finish()
+}
+
+fn counted(program: &Path, ring: &str) -> Result<u64, Trouble> {
+    let text = tool::output(&program.display().to_string(), &["streams", ring, "--json"])?;
+    let stream: Option<serde_json::Value> =
+        text.lines().next().and_then(|line| serde_json::from_str(line).ok());
+    Ok(stream.and_then(|stream| stream["received"].as_u64()).unwrap_or(0))
+}
+
+/// Bytes that the slots with data have.
+fn written(program: &Path, ring: &str) -> Result<u64, Trouble> {
+    let text = tool::output(&program.display().to_string(), &["status", ring, "--json"])?;
+    let status: serde_json::Value = serde_json::from_str(text.trim()).unwrap_or_default();
+    Ok(status["slots"]["live"].as_u64().unwrap_or(0) * status["slot_bytes"].as_u64().unwrap_or(0))
+}
+
+fn milliseconds(took: &Spread) -> Spread {
+    Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 }
+}

@@ -1,0 +1,147 @@
+//! `holdfast index`: keeps copies of a ring's index on a faster drive, behind capture.
+
+use crate::failure::{Failure, Result};
+use crate::index::{self, Done, IndexArg, Trouble};
+use crate::out::{Out, counted};
+use crate::session::{self, RingArg};
+use crate::times;
+use holdfast_base::{ByteSize, Sequence};
+use holdfast_link::{IndexDrive, RingReader};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::io::{self, Write as _};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// From one turn to the next.
+const TURN: Duration = Duration::from_millis(500);
+
+/// Turns from one look at a ring without a recorder to the next: it takes reading its journal.
+const REST: u32 = 20;
+
+/// Keep copies of the index on a faster drive, so that searches need not read it from the ring
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "What a search reads of a slot before it knows that something is in it (times, bounds, filters, columns) is\n\
+    copied to a folder of the ring's own in DIR, the youngest slots first, and taken away when the slot\n\
+    expires. It reads as any search does, behind capture. Nothing depends on the copies: what is lost,\n\
+    out of date or damaged there is read from the ring, and copied again.\n\n\
+    It goes on with what comes, until it is interrupted. `holdfast query` and `sql` find the copies by\n\
+    --index DIR, or by `index = \"DIR\"` of the ring in the configuration file.\n\n\
+    Examples:\n  holdfast index lab.hf --index /ssd/holdfast --size 20GiB\n  \
+    holdfast index lab.hf --index /ssd/holdfast --once\n  \
+    holdfast query lab.hf \"select count(*) from eth0 where dst_port = 443\" --index /ssd/holdfast"
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ring: RingArg,
+    #[command(flatten)]
+    index: IndexArg,
+    /// How much of the drive the copies of this ring may take; the oldest slots go without
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    size: ByteSize,
+    /// End when what is there is copied
+    #[arg(long)]
+    once: bool,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    slots: u64,
+    bytes: u64,
+    copied: u64,
+    removed: u64,
+    left: u64,
+}
+
+/// Does it.
+pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
+    session::give_way();
+    let folder = args.index.folder(&args.ring)?.ok_or_else(|| {
+        Failure::usage("it is not said where the copies are to be")
+            .advice("name a folder on the index drive with --index DIR")
+    })?;
+    let (path, mut reader) = args.ring.open()?;
+    let drive = IndexDrive::new(&folder, reader.superblock().ring);
+    let cannot = |error: io::Error| Failure::io("cannot keep copies", drive.folder(), &error);
+    let Some(_owner) = drive.own().map_err(cannot)? else {
+        return Err(Failure::failed("another `holdfast index` keeps the copies of this ring")
+            .at_path(drive.folder())
+            .advice("stop it first, or give another folder"));
+    };
+    let end = session::interruption()?;
+    let ending = || end.load(Ordering::Relaxed);
+    let mut told = Told::default();
+    loop {
+        match index::copy(&mut reader, &drive, args.size.0, &ending) {
+            Ok(done) => told.tell(&done, args.once, out)?,
+            Err(Trouble::Drive(failure)) => {
+                return Err(failure.advice("make room there, or say how much may be taken with --size"));
+            }
+            Err(Trouble::Ring(failure)) if args.once => return Err(failure),
+            Err(Trouble::Ring(failure)) => told.complain(&failure.to_string()),
+        }
+        if args.once || ending() {
+            return Ok(());
+        }
+        out.flush()?;
+        let rest = if reader.is_live() { 1 } else { REST };
+        for _ in 0..rest {
+            std::thread::sleep(TURN);
+            if ending() {
+                return Ok(());
+            }
+        }
+        // The recorder may have ended, or another begun.
+        match RingReader::open(&path) {
+            Ok(opened) => reader = opened,
+            Err(error) => told.complain(&session::link(&error).to_string()),
+        }
+    }
+}
+
+/// What was said already.
+#[derive(Default)]
+struct Told {
+    trouble: Option<String>,
+    damaged: HashSet<Sequence>,
+    is_full: bool,
+}
+
+impl Told {
+    fn complain(&mut self, trouble: &str) {
+        if self.trouble.as_deref() != Some(trouble) {
+            let _ = writeln!(io::stderr(), "holdfast: {trouble}");
+        }
+        self.trouble = Some(trouble.to_owned());
+    }
+
+    fn tell(&mut self, done: &Done, always: bool, out: &mut Out) -> Result<()> {
+        self.trouble = None;
+        for (sequence, place) in &done.damaged {
+            if self.damaged.insert(*sequence) {
+                let _ =
+                    writeln!(io::stderr(), "holdfast: the slot of sequence {sequence} has no copy: {place}");
+            }
+        }
+        let is_news = done.copied > 0 || done.removed > 0 || (done.left > 0) != self.is_full;
+        self.is_full = done.left > 0;
+        if !is_news && !always {
+            return Ok(());
+        }
+        let Done { slots, bytes, copied, removed, left, .. } = *done;
+        if out.is_json() {
+            return out.object(&Shown { slots, bytes, copied, removed, left });
+        }
+        let room = match left {
+            0 => String::new(),
+            left => format!("; no room for {} more", counted(left, "slot")),
+        };
+        out.line(format_args!(
+            "{}: {copied} copied, {removed} taken away; {} in {}{room}",
+            times::to_the_second(session::now()),
+            counted(slots, "slot"),
+            ByteSize(bytes),
+        ))
+    }
+}

@@ -1,0 +1,199 @@
+//! Copies of a ring's index on a faster drive: which slots have one, which are to have one, which no longer.
+
+use crate::failure::{Failure, Result};
+use crate::session::{RingArg, link};
+use holdfast_base::{Age, Sequence};
+use holdfast_link::{IndexDrive, LinkError, NotThere, PlannedSlot, RingReader, Selection};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+/// Where copies of the index are.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct IndexArg {
+    /// Folder on an index drive, with what `holdfast index` keeps there [default: `index` of the ring in the
+    /// configuration file]
+    #[arg(long = "index", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+impl IndexArg {
+    /// The folder, if there is one.
+    pub(crate) fn folder(&self, ring: &RingArg) -> Result<Option<PathBuf>> {
+        match &self.folder {
+            Some(folder) => Ok(Some(folder.clone())),
+            None => ring.index(),
+        }
+    }
+}
+
+/// What went wrong, and where.
+pub(crate) enum Trouble {
+    /// On the way to the ring: it may be better soon.
+    Ring(Failure),
+    /// On the index drive.
+    Drive(Failure),
+}
+
+impl From<LinkError> for Trouble {
+    fn from(error: LinkError) -> Self {
+        Self::Ring(link(&error))
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Slots that have a copy by now.
+    pub(crate) slots: u64,
+    /// Bytes of all copies.
+    pub(crate) bytes: u64,
+    pub(crate) copied: u64,
+    pub(crate) removed: u64,
+    /// Slots without a copy, for which there is no room.
+    pub(crate) left: u64,
+    /// Slots that could not be copied, and why.
+    pub(crate) damaged: Vec<(Sequence, String)>,
+}
+
+/// The copies that there are, as far as they are of slots that the ring still has.
+struct Copies<'d> {
+    drive: &'d IndexDrive,
+    bytes: BTreeMap<(Age, Sequence), u64>,
+    used: u64,
+    removed: u64,
+    /// Whether some had to go for want of room.
+    is_shrunk: bool,
+}
+
+impl<'d> Copies<'d> {
+    /// Takes away those of slots that are gone.
+    fn of(drive: &'d IndexDrive, slots: &[PlannedSlot]) -> Result<Self, Trouble> {
+        let ages: HashMap<Sequence, Age> = slots.iter().map(|slot| (slot.sequence, slot.age)).collect();
+        let mut copies = Self { drive, bytes: BTreeMap::new(), used: 0, removed: 0, is_shrunk: false };
+        let there = drive.copies().map_err(|error| copies.trouble("cannot list the copies", &error))?;
+        for (sequence, bytes) in there {
+            match ages.get(&sequence) {
+                Some(age) => {
+                    copies.bytes.insert((*age, sequence), bytes);
+                    copies.used += bytes;
+                }
+                None => copies.remove(sequence)?,
+            }
+        }
+        Ok(copies)
+    }
+
+    fn trouble(&self, doing: &str, error: &std::io::Error) -> Trouble {
+        Trouble::Drive(Failure::io(doing, self.drive.folder(), error))
+    }
+
+    fn remove(&mut self, sequence: Sequence) -> Result<(), Trouble> {
+        self.drive.remove(sequence).map_err(|error| self.trouble("cannot take a copy away", &error))?;
+        self.removed += 1;
+        Ok(())
+    }
+
+    fn has(&self, slot: &PlannedSlot) -> bool {
+        self.bytes.contains_key(&(slot.age, slot.sequence))
+    }
+
+    /// Takes away the oldest until there are no more than `limit` bytes.
+    fn shrink(&mut self, limit: u64) -> Result<(), Trouble> {
+        while self.used > limit
+            && let Some((copy, bytes)) = self.bytes.pop_first()
+        {
+            self.used -= bytes;
+            self.is_shrunk = true;
+            self.remove(copy.1)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a copy, on average.
+    fn usual(&self) -> u64 {
+        self.used / (self.bytes.len() as u64).max(1)
+    }
+
+    /// Which copies give way to one of so many bytes: the oldest, and none that is younger than it. `None`: there is no room.
+    fn giving_way(&self, slot: &PlannedSlot, bytes: u64, limit: u64) -> Option<Vec<(Age, Sequence)>> {
+        let mut over = (self.used + bytes).saturating_sub(limit);
+        let mut gone = Vec::new();
+        for (copy, bytes) in self.bytes.range(..(slot.age, slot.sequence)) {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(*bytes);
+            gone.push(*copy);
+        }
+        (over == 0).then_some(gone)
+    }
+
+    fn put(&mut self, slot: &PlannedSlot, image: &[u8], gone: &[(Age, Sequence)]) -> Result<(), Trouble> {
+        self.is_shrunk |= !gone.is_empty();
+        for copy in gone {
+            self.used -= self.bytes.remove(copy).unwrap_or(0);
+            self.remove(copy.1)?;
+        }
+        let put = self.drive.put(slot.sequence, image);
+        put.map_err(|error| self.trouble("cannot write a copy", &error))?;
+        self.bytes.insert((slot.age, slot.sequence), image.len() as u64);
+        self.used += image.len() as u64;
+        Ok(())
+    }
+}
+
+/// Slots that may have a copy: all that are on the medium, oldest first.
+fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
+    let mut slots = reader.plan(&Selection::ALL)?.slots;
+    slots.retain(|slot| slot.slot.is_some());
+    slots.sort_unstable_by_key(|slot| (slot.age, slot.sequence));
+    Ok(slots)
+}
+
+/// Takes away the copies of slots that the ring no longer has.
+pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<(), Trouble> {
+    Copies::of(drive, &slots(reader)?).map(|_| ())
+}
+
+/// Copies what has no copy yet, the youngest first, within `limit` bytes, until `enough`.
+pub(crate) fn copy(
+    reader: &mut RingReader,
+    drive: &IndexDrive,
+    limit: u64,
+    enough: &dyn Fn() -> bool,
+) -> Result<Done, Trouble> {
+    let slots = slots(reader)?;
+    let mut copies = Copies::of(drive, &slots)?;
+    copies.shrink(limit)?;
+    let (mut done, mut is_full) = (Done::default(), false);
+    let missing: Vec<&PlannedSlot> = slots.iter().rev().filter(|slot| !copies.has(slot)).collect();
+    for slot in missing {
+        if enough() {
+            break;
+        }
+        // It is not read in vain, again and again.
+        if copies.giving_way(slot, copies.usual(), limit).is_none() {
+            is_full = true;
+            break;
+        }
+        let image = match reader.look_into(slot).and_then(|mut view| view.index_copy()) {
+            Ok(image) => image,
+            Err(NotThere::Expired) => continue,
+            Err(NotThere::Damaged(place)) => {
+                done.damaged.push((slot.sequence, place));
+                continue;
+            }
+            Err(NotThere::Failed(error)) => return Err(error.into()),
+        };
+        let Some(gone) = copies.giving_way(slot, image.len() as u64, limit) else {
+            is_full = true;
+            break;
+        };
+        copies.put(slot, &image, &gone)?;
+        done.copied += 1;
+    }
+    let without = slots.len() - copies.bytes.len() - done.damaged.len();
+    done.left = if is_full || copies.is_shrunk { without as u64 } else { 0 };
+    (done.slots, done.bytes, done.removed) = (copies.bytes.len() as u64, copies.used, copies.removed);
+    Ok(done)
+}
