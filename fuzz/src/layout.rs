@@ -1,7 +1,7 @@
-//! Attributes at fixed places, and those of VDIF frames, SPEAD packets, and the headers of DADA and SIGPROC files.
+//! Counters, attributes at fixed places, and those of VDIF frames, SPEAD packets, and the headers of DADA and SIGPROC files.
 
 use crate::attributes::{check, schema};
-use holdfast_attributes::{Element, Extractor};
+use holdfast_attributes::{Counter, Cycle, Element, Extractor};
 use holdfast_format::{CellBuffer, MAX_TEXT};
 
 /// The input is a size, then elements of this size: read one by one and at once it is the same.
@@ -11,6 +11,15 @@ pub fn run(data: &[u8]) {
     check(&schema(&["dada"]), &Element::of(data));
     check(&schema(&["sigproc"]), &Element::of(data));
     check(&schema(&["spead"]), &Element::of(data));
+    for counter in ["vdif", "spead", "rtp", "at:1:u32le:bits3..17,flow=at:5:u8"] {
+        let Ok(counter) = counter.parse::<Counter>() else { panic!("{counter} is none") };
+        let Some(count) = counter.read(&Element::of(data)) else { continue };
+        let most = match counter.cycle() {
+            Cycle::Bits(bits) => u64::MAX >> (64 - bits),
+            Cycle::Second => 0xff_ffff,
+        };
+        assert!(count.number <= most && count.second < 1 << 30);
+    }
     let fixed = schema(&[
         "a:uint=at:0:u32le:bits3..17",
         "b:text=at:4:text4",
@@ -39,6 +48,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         [&[64][..], &words, &[7; 48]].concat(),
         [&[40][..], &[0x53, 4, 2, 6, 0, 0, 0, 3], &items.concat(), &[9; 16]].concat(),
+        [&[12][..], &[0x80, 0x60, 0, 9, 0, 0, 0, 0, 0, 0, 0, 5]].concat(),
         [&[20][..], &b"0123text\0\0890123456789".repeat(5)].concat(),
     ]
 }

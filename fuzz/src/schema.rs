@@ -1,10 +1,14 @@
-//! Schemas, as typed and as kept.
+//! Schemas, as typed and as kept, and counters as typed.
 
-use holdfast_attributes::Schema;
+use holdfast_attributes::{Counter, Schema};
 
 /// What is read is written as something that is read as the same.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    match text.parse::<Counter>() {
+        Ok(counter) => assert_eq!(counter.to_string().parse(), Ok(counter)),
+        Err(error) => assert!((1..=text.chars().count() + 1).contains(&error.column), "{error}"),
+    }
     for schema in [Schema::parse(text), Schema::typed(text.split('\n')), Schema::typed([text])] {
         match schema {
             Ok(schema) => assert_eq!(Schema::parse(&schema.text()), Ok(schema)),
@@ -23,6 +27,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "packets",
         "packets:src,dst\nvdif:frame\nspead",
         "none",
+        "at:2:u16be,flow=at:8:u32be:bits0..9",
+        "rtp",
     ];
     texts.map(|text| text.as_bytes().to_vec()).to_vec()
 }

@@ -81,6 +81,12 @@ pub enum Problem {
     /// Bits of something that is no unsigned number.
     #[error("only unsigned numbers (u8 to u64) have bits")]
     NoBits,
+    /// No number that counts.
+    #[error("an unsigned number (u8 to u64) with at least {least} bits should lie here")]
+    Counter {
+        /// As many bits as it needs.
+        least: u32,
+    },
     /// A path that is too long.
     #[error("a path has at most {MAX_STEPS} steps")]
     Steps,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod counter;
 mod cursor;
 mod dada;
 mod error;
@@ -27,6 +28,7 @@ mod value;
 mod vdif;
 
 pub use attribute::{Attribute, MAX_ATTRIBUTE, MAX_COMMENT, MAX_UNIT};
+pub use counter::{Count, Counter, Cycle};
 pub use dada::DadaKey;
 pub use error::{Problem, SchemaError};
 pub use extractor::{Element, Extractor, MAX_DATA, Outcome};

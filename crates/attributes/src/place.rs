@@ -117,6 +117,32 @@ impl Place {
         self.layout.gives()
     }
 
+    /// Of an unsigned number, how many bits it has.
+    pub(crate) fn bits(&self) -> Option<u32> {
+        match self.layout {
+            Layout::Unsigned(bytes, bits) => Some(bits.map_or(8 * bytes.width as u32, |(_, count)| count)),
+            _ => None,
+        }
+    }
+
+    /// The byte behind it.
+    pub(crate) fn end(&self) -> usize {
+        self.offset + self.layout.width()
+    }
+
+    /// The unsigned number that lies here.
+    pub(crate) fn number(&self, data: &[u8]) -> Option<u64> {
+        let Layout::Unsigned(Bytes { width, order }, bits) = self.layout else { return None };
+        let bytes = data.get(self.offset..self.offset + width)?;
+        let more = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
+        let number = match order {
+            Order::Big => bytes.iter().fold(0, more),
+            Order::Little => bytes.iter().rev().fold(0, more),
+        };
+        let (from, count) = bits.unwrap_or((0, 8 * width as u32));
+        Some(number >> from & u64::MAX >> (64 - count))
+    }
+
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
         let start = cursor.at();
         let offset: u32 = cursor.number("a number of bytes from the start of the element")?;
@@ -134,12 +160,12 @@ impl Place {
             let Layout::Unsigned(bytes, bits) = &mut layout else {
                 return Err(cursor.wrong_at(at, Problem::NoBits));
             };
-            *bits = Some(Self::bits(cursor, 8 * bytes.width as u32)?);
+            *bits = Some(Self::some_bits(cursor, 8 * bytes.width as u32)?);
         }
         Ok(Self { offset: offset as usize, layout })
     }
 
-    fn bits(cursor: &mut Cursor<'_>, most: u32) -> Result<(u32, u32), SchemaError> {
+    fn some_bits(cursor: &mut Cursor<'_>, most: u32) -> Result<(u32, u32), SchemaError> {
         let at = cursor.at();
         cursor.expect("bits", "`bitsA..B`")?;
         let from: u32 = cursor.number("the lowest bit")?;

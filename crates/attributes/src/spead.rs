@@ -70,13 +70,19 @@ impl<'a> Items<'a> {
     }
 
     pub(crate) fn push(self, field: SpeadField, into: &mut CellBuffer) {
-        const IMMEDIATE: u64 = 1 << 63;
-        let Some(number) = field.item() else { return into.word(self.0.len() as u64) };
-        let mut items = self.0.iter().map(|item| u64::from_be_bytes(*item));
-        match items.find(|item| item >> 48 & 0x7fff == number) {
-            Some(item) if item & IMMEDIATE != 0 => into.word(item & 0xffff_ffff_ffff),
-            _ => into.null(),
+        match self.value(field) {
+            Some(value) => into.word(value),
+            None => into.null(),
         }
+    }
+
+    /// What the packet says of this.
+    pub(crate) fn value(self, field: SpeadField) -> Option<u64> {
+        const IMMEDIATE: u64 = 1 << 63;
+        let Some(number) = field.item() else { return Some(self.0.len() as u64) };
+        let mut items = self.0.iter().map(|item| u64::from_be_bytes(*item));
+        let item = items.find(|item| item >> 48 & 0x7fff == number)?;
+        (item & IMMEDIATE != 0).then_some(item & 0xffff_ffff_ffff)
     }
 }
 

@@ -8,7 +8,7 @@
 //! 12  complex (31) | bits a sample, less one (26–30) | thread (16–25) | station (0–15)
 //! ```
 
-use crate::{Type, rfc3339, value};
+use crate::{Count, Type, rfc3339, value};
 use holdfast_format::CellBuffer;
 
 /// A field of the header.
@@ -102,6 +102,13 @@ impl Header {
         let half_years = i64::from(self.words[1] >> 24 & 0x3f);
         let days = rfc3339::days(2000 + half_years / 2, 1 + 6 * (half_years % 2), 1);
         (days * 86_400 + i64::from(self.words[0] & 0x3fff_ffff)) * 1_000_000_000
+    }
+
+    /// Frames are counted by second, for each reference epoch, thread and station.
+    pub(crate) fn count(self) -> Count {
+        let [first, second, _, fourth] = self.words;
+        let flow = u64::from(second >> 24 & 0x3f) << 32 | u64::from(fourth & 0x03ff_ffff);
+        Count { flow, second: first & 0x3fff_ffff, number: u64::from(second & 0xff_ffff), alone: true }
     }
 
     pub(crate) fn push(self, field: VdifField, into: &mut CellBuffer) {

@@ -84,6 +84,7 @@ pub(crate) fn cause_in_words(cause: Cause) -> &'static str {
         Cause::Oversized => "larger than any element may be",
         Cause::OverRate => "beyond the declared rate",
         Cause::NoProcessor => "capture had no processor",
+        Cause::Upstream => "lost upstream",
     }
 }
 

@@ -7,7 +7,7 @@ mod common;
 #[path = "common/made.rs"]
 mod made;
 
-use common::{ends, folder, record};
+use common::{documented, ends, folder, record};
 use holdfast_ingest::packet::{Interface, Reader};
 use std::fs::{self, File};
 use std::path::Path;
@@ -180,4 +180,33 @@ fn a_piece_from_the_middle_of_a_filterbank_has_its_header_and_opens() {
     assert_eq!(sigproc(&piece, &names), Some((header, fields)));
     assert!(piece[..header] == file[..header]);
     assert!(piece[header..] == file[header + 700 * spectrum..header + 800 * spectrum]);
+}
+
+#[test]
+fn packets_that_never_came_are_listed_and_in_no_sum_of_what_did() {
+    let folder = folder();
+    let dir = folder.path();
+    let packet = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        [0x80, 96, high, low, 0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4]
+    };
+    let numbers = (65_000..66_000u32).filter(|number| !(65_530..65_540).contains(number));
+    fs::write(dir.join("input"), numbers.flat_map(|number| packet(number as u16)).collect::<Vec<u8>>())
+        .unwrap();
+    let line = "r.hf --size 24MiB --slot 256KiB --source stdin --name s --frame fixed:16 --counter rtp --json --quiet";
+    let said = record(dir, line, File::open(dir.join("input")).unwrap().into());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    documented("record", &said.lines());
+    let gaps = ends(dir, "gaps r.hf --json", 0).lines();
+    documented("gaps", &gaps);
+    let gap = |field: &str| gaps[0][field].clone();
+    assert_eq!(
+        (gaps.len(), gap("cause"), gap("elements"), gap("ordinals")),
+        (1, "upstream".into(), 10.into(), 0.into())
+    );
+    assert!(ends(dir, "gaps r.hf", 0).out.contains("lost upstream"));
+    let streams = ends(dir, "streams r.hf --json", 0).lines();
+    let sum = |field: &str| streams[0][field].clone();
+    assert_eq!((sum("received"), sum("lost"), sum("gaps")), (990.into(), 0.into(), 0.into()));
+    ends(dir, "check r.hf", 0);
 }

@@ -4,7 +4,7 @@ use crate::Cause;
 use holdfast_base::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-/// Places for causes: the format numbers them from 1, and has 11.
+/// Places for causes: the format numbers them from 1, and has 12.
 const CAUSES: usize = 16;
 
 fn place(cause: Cause) -> usize {
@@ -24,6 +24,8 @@ pub struct SourceCounters {
     dropped_bytes: [AtomicU64; CAUSES],
     /// Losses of which nobody knows how much they were.
     pub unknown: AtomicU64,
+    /// Of these, how often a counter in the data went on far away: something may have been lost upstream.
+    pub interrupted: AtomicU64,
     /// Times the source had to wait for an empty batch.
     pub waits: AtomicU64,
     /// Nanoseconds it waited for one.

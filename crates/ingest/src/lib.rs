@@ -17,6 +17,7 @@ mod producer;
 mod queue;
 mod source;
 mod sync;
+mod upstream;
 
 pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
 pub use counters::{Pressure, SourceCounters};

@@ -16,6 +16,7 @@ use crate::extraction::Extraction;
 use crate::framing::{Cutter, Framing};
 use crate::loss::{GAP_BYTES, Loss, Losses};
 use crate::queue::{Closed, SourceEnd};
+use crate::upstream::Upstream;
 use holdfast_base::{Clock, MAX_META, Ordinal, Timestamp};
 use holdfast_format::Flags;
 use std::sync::Arc;
@@ -127,6 +128,7 @@ pub struct Producer {
     /// An abort that waits for a batch.
     abort_due: Option<BatchRow>,
     extraction: Option<Extraction>,
+    upstream: Option<Upstream>,
 }
 
 impl std::fmt::Debug for Producer {
@@ -359,6 +361,9 @@ impl Producer {
             let now = self.stamp();
             self.losses.add_kernel(elements, from.min(now), now);
             self.counters.drop_more(Cause::Kernel, elements, 0);
+            if let Some(upstream) = &mut self.upstream {
+                upstream.lost_here(elements, from.min(now), now);
+            }
         }
     }
 
@@ -410,6 +415,12 @@ impl Producer {
     /// The source is about to wait for input: sends what is there if the capture thread has nothing else to do.
     /// Returns how long the source may wait before it calls again; `None`: as long as it likes.
     pub fn idle(&mut self) -> Result<Option<Duration>, Closed> {
+        if self.upstream.is_some() {
+            let now = self.clock.now();
+            if self.upstream_due_in(now).is_some_and(|soon| soon.is_zero()) {
+                self.stamp();
+            }
+        }
         self.tidy();
         if self.batch.is_none() && !self.losses.is_empty() {
             if let Some(batch) = self.end.try_empty()? {
@@ -431,13 +442,19 @@ impl Producer {
             self.keeps = false;
             self.counters.keep_nothing();
         }
-        Ok(None)
+        Ok(self.upstream_due_in(self.clock.now()))
     }
 
     /// Sends all that is left, waiting for room for the last gaps, whatever the policy. Call once, at the end;
     /// an element that is still open is given up.
     pub fn finish(&mut self) -> Result<(), Closed> {
         self.abort_element(Cause::Aborted);
+        self.finish_losses()?;
+        self.tell_upstream(Timestamp::MAX);
+        self.finish_losses()
+    }
+
+    fn finish_losses(&mut self) -> Result<(), Closed> {
         while !self.losses.is_empty() || self.abort_due.is_some() {
             if self.batch.is_none() {
                 let batch = self.end.wait_empty()?;

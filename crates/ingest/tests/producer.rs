@@ -25,6 +25,7 @@ fn small(overload: Overload) -> (Producer, Inlet, ManualClock, Arc<Pressure>) {
         next: Ordinal(0),
         leads: false,
         extraction: None,
+        counter: None,
     };
     let (producer, inlet) =
         channel(&settings, Arc::new(clock.clone()), Arc::clone(&pressure), Parker::new().waker());

@@ -301,6 +301,7 @@ fn summarize<D: Disk>(
             .map(|cause| (cause, counters.dropped(cause)))
             .filter(|(_, count)| *count > 0)
             .collect(),
+        interrupted: counters.interrupted.load(Ordering::Relaxed),
     });
     let mut errors = report.failures;
     if let Ended::Stuck { slots, batches, error } = ended {

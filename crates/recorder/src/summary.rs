@@ -15,8 +15,10 @@ pub struct StreamSummary {
     pub source: String,
     /// What it came to in this run.
     pub counters: Counters,
-    /// Elements lost here, by cause.
+    /// Elements lost, by cause.
     pub dropped: Vec<(Cause, u64)>,
+    /// How often elements may have been lost upstream, and nobody knows how many.
+    pub interrupted: u64,
 }
 
 /// A run.
@@ -67,12 +69,51 @@ pub fn cause_text(cause: Cause) -> &'static str {
         Cause::Oversized => "too large",
         Cause::OverRate => "beyond the declared rate",
         Cause::NoProcessor => "no processor",
+        Cause::Upstream => "lost upstream",
     }
 }
 
 /// Why there was no run, for a program: one object in one line.
 pub fn failure_json(error: &str, exit: u8) -> String {
     format!("{{\"error\":{},\"exit\":{exit}}}\n", quoted(error))
+}
+
+impl StreamSummary {
+    fn lost_here(&self, out: &mut String) {
+        let c = &self.counters;
+        if c.gaps == 0 {
+            return out.push_str("nothing lost");
+        }
+        let _ = write!(out, "{}: ", many(c.gaps, "gap"));
+        if c.lost == 0 && c.unknown_gaps > 0 {
+            out.push_str("an unknown number lost");
+        } else {
+            let _ = write!(out, "{} lost", many(c.lost, "element"));
+        }
+        let here = self.dropped.iter().filter(|(cause, _)| *cause != Cause::Upstream);
+        let causes: Vec<String> =
+            here.map(|(cause, count)| format!("{} {count}", cause_text(*cause))).collect();
+        if !causes.is_empty() {
+            let _ = write!(out, " ({})", causes.join(", "));
+        }
+        if c.lost > 0 && c.unknown_gaps > 0 {
+            let _ = write!(out, ", and an unknown number in {}", c.unknown_gaps);
+        }
+    }
+
+    fn lost_upstream(&self, out: &mut String) {
+        let known = self.dropped.iter().find(|(cause, _)| *cause == Cause::Upstream);
+        match (known, self.interrupted) {
+            (None, 0) => {}
+            (None, _) => out.push_str("; an unknown number lost upstream"),
+            (Some((cause, count)), unknown) => {
+                let _ = write!(out, "; {} {}", many(*count, "element"), cause_text(*cause));
+                if unknown > 0 {
+                    let _ = write!(out, ", and an unknown number {}", many(unknown, "time"));
+                }
+            }
+        }
+    }
 }
 
 impl Summary {
@@ -86,27 +127,9 @@ impl Summary {
             let bytes = ByteSize(c.received_bytes);
             let rate = Rate::of(c.received_bytes, self.took);
             let _ = write!(out, "  {}: {}, {bytes} ({rate})", stream.name, many(c.received, "element"));
-            if c.gaps == 0 {
-                out.push_str(", nothing lost\n");
-                continue;
-            }
-            let _ = write!(out, ", {}: ", many(c.gaps, "gap"));
-            if c.lost == 0 && c.unknown_gaps > 0 {
-                out.push_str("an unknown number lost");
-            } else {
-                let _ = write!(out, "{} lost", many(c.lost, "element"));
-            }
-            let causes: Vec<String> = stream
-                .dropped
-                .iter()
-                .map(|(cause, count)| format!("{} {count}", cause_text(*cause)))
-                .collect();
-            if !causes.is_empty() {
-                let _ = write!(out, " ({})", causes.join(", "));
-            }
-            if c.lost > 0 && c.unknown_gaps > 0 {
-                let _ = write!(out, ", and an unknown number in {}", c.unknown_gaps);
-            }
+            out.push_str(", ");
+            stream.lost_here(&mut out);
+            stream.lost_upstream(&mut out);
             out.push('\n');
         }
         let counts = &self.counts;
@@ -166,7 +189,7 @@ impl Summary {
                 let comma = if at > 0 { "," } else { "" };
                 let _ = write!(out, "{comma}{}:{count}", quoted(cause.name()));
             }
-            out.push_str("}}");
+            let _ = write!(out, "}},\"interrupted\":{}}}", stream.interrupted);
         }
         out.push_str("],\"errors\":[");
         let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
@@ -220,6 +243,7 @@ mod tests {
                 source: "stdin".into(),
                 counters,
                 dropped: vec![(Cause::NoBuffer, 3)],
+                interrupted: 0,
             }],
             errors: vec!["a\\b".into()],
         }
@@ -241,6 +265,27 @@ mod tests {
     }
 
     #[test]
+    fn what_was_lost_upstream_is_told_beside_what_was_lost_here() {
+        let mut summary = summary();
+        let stream = |dropped: &[(Cause, u64)], interrupted, here: &StreamSummary| StreamSummary {
+            dropped: dropped.to_vec(),
+            interrupted,
+            ..here.clone()
+        };
+        let both = [(Cause::NoBuffer, 3), (Cause::Upstream, 7)];
+        summary.streams[0] = stream(&both, 2, &summary.streams[0]);
+        let text = summary.text();
+        let said = "3 elements lost (no free buffer 3), and an unknown number in 1; 7 elements lost upstream, and an unknown number 2 times\n";
+        assert!(text.contains(said), "{text}");
+        assert!(summary.json().contains("\"lost\":{\"no_buffer\":3,\"upstream\":7},\"interrupted\":2}"));
+        summary.streams[0].counters = Counters::default();
+        summary.streams[0] = stream(&[(Cause::Upstream, 1)], 0, &summary.streams[0]);
+        assert!(summary.text().contains(", nothing lost; 1 element lost upstream\n"), "{}", summary.text());
+        summary.streams[0] = stream(&[], 1, &summary.streams[0]);
+        assert!(summary.text().contains(", nothing lost; an unknown number lost upstream\n"));
+    }
+
+    #[test]
     fn one_is_told_as_one() {
         let mut summary = summary();
         summary.slots = 1;
@@ -258,6 +303,9 @@ mod tests {
     fn json_is_escaped() {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
-        assert!(json.ends_with("\"lost\":{\"no_buffer\":3}}],\"errors\":[\"a\\\\b\"]}\n"), "{json}");
+        assert!(
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            "{json}"
+        );
     }
 }

@@ -31,6 +31,8 @@ pub enum Cause {
     OverRate = 10,
     /// Buffers were free, but what packs elements into them had no processor.
     NoProcessor = 11,
+    /// It was lost before it came to us, as a counter in what came shows.
+    Upstream = 12,
 }
 
 impl Cause {
@@ -48,6 +50,7 @@ impl Cause {
             Self::Oversized => "oversized",
             Self::OverRate => "over_rate",
             Self::NoProcessor => "no_processor",
+            Self::Upstream => "upstream",
         }
     }
 
@@ -55,9 +58,9 @@ impl Cause {
     pub fn from_byte(byte: u8) -> Option<Self> {
         use Cause::{
             Aborted, Crash, DeviceAbsent, Kernel, NoBuffer, NoProcessor, NoSlot, OverRate, Oversized, Purged,
-            SourceFailed,
+            SourceFailed, Upstream,
         };
-        const ALL: [Cause; 11] = [
+        const ALL: [Cause; 12] = [
             NoSlot,
             NoBuffer,
             Kernel,
@@ -69,6 +72,7 @@ impl Cause {
             Oversized,
             OverRate,
             NoProcessor,
+            Upstream,
         ];
         ALL.get(usize::from(byte).wrapping_sub(1)).copied()
     }
@@ -123,5 +127,33 @@ impl Gap {
             Cause::from_byte(get.u8()?).ok_or_else(|| get.malformed("a cause that does not exist"))?;
         get.take(15)?;
         Ok(Self { ordinals, elements, bytes, first, last, cause, note: get.u64()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_have_the_numbers_and_words_that_they_always_had() {
+        let words = [
+            "no_slot",
+            "no_buffer",
+            "kernel",
+            "crash",
+            "device_absent",
+            "source_failed",
+            "purged",
+            "aborted",
+            "oversized",
+            "over_rate",
+            "no_processor",
+            "upstream",
+        ];
+        for (number, word) in (1..).zip(words) {
+            let cause = Cause::from_byte(number).unwrap();
+            assert_eq!((cause as u8, cause.name()), (number, word));
+        }
+        assert_eq!((Cause::from_byte(0), Cause::from_byte(13)), (None, None));
     }
 }

@@ -39,7 +39,7 @@ pub struct Counters {
     pub lost_bytes: u64,
     /// The ordinal that the next element gets.
     pub next_ordinal: Ordinal,
-    /// Gaps, without those that a purge left.
+    /// Gaps, without those that a purge left and those of what never arrived.
     pub gaps: u64,
     /// Gaps of which the number of elements is unknown.
     pub unknown_gaps: u64,
@@ -99,8 +99,9 @@ impl Counters {
     fn count_gap(&mut self, ordinal: Ordinal, gap: Option<&Gap>) {
         let skipped = gap.map_or(0, |gap| gap.ordinals);
         self.next_ordinal = Ordinal(ordinal.0.wrapping_add(skipped));
-        if gap.is_some_and(|gap| gap.cause == Cause::Purged) {
-            // It was received, and is counted as that for ever: what was destroyed later was not lost.
+        // What was purged was received, and is counted as that for ever. What was lost upstream never arrived, and has
+        // no ordinals: received and lost are what came to us.
+        if gap.is_some_and(|gap| matches!(gap.cause, Cause::Purged | Cause::Upstream)) {
             return;
         }
         let elements = gap.and_then(|gap| gap.elements);

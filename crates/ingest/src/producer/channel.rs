@@ -6,6 +6,8 @@ use crate::counters::{Pressure, SourceCounters};
 use crate::extraction::Extraction;
 use crate::loss::Losses;
 use crate::queue::{CaptureEnd, Waker, exchange};
+use crate::upstream::Upstream;
+use holdfast_attributes::Counter;
 use holdfast_base::{ByteSize, Clock, Ordinal, Timestamp};
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub struct ProducerSettings {
     pub leads: bool,
     /// What is read of every element, if anything is.
     pub extraction: Option<Extraction>,
+    /// By what is seen which elements were lost before they came to us, if by anything.
+    pub counter: Option<Counter>,
 }
 
 impl ProducerSettings {
@@ -48,6 +52,7 @@ impl ProducerSettings {
             next,
             leads: false,
             extraction: None,
+            counter: None,
         }
     }
 }
@@ -147,6 +152,7 @@ pub fn channel(
         losses: Losses::new(),
         abort_due: None,
         extraction: settings.extraction.clone(),
+        upstream: settings.counter.clone().map(Upstream::new),
     };
     (producer, Inlet { end: capture, counters, leads: settings.leads })
 }

@@ -8,8 +8,10 @@ use crate::counters::add;
 use crate::framing::KEEP_TOGETHER;
 use crate::loss::{GAP_BYTES, Loss};
 use crate::queue::Closed;
+use crate::upstream::Missing;
 use holdfast_base::{MAX_ELEMENT, Ordinal, Timestamp};
 use holdfast_format::Flags;
+use std::time::Duration;
 
 impl Producer {
     pub(super) fn current(&mut self) -> &mut Batch {
@@ -18,6 +20,7 @@ impl Producer {
 
     /// Starts over in what holds only bytes that nobody wants.
     pub(super) fn tidy(&mut self) {
+        self.tell_upstream(self.now);
         if self.batch.is_none() {
             self.spill.clear();
             self.claimed = 0;
@@ -117,6 +120,9 @@ impl Producer {
         if let Some(extraction) = &mut self.extraction {
             extraction.fill(&mut batch, &self.counters);
         }
+        if let Some(upstream) = &mut self.upstream {
+            upstream.look(&batch);
+        }
         self.end.send(batch)?;
         // What comes next of the same read has the same time.
         if self.keeps {
@@ -129,6 +135,7 @@ impl Producer {
         if self.batch.as_ref().is_some_and(|batch| batch.rows_left() <= SPARE_ROWS || batch.room() < need) {
             self.roll()?;
         }
+        self.tell_upstream(self.now);
         while self.batch.is_some() && !self.losses.is_empty() {
             self.place_losses();
             if !self.losses.is_empty() {
@@ -295,8 +302,44 @@ impl Producer {
         add(&self.counters.elements, 1);
         add(&self.counters.bytes, fresh);
         self.counters.drop_more(cause, 1, bytes);
+        if let Some(upstream) = &mut self.upstream {
+            upstream.lost_here(1, from, self.now);
+        }
         let (skipped, elements, bytes) = (1, Some(1), Some(bytes));
         self.losses.add(Loss { first, skipped, elements, bytes, from, to: self.now, cause });
+    }
+
+    /// After how long something is known to be missing upstream; `None`: not before something comes.
+    pub(super) fn upstream_due_in(&self, now: Timestamp) -> Option<Duration> {
+        // An element that is open comes first.
+        self.upstream.as_ref().filter(|_| self.open.is_none())?.due_in(now)
+    }
+
+    /// Makes gaps of what is known to be missing upstream by now. They skip no ordinals: it never arrived. So they may not
+    /// be taken together with other losses, and stand where nothing else waits.
+    #[inline]
+    pub(super) fn tell_upstream(&mut self, now: Timestamp) {
+        if self.upstream.is_some()
+            && self.losses.is_empty()
+            && self.upstream_due_in(now).is_some_and(|soon| soon.is_zero())
+        {
+            self.lose_upstream(now);
+        }
+    }
+
+    #[cold]
+    fn lose_upstream(&mut self, now: Timestamp) {
+        let Some(upstream) = &mut self.upstream else { return };
+        for Missing { elements, from, to } in upstream.take(now).into_iter().flatten() {
+            if let Some(elements) = elements {
+                self.counters.drop_more(Cause::Upstream, elements, 0);
+            } else {
+                add(&self.counters.unknown, 1);
+                add(&self.counters.interrupted, 1);
+            }
+            let (first, cause) = (self.next, Cause::Upstream);
+            self.losses.add(Loss { first, skipped: 0, elements, bytes: None, from, to, cause });
+        }
     }
 
     /// Writes the gaps that wait, as far as the batch has room for them.

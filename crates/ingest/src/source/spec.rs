@@ -3,6 +3,7 @@
 use super::SourceError;
 use crate::framing::{DEFAULT_BLOCK, Framing};
 use crate::producer::Overload;
+use holdfast_attributes::Counter;
 use holdfast_base::{ByteSize, UnitError};
 use holdfast_format::StreamKind;
 use std::fmt;
@@ -145,6 +146,8 @@ pub struct SourceOptions {
     pub overload: Option<Overload>,
     /// Packet rings of an interface.
     pub rings: Option<usize>,
+    /// By what is seen which elements were lost upstream.
+    pub counter: Option<Counter>,
 }
 
 impl SourceSpec {
@@ -198,6 +201,11 @@ impl SourceSpec {
                 options.snaplen.is_some() && !packets,
                 "--snaplen",
                 "it delivers no packets: use iface: or replay:",
+            ),
+            (
+                options.counter.is_some() && packets,
+                "--counter",
+                "it is read at the beginning of an element, where packets have their headers",
             ),
             (options.promiscuous && !live, "--promisc", "only an interface (iface:) has such a mode"),
             (options.rings.is_some() && !live, "--rings", "only an interface (iface:) has packet rings"),
@@ -262,6 +270,7 @@ mod tests {
             SourceOptions { rings: Some(2), ..SourceOptions::default() },
             SourceOptions { framing: Some(Framing::Lines), ..SourceOptions::default() },
             SourceOptions { preamble: Some(PreambleFrom::File("x".into())), ..SourceOptions::default() },
+            SourceOptions { counter: Some(Counter::Rtp), ..SourceOptions::default() },
         ] {
             assert!(replay.check(&options).is_err(), "{options:?}");
         }

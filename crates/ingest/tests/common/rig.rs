@@ -1,6 +1,7 @@
 //! A source under test: on its thread, with a capture side that collects, or holds back on purpose.
 
 use super::Collector;
+use holdfast_attributes::Counter;
 use holdfast_base::{ByteSize, Ordinal, SystemClock};
 use holdfast_ingest::{
     Inlet, Opened, Overload, Parker, Pressure, ProducerSettings, Running, Source, SourceCounters, SourceEnd,
@@ -34,15 +35,25 @@ impl Rig {
         Self::run(opened.source, opened.overload, stop, batches)
     }
 
+    /// With a counter, as the recorder hands it to the producer.
+    pub fn counting(opened: Opened, stop: StopFlag, counter: Option<Counter>) -> Self {
+        let settings = ProducerSettings { counter, ..ProducerSettings::new(opened.overload, Ordinal(0)) };
+        Self::with(opened.source, stop, &settings)
+    }
+
     pub fn run(source: Box<dyn Source>, overload: Overload, stop: StopFlag, batches: usize) -> Self {
-        let parker = Parker::new();
         let settings = ProducerSettings {
             batches,
             batch_bytes: ByteSize::kib(128),
             ..ProducerSettings::new(overload, Ordinal(0))
         };
+        Self::with(source, stop, &settings)
+    }
+
+    fn with(source: Box<dyn Source>, stop: StopFlag, settings: &ProducerSettings) -> Self {
+        let parker = Parker::new();
         let clock = Arc::new(SystemClock::new());
-        let (producer, inlet) = channel(&settings, clock, Arc::new(Pressure::default()), parker.waker());
+        let (producer, inlet) = channel(settings, clock, Arc::new(Pressure::default()), parker.waker());
         let running = spawn("test", source, producer, stop.clone(), || {}).unwrap();
         Self { stop, inlet, collector: Collector::default(), parker, running: Some(running) }
     }

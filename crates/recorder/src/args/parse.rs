@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 27] = [
+const OPTIONS: [(&str, Option<&str>); 28] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
@@ -25,6 +25,7 @@ const OPTIONS: [(&str, Option<&str>); 27] = [
     ("--rings", Some("how many packet rings share the interface, such as 2")),
     ("--speed", Some("a factor such as 1 or 10, or max")),
     ("--loop", None),
+    ("--counter", Some("vdif, spead, rtp, or the place of a number such as at:2:u16be")),
     ("--on-overload", Some("block or drop-newest")),
     ("--rate", Some("bytes of payload a second, such as 60MiB/s")),
     ("--elements", Some("elements a second, such as 20000")),
@@ -176,6 +177,7 @@ impl Parser {
                     "--filter" => once(option, true, &mut options.filter, value),
                     "--snaplen" => once(option, true, &mut options.snaplen, snaplen(option, &value)?),
                     "--rings" => once(option, true, &mut options.rings, rings(option, &value)?),
+                    "--counter" => once(option, true, &mut options.counter, read(option, &value)?),
                     "--speed" => once(option, true, &mut options.speed, read(option, &value)?),
                     _ => once(option, true, &mut options.overload, overload(option, &value)?),
                 }

@@ -39,6 +39,15 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
 }
 
 #[test]
+fn a_counter_is_that_of_the_source_before_it() {
+    let all = settings(
+        "r --source stdin --name a --counter vdif --source udp::1 --name b --counter=at:2:u16be,flow=at:8:u32be",
+    );
+    let texts = all.sources.iter().map(|source| source.options.counter.as_ref().unwrap().to_string());
+    assert_eq!(texts.collect::<Vec<_>>(), ["vdif", "at:2:u16be,flow=at:8:u32be"]);
+}
+
+#[test]
 fn attributes_are_those_of_the_source_before_them() {
     let all = settings(
         "r --source stdin --name a --attr t:float=json:t --attr=beam:uint=at:4:u16be --source iface:x --name b --attr none \
@@ -106,6 +115,13 @@ fn wrong_command_lines_are_told_by_the_option() {
             "r --source stdin --name a --on-overload explode",
             "--on-overload explode: give block or drop-newest",
         ),
+        ("r --source stdin --name a --counter", "--counter wants a value: vdif, spead, rtp"),
+        (
+            "r --source stdin --name a --counter at:2:i16be",
+            "--counter at:2:i16be: in `at:2:i16be`, column 4: an unsigned",
+        ),
+        ("r --source stdin --name a --counter rtp --counter vdif", "--counter is given twice for one source"),
+        ("r --source iface:lo --name a --counter rtp", "--counter cannot be used with iface:lo"),
         (
             "r --source stdin --name a --attr t:double=json:t",
             "--attr: in `t:double=json:t`, column 3: `double` is no type",

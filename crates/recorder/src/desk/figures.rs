@@ -279,7 +279,9 @@ impl Figures {
             })
             .filter(|dropped| dropped.elements > 0 || dropped.bytes > 0)
             .collect();
-        let ours: u64 = dropped.iter().filter(|d| d.cause != Cause::Kernel).map(|d| d.elements).sum();
+        // What the kernel dropped, and what was lost upstream, was never counted as an element.
+        let reached = |dropped: &&Dropped| !matches!(dropped.cause, Cause::Kernel | Cause::Upstream);
+        let ours: u64 = dropped.iter().filter(reached).map(|dropped| dropped.elements).sum();
         let packed = now.received.saturating_sub(began.received);
         SourceStatus {
             stream: facts.stream,

@@ -119,7 +119,8 @@ fn group_limit(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u6
 
 /// Memory that a source of this kind takes beside its batches.
 pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
-    match spec {
+    let counter = if options.counter.is_some() { 128 << 10 } else { 0 };
+    let own = match spec {
         SourceSpec::Iface(name) => {
             let ring = Options::new(name);
             (ring.block_bytes * ring.blocks * options.rings.unwrap_or(1)) as u64 + (1 << 20)
@@ -128,7 +129,8 @@ pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
         SourceSpec::Replay(_) => 2 << 20,
         SourceSpec::Tcp(_) => 1 << 20,
         SourceSpec::Stdin | SourceSpec::File(_) => 128 << 10,
-    }
+    };
+    own + counter
 }
 
 #[cfg(test)]

@@ -268,6 +268,7 @@ fn join(
             next: stream.next(),
             leads: opened.leads,
             extraction,
+            counter: settings.options.counter.clone(),
         };
         let (producer, inlet) =
             channel(&shape, Arc::clone(clock) as Arc<dyn Clock>, Arc::clone(pressure), parker.waker());

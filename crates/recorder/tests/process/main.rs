@@ -22,4 +22,5 @@ mod rates;
 mod refusals;
 mod resources;
 mod sources;
+mod upstream;
 mod watch;
