@@ -189,6 +189,8 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
     }
     let took = start.elapsed().as_secs_f64();
     let find = move || {
+        // It lives as long as it may be asked.
+        let server = &server;
         let mut client = Client::connect(server.port)?;
         let question = format!("{{\"query_type\":\"QUERY\",\"when\":{{\"&src\":{{\"$eq\":\"{NEEDLE}\"}}}}}}");
         let (status, said) = client.answer("POST", "/b/bench/packets/q", "", question.as_bytes())?;

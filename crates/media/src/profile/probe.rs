@@ -65,35 +65,50 @@ pub(super) enum Way {
 }
 
 /// The memory for a measurement. What is read never gets into what is written: it may be somebody's data.
+/// Each way has the kind that a recorder has for it: slots, and what clients are answered in, whose pages are small and make a
+/// fast device slower.
 #[derive(Debug)]
 pub struct ProfileBuffers {
-    large: BufferPool,
-    small: BufferPool,
+    large: Pools,
+    small: Pools,
+}
+
+#[derive(Debug)]
+struct Pools {
+    read: BufferPool,
+    written: BufferPool,
+}
+
+impl Pools {
+    fn new(count: usize, bytes: usize) -> Result<Self, PoolError> {
+        let read = BufferPool::shared(count, bytes, Lock::Prefault)?;
+        Ok(Self { read, written: BufferPool::new(count, bytes, Lock::Prefault)? })
+    }
 }
 
 impl ProfileBuffers {
     /// Gets it: 48 MiB.
     pub fn new() -> Result<Self, PoolError> {
-        let large = BufferPool::new(2 * PAIR, LARGE, Lock::Prefault)?;
-        Ok(Self { large, small: BufferPool::new(2 * MOST, SMALL, Lock::Prefault)? })
+        Ok(Self { large: Pools::new(PAIR, LARGE)?, small: Pools::new(MOST, SMALL)? })
     }
 
     /// To be registered with the disk.
-    pub fn regions(&self) -> [Region; 2] {
-        [self.large.region(), self.small.region()]
+    pub fn regions(&self) -> [Region; 4] {
+        let [large, small] = [&self.large, &self.small];
+        [&large.read, &large.written, &small.read, &small.written].map(BufferPool::region)
     }
 }
 
-/// Buffers of one kind.
+/// Buffers of one size.
 struct Shelf {
     reads: Vec<Buffer>,
     writes: Vec<Buffer>,
 }
 
 impl Shelf {
-    fn new(pool: &mut BufferPool, seed: &mut Seed) -> Self {
-        let mut writes: Vec<Buffer> = std::iter::from_fn(|| pool.take()).collect();
-        let reads = writes.split_off(writes.len() / 2);
+    fn new(pools: &mut Pools, seed: &mut Seed) -> Self {
+        let all = |pool: &mut BufferPool| std::iter::from_fn(|| pool.take()).collect::<Vec<Buffer>>();
+        let (reads, mut writes) = (all(&mut pools.read), all(&mut pools.written));
         // What can be compressed looks too fast on some devices.
         for buffer in &mut writes {
             seed.fill(buffer);
