@@ -113,6 +113,7 @@ impl Stock {
                                 size,
                                 original_size: *original_size,
                                 link_type: Some(*link_type),
+                                header: None,
                             };
                             extractor.extract(&element, &mut cells);
                             from = *to;

@@ -2,13 +2,14 @@
 
 use holdfast_ingest::{Cutter, Framing, Tail};
 
-const RULES: [Framing; 6] = [
+const RULES: [Framing; 7] = [
     Framing::Fixed(7),
     Framing::Blocks(7),
     Framing::Lines,
     Framing::Len32,
     Framing::Len32Be,
     Framing::Fixed(1 << 20),
+    Framing::Attr32,
 ];
 
 /// The input is a rule as text; and a choice of rule, a size of pieces, and a stream. Whatever is cut, put together
@@ -25,17 +26,22 @@ pub fn run(data: &[u8]) {
 
 fn cut(rule: Framing, piece: usize, stream: &[u8]) {
     let mut cutter = Cutter::new(rule);
-    let (mut again, mut element, mut ended) = (Vec::new(), Vec::new(), 0);
+    let (mut again, mut element, mut ended) = (Vec::<u8>::new(), Vec::<u8>::new(), 0);
+    let mut header = None;
     for piece in stream.chunks(piece) {
         let mut rest = piece;
         while !rest.is_empty() {
             let step = cutter.step(rest);
             let whole = step.lead + step.take + step.trail;
             assert!(0 < whole && whole <= rest.len(), "{step:?}");
+            if step.begins {
+                header = step.header;
+            }
             element.extend_from_slice(&rest[step.lead..step.lead + step.take]);
             rest = &rest[whole..];
             if step.ends {
-                rule.restore(&mut again, &element, 0);
+                let (meta, data) = element.split_at(header.unwrap_or(0));
+                rule.restore(&mut again, header.map(|_| meta), data, step.tag);
                 element.clear();
                 ended = cutter.position();
             }
@@ -47,7 +53,7 @@ fn cut(rule: Framing, piece: usize, stream: &[u8]) {
     match cutter.finish() {
         Tail::Clean => assert_eq!(again, stream),
         Tail::Ends(tag) => {
-            rule.restore(&mut again, &element, tag);
+            rule.restore(&mut again, None, &element, tag);
             assert_eq!(again, stream);
         }
         Tail::Cut { have, want } => {
@@ -59,8 +65,8 @@ fn cut(rule: Framing, piece: usize, stream: &[u8]) {
 
 /// Rules, and a stream for each.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let rules =
-        ["fixed:5032", "blocks:64KiB", "lines", "len32", "len32be"].map(|text| text.as_bytes().to_vec());
+    let rules = ["fixed:5032", "blocks:64KiB", "lines", "len32", "len32be", "attr32"]
+        .map(|text| text.as_bytes().to_vec());
     let streams = [
         (0, b"abcdefgabcdefg".to_vec()),
         (1, b"abcdefgabc".to_vec()),
@@ -71,6 +77,18 @@ pub fn seeds() -> Vec<Vec<u8>> {
         ),
         (4, [&3u32.to_be_bytes()[..], b"abc", &0u32.to_be_bytes(), &9u32.to_be_bytes(), b"cut"].concat()),
         (5, vec![1; 5000]),
+        (
+            6,
+            [
+                &[9, 0, 0, 0, 4, 0][..],
+                b"\x02\0ab",
+                b"abc",
+                &[4, 0, 0, 0, 3, 0],
+                b"no",
+                &[1, 0, 0, 0, 7, 0, 0, 0, 0],
+            ]
+            .concat(),
+        ),
     ];
     let streams = streams.into_iter().map(|(rule, stream)| [&[rule, 5][..], &stream].concat());
     rules.into_iter().chain(streams).collect()

@@ -1,4 +1,5 @@
-//! Counters, attributes at fixed places, and those of VDIF frames, SPEAD packets, and the headers of DADA and SIGPROC files.
+//! Counters, attributes at fixed places and in the header that a producer gives, and those of VDIF frames, SPEAD packets, and the headers of
+//! DADA and SIGPROC files.
 
 use crate::attributes::{check, schema};
 use holdfast_attributes::{Counter, Cycle, Element, Extractor};
@@ -20,6 +21,15 @@ pub fn run(data: &[u8]) {
         };
         assert!(count.number <= most && count.second < 1 << 30);
     }
+    let given = [
+        "a:uint=given",
+        "b:text=given",
+        "event_time:time=given",
+        "c:ip=given",
+        "d:binary=given",
+        "e:bool=given",
+    ];
+    check(&schema(&given), &Element { header: Some(data), ..Element::of(data) });
     let fixed = schema(&[
         "a:uint=at:0:u32le:bits3..17",
         "b:text=at:4:text4",
@@ -45,7 +55,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let words = [14_363_767u32, 28 << 24, 1 << 29 | 8, 1 << 26 | 0x4566].map(u32::to_le_bytes).concat();
     let items =
         [0x8001_0000_0000_0007u64, 0x9600_0000_0000_ffff, 0x0004_0000_0000_0010].map(u64::to_be_bytes);
+    let given =
+        [&[8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3, 0][..], b"yes", &[255, 255, 4, 0, 10, 0, 0, 1, 1, 0, 9, 1, 0, 1]];
     vec![
+        [&[1][..], &given.concat()].concat(),
         [&[64][..], &words, &[7; 48]].concat(),
         [&[40][..], &[0x53, 4, 2, 6, 0, 0, 0, 3], &items.concat(), &[9; 16]].concat(),
         [&[12][..], &[0x80, 0x60, 0, 9, 0, 0, 0, 0, 0, 0, 0, 5]].concat(),

@@ -39,7 +39,9 @@ pub enum Problem {
     #[error("`{0}` is no type: there are {all}", all = list(&Type::ALL))]
     Type(String),
     /// Nothing that values come from.
-    #[error("values come from at:, json:, packet:, vdif:, spead:, dada: or sigproc:, not from `{0}`")]
+    #[error(
+        "values come from at:, json:, packet:, vdif:, spead:, dada: or sigproc:, or are given, not from `{0}`"
+    )]
     From(String),
     /// Something that values of this type cannot come from.
     #[error("`{from}` gives {types}, not {kind}", types = list(.gives))]

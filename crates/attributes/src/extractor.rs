@@ -1,6 +1,7 @@
 //! From an element to one cell of each attribute: who reads what, and what came of it.
 
 use crate::fixed::{Fixed, all_fixed};
+use crate::given;
 use crate::json::Json;
 use crate::packet::Packets;
 use crate::spead::Items;
@@ -26,13 +27,21 @@ pub struct Element<'a> {
     /// Of a packet: what it begins with, as capture files tell it of the interface that the row's tag names (1: Ethernet).
     /// Frames from the kernel have their VLAN tags in place again when they are recorded.
     pub link_type: Option<u16>,
+    /// The header that its producer gave it, if it came with one.
+    pub header: Option<&'a [u8]>,
 }
 
 impl<'a> Element<'a> {
     /// One that is recorded whole and is no packet.
     pub fn of(data: &'a [u8]) -> Self {
         let size = data.len() as u64;
-        Self { data: &data[..data.len().min(MAX_DATA)], size, original_size: size, link_type: None }
+        Self {
+            data: &data[..data.len().min(MAX_DATA)],
+            size,
+            original_size: size,
+            link_type: None,
+            header: None,
+        }
     }
 }
 
@@ -59,6 +68,7 @@ pub struct Extractor {
     spead: Vec<(usize, SpeadField)>,
     dada: Vec<(usize, DadaKey, Type, TimeUnit)>,
     sigproc: Vec<(usize, SigprocField, Type)>,
+    given: Vec<(usize, Type)>,
     event_time: Option<usize>,
 }
 
@@ -68,7 +78,7 @@ impl Extractor {
         let mut fixed = Fixed::default();
         let mut packets: Vec<(usize, PacketField)> = Vec::new();
         let (mut paths, mut vdif, mut spead) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut dada, mut sigproc) = (Vec::new(), Vec::new());
+        let (mut dada, mut sigproc, mut given) = (Vec::new(), Vec::new(), Vec::new());
         for (number, attribute) in schema.attributes().iter().enumerate() {
             match attribute.from() {
                 From::At(place) => fixed.push(number, attribute, place),
@@ -78,6 +88,7 @@ impl Extractor {
                 From::Spead(field) => spead.push((number, *field)),
                 From::Dada(key) => dada.push((number, key.clone(), attribute.kind(), attribute.time_unit())),
                 From::Sigproc(field) => sigproc.push((number, *field, attribute.kind())),
+                From::Given => given.push((number, attribute.kind())),
             }
         }
         Self {
@@ -89,6 +100,7 @@ impl Extractor {
             spead,
             dada,
             sigproc,
+            given,
             event_time: schema.event_time(),
         }
     }
@@ -142,6 +154,9 @@ impl Extractor {
                     None => into.null(),
                 }
             }
+        }
+        if !self.given.is_empty() {
+            given::extract(&self.given, element.header, cells, &mut outcome);
         }
         outcome.event_time = self.event_time.and_then(|number| last_time(cells.get(number)?));
         outcome

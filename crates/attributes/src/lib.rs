@@ -1,4 +1,5 @@
-//! Attributes: what is known of every element of a stream, named and typed, and how it is read out of the element's bytes.
+//! Attributes: what is known of every element of a stream, named and typed, and how it is read out of the element's bytes,
+//! or out of what its producer gave with them.
 //!
 //! A [`Schema`] says which attributes there are and where each comes from; an [`Extractor`] reads them, one cell each, into
 //! buffers of `holdfast-format`. Both are pure: no I/O, no clock, no threads; extracting allocates nothing and takes any
@@ -12,6 +13,7 @@ mod dada;
 mod error;
 mod extractor;
 mod fixed;
+mod given;
 mod json;
 mod kind;
 mod origin;

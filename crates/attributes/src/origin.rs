@@ -25,6 +25,8 @@ pub enum From {
     Dada(DadaKey),
     /// A keyword of a SIGPROC file's header: `sigproc:tstart`.
     Sigproc(SigprocField),
+    /// The next value in the header that its producer gave it: `given`.
+    Given,
 }
 
 /// A field out of a list, by its name.
@@ -70,8 +72,11 @@ impl From {
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, SchemaError> {
         let at = cursor.at();
         let name = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !matches!(name, "at" | "json" | "packet" | "vdif" | "spead" | "dada" | "sigproc") {
+        if !matches!(name, "at" | "json" | "packet" | "vdif" | "spead" | "dada" | "sigproc" | "given") {
             return Err(cursor.wrong_at(at, Problem::From(name.to_owned())));
+        }
+        if name == "given" {
+            return Ok(Self::Given);
         }
         cursor.expect(":", "`:`")?;
         Ok(match name {
@@ -95,6 +100,7 @@ impl From {
             Self::Spead(_) => vec![SpeadField::KIND],
             Self::Dada(_) => dada::GIVES.to_vec(),
             Self::Sigproc(field) => field.gives().to_vec(),
+            Self::Given => Type::ALL.to_vec(),
         }
     }
 
@@ -102,7 +108,7 @@ impl From {
     pub(crate) fn most_text(&self) -> usize {
         match self {
             Self::At(place) => place.layout.width(),
-            Self::Json(_) | Self::Dada(_) | Self::Sigproc(_) => MAX_TEXT,
+            Self::Json(_) | Self::Dada(_) | Self::Sigproc(_) | Self::Given => MAX_TEXT,
             // `icmpv6`, `0x88b5`; a station's number.
             Self::Packet(PacketField::Protocol) | Self::Vdif(_) | Self::Spead(_) => 8,
             Self::Packet(_) => MOST_NAME,
@@ -125,6 +131,7 @@ impl fmt::Display for From {
             Self::Spead(field) => write!(f, "spead:{}", field.name()),
             Self::Dada(key) => write!(f, "dada:{}", key.0),
             Self::Sigproc(field) => write!(f, "sigproc:{}", field.name()),
+            Self::Given => f.write_str("given"),
         }
     }
 }

@@ -26,6 +26,8 @@ fn everything() -> Schema {
         "f3:float=at:5:f64be",
         "f4:ip=at:1:ipv6",
         "f5:time=at:2:f64le",
+        "g1:text=given",
+        "g2:ip=given",
     ])
 }
 
@@ -52,7 +54,8 @@ proptest! {
     ) {
         let schema = everything();
         let size = data.len() as u64 + more;
-        let element = Element { size, original_size: more, link_type, ..Element::of(&data) };
+        let header = data.get(more as usize..);
+        let element = Element { size, original_size: more, link_type, header, ..Element::of(&data) };
         check(&mut Extractor::new(&schema), &schema, &element);
     }
 

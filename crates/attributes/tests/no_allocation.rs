@@ -26,6 +26,8 @@ fn extracting_allocates_nothing() {
         "b:text=at:3:text7",
         "c:ip=at:1:ipv6",
         "d:time=at:2:u32le",
+        "given:uint=given",
+        "said:text=given",
     ]);
     let mut extractor = Extractor::new(&schema);
     let fixed = common::schema(&["a:uint=at:0:u32le", "b:text=at:3:text7", "c:time=at:2:i64le"]);
@@ -45,13 +47,14 @@ fn extracting_allocates_nothing() {
         vec![b'['; 70_000],
         Vec::new(),
     ];
+    let header = b"\x08\0\x07\0\0\0\0\0\0\0\x03\0yes";
     let mut cells = buffers(&schema, 100 * elements.len());
     let mut columns = buffers(&fixed, 1000);
     let mut undecodable = 0;
     let allocated = measure(|| {
         for _ in 0..100 {
             for data in &elements {
-                let element = Element { link_type: Some(1), ..Element::of(data) };
+                let element = Element { link_type: Some(1), header: Some(header), ..Element::of(data) };
                 undecodable += u64::from(extractor.extract(&element, &mut cells).undecodable);
             }
         }

@@ -36,6 +36,8 @@ fn what_is_typed_is_what_is_kept() {
         "d:text=packet:dns_name,unit=names",
         "e:time=vdif:event_time",
         "f:uint=spead:timestamp,comment=ADC samples",
+        "gain:float=given,unit=dB,comment=of the amplifier",
+        "event_time:time=given",
     ] {
         let read = attribute(text);
         assert_eq!(read.to_string(), text);
@@ -66,7 +68,7 @@ fn errors_name_the_place_and_what_would_be_right() {
         ),
         ("temp:double=json:t", 6, "`double` is no type"),
         ("temp:float", 11, "`=` and where the value comes from"),
-        ("temp:float=", 12, "at:, json:, packet:, vdif:, spead:, dada: or sigproc:"),
+        ("temp:float=", 12, "at:, json:, packet:, vdif:, spead:, dada: or sigproc:, or are given"),
         ("temp:float=csv:3", 12, "not from `csv`"),
         ("temp:float=json", 16, "`:`"),
         ("temp:float=json:", 17, "a key"),
@@ -106,6 +108,8 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("event_time:uint=json:a", 12, "its type is time"),
         ("a:time=json:a,unit=min", 20, "counts s, ms, us or ns since 1970, not `min`"),
         ("a:time=vdif:event_time,unit=s", 8, "leave the unit away"),
+        ("a:time=given,unit=s", 8, "leave the unit away"),
+        ("a:uint=given:3", 13, "`,unit=…`"),
         ("a:uint=json:a,unit=", 20, "a unit"),
         ("a:uint=json:a,comment=", 23, "a comment"),
         ("a:uint=json:a,comment=x,unit=y", 0, ""),

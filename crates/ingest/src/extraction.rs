@@ -3,6 +3,7 @@
 
 use crate::batch::{Batch, BatchRow, Content};
 use crate::counters::{SourceCounters, add};
+use crate::framing::MAX_HEADER;
 use holdfast_attributes::{Element, Extractor, MAX_DATA, Schema};
 use holdfast_format::{Classes, Flags};
 
@@ -15,9 +16,10 @@ pub struct Extraction {
     many: bool,
     /// By tag: what the packets of an interface begin with.
     link_types: Vec<u16>,
-    /// The beginning of an element that came in pieces, as much as is looked at; and the bytes that came of it.
+    /// The beginning of an element that came in pieces, as much as is looked at; the bytes that came of it; and its header.
     window: Vec<u8>,
     came: u64,
+    header: Vec<u8>,
 }
 
 impl Extraction {
@@ -30,8 +32,12 @@ impl Extraction {
             link_types,
             window: Vec::with_capacity(MAX_DATA),
             came: 0,
+            header: Vec::with_capacity(MAX_HEADER),
         }
     }
+
+    /// Memory that one takes.
+    pub const BYTES: usize = MAX_DATA + MAX_HEADER;
 
     /// What the cells are.
     pub fn classes(&self) -> Classes {
@@ -52,26 +58,27 @@ impl Extraction {
                 at += run;
                 continue;
             }
-            let data = row.at as usize + usize::from(row.meta)..row.at as usize + row.bytes();
-            let data = bytes.get(data).unwrap_or_default();
+            let whole = bytes.get(row.at as usize..row.at as usize + row.bytes()).unwrap_or_default();
+            let (meta, data) = whole.split_at_checked(row.meta.into()).unwrap_or_default();
             let row = &mut rows[at];
             at += 1;
             let link_type = self.link_types.get(usize::from(row.tag)).copied();
             let element = match row.content {
-                Content::Whole => element(row, data, data.len() as u64, link_type),
+                Content::Whole => element(row, meta, data, data.len() as u64, link_type),
                 Content::First { .. } => {
                     self.window.clear();
+                    self.header.clear();
                     self.came = 0;
-                    self.look(data);
+                    self.look(row.flags, meta, data);
                     continue;
                 }
                 Content::Middle => {
-                    self.look(data);
+                    self.look(row.flags, meta, data);
                     continue;
                 }
                 Content::Last => {
-                    self.look(data);
-                    element(row, &self.window, self.came, link_type)
+                    self.look(row.flags, meta, data);
+                    element(row, &self.header, &self.window, self.came, link_type)
                 }
                 Content::Abort | Content::Gap | Content::Note => continue,
             };
@@ -92,15 +99,26 @@ impl Extraction {
     }
 
     /// Takes in a piece.
-    fn look(&mut self, data: &[u8]) {
+    fn look(&mut self, flags: Flags, meta: &[u8], data: &[u8]) {
+        if flags.has(Flags::HEADER) {
+            let more = meta.len().min(MAX_HEADER - self.header.len());
+            self.header.extend_from_slice(&meta[..more]);
+        }
         let more = data.len().min(MAX_DATA - self.window.len());
         self.window.extend_from_slice(&data[..more]);
         self.came += data.len() as u64;
     }
 }
 
-fn element<'a>(row: &BatchRow, data: &'a [u8], size: u64, link_type: Option<u16>) -> Element<'a> {
-    Element { data, size, original_size: size + u64::from(row.extra), link_type }
+fn element<'a>(
+    row: &BatchRow,
+    meta: &'a [u8],
+    data: &'a [u8],
+    size: u64,
+    link_type: Option<u16>,
+) -> Element<'a> {
+    let header = row.flags.has(Flags::HEADER).then_some(meta);
+    Element { data, size, original_size: size + u64::from(row.extra), link_type, header }
 }
 
 /// Elements of one size that lie one behind the other, from the first row on: how many, and their bytes.

@@ -3,7 +3,7 @@
 //! Pure: bytes in, steps out. [`Framing`] is the rule, read from text and kept with the stream; [`Cutter`] is the
 //! state of one stream of bytes under it. Reading the bytes is the sources' part, storing them the producer's.
 
-use holdfast_base::{ByteSize, MAX_ELEMENT, UnitError};
+use holdfast_base::{ByteSize, MAX_ELEMENT, MIN_SLOT, UnitError};
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,6 +20,8 @@ pub enum Framing {
     Len32,
     /// The same, big-endian.
     Len32Be,
+    /// A length of 4 bytes, little-endian; then, counted by it, the length of a header of 2 bytes, the header, and the element.
+    Attr32,
     /// No bytes between elements and no rule inside: datagrams, packets.
     Whole,
 }
@@ -27,14 +29,16 @@ pub enum Framing {
 /// The mark (tag) of a last line that had no newline.
 pub const UNTERMINATED: u16 = 1;
 
+/// Bytes of a header: an eighth of the smallest slot, so that no row has to do without.
+pub const MAX_HEADER: usize = (MIN_SLOT / 8) as usize;
+
 /// Block size where none is said: what a pipe holds.
 pub const DEFAULT_BLOCK: ByteSize = ByteSize::kib(64);
 
 /// An element up to this size is kept in one piece if a batch can take it.
 pub(crate) const KEEP_TOGETHER: usize = 64 << 10;
 
-const WANTED: &str =
-    "fixed:N, blocks:N, lines, len32 or len32be (N from 1 to 1GiB, such as fixed:5032 or blocks:64KiB)";
+const WANTED: &str = "fixed:N, blocks:N, lines, len32, len32be or attr32 (N from 1 to 1GiB, such as fixed:5032 or blocks:64KiB)";
 
 impl FromStr for Framing {
     type Err = UnitError;
@@ -51,6 +55,7 @@ impl FromStr for Framing {
             None if text == "lines" => Ok(Self::Lines),
             None if text == "len32" => Ok(Self::Len32),
             None if text == "len32be" => Ok(Self::Len32Be),
+            None if text == "attr32" => Ok(Self::Attr32),
             None if text == "whole" => Ok(Self::Whole),
             _ => Err(wrong()),
         }
@@ -65,16 +70,31 @@ impl fmt::Display for Framing {
             Self::Lines => f.write_str("lines"),
             Self::Len32 => f.write_str("len32"),
             Self::Len32Be => f.write_str("len32be"),
+            Self::Attr32 => f.write_str("attr32"),
             Self::Whole => f.write_str("whole"),
         }
     }
 }
 
-/// Bytes that stood in front of an element.
+/// Bytes of framing that stood in front of an element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lead {
-    bytes: [u8; 4],
+    bytes: [u8; 6],
     len: u8,
+}
+
+impl Lead {
+    fn of(length: [u8; 4]) -> Self {
+        let mut lead = Self { len: 4, ..Self::default() };
+        lead.bytes[..4].copy_from_slice(&length);
+        lead
+    }
+
+    fn headed(length: u32, header: u16) -> Self {
+        let mut lead = Self { len: 6, ..Self::of(length.to_le_bytes()) };
+        lead.bytes[4..].copy_from_slice(&header.to_le_bytes());
+        lead
+    }
 }
 
 impl AsRef<[u8]> for Lead {
@@ -84,12 +104,20 @@ impl AsRef<[u8]> for Lead {
 }
 
 impl Framing {
-    /// What stood in front of an element of `len` bytes.
-    pub fn lead(&self, len: u64) -> Lead {
-        let len = u32::try_from(len).unwrap_or(u32::MAX);
-        match self {
-            Self::Len32 => Lead { bytes: len.to_le_bytes(), len: 4 },
-            Self::Len32Be => Lead { bytes: len.to_be_bytes(), len: 4 },
+    /// Whether elements come with a header, in which attributes can be given.
+    pub fn has_header(&self) -> bool {
+        *self == Self::Attr32
+    }
+
+    /// What stood in front of an element of `len` bytes with this tag, and of its header of so many bytes, if it came with one.
+    pub fn lead(&self, len: u64, header: Option<usize>, tag: u16) -> Lead {
+        let length = |len: u64| u32::try_from(len).unwrap_or(u32::MAX);
+        match (self, header) {
+            (Self::Attr32, Some(header)) => Lead::headed(length(len + header as u64 + 2), header as u16),
+            // The tag tells how long its header would have been.
+            (Self::Attr32, None) if tag != 0 => Lead::headed(length(len + 2), tag),
+            (Self::Len32 | Self::Attr32, _) => Lead::of(length(len).to_le_bytes()),
+            (Self::Len32Be, _) => Lead::of(length(len).to_be_bytes()),
             _ => Lead::default(),
         }
     }
@@ -99,15 +127,16 @@ impl Framing {
         if matches!(self, Self::Lines) && tag != UNTERMINATED { b"\n" } else { b"" }
     }
 
-    /// Writes an element back as it came.
-    pub fn restore(&self, out: &mut Vec<u8>, payload: &[u8], tag: u16) {
-        out.extend_from_slice(self.lead(payload.len() as u64).as_ref());
+    /// Writes an element back as it came, with its header if it came with one.
+    pub fn restore(&self, out: &mut Vec<u8>, header: Option<&[u8]>, payload: &[u8], tag: u16) {
+        out.extend_from_slice(self.lead(payload.len() as u64, header.map(<[u8]>::len), tag).as_ref());
+        out.extend_from_slice(header.unwrap_or_default());
         out.extend_from_slice(payload);
         out.extend_from_slice(self.trail(tag));
     }
 }
 
-/// What the next bytes are: `lead` bytes of framing, `take` bytes of an element, `trail` bytes of framing.
+/// What the next bytes are: `lead` bytes of framing, `take` bytes of an element with its header, `trail` bytes of framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// Bytes of framing first.
@@ -116,10 +145,15 @@ pub struct Step {
     pub begins: bool,
     /// Its size, where it is known.
     pub total: Option<u64>,
-    /// Bytes of the element.
+    /// Bytes of the header that it begins with, if it comes with one.
+    pub header: Option<usize>,
+    /// Bytes of the element, those of its header included.
     pub take: usize,
     /// The element ends behind them.
     pub ends: bool,
+    /// How its framing marks it (tag): with [`Framing::Attr32`] the length of a header that the frame, or a row, has no room for.
+    /// What follows that is then the element.
+    pub tag: u16,
     /// Bytes of framing last.
     pub trail: usize,
 }
@@ -150,8 +184,10 @@ pub struct Cutter {
     has: u64,
     /// An element has begun and not ended.
     inside: bool,
-    prefix: [u8; 4],
+    prefix: [u8; 6],
     prefix_has: usize,
+    /// The mark of the open element.
+    tag: u16,
     elements: u64,
     bytes: u64,
 }
@@ -164,8 +200,9 @@ impl Cutter {
             lacks: 0,
             has: 0,
             inside: false,
-            prefix: [0; 4],
+            prefix: [0; 6],
             prefix_has: 0,
+            tag: 0,
             elements: 0,
             bytes: 0,
         }
@@ -186,7 +223,7 @@ impl Cutter {
         let step = match self.framing {
             Framing::Fixed(n) | Framing::Blocks(n) => self.counted(0, Some(n), bytes.len()),
             Framing::Lines => self.line(bytes),
-            Framing::Len32 | Framing::Len32Be => self.prefixed(bytes),
+            Framing::Len32 | Framing::Len32Be | Framing::Attr32 => self.prefixed(bytes),
             Framing::Whole => self.counted(0, Some(bytes.len() as u64), bytes.len()),
         };
         self.bytes += (step.lead + step.take + step.trail) as u64;
@@ -207,7 +244,8 @@ impl Cutter {
         self.lacks -= take as u64;
         self.has += take as u64;
         self.inside = self.lacks > 0;
-        Step { lead, begins, total: total.filter(|_| begins), take, ends: !self.inside, trail: 0 }
+        let total = total.filter(|_| begins);
+        Step { lead, begins, total, take, ends: !self.inside, tag: self.tag, ..Step::default() }
     }
 
     fn line(&mut self, bytes: &[u8]) -> Step {
@@ -217,25 +255,46 @@ impl Cutter {
         self.inside = newline.is_none();
         let total = newline.filter(|_| begins).map(|n| n as u64);
         let trail = usize::from(newline.is_some());
-        Step { lead: 0, begins, total, take: newline.unwrap_or(bytes.len()), ends: newline.is_some(), trail }
+        let take = newline.unwrap_or(bytes.len());
+        Step { begins, total, take, ends: newline.is_some(), trail, ..Step::default() }
     }
 
     fn prefixed(&mut self, bytes: &[u8]) -> Step {
         if self.inside {
             return self.counted(0, None, bytes.len());
         }
-        let lead = (4 - self.prefix_has).min(bytes.len());
-        self.prefix[self.prefix_has..self.prefix_has + lead].copy_from_slice(&bytes[..lead]);
-        self.prefix_has += lead;
+        let mut lead = self.fill_prefix(bytes, 4);
         if self.prefix_has < 4 {
             return Step { lead, ..Step::default() };
         }
-        self.prefix_has = 0;
-        let total = match self.framing {
-            Framing::Len32Be => u32::from_be_bytes(self.prefix),
-            _ => u32::from_le_bytes(self.prefix),
+        let [a, b, c, d, ..] = self.prefix;
+        let length = match self.framing {
+            Framing::Len32Be => u32::from_be_bytes([a, b, c, d]),
+            _ => u32::from_le_bytes([a, b, c, d]),
         };
-        self.counted(lead, Some(u64::from(total)), bytes.len() - lead)
+        let mut length = u64::from(length);
+        let (mut header, mut tag) = (None, 0);
+        if self.framing == Framing::Attr32 && length >= 2 {
+            lead += self.fill_prefix(&bytes[lead..], 6);
+            if self.prefix_has < 6 {
+                return Step { lead, ..Step::default() };
+            }
+            length -= 2;
+            let wanted = u16::from_le_bytes([self.prefix[4], self.prefix[5]]);
+            let fits = u64::from(wanted) <= length && usize::from(wanted) <= MAX_HEADER;
+            (header, tag) = if fits { (Some(usize::from(wanted)), 0) } else { (None, wanted) };
+        }
+        (self.prefix_has, self.tag) = (0, tag);
+        let step = self.counted(lead, Some(length), bytes.len() - lead);
+        Step { total: Some(length - header.unwrap_or(0) as u64), header, ..step }
+    }
+
+    /// Takes bytes of the prefix, until there are so many of it. How many it took.
+    fn fill_prefix(&mut self, bytes: &[u8], until: usize) -> usize {
+        let n = until.saturating_sub(self.prefix_has).min(bytes.len());
+        self.prefix[self.prefix_has..self.prefix_has + n].copy_from_slice(&bytes[..n]);
+        self.prefix_has += n;
+        n
     }
 
     /// The stream is over: what is left?
@@ -246,7 +305,7 @@ impl Cutter {
             Framing::Lines => Tail::Ends(UNTERMINATED),
             Framing::Blocks(_) | Framing::Whole => Tail::Ends(0),
             Framing::Fixed(n) => Tail::Cut { have: self.has, want: Some(n) },
-            Framing::Len32 | Framing::Len32Be => {
+            Framing::Len32 | Framing::Len32Be | Framing::Attr32 => {
                 Tail::Cut { have: self.has, want: Some(self.has + self.lacks) }
             }
         }
@@ -256,7 +315,9 @@ impl Cutter {
     pub fn least(&self) -> usize {
         let next = match self.framing {
             Framing::Fixed(n) | Framing::Blocks(n) if !self.inside => n,
-            Framing::Fixed(_) | Framing::Blocks(_) | Framing::Len32 | Framing::Len32Be => self.lacks,
+            Framing::Fixed(_) | Framing::Blocks(_) | Framing::Len32 | Framing::Len32Be | Framing::Attr32 => {
+                self.lacks
+            }
             Framing::Lines | Framing::Whole => 0,
         };
         if next <= KEEP_TOGETHER as u64 { next as usize } else { 0 }
@@ -288,10 +349,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Cuts `stream`, given in pieces, and returns the elements with their tags and what is left.
-    fn cut(framing: Framing, stream: &[u8], pieces: &[usize]) -> (Vec<(Vec<u8>, u16)>, Tail) {
+    /// An element as it is kept: header, data and tag.
+    type Kept = (Option<Vec<u8>>, Vec<u8>, u16);
+
+    /// Cuts `stream`, given in pieces, and returns the elements and what is left.
+    fn cut(framing: Framing, stream: &[u8], pieces: &[usize]) -> (Vec<Kept>, Tail) {
         let mut cutter = Cutter::new(framing);
-        let (mut elements, mut open) = (Vec::new(), None::<Vec<u8>>);
+        let (mut elements, mut open, mut header) = (Vec::new(), None::<Vec<u8>>, None);
+        let kept = |mut bytes: Vec<u8>, header: Option<usize>, tag| match header {
+            Some(header) => {
+                let data = bytes.split_off(header);
+                (Some(bytes), data, tag)
+            }
+            None => (None, bytes, tag),
+        };
         let mut pieces = pieces.iter().copied().cycle();
         let mut rest = stream;
         while !rest.is_empty() {
@@ -303,12 +374,13 @@ mod tests {
                 assert_eq!(step.begins, step.begins && open.is_none());
                 if step.begins {
                     open = Some(Vec::new());
+                    header = step.header;
                 }
                 if step.take > 0 || step.ends {
                     open.as_mut().unwrap().extend_from_slice(&piece[step.lead..step.lead + step.take]);
                 }
                 if step.ends {
-                    elements.push((open.take().unwrap(), 0));
+                    elements.push(kept(open.take().unwrap(), header, step.tag));
                 }
                 piece = &piece[step.lead + step.take + step.trail..];
             }
@@ -316,7 +388,7 @@ mod tests {
         assert_eq!(cutter.position(), stream.len() as u64);
         let tail = cutter.finish();
         if let Tail::Ends(tag) = tail {
-            elements.push((open.take().unwrap(), tag));
+            elements.push(kept(open.take().unwrap(), None, tag));
         }
         (elements, tail)
     }
@@ -328,6 +400,7 @@ mod tests {
             Just(Framing::Lines),
             Just(Framing::Len32),
             Just(Framing::Len32Be),
+            Just(Framing::Attr32),
         ]
     }
 
@@ -336,37 +409,56 @@ mod tests {
         #[test]
         fn elements_do_not_depend_on_how_the_bytes_arrive_and_restore_to_the_stream(
             framing in framing(),
-            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20),
+            payloads in prop::collection::vec(
+                (prop::option::of(prop::collection::vec(any::<u8>(), 0..9)), prop::collection::vec(any::<u8>(), 0..60), 0..3u16),
+                0..20,
+            ),
             pieces in prop::collection::vec(1usize..40, 1..8),
             cut_off in 0usize..30,
         ) {
             let mut stream = Vec::new();
-            for payload in &payloads {
-                let clean: Vec<u8> = match framing {
+            let mut wanted = Vec::new();
+            for (header, payload, tag) in &payloads {
+                let mut data: Vec<u8> = match framing {
                     Framing::Lines => payload.iter().map(|b| if *b == b'\n' { b' ' } else { *b }).collect(),
                     _ => payload.clone(),
                 };
-                framing.restore(&mut stream, &clean, 0);
+                let header = header.clone().filter(|_| framing.has_header());
+                // Without a header: one that is longer than its frame, or a frame that is too short for any.
+                let tag = match header {
+                    None if framing.has_header() && *tag > 0 => data.len() as u16 + tag,
+                    None if framing.has_header() => {
+                        data.truncate(1);
+                        0
+                    }
+                    _ => 0,
+                };
+                framing.restore(&mut stream, header.as_deref(), &data, tag);
+                wanted.push((header, data, tag));
             }
             stream.truncate(stream.len().saturating_sub(cut_off));
             let (elements, tail) = cut(framing, &stream, &pieces);
             prop_assert_eq!(&cut(framing, &stream, &[usize::MAX]).0, &elements);
             let mut back = Vec::new();
-            for (payload, tag) in &elements {
-                framing.restore(&mut back, payload, *tag);
+            for (header, payload, tag) in &elements {
+                framing.restore(&mut back, header.as_deref(), payload, *tag);
             }
-            let left = match (tail, framing) {
-                (Tail::Cut { have, want: Some(_) }, Framing::Len32 | Framing::Len32Be) => have + 4,
-                (Tail::Cut { have, .. }, _) => have,
-                _ => 0,
-            };
-            prop_assert_eq!(&stream[..stream.len() - left as usize], &back[..]);
+            if framing.has_header() {
+                prop_assert_eq!(&elements[..], &wanted[..elements.len()]);
+            }
+            if let Tail::Cut { have, .. } = tail {
+                prop_assert!(stream.starts_with(&back));
+                let lead = stream.len() - back.len() - have as usize;
+                prop_assert!(lead <= 6, "{} bytes are nobody's", lead);
+            } else {
+                prop_assert_eq!(&stream, &back);
+            }
         }
     }
 
     #[test]
     fn framings_are_read_and_shown_and_wrong_ones_say_what_to_give() {
-        for text in ["fixed:5032", "blocks:65536", "lines", "len32", "len32be", "whole"] {
+        for text in ["fixed:5032", "blocks:65536", "lines", "len32", "len32be", "attr32", "whole"] {
             assert_eq!(text.parse::<Framing>().unwrap().to_string(), text);
         }
         assert_eq!("blocks:64KiB".parse(), Ok(Framing::Blocks(65_536)));
@@ -383,7 +475,29 @@ mod tests {
         assert_eq!(cut(Framing::Len32Be, &[0, 0], &[1]).1, Tail::Cut { have: 2, want: None });
         let (lines, tail) = cut(Framing::Lines, b"a\n\nb", &[1]);
         assert_eq!(tail, Tail::Ends(UNTERMINATED));
-        assert_eq!(lines, [(b"a".to_vec(), 0), (b"".to_vec(), 0), (b"b".to_vec(), UNTERMINATED)]);
+        let line = |text: &[u8], tag| (None, text.to_vec(), tag);
+        assert_eq!(lines, [line(b"a", 0), line(b"", 0), line(b"b", UNTERMINATED)]);
+        assert_eq!(cut(Framing::Attr32, &[9, 0, 0, 0, 1], &[1]).1, Tail::Cut { have: 5, want: None });
+        let begun = [9, 0, 0, 0, 3, 0, 7, 7, 7, 1];
+        assert_eq!(cut(Framing::Attr32, &begun, &[4]).1, Tail::Cut { have: 4, want: Some(7) });
+    }
+
+    #[test]
+    fn a_frame_whose_header_cannot_be_is_an_element_without_one() {
+        // Too long for its frame; too long for a row; no place for its length.
+        let large = MAX_HEADER + 1;
+        let mut stream = [&[4, 0, 0, 0, 3, 0, b'a', b'b'][..], &[1, 0, 0, 0, b'c', 0, 0, 0, 0]].concat();
+        stream.extend([&(large as u32 + 2).to_le_bytes()[..], &(large as u16).to_le_bytes()].concat());
+        stream.extend(vec![7; large]);
+        let (elements, tail) = cut(Framing::Attr32, &stream, &[3, 900]);
+        let kept = |data: &[u8], tag| (None, data.to_vec(), tag);
+        let wanted = [kept(b"ab", 3), kept(b"c", 0), kept(b"", 0), kept(&vec![7; large], large as u16)];
+        assert_eq!((&elements[..], tail), (&wanted[..], Tail::Clean));
+        let mut back = Vec::new();
+        for (_, data, tag) in &elements {
+            Framing::Attr32.restore(&mut back, None, data, *tag);
+        }
+        assert!(back == stream);
     }
 
     #[test]

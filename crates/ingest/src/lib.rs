@@ -22,7 +22,7 @@ mod upstream;
 pub use batch::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, MAX_BATCH_BYTES, MIN_BATCH_BYTES};
 pub use counters::{Pressure, SourceCounters};
 pub use extraction::Extraction;
-pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, Step, Tail, UNTERMINATED};
+pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, MAX_HEADER, Step, Tail, UNTERMINATED};
 pub use holdfast_format::{Cause, Flags, StreamKind};
 pub use packer::{Packer, Place, Progress};
 pub use producer::{Carry, FLUSH_AGE, Inlet, Marks, Overload, Producer, ProducerSettings, channel};

@@ -171,7 +171,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
                 }
             }
             let plain = byte == 0 && self.pending.is_none() && self.is_small(row);
-            let packed = if plain && self.builder.room() >= (row.len as usize).max(1) {
+            let packed = if plain && self.builder.room() >= row.bytes().max(1) {
                 self.small(buffer, entry, row, batch.bytes_of(row), cells)
             } else {
                 self.any(buffer, &Piece { entry, row, bytes: batch.bytes_of(row), cells }, byte)
@@ -187,7 +187,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
 
     #[inline]
     fn is_small(&self, row: &BatchRow) -> bool {
-        row.content == Content::Whole && row.len as usize <= self.limit && row.meta == 0
+        row.content == Content::Whole && row.bytes() <= self.limit
     }
 
     /// How many small rows from `at` on can be packed at once, with the same outcome as one by one; and whether their
@@ -203,12 +203,12 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         let (mut taken, mut count, mut adjoin) = (0, 0, true);
         let mut end = rows.first().map_or(0, |row| row.at);
         for row in rows {
-            taken += row.len as usize + a_row;
+            taken += row.bytes() + a_row;
             if !self.is_small(row) || taken > room.bytes {
                 break;
             }
             adjoin &= row.at == end;
-            end = row.at + row.len;
+            end = row.at + row.bytes() as u32;
             count += 1;
         }
         (count, adjoin)
@@ -245,7 +245,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         match (rows.first(), rows.last()) {
             // Much faster than one by one.
             (Some(first), Some(last)) if adjoin => {
-                let bytes = &batch.filled()[first.at as usize..(last.at + last.len) as usize];
+                let bytes = &batch.filled()[first.at as usize..last.at as usize + last.bytes()];
                 self.builder.write_elements(buffer, bytes, rows, described, cells);
             }
             _ => {

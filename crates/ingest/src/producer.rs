@@ -13,7 +13,7 @@ use crate::Cause;
 use crate::batch::{Batch, BatchRow};
 use crate::counters::{Pressure, SourceCounters, add};
 use crate::extraction::Extraction;
-use crate::framing::{Cutter, Framing};
+use crate::framing::{Cutter, Framing, Step};
 use crate::loss::{GAP_BYTES, Loss, Losses};
 use crate::queue::{Closed, SourceEnd};
 use crate::upstream::Upstream;
@@ -47,6 +47,14 @@ pub struct Marks {
     pub event: Option<Timestamp>,
 }
 
+impl Marks {
+    /// Those of an element that begins with this step of its framing.
+    fn of(step: &Step) -> Self {
+        let flags = if step.header.is_some() { Flags::HEADER } else { Flags::default() };
+        Self { flags, tag: step.tag, ..Self::default() }
+    }
+}
+
 /// What becomes of the element that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -64,6 +72,8 @@ struct Open {
     here: usize,
     /// Bytes of metadata among them.
     meta: usize,
+    /// Bytes of metadata that are still to come: all of it is in front of the data.
+    meta_lacks: usize,
     /// Rows of it were made before.
     pieces: bool,
     /// All bytes of data that arrived.
@@ -73,6 +83,16 @@ struct Open {
     total: Option<u64>,
     first: Timestamp,
     fate: Fate,
+}
+
+impl Open {
+    /// So many more bytes of it came: of its metadata first. How many of them those are.
+    fn came(&mut self, n: usize) -> usize {
+        let meta = n.min(self.meta_lacks);
+        self.meta_lacks -= meta;
+        self.arrived += (n - meta) as u64;
+        meta
+    }
 }
 
 /// The beginning of an element that was taken out of the batch again, to be continued later.
@@ -196,14 +216,15 @@ impl Producer {
             };
             self.claimed += step.lead;
             if step.begins && step.ends && self.takes_whole() {
-                self.whole(0, step.take, &Marks::default());
+                let meta = step.header.unwrap_or(0);
+                self.whole(meta, step.take - meta, &Marks::of(&step));
             } else {
                 if step.begins {
-                    self.begin(step.total, Marks::default(), 0)?;
+                    self.begin(step.total, Marks::of(&step), step.header.unwrap_or(0), 0)?;
                 }
                 self.claim(step.take);
                 if step.ends {
-                    self.finish_element(0)?;
+                    self.finish_element(step.tag)?;
                 }
             }
             self.claimed += step.trail;
@@ -272,7 +293,7 @@ impl Producer {
     pub fn resume(&mut self, carry: &mut Carry) -> Result<(), Closed> {
         let Some(aside) = carry.open.take() else { return Ok(()) };
         self.space(&Cutter::new(Framing::Whole))?;
-        self.begin(aside.total, aside.marks, aside.here)?;
+        self.begin(aside.total, aside.marks, aside.meta_lacks, aside.here)?;
         let now_dropped = self.batch.is_none();
         if let Some(open) = &mut self.open {
             open.first = aside.first;
@@ -280,7 +301,7 @@ impl Producer {
             if let Fate::Dropped(_) = aside.fate {
                 open.fate = aside.fate;
             } else if !now_dropped && open.fate == Fate::Kept {
-                open.here = aside.here;
+                (open.here, open.meta) = (aside.here, aside.meta);
                 let batch = self.batch.as_mut().unwrap_or(&mut self.spill);
                 batch.free()[..aside.here].copy_from_slice(&carry.bytes[..aside.here]);
                 batch.fill(aside.here);
@@ -320,12 +341,8 @@ impl Producer {
             self.whole(meta.len(), data.len(), &marks);
             return self.settle();
         }
-        self.begin(Some(data.len() as u64), marks, meta.len())?;
+        self.begin(Some(data.len() as u64), marks, meta.len(), meta.len())?;
         self.put(meta)?;
-        if let Some(open) = &mut self.open {
-            open.meta = open.here;
-            open.arrived = 0;
-        }
         self.put(data)?;
         self.finish_element(marks.tag)?;
         self.settle()
@@ -335,7 +352,7 @@ impl Producer {
         while !bytes.is_empty() {
             if !matches!(&self.open, Some(open) if open.fate == Fate::Kept) {
                 if let Some(open) = &mut self.open {
-                    open.arrived += bytes.len() as u64;
+                    open.came(bytes.len());
                 }
                 return Ok(());
             }

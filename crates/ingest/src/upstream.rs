@@ -148,7 +148,7 @@ impl Upstream {
 
     fn count(&mut self, data: &[u8], size: u64, at: Timestamp) {
         let data = &data[..data.len().min(self.counter.reach())];
-        let element = Element { data, size, original_size: size, link_type: None };
+        let element = Element { data, size, original_size: size, link_type: None, header: None };
         let Some(count) = self.counter.read(&element) else { return };
         let waits = self.flows.count(self.cycle, &count, at, &mut self.told);
         if self.since.is_none() && (waits || !self.told.is_empty()) {

@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Of every class, with and without an event time, at fixed places only, and of documents.
-const SCHEMAS: [&[&str]; 4] = [
+const SCHEMAS: [&[&str]; 5] = [
     &["a:uint=at:0:u32le:bits3..17", "b:binary=at:1:bytes3", "c:ip=at:4:ipv4", "d:float=at:8:f32le"],
     &["a:uint=at:0:u8", "event_time:time=at:1:u16be,unit=ms", "b:text=at:3:text4"],
     &["name:text=json:name", "n:int=json:n", "deep:bool=json:a[1].b", "first:uint=at:0:u8"],
     &["event_time:time=json:t", "name:text=json:name"],
+    &["event_time:time=given", "first:uint=at:0:u8", "name:text=given", "who:ip=given", "n:float=given"],
 ];
 
 const LINKS: [u16; 3] = [1, 101, 113];
@@ -53,6 +54,25 @@ fn payload(number: usize, size: usize, document: bool) -> Vec<u8> {
     }
 }
 
+/// What a producer gives with an element: sometimes less than all, wrong, or nothing at all.
+fn header(number: usize) -> Option<Vec<u8>> {
+    let name = "n".repeat(number * 37 % 1100);
+    let values: [&[u8]; 4] =
+        [&(number as i64).to_le_bytes(), name.as_bytes(), &[10, 0, 0, number as u8], &1.5f64.to_le_bytes()];
+    let mut header = Vec::new();
+    for (at, value) in values.iter().enumerate().take(5 - number % 3) {
+        let len = if (number + at).is_multiple_of(5) { u16::MAX } else { value.len() as u16 };
+        header.extend(len.to_le_bytes());
+        header.extend(value.iter().filter(|_| len < u16::MAX));
+    }
+    match number % 11 {
+        3 => None,
+        5 => Some(Vec::new()),
+        7 => Some(header[..header.len() - 1].to_vec()),
+        _ => Some(header),
+    }
+}
+
 /// Compares every recorded element's cells, event time and counts with those that it has alone.
 fn check(collector: &Collector, producer: &Producer, schema: &Schema, link: impl Fn(u16) -> Option<u16>) {
     assert_eq!(collector.cells.len(), collector.elements.len());
@@ -65,6 +85,7 @@ fn check(collector: &Collector, producer: &Producer, schema: &Schema, link: impl
             size,
             original_size: size + u64::from(element.extra),
             link_type: link(element.tag),
+            header: element.header(),
         };
         let mut wanted = buffers(schema);
         let outcome = extractor.extract(&whole, &mut wanted);
@@ -94,12 +115,22 @@ proptest! {
         block in any::<bool>(),
     ) {
         let schema = Schema::typed(SCHEMAS[which]).unwrap();
-        let framing = fixed.map_or(Framing::Lines, |size| Framing::Fixed(size as u64));
+        let framing = match fixed {
+            _ if which == 4 => Framing::Attr32,
+            Some(size) => Framing::Fixed(size as u64),
+            None => Framing::Lines,
+        };
         let mut stream = Vec::new();
         for (number, size) in sizes.iter().enumerate() {
-            match fixed {
-                Some(size) => (0..20).for_each(|n| framing.restore(&mut stream, &payload(number + n, size, false), 0)),
-                None => framing.restore(&mut stream, &payload(number, *size, which >= 2), 0),
+            match framing {
+                Framing::Fixed(size) => (0..20).for_each(|n| {
+                    framing.restore(&mut stream, None, &payload(number + n, size as usize, false), 0);
+                }),
+                Framing::Attr32 => {
+                    // A tag where there is no header: one that the frame has no room for.
+                    framing.restore(&mut stream, header(number).as_deref(), &payload(number, *size, false), u16::MAX);
+                }
+                _ => framing.restore(&mut stream, None, &payload(number, *size, which >= 2), 0),
             }
         }
         let overload = if block { Overload::Block } else { Overload::DropNewest };

@@ -4,7 +4,7 @@
 mod common;
 
 use common::rig::{Rig, opened};
-use holdfast_ingest::SourceOptions;
+use holdfast_ingest::{Framing, SourceOptions};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -23,14 +23,17 @@ fn is_there(program: &str) -> bool {
     there.is_ok()
 }
 
-/// Gives `lines` to `producer` and returns what a source of this kind took, in order.
-fn sent_by(producer: &Path, kind: &str, lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
+/// Gives `lines` to `producer` and returns what a source of this kind took, in order: what came with each, and its data.
+fn sent_by(producer: &Path, kind: &str, lines: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let port = if kind == "udp" {
         UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
     } else {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
     };
-    let (opened, stop) = opened(&format!("{kind}:127.0.0.1:{port}"), &SourceOptions::default());
+    let framing = (kind == "given").then_some(Framing::Attr32);
+    let source = if kind == "udp" { "udp" } else { "tcp" };
+    let options = SourceOptions { framing, ..SourceOptions::default() };
+    let (opened, stop) = opened(&format!("{source}:127.0.0.1:{port}"), &options);
     let mut rig = Rig::start(opened, stop, 4);
     let mut running = Command::new(producer)
         .args([kind, "127.0.0.1", &port.to_string()])
@@ -55,17 +58,34 @@ fn sent_by(producer: &Path, kind: &str, lines: &[Vec<u8>]) -> Vec<Vec<u8>> {
     assert!(waiter.join().unwrap().success());
     let (collector, _) = rig.stop();
     assert_eq!(collector.gaps, []);
-    collector.elements.into_iter().map(|element| element.data).collect()
+    collector.elements.into_iter().map(|element| (element.meta, element.data)).collect()
+}
+
+/// With nothing beside them.
+fn alone(lines: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    lines.iter().map(|line| (Vec::new(), line.clone())).collect()
+}
+
+/// With the number of each and its first word, up to 100 bytes of it.
+fn given(lines: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let header = |number: usize, line: &[u8]| {
+        let word = line.split(|byte| *byte == b' ').next().unwrap();
+        let word = &word[..word.len().min(100)];
+        let number = (number as u64 + 1).to_le_bytes();
+        [&[8, 0][..], &number, &(word.len() as u16).to_le_bytes(), word].concat()
+    };
+    lines.iter().enumerate().map(|(number, line)| (header(number, line), line.clone())).collect()
 }
 
 fn check(producer: &Path) {
     let short: Vec<Vec<u8>> = (0..50).map(|n| format!("datagram {n}").into_bytes()).collect();
-    assert_eq!(sent_by(producer, "udp", &short), short);
+    assert_eq!(sent_by(producer, "udp", &short), alone(&short));
     // Empty elements are elements; and one that is larger than a batch.
     let mut lines: Vec<Vec<u8>> = (0..2000).map(|n| vec![b'a' + (n % 26) as u8; n % 90]).collect();
     lines.push(vec![b'x'; 300_000]);
     lines.push(b"the last one".to_vec());
-    assert!(sent_by(producer, "tcp", &lines) == lines);
+    assert!(sent_by(producer, "tcp", &lines) == alone(&lines));
+    assert!(sent_by(producer, "given", &lines) == given(&lines));
 }
 
 #[test]

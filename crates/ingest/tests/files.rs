@@ -35,7 +35,7 @@ fn real(name: &str, dir: &Path, otherwise: usize) -> PathBuf {
 fn restored(collector: &Collector, framing: Framing, preamble: Option<Vec<u8>>) -> Vec<u8> {
     let mut out = preamble.unwrap_or_default();
     for element in &collector.elements {
-        framing.restore(&mut out, &element.data, element.tag);
+        framing.restore(&mut out, element.header(), &element.data, element.tag);
     }
     out
 }

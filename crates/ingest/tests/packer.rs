@@ -353,10 +353,17 @@ impl World {
             let mut row = self.row(content, ordinal);
             row.span = (self.now - first) as u64;
             row.tag = n as u16;
-            if n == 0 && !meta.is_empty() {
+            // Where the first piece has no data, the metadata may come in two.
+            let split = if sizes.len() > 1 && sizes[0].0 == 0 { meta.len().div_ceil(3) } else { meta.len() };
+            let of_meta = match n {
+                0 => &meta[..split],
+                1 => &meta[split..],
+                _ => &[],
+            };
+            if !of_meta.is_empty() {
                 row.flags = Flags::PCAPNG_OPTIONS;
             }
-            self.capture.push(entry, batch(row, if n == 0 { &meta } else { &[] }, piece));
+            self.capture.push(entry, batch(row, of_meta, piece));
             match pause {
                 Pause::No => {}
                 Pause::Cut => self.capture.packer.cut(),
@@ -508,7 +515,8 @@ fn cells_of(held: &[Held], schema: &Schema) -> Vec<Vec<String>> {
         let mut cells = buffers(schema);
         let size = data.len() as u64;
         let data = &data[..data.len().min(MAX_DATA)];
-        extractor.extract(&Element { data, size, original_size: size, link_type: None }, &mut cells);
+        extractor
+            .extract(&Element { data, size, original_size: size, link_type: None, header: None }, &mut cells);
         all.push(alone(&cells));
     }
     all

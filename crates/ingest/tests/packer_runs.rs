@@ -28,10 +28,11 @@ struct Choice {
 /// Rows of one stream that are much alike, with odd ones among them.
 fn choices() -> impl Strategy<Value = (u16, Vec<Choice>)> {
     let sizes = prop_oneof![Just(0..1usize), Just(20..21), Just(0..200), Just(1400..1600), Just(0..20_000)];
-    (0..2u16, sizes, 0..2usize, any::<bool>()).prop_flat_map(|(stream, size, between, events)| {
+    let metas = prop_oneof![Just(0..1u16), Just(44..45), Just(0..60)];
+    (0..2u16, sizes, 0..2usize, any::<bool>(), metas).prop_flat_map(|(stream, size, between, events, meta)| {
         let choice = (
             prop_oneof![60 => Just(0u8), 1 => 1..6u8],
-            prop_oneof![40 => Just(0u16), 1 => 1..100u16],
+            prop_oneof![40 => meta, 1 => 1..100u16],
             size,
             prop_oneof![20 => Just(between), 1 => 0..9usize],
             prop_oneof![30 => Just(0u64), 1 => any::<u64>()],

@@ -64,6 +64,7 @@ fn framing() -> impl Strategy<Value = Framing> {
         Just(Framing::Lines),
         Just(Framing::Len32),
         Just(Framing::Len32Be),
+        Just(Framing::Attr32),
     ]
 }
 
@@ -126,21 +127,26 @@ proptest! {
         for (n, size) in sizes.iter().enumerate() {
             let size = if let Framing::Fixed(n) = framing { n as usize } else { *size };
             let payload: Vec<u8> = (0..size).map(|at| b'a' + ((at * 7 + n * 13) % 26) as u8).collect();
-            framing.restore(&mut stream, &payload, 0);
+            let header = framing.has_header().then(|| vec![n as u8; (n * 797) % 8192]);
+            framing.restore(&mut stream, header.as_deref(), &payload, 0);
         }
         // What a cutter that never loses anything makes of it.
         let (mut expected, mut cutter, mut rest) = (Vec::new(), Cutter::new(framing), &stream[..]);
-        let mut open = Vec::new();
+        let (mut open, mut header) = (Vec::new(), 0);
         while !rest.is_empty() {
             let step = cutter.step(rest);
             open.extend_from_slice(&rest[step.lead..step.lead + step.take]);
+            if step.begins {
+                header = step.header.unwrap_or(0);
+            }
             if step.ends {
-                expected.push(std::mem::take(&mut open));
+                let data = open.split_off(header);
+                expected.push((std::mem::take(&mut open), data));
             }
             rest = &rest[step.lead + step.take + step.trail..];
         }
         if let Tail::Ends(_) = cutter.finish() {
-            expected.push(open);
+            expected.push((Vec::new(), open));
         }
 
         let (producer, inlet, clock, _) = small(overload);
@@ -173,7 +179,7 @@ proptest! {
         let arrived = expected.len() as u64;
         prop_assert_eq!(collected.elements.len() as u64 + collected.all_lost(), arrived + world.kernel);
         prop_assert_eq!(collected.lost(Cause::Kernel as u8), world.kernel);
-        let bytes: u64 = expected.iter().map(|element| element.len() as u64).sum();
+        let bytes: u64 = expected.iter().map(|(_, data)| data.len() as u64).sum();
         prop_assert_eq!(collected.recorded_bytes() + collected.lost_bytes(), bytes);
         if overload == Overload::Block {
             prop_assert_eq!(collected.lost(Cause::NoBuffer as u8), 0);
@@ -188,8 +194,8 @@ proptest! {
         prop_assert_eq!(counters.all_dropped_bytes(), collected.lost_bytes());
         let mut left = expected.iter().enumerate();
         for element in &collected.elements {
-            let found = left.find(|(n, data)| {
-                *data == &element.data && (world.kernel > 0 || *n as u64 == element.ordinal)
+            let found = left.find(|(n, (meta, data))| {
+                *meta == element.meta && *data == element.data && (world.kernel > 0 || *n as u64 == element.ordinal)
             });
             prop_assert!(found.is_some(), "element {} is none that arrived", element.ordinal);
         }
@@ -269,6 +275,7 @@ fn when_no_batch_is_left_small_elements_are_recorded_whole_or_counted_and_none_i
     for (framing, size) in [
         (Framing::Fixed(1000), 1000),
         (Framing::Len32, 700),
+        (Framing::Attr32, 700),
         (Framing::Lines, 333),
         (Framing::Fixed(30_000), 30_000),
     ] {
@@ -277,7 +284,8 @@ fn when_no_batch_is_left_small_elements_are_recorded_whole_or_counted_and_none_i
             let (mut producer, mut inlet, _, _) = small(Overload::DropNewest);
             let mut stream = Vec::new();
             for n in 0..2_000_000 / size {
-                framing.restore(&mut stream, &vec![b'a' + (n % 26) as u8; size], 0);
+                let header = framing.has_header().then(|| vec![b'h'; n % 90]);
+                framing.restore(&mut stream, header.as_deref(), &vec![b'a' + (n % 26) as u8; size], 0);
             }
             let (mut cutter, mut collector) = (Cutter::new(framing), Collector::default());
             let mut rest = &stream[..];
@@ -359,6 +367,33 @@ fn what_is_set_aside_is_continued_whatever_came_between() {
         collector.elements.iter().map(|e| String::from_utf8(e.data.clone()).unwrap()).collect();
     assert_eq!(lines, ["one", "uno", "due", "two", "tre", "three"]);
     assert_eq!(collector.gaps, []);
+}
+
+#[test]
+fn what_is_set_aside_in_its_header_has_all_of_it_when_it_is_whole() {
+    let (mut producer, mut inlet, _, _) = small(Overload::Block);
+    let mut of = [0, 1].map(|_| (Cutter::new(Framing::Attr32), Carry::new(100)));
+    let frame = |text: &str| {
+        let mut frame = Vec::new();
+        Framing::Attr32.restore(&mut frame, Some(&text.as_bytes()[..5]), text.as_bytes(), 0);
+        frame
+    };
+    let frames = [frame("the first one"), frame("and the second")];
+    // Byte for byte, in turn.
+    for at in 0..frames[1].len() {
+        for (frame, (cutter, carry)) in frames.iter().zip(&mut of) {
+            let Some(byte) = frame.get(at) else { continue };
+            producer.resume(carry).unwrap();
+            producer.space(cutter).unwrap()[0] = *byte;
+            producer.feed(1, cutter).unwrap();
+            assert!(producer.set_aside(carry));
+        }
+    }
+    producer.finish().unwrap();
+    let mut collector = Collector::default();
+    collector.drain(&mut inlet, false);
+    let kept: Vec<_> = collector.elements.iter().map(|e| (e.header().unwrap(), &e.data[..])).collect();
+    assert_eq!(kept, [(&b"the f"[..], &b"the first one"[..]), (b"and t", b"and the second")]);
 }
 
 #[test]

@@ -86,7 +86,7 @@ proptest! {
             (number, sent) = (number.wrapping_add(1), sent + 1);
             if stream {
                 let mut bytes = Vec::new();
-                Framing::Len32.restore(&mut bytes, &element, 0);
+                Framing::Len32.restore(&mut bytes, None, &element, 0);
                 let mut rest = &bytes[..];
                 while !rest.is_empty() {
                     let space = producer.space(&cutter).unwrap();

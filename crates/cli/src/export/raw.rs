@@ -3,6 +3,7 @@
 
 use super::output::{Output, failed};
 use crate::failure::{Failure, Result};
+use holdfast_format::Flags;
 use holdfast_ingest::Framing;
 use holdfast_link::Item;
 use holdfast_ring::StreamStatus;
@@ -35,8 +36,10 @@ impl Raw {
                 self.output.write_all(bytes)
             }
             Item::Element(element) => {
-                let lead = self.framing.lead(element.data.len() as u64);
-                let parts = [lead.as_ref(), element.data, self.framing.trail(element.tag)];
+                let header = element.flags.has(Flags::HEADER).then_some(element.meta);
+                let lead = self.framing.lead(element.data.len() as u64, header.map(<[u8]>::len), element.tag);
+                let trail = self.framing.trail(element.tag);
+                let parts = [lead.as_ref(), header.unwrap_or_default(), element.data, trail];
                 parts.into_iter().try_for_each(|part| self.output.write_all(part))
             }
             _ => Ok(()),
@@ -50,7 +53,7 @@ mod tests {
     use crate::export::Format;
     use crate::export::sample::{element, export, gap, stream};
     use holdfast_base::StreamId;
-    use holdfast_format::StreamKind;
+    use holdfast_format::{Flags, StreamKind};
     use holdfast_ingest::UNTERMINATED;
     use holdfast_link::{Element, Item};
 
@@ -68,6 +71,10 @@ mod tests {
         assert_eq!(raw("blocks:4", &items), "HEADone");
         assert_eq!(raw("lines", &[&items[..], &[Item::Element(last)]].concat()), "HEADone\n\nthree");
         assert_eq!(raw("len32", &items), "HEAD\u{3}\0\0\0one\0\0\0\0");
+        let headed = Element { flags: Flags::HEADER, meta: b"\x02\0ab", ..element(3, b"x") };
+        let without = Element { tag: 9, ..element(4, b"y") };
+        let items = [Item::Element(headed), Item::Element(without)];
+        assert_eq!(raw("attr32", &items), "\u{7}\0\0\0\u{4}\0\u{2}\0abx\u{3}\0\0\0\u{9}\0y");
     }
 
     #[test]

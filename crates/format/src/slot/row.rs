@@ -48,6 +48,9 @@ impl Flags {
     pub const LAST: Self = Self(2);
     /// Its metadata is pcapng options.
     pub const PCAPNG_OPTIONS: Self = Self(16);
+    /// Its element came with a header, which is its metadata: it may be empty, and is that of the whole element where this is a
+    /// fragment.
+    pub const HEADER: Self = Self(32);
 
     /// Whether all of `flags` are set.
     #[inline]

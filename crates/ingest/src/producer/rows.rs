@@ -73,7 +73,7 @@ impl Producer {
                 self.abort_row(&open);
                 open.fate = Fate::Dropped(cause);
             }
-            self.open = Some(Open { at: 0, here: 0, ..open });
+            self.open = Some(Open { at: 0, here: 0, meta: 0, ..open });
         }
     }
 
@@ -131,7 +131,14 @@ impl Producer {
         Ok(())
     }
 
-    pub(super) fn begin(&mut self, total: Option<u64>, marks: Marks, need: usize) -> Result<(), Closed> {
+    /// Opens an element that begins with so many bytes of metadata; so many bytes of it are to be in one batch.
+    pub(super) fn begin(
+        &mut self,
+        total: Option<u64>,
+        marks: Marks,
+        meta: usize,
+        need: usize,
+    ) -> Result<(), Closed> {
         if self.batch.as_ref().is_some_and(|batch| batch.rows_left() <= SPARE_ROWS || batch.room() < need) {
             self.roll()?;
         }
@@ -158,6 +165,7 @@ impl Producer {
             at: self.claimed,
             here: 0,
             meta: 0,
+            meta_lacks: meta,
             pieces: false,
             arrived: 0,
             sent: 0,
@@ -206,8 +214,9 @@ impl Producer {
     pub(super) fn claim(&mut self, n: usize) {
         self.claimed += n;
         let Some(open) = &mut self.open else { return };
+        let meta = open.came(n);
         open.here += n;
-        open.arrived += n as u64;
+        open.meta += meta;
         if open.arrived > MAX_ELEMENT && open.fate == Fate::Kept {
             open.fate = Fate::Dropped(Cause::Oversized);
             let open = *open;
@@ -243,10 +252,9 @@ impl Producer {
             add(&self.counters.bytes, sent);
             open.sent += sent;
             open.pieces = true;
-            open.meta = 0;
         }
         open.at += open.here;
-        open.here = 0;
+        (open.here, open.meta) = (0, 0);
         self.open = Some(open);
     }
 

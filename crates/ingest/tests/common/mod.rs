@@ -15,6 +15,14 @@ pub struct Element {
     pub tag: u16,
     pub event: Option<i64>,
     pub extra: u32,
+    /// Whether its metadata is a header.
+    pub headed: bool,
+}
+
+impl Element {
+    pub fn header(&self) -> Option<&[u8]> {
+        self.headed.then_some(&self.meta)
+    }
 }
 
 /// A gap as recorded.
@@ -92,6 +100,7 @@ impl Collector {
                 tag: row.tag,
                 event: row.flags.has(holdfast_ingest::Flags::EVENT).then_some(row.event.0),
                 extra: row.extra,
+                headed: row.flags.has(holdfast_ingest::Flags::HEADER),
             };
             match row.content {
                 Content::Whole => {
@@ -107,6 +116,7 @@ impl Collector {
                 Content::Middle | Content::Last => {
                     let open = self.open.as_mut().expect("a piece continues what began");
                     assert_eq!(open.ordinal, row.ordinal.0);
+                    open.meta.extend_from_slice(meta);
                     open.data.extend_from_slice(data);
                     open.tag = row.tag;
                     if row.flags.has(holdfast_ingest::Flags::EVENT) {

@@ -3,7 +3,7 @@
 
 use super::RingReader;
 use super::fetch::{self, Looked, Miss};
-use super::item::{Item, PlannedSlot, Selection};
+use super::item::{Element, Item, PlannedSlot, Selection};
 use super::plan::missing_between;
 use super::pump::Pump;
 use super::seen::Seen;
@@ -196,12 +196,12 @@ impl SlotView<'_> {
         Ok(looked.payload(pump, start, end, into)?)
     }
 
-    /// Appends all bytes of an element to `into`, wherever its fragments are. `false`: some of them are not there any more.
+    /// Gives an element to `take`, wherever its fragments are. `false`: some of them are not there any more.
     pub fn element(
         &mut self,
         stream: StreamId,
         ordinal: Ordinal,
-        into: &mut Vec<u8>,
+        take: &mut dyn FnMut(&Element<'_>),
     ) -> Result<bool, NotThere> {
         let ordinals = Some((ordinal, Ordinal(ordinal.0.saturating_add(1))));
         let range = Selected { ordinals, ..Selected::ALL };
@@ -211,7 +211,7 @@ impl SlotView<'_> {
             if let Item::Element(element) = item
                 && element.ordinal == ordinal
             {
-                into.extend_from_slice(element.data);
+                take(&element);
                 found = true;
             }
             if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

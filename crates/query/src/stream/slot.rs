@@ -14,7 +14,7 @@ use holdfast_format::{
     Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags, FormatError,
     Kind, Outline, OwnCells, Row, Section, SectionKind,
 };
-use holdfast_link::{NotThere, SlotView};
+use holdfast_link::{self as link, NotThere, SlotView};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -345,14 +345,16 @@ impl SlotSearch<'_, '_> {
         let texts = rows.len() * holdfast_format::MAX_TEXT;
         let mut cells: Vec<CellBuffer> =
             classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
-        let mut data = Vec::new();
+        let (mut header, mut data) = (Vec::new(), Vec::new());
         for (row, at) in rows {
+            header.clear();
             data.clear();
-            self.beginning(row, *at, &mut data)?;
+            self.beginning(row, *at, &mut header, &mut data)?;
+            let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
             let size = row.offset + u64::from(row.len);
             let link_type = self.wants.link_types.get(usize::from(row.tag)).copied();
-            let element =
-                Element { data: &data, size, original_size: size + u64::from(row.extra), link_type };
+            let original_size = size + u64::from(row.extra);
+            let element = Element { data: &data, size, original_size, link_type, header };
             extractor.extract(&element, &mut cells);
         }
         for (place, number) in self.wants.attributes(&self.wants.places()) {
@@ -369,29 +371,38 @@ impl SlotSearch<'_, '_> {
         Ok(())
     }
 
-    /// As much of an element as attributes are read from.
-    fn beginning(&mut self, row: &Row, at: u32, data: &mut Vec<u8>) -> Result<(), Broken> {
+    /// As much of an element as attributes are read from, and its header, if it has one.
+    fn beginning(
+        &mut self,
+        row: &Row,
+        at: u32,
+        header: &mut Vec<u8>,
+        data: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
         if row.kind == Kind::Element {
-            let start = at as usize + usize::from(row.meta);
+            let (at, start) = (at as usize, at as usize + usize::from(row.meta));
+            if row.flags.has(Flags::HEADER) {
+                self.effort.bytes += u64::from(row.meta);
+                self.view.payload(at, start, header)?;
+            }
             let len = (row.len as usize).min(MAX_DATA);
             self.effort.bytes += len as u64;
             self.view.payload(start, start + len, data)?;
             return Ok(());
         }
-        self.whole(row, data)?;
-        data.truncate(MAX_DATA);
+        self.whole(row, &mut |element| {
+            header.extend_from_slice(element.meta);
+            data.extend_from_slice(&element.data[..element.data.len().min(MAX_DATA)]);
+        })?;
         Ok(())
     }
 
     /// An element that is in several pieces; `false`: some of them are not there any more.
-    fn whole(&mut self, row: &Row, data: &mut Vec<u8>) -> Result<bool, Broken> {
+    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&link::Element<'_>)) -> Result<bool, Broken> {
         self.effort.bytes += row.offset + u64::from(row.len);
         let whole =
-            self.torn != Some(row.ordinal) && self.view.element(self.wants.stream, row.ordinal, data)?;
-        if !whole {
-            data.clear();
-            self.effort.partial += u64::from(self.torn != Some(row.ordinal));
-        }
+            self.torn != Some(row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
+        self.effort.partial += u64::from(!whole && self.torn != Some(row.ordinal));
         Ok(whole)
     }
 
@@ -403,7 +414,7 @@ impl SlotSearch<'_, '_> {
                 let start = *at as usize + usize::from(row.meta);
                 self.effort.bytes += u64::from(row.len);
                 self.view.payload(start, start + row.len as usize, &mut data)?;
-            } else if !self.whole(row, &mut data)? {
+            } else if !self.whole(row, &mut |element| data.extend_from_slice(element.data))? {
                 array.push(None)?;
                 continue;
             }

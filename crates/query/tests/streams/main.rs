@@ -11,7 +11,7 @@ use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Element, Extractor, Schema, Value};
 use holdfast_base::ByteSize;
-use holdfast_format::CellBuffer;
+use holdfast_format::{CellBuffer, Flags};
 use holdfast_link::{IndexDrive, Item, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble};
@@ -22,13 +22,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-const SCHEMA: [&str; 6] = [
+const SCHEMA: [&str; 8] = [
     "id:uint=json:id",
     "temp:float=json:t",
     "host:text=json:host",
     "up:bool=json:up",
     "addr:ip=json:addr",
     "late:int=json:late,comment=how late it was",
+    "lane:uint=given",
+    "mark:text=given",
 ];
 
 fn engine(table: Arc<dyn TableProvider>) -> SessionContext {
@@ -55,7 +57,8 @@ fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
             let Item::Element(element) = item else { return ControlFlow::Continue(()) };
             let mut cells: Vec<CellBuffer> =
                 schema.classes().iter().map(|class| CellBuffer::new(class, 1, 2000)).collect();
-            extractor.extract(&Element::of(element.data), &mut cells);
+            let header = element.flags.has(Flags::HEADER).then_some(element.meta);
+            extractor.extract(&Element { header, ..Element::of(element.data) }, &mut cells);
             for (place, array) in arrays.iter_mut().enumerate() {
                 let (column, _) = columns.at(place).unwrap();
                 let size = element.data.len() as u64;
@@ -92,7 +95,7 @@ fn shown(runtime: &tokio::runtime::Runtime, context: &SessionContext, sql: &str)
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
-const QUERIES: [&str; 26] = [
+const QUERIES: [&str; 29] = [
     "select count(*) from log",
     "select count(id), count(temp), count(host), count(up), count(addr) from log",
     "select count(*) from log where host = 'alpha'",
@@ -114,6 +117,9 @@ const QUERIES: [&str; 26] = [
     "select ordinal, time from log where time > '1970-01-01T00:00:01.05Z' order by ordinal limit 10",
     "select ordinal from log where ordinal >= 300 and ordinal < 320 order by ordinal",
     "select late, count(*) from log where late is not null group by late order by late",
+    "select lane, mark, count(*), sum(size) from log group by lane, mark order by lane, mark",
+    "select ordinal from log where lane = 3 and mark = 'red' and size > 5000 order by ordinal",
+    "select ordinal, hex(payload) from log where mark is null and lane is not null and size < 60 order by ordinal",
     "select count(*) from log where late is null and id is not null",
     "select event_time from log where event_time is not null",
     "select a.ordinal from log a join log b on a.id = b.id and a.ordinal < b.ordinal order by 1 limit 7",

@@ -1,9 +1,9 @@
 //! A ring that wraps, recorded by the capture core in virtual time: JSON lines of all kinds, a few of them large, and another
-//! stream between them.
+//! stream between them. What producers give is in headers beside them.
 
 use holdfast_attributes::Schema;
 use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
-use holdfast_format::{Geometry, Key, StreamKind};
+use holdfast_format::{Flags, Geometry, Key, StreamKind};
 use holdfast_ingest::{Extraction, Marks, Overload, Parker, Pressure, ProducerSettings, channel};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_recorder::capture::{Capture, Phase, Stream};
@@ -57,6 +57,17 @@ fn line(seed: &mut Seed, number: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
+/// What its producer gives with it: a number, and often a text behind it; sometimes no header at all.
+fn header(seed: &mut Seed) -> Option<Vec<u8>> {
+    let mut header = [&8u16.to_le_bytes()[..], &seed.below(7).to_le_bytes()].concat();
+    if seed.below(3) > 0 {
+        let mark = ["", "red", "green", "no \u{fffd}"][seed.below(4) as usize];
+        header.extend((mark.len() as u16).to_le_bytes());
+        header.extend(mark.as_bytes());
+    }
+    (seed.below(9) > 0).then_some(header)
+}
+
 impl Recorded {
     /// Records so many lines with this schema.
     pub(crate) fn make(seed: u64, elements: u64, schema: Option<&Schema>) -> (Image, Self) {
@@ -107,7 +118,10 @@ impl Recorded {
             }
             let line = line(&mut random, number);
             producers[1].stamp();
-            producers[1].element(&[], &line, Marks::default()).unwrap();
+            let header = header(&mut random);
+            let flags = if header.is_some() { Flags::HEADER } else { Flags::default() };
+            let marks = Marks { flags, ..Marks::default() };
+            producers[1].element(&header.unwrap_or_default(), &line, marks).unwrap();
             if random.below(8) == 0 {
                 producers[1].idle().unwrap();
             }

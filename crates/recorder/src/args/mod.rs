@@ -147,6 +147,16 @@ pub enum WrongUse {
         /// The source.
         source_spec: String,
     },
+    /// Attributes that come in a header for what has none.
+    #[error(
+        "--attr {attribute}: a producer gives it in the header of a frame, and --source {source_spec} has none: use stdin, file: or tcp: with --frame attr32"
+    )]
+    NotGiven {
+        /// The first of them.
+        attribute: String,
+        /// The source.
+        source_spec: String,
+    },
     /// What goes with a rate only.
     #[error("{option} goes with --rate, and --source {source_spec} has none")]
     WithoutRate {

@@ -17,7 +17,7 @@ const OPTIONS: [(&str, Option<&str>); 28] = [
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
     ("--name", Some("a name for the stream")),
-    ("--frame", Some("fixed:N, blocks:N, lines, len32 or len32be")),
+    ("--frame", Some("fixed:N, blocks:N, lines, len32, len32be or attr32")),
     ("--preamble", Some("a file, or how many bytes at the head of the input, such as 4096")),
     ("--filter", Some("a filter in the syntax of tcpdump, such as 'tcp port 80'")),
     ("--promisc", None),
@@ -240,6 +240,13 @@ impl Unfinished {
         {
             let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
             return Err(WrongUse::NoPackets { attribute, source_spec });
+        }
+        let given = schema.iter().flat_map(Schema::attributes).find(|a| *a.from() == From::Given);
+        if let Some(attribute) = given
+            && !options.framing.unwrap_or_else(|| spec.default_framing()).has_header()
+        {
+            let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
+            return Err(WrongUse::NotGiven { attribute, source_spec });
         }
         Ok(SourceSettings { spec, name, options, schema, rate, elements, burst })
     }

@@ -131,6 +131,12 @@ fn wrong_command_lines_are_told_by_the_option() {
             "r --source stdin --name a --attr packets:src",
             "--attr src:ip=packet:src: it is read from packets, and --source stdin",
         ),
+        (
+            "r --source stdin --name a --attr gain:float=given",
+            "--attr gain:float=given: a producer gives it in the header of a frame, and --source stdin has none",
+        ),
+        ("r --source iface:lo --name a --attr gain:float=given", "with --frame attr32"),
+        ("r --source udp::9 --name a --frame attr32", "--frame cannot be used with udp:"),
         ("r --attr none --source stdin --name a", "--attr belongs to a source"),
         ("r --source stdin --name a --schema x.toml", "run `holdfast record`"),
         ("r --source ftp:x --name a", "--source ftp:x"),

@@ -3,7 +3,7 @@
 
 use super::{Known, StartError};
 use crate::args::{Settings, SourceSettings};
-use holdfast_attributes::{MAX_DATA, Schema};
+use holdfast_attributes::Schema;
 use holdfast_format::{Builder, CellLoad, Classes, FormatError, StreamKind};
 use holdfast_ingest::packet::Preamble;
 use holdfast_ingest::{Extraction, Opened};
@@ -110,7 +110,7 @@ impl Attributes {
     fn memory_as_they_are(&self, slot_bytes: u64) -> Result<u64, FormatError> {
         let columns = Builder::column_memory(slot_bytes, &self.classes())?;
         let read = self.0.iter().filter(|own| !own.schema.is_empty()).count();
-        Ok((columns + read * MAX_DATA) as u64)
+        Ok((columns + read * Extraction::BYTES) as u64)
     }
 
     /// What the ring is told of a source's stream.

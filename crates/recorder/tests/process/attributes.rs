@@ -4,7 +4,9 @@
 use crate::common::{Place, Recorder, reader};
 use holdfast_attributes::{Element, Extractor, MAX_DATA, Schema};
 use holdfast_base::{Sequence, StreamId};
-use holdfast_format::{Blocks, CellBuffer, Chunk, MAX_TEXT, SectionKind, check_image, decode_directory};
+use holdfast_format::{
+    Blocks, CellBuffer, Chunk, Flags, MAX_TEXT, SectionKind, check_image, decode_directory,
+};
 use holdfast_ingest::packet::Preamble;
 use holdfast_link::path::find;
 use holdfast_link::{Item, RingReader, Selection};
@@ -16,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 
 /// Cells by stream and ordinal, a text each.
-type Cells = BTreeMap<(StreamId, u64), Vec<String>>;
+pub(crate) type Cells = BTreeMap<(StreamId, u64), Vec<String>>;
 
 /// The cells that slots have, read as the format says; and how many slots have columns.
-fn on_medium(ring: &Path) -> (Cells, usize) {
+pub(crate) fn on_medium(ring: &Path) -> (Cells, usize) {
     let superblock = find(ring).unwrap().superblock;
     let lane = std::fs::read(ring).unwrap();
     let (mut all, mut with_columns) = (Cells::new(), 0);
@@ -63,7 +65,7 @@ fn on_medium(ring: &Path) -> (Cells, usize) {
 }
 
 /// The cells that every element that is read back has with its stream's schema; which of those slots have is another matter.
-fn of_elements(reader: &mut RingReader) -> Cells {
+pub(crate) fn of_elements(reader: &mut RingReader) -> Cells {
     let mut extractors = BTreeMap::new();
     let mut links: BTreeMap<StreamId, Vec<u16>> = BTreeMap::new();
     for stream in reader.streams().unwrap() {
@@ -87,6 +89,7 @@ fn of_elements(reader: &mut RingReader) -> Cells {
                 size,
                 original_size: size + u64::from(element.extra),
                 link_type: links[&element.stream].get(usize::from(element.tag)).copied(),
+                header: element.flags.has(Flags::HEADER).then_some(element.meta),
             };
             let outcome = extractor.extract(&whole, &mut cells);
             if schema.event_time().is_some() {

@@ -9,6 +9,7 @@ mod device;
 mod distilling;
 mod disturbers;
 mod ends;
+mod given;
 mod kills;
 #[allow(dead_code)] // the other tests of packets use it all
 #[path = "../../../ingest/tests/packet_live/link.rs"]
