@@ -18,6 +18,7 @@ pub mod framing;
 pub mod index_copy;
 pub mod json;
 pub mod layout;
+pub mod mcap_file;
 mod mutate;
 pub mod packet;
 pub mod recover;
@@ -61,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     target("chunk", chunk::run, chunk::seeds, 4000),
     target("recover", recover::run, recover::seeds, 600),
     target("capture_file", capture_file::run, capture_file::seeds, 800),
+    target("mcap_file", mcap_file::run, mcap_file::seeds, 4000),
     target("filter_program", filter_program::run, filter_program::seeds, 4000),
     target("framing", framing::run, framing::seeds, 4000),
     target("source_text", source_text::run, source_text::seeds, 4000),

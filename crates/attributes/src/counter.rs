@@ -1,4 +1,4 @@
-//! Counters inside elements, by which whoever receives them sees that some are missing: `vdif`, `spead`, `rtp`, or a number
+//! Counters inside elements, by which whoever receives them sees that some are missing: `vdif`, `spead`, `rtp`, `mcap`, or a number
 //! at a place, `at:2:u16be` or `at:2:u16be,flow=at:8:u32be`.
 //!
 //! Here they are read; what a hole in them means is told elsewhere.
@@ -8,6 +8,7 @@
 //! ```
 
 use crate::cursor::Cursor;
+use crate::given;
 use crate::spead::Items;
 use crate::vdif::Header;
 use crate::{Element, MAX_ATTRIBUTE, MAX_DATA, Place, Problem, SchemaError, SpeadField};
@@ -26,6 +27,8 @@ pub enum Counter {
     Spead,
     /// Packets of RTP, by source.
     Rtp,
+    /// Messages of an MCAP file, by channel.
+    Mcap,
     /// A number at a fixed place.
     At {
         /// An unsigned number.
@@ -64,6 +67,7 @@ impl Counter {
             Self::Vdif => Cycle::Second,
             Self::Spead => Cycle::Bits(48),
             Self::Rtp => Cycle::Bits(16),
+            Self::Mcap => Cycle::Bits(32),
             Self::At { number, .. } => Cycle::Bits(number.bits().unwrap_or(64)),
         }
     }
@@ -74,6 +78,7 @@ impl Counter {
             Self::Vdif => 16,
             Self::Spead => MAX_DATA,
             Self::Rtp => 12,
+            Self::Mcap => 0,
             Self::At { number, flow } => number.end().max(flow.as_ref().map_or(0, Place::end)),
         }
     }
@@ -99,6 +104,13 @@ impl Counter {
                 let number = u16::from_be_bytes([*high, *low]).into();
                 (first >> 6 == 2 && !report).then(|| plain(u32::from_be_bytes(*source).into(), number))
             }
+            Self::Mcap => {
+                // As the ready-made list `mcap` has them.
+                let mut values = given::values(element.header?);
+                let mut number = |at| values.nth(at)??.try_into().ok().map(u64::from_le_bytes);
+                let (sequence, channel) = (number(1)?, number(1)?);
+                Some(plain(channel, sequence & u64::from(u32::MAX)))
+            }
             Self::At { number, flow } => {
                 let flow = match flow {
                     Some(place) => place.number(data)?,
@@ -122,14 +134,14 @@ impl FromStr for Counter {
             "vdif" => Self::Vdif,
             "spead" => Self::Spead,
             "rtp" => Self::Rtp,
+            "mcap" => Self::Mcap,
             "at" => {
                 let number = unsigned(&mut cursor, LEAST_BITS)?;
                 let flow = cursor.eat(",flow=at").then(|| unsigned(&mut cursor, 1)).transpose()?;
                 Self::At { number, flow }
             }
             _ => {
-                let wanted =
-                    "`vdif`, `spead`, `rtp`, or the place of an unsigned number such as `at:2:u16be`,";
+                let wanted = "`vdif`, `spead`, `rtp`, `mcap`, or the place of an unsigned number such as `at:2:u16be`,";
                 return Err(cursor.wrong_at(0, Problem::Wanted(wanted)));
             }
         };
@@ -154,6 +166,7 @@ impl fmt::Display for Counter {
             Self::Vdif => f.write_str("vdif"),
             Self::Spead => f.write_str("spead"),
             Self::Rtp => f.write_str("rtp"),
+            Self::Mcap => f.write_str("mcap"),
             Self::At { number, flow: None } => write!(f, "at:{number}"),
             Self::At { number, flow: Some(flow) } => write!(f, "at:{number},flow=at:{flow}"),
         }
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn counters_are_read_and_shown_and_what_is_none_is_told_where() {
-        for text in ["vdif", "spead", "rtp", "at:2:u16be", "at:0:u32le:bits3..7,flow=at:8:u8"] {
+        for text in ["vdif", "spead", "rtp", "mcap", "at:2:u16be", "at:0:u32le:bits3..7,flow=at:8:u8"] {
             assert_eq!(text.parse::<Counter>().unwrap().to_string(), text);
         }
         let long = format!("at:{}", "1".repeat(MAX_ATTRIBUTE));
@@ -227,6 +240,18 @@ mod tests {
         assert_eq!(read("at:0:u32be:bits20..28", &bytes), Some((0, 0, 0xf0, true)));
         assert_eq!(read("at:2:u64be", &bytes), None);
         assert_eq!(read("at:0:u8,flow=at:9:u8", &bytes), None);
+    }
+
+    #[test]
+    fn messages_have_those_of_their_header() {
+        let mut header = Vec::new();
+        given::push(&mut header, Some(b"/imu"));
+        given::push(&mut header, Some(&77u64.to_le_bytes()));
+        given::push(&mut header, None);
+        given::push(&mut header, Some(&3u64.to_le_bytes()));
+        let read = |header| Counter::Mcap.read(&Element { header, ..Element::of(b"message") });
+        assert_eq!(read(Some(&header[..])), Some(Count { flow: 3, second: 0, number: 77, alone: true }));
+        assert_eq!((read(None), read(Some(&header[..header.len() - 1]))), (None, None));
     }
 
     #[test]

@@ -7,6 +7,26 @@ use holdfast_format::{CellBuffer, MAX_TEXT};
 /// The length that stands for a null.
 const NULL: u16 = u16::MAX;
 
+/// Adds a value to a header; one that is too long is a null.
+pub fn push(header: &mut Vec<u8>, value: Option<&[u8]>) {
+    match value.and_then(|value| Some((value, u16::try_from(value.len()).ok().filter(|len| *len != NULL)?))) {
+        Some((value, len)) => {
+            header.extend_from_slice(&len.to_le_bytes());
+            header.extend_from_slice(value);
+        }
+        None => header.extend_from_slice(&NULL.to_le_bytes()),
+    }
+}
+
+/// The values of a header, one after the other, as far as they are there: `None` for a null.
+pub fn values(mut header: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    std::iter::from_fn(move || match take(&mut header) {
+        Given::Value(value) => Some(Some(value)),
+        Given::Null => Some(None),
+        Given::Nothing | Given::Cut => None,
+    })
+}
+
 /// One cell to each of these columns. Where the header ends between two values the rest are null: who gives fewer than a schema
 /// has by now does nothing wrong, nor does who gives more.
 pub(crate) fn extract(
@@ -28,7 +48,7 @@ pub(crate) fn extract(
                 outcome.undecodable |= cell.is_none();
                 cell
             }
-            Given::Nothing => None,
+            Given::Null | Given::Nothing => None,
             Given::Cut => {
                 outcome.undecodable = true;
                 None
@@ -45,6 +65,8 @@ pub(crate) fn extract(
 /// What stands next in a header.
 enum Given<'a> {
     Value(&'a [u8]),
+    Null,
+    /// It is at its end.
     Nothing,
     /// The beginning of a value: nothing behind it means anything.
     Cut,
@@ -55,7 +77,7 @@ fn take<'a>(rest: &mut &'a [u8]) -> Given<'a> {
         return Given::Nothing;
     }
     let value = rest.split_first_chunk().and_then(|(len, behind)| match u16::from_le_bytes(*len) {
-        NULL => Some((Given::Nothing, behind)),
+        NULL => Some((Given::Null, behind)),
         len => behind.split_at_checked(len.into()).map(|(value, behind)| (Given::Value(value), behind)),
     });
     let (given, behind) = value.unwrap_or((Given::Cut, &[]));

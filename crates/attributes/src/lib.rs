@@ -13,7 +13,7 @@ mod dada;
 mod error;
 mod extractor;
 mod fixed;
-mod given;
+pub mod given;
 mod json;
 mod kind;
 mod origin;

@@ -1,4 +1,4 @@
-//! Ready-made lists of attributes: `packets`, `packets:src,dst`, `vdif`, `spead`, `dada`, `sigproc`, `none`.
+//! Ready-made lists of attributes: `packets`, `packets:src,dst`, `vdif`, `spead`, `dada`, `sigproc`, `mcap`, `none`.
 
 use crate::cursor::Cursor;
 use crate::{
@@ -6,11 +6,19 @@ use crate::{
     dada, sigproc,
 };
 
+/// What a replayed MCAP file gives with each message; its log time is the event time.
+const MCAP: [(&str, Type); 4] =
+    [("topic", Type::Text), ("sequence", Type::Uint), ("publish_time", Type::Time), ("channel", Type::Uint)];
+
 /// What a text without `=` stands for; nothing for `none`.
 pub(crate) fn expand(text: &str) -> Result<Vec<Attribute>, SchemaError> {
     let mut cursor = Cursor::new(text);
     match cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_') {
         "none" if cursor.is_done() => Ok(Vec::new()),
+        // Values are given in just this order: all of them, or none.
+        "mcap" if cursor.is_done() => {
+            Ok(MCAP.map(|(name, kind)| Attribute::plain(name, kind, From::Given)).to_vec())
+        }
         "packets" => fields(&mut cursor, &PacketField::ALL, PacketField::parse, |field| {
             Attribute::plain(field.name(), field.kind(), From::Packet(field))
         }),
@@ -37,7 +45,9 @@ pub(crate) fn expand(text: &str) -> Result<Vec<Attribute>, SchemaError> {
         }
         _ => Err(cursor.wrong_at(
             0,
-            Problem::Wanted("`NAME:TYPE=FROM`, or one of packets, vdif, spead, dada, sigproc and none,"),
+            Problem::Wanted(
+                "`NAME:TYPE=FROM`, or one of packets, vdif, spead, dada, sigproc, mcap and none,",
+            ),
         )),
     }
 }

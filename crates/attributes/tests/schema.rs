@@ -156,7 +156,7 @@ fn presets_are_lists_of_attributes() {
     assert_eq!(names(&["spead"]), "heap heap_size heap_offset payload_len timestamp items");
     assert_eq!((names(&["none"]), names(&[])), (String::new(), String::new()));
     for (texts, column, said) in [
-        (&["packet"][..], 1, "one of packets, vdif, spead, dada, sigproc and none"),
+        (&["packet"][..], 1, "one of packets, vdif, spead, dada, sigproc, mcap and none"),
         (&["packets:"], 9, "`packet` has no ``"),
         (&["packets:src;dst"], 12, "`,` or the end"),
         (&["packets src"], 8, "`:` and some of the fields"),

@@ -11,6 +11,7 @@ mod counters;
 mod extraction;
 mod framing;
 mod loss;
+pub mod mcap;
 mod packer;
 pub mod packet;
 mod producer;

@@ -398,6 +398,18 @@ impl Producer {
         self.lose(first, bytes, bytes, self.now, cause);
     }
 
+    /// What comes from here on is numbered anew.
+    pub fn count_anew(&mut self) -> Result<(), Closed> {
+        if self.upstream.is_some() {
+            // What came before is looked at when it is sent.
+            self.flush()?;
+        }
+        if let Some(upstream) = &mut self.upstream {
+            upstream.begin_anew();
+        }
+        Ok(())
+    }
+
     // ---- sending ----
 
     /// Sends what is there, the beginning of an open element included.

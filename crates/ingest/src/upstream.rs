@@ -7,10 +7,12 @@
 mod flow;
 mod flows;
 
-use crate::batch::{Batch, Content};
+use crate::batch::{Batch, BatchRow, Content};
+use crate::framing::MAX_HEADER;
 use flows::Flows;
 use holdfast_attributes::{Counter, Cycle, Element};
 use holdfast_base::Timestamp;
+use holdfast_format::Flags;
 use std::time::Duration;
 
 /// How long a loss waits for others, and for the kernel's count of what it dropped itself.
@@ -99,6 +101,7 @@ pub(crate) struct Upstream {
     /// The beginning of an element that came in pieces, as far as the counter reaches; and the bytes that came of it.
     window: Vec<u8>,
     came: u64,
+    header: Vec<u8>,
 }
 
 impl Upstream {
@@ -106,6 +109,7 @@ impl Upstream {
         Self {
             cycle: counter.cycle(),
             window: Vec::with_capacity(counter.reach()),
+            header: Vec::with_capacity(MAX_HEADER),
             counter,
             flows: Flows::new(),
             told: Told::default(),
@@ -119,20 +123,22 @@ impl Upstream {
     /// Looks at the numbers of all elements that end in `batch`.
     pub(crate) fn look(&mut self, batch: &Batch) {
         for row in batch.rows() {
-            let data = batch.bytes_of(row).get(usize::from(row.meta)..).unwrap_or_default();
+            let (meta, data) = batch.bytes_of(row).split_at_checked(row.meta.into()).unwrap_or_default();
             match row.content {
-                Content::Whole => self.count(data, data.len() as u64, row.arrival),
+                Content::Whole => self.count(row, meta, data, data.len() as u64),
                 Content::First { .. } => {
                     self.window.clear();
+                    self.header.clear();
                     self.came = 0;
-                    self.take_in(data);
+                    self.take_in(meta, data);
                 }
-                Content::Middle => self.take_in(data),
+                Content::Middle => self.take_in(meta, data),
                 Content::Last => {
-                    self.take_in(data);
-                    let window = std::mem::take(&mut self.window);
-                    self.count(&window, self.came, row.arrival);
-                    self.window = window;
+                    self.take_in(meta, data);
+                    let (window, header) =
+                        (std::mem::take(&mut self.window), std::mem::take(&mut self.header));
+                    self.count(row, &header, &window, self.came);
+                    (self.window, self.header) = (window, header);
                 }
                 Content::Abort | Content::Gap | Content::Note => {}
             }
@@ -140,20 +146,28 @@ impl Upstream {
     }
 
     /// Takes in a piece.
-    fn take_in(&mut self, data: &[u8]) {
+    fn take_in(&mut self, meta: &[u8], data: &[u8]) {
+        let more = meta.len().min(MAX_HEADER - self.header.len());
+        self.header.extend_from_slice(&meta[..more]);
         let more = data.len().min(self.counter.reach() - self.window.len());
         self.window.extend_from_slice(&data[..more]);
         self.came += data.len() as u64;
     }
 
-    fn count(&mut self, data: &[u8], size: u64, at: Timestamp) {
+    fn count(&mut self, row: &BatchRow, meta: &[u8], data: &[u8], size: u64) {
+        let (at, header) = (row.arrival, row.flags.has(Flags::HEADER).then_some(meta));
         let data = &data[..data.len().min(self.counter.reach())];
-        let element = Element { data, size, original_size: size, link_type: None, header: None };
+        let element = Element { data, size, original_size: size, link_type: None, header };
         let Some(count) = self.counter.read(&element) else { return };
         let waits = self.flows.count(self.cycle, &count, at, &mut self.told);
         if self.since.is_none() && (waits || !self.told.is_empty()) {
             self.since = Some(at.max(self.taken));
         }
+    }
+
+    /// What comes from here on is numbered anew.
+    pub(crate) fn begin_anew(&mut self) {
+        self.flows.forget(&mut self.told);
     }
 
     /// Elements were lost here between two times: by the kernel, or for want of room.

@@ -1,15 +1,19 @@
 //! MCAP: one channel a stream, no schema, the payloads as messages; preambles as attachments, losses as metadata
-//! records at the end. Written front to back, so that it goes through a pipe.
+//! records at the end. Written front to back, so that it goes through a pipe. What was replayed from an MCAP file has the
+//! channels, schemas, times and numbers again that it had there.
 
 use super::output::{Output, failed};
 use super::{happened, place};
 use crate::failure::{Failure, Result};
 use crate::{show, times};
+use holdfast_attributes::given;
 use holdfast_base::{StreamId, Timestamp};
-use holdfast_format::Gap;
+use holdfast_format::{Flags, Gap};
+use holdfast_ingest::mcap::MAGIC;
 use holdfast_link::{Element, Item};
 use holdfast_ring::StreamStatus;
-use mcap::records::{MessageHeader, Metadata};
+use mcap::read::LinearReader;
+use mcap::records::{MessageHeader, Metadata, Record};
 use mcap::write::NoSeek;
 use mcap::{Attachment, McapError, WriteOptions, Writer};
 use std::borrow::Cow;
@@ -26,7 +30,11 @@ pub(crate) struct Mcap {
     writer: Writer<NoSeek<Output>>,
     streams: Vec<StreamId>,
     names: Vec<String>,
-    channels: Vec<u16>,
+    framings: Vec<BTreeMap<String, String>>,
+    /// The channel of each stream, once it has one.
+    channels: Vec<Option<u16>>,
+    /// Of each, what was replayed from a file: the channels that it had there, and those that they are here.
+    replayed: Vec<BTreeMap<u16, u16>>,
     preambles: Vec<Vec<u8>>,
     gaps: Vec<BTreeMap<String, String>>,
     more_gaps: u64,
@@ -39,20 +47,20 @@ impl Mcap {
             .compression(None)
             .chunk_size(Some(CHUNK))
             .disable_seeking(true);
-        let mut writer = options.create(NoSeek::new(output)).map_err(wrong)?;
-        let mut channels = Vec::with_capacity(streams.len());
-        for stream in streams {
-            let metadata = BTreeMap::from([
+        let writer = options.create(NoSeek::new(output)).map_err(wrong)?;
+        let framing = |stream: &StreamStatus| {
+            BTreeMap::from([
                 ("framing".to_owned(), stream.framing.clone()),
                 ("kind".to_owned(), show::kind(stream.kind).to_owned()),
-            ]);
-            channels.push(writer.add_channel(0, &stream.name, "", &metadata).map_err(wrong)?);
-        }
+            ])
+        };
         Ok(Self {
             writer,
             streams: streams.iter().map(|stream| stream.id).collect(),
             names: streams.iter().map(|stream| stream.name.clone()).collect(),
-            channels,
+            framings: streams.iter().map(framing).collect(),
+            channels: vec![None; streams.len()],
+            replayed: vec![BTreeMap::new(); streams.len()],
             preambles: vec![Vec::new(); streams.len()],
             gaps: Vec::new(),
             more_gaps: 0,
@@ -77,6 +85,9 @@ impl Mcap {
             return Ok(());
         }
         self.preambles[place] = bytes.to_vec();
+        if let Some(records) = bytes.strip_prefix(&MAGIC) {
+            return self.replayed(place, records);
+        }
         let attachment = Attachment {
             log_time: 0,
             create_time: 0,
@@ -87,10 +98,64 @@ impl Mcap {
         self.writer.attach(&attachment).map_err(wrong)
     }
 
+    /// Writes the schemas and channels of a file that was replayed.
+    fn replayed(&mut self, place: usize, records: &[u8]) -> Result<()> {
+        let (mut schemas, mut channels) = (BTreeMap::from([(0, 0)]), BTreeMap::new());
+        for record in LinearReader::sans_magic(records) {
+            match record.map_err(wrong)? {
+                Record::Schema { header, data } => {
+                    let id = self.writer.add_schema(&header.name, &header.encoding, &data).map_err(wrong)?;
+                    schemas.insert(header.id, id);
+                }
+                Record::Channel(channel) => {
+                    let schema = schemas.get(&channel.schema_id).copied().unwrap_or(0);
+                    let (topic, encoding) = (&channel.topic, &channel.message_encoding);
+                    let id = self.writer.add_channel(schema, topic, encoding, &channel.metadata);
+                    channels.insert(channel.id, id.map_err(wrong)?);
+                }
+                _ => {}
+            }
+        }
+        self.replayed[place] = channels;
+        Ok(())
+    }
+
+    /// The channel of a stream.
+    fn channel(&mut self, place: usize) -> Result<u16> {
+        if let Some(channel) = self.channels[place] {
+            return Ok(channel);
+        }
+        let added = self.writer.add_channel(0, &self.names[place], "", &self.framings[place]);
+        let channel = added.map_err(wrong)?;
+        self.channels[place] = Some(channel);
+        Ok(channel)
+    }
+
+    /// What the header of a replayed message says.
+    fn was(&self, place: usize, element: &Element<'_>) -> Option<MessageHeader> {
+        let channels = Some(&self.replayed[place]).filter(|channels| !channels.is_empty())?;
+        let mut values = given::values(element.meta);
+        let _topic = values.next()?;
+        let mut number =
+            || values.next()?.map_or(Some(0), |value| value.try_into().ok().map(u64::from_le_bytes));
+        let (sequence, publish_time, channel) = (number()?, number()?, number()?);
+        Some(MessageHeader {
+            channel_id: *channels.get(&u16::try_from(channel).ok()?)?,
+            sequence: sequence as u32,
+            log_time: nanos(element.event?),
+            publish_time,
+        })
+    }
+
     fn message(&mut self, element: &Element<'_>) -> Result<()> {
         let Some(place) = place(&self.streams, element.stream) else { return Ok(()) };
+        if element.flags.has(Flags::HEADER)
+            && let Some(header) = self.was(place, element)
+        {
+            return self.writer.write_to_known_channel(&header, element.data).map_err(wrong);
+        }
         let header = MessageHeader {
-            channel_id: self.channels[place],
+            channel_id: self.channel(place)?,
             // MCAP has 32 bits for it; readers that need more count.
             sequence: element.ordinal.0 as u32,
             log_time: nanos(happened(element)),
@@ -122,6 +187,12 @@ impl Mcap {
     }
 
     pub(super) fn finish(mut self) -> Result<Output> {
+        // A stream that had nothing to say is a channel all the same.
+        for place in 0..self.streams.len() {
+            if self.replayed[place].is_empty() {
+                self.channel(place)?;
+            }
+        }
         for metadata in std::mem::take(&mut self.gaps) {
             self.writer.write_metadata(&Metadata { name: "gap".to_owned(), metadata }).map_err(wrong)?;
         }

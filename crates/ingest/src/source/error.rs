@@ -1,6 +1,7 @@
 //! What can go wrong with a source, said so that its user can act.
 
 use super::SourceEnd;
+use crate::mcap;
 use crate::packet::af_packet::CaptureError;
 use crate::packet::filter::FilterError;
 use crate::packet::{PreambleError, ReadError, ScanError};
@@ -76,6 +77,14 @@ pub enum SourceError {
         name: String,
         /// What is wrong, and at which byte.
         error: ReadError,
+    },
+    /// An MCAP file that is none, or breaks in the middle: all messages before are recorded.
+    #[error("{name}: {error}")]
+    Messages {
+        /// The source as given.
+        name: String,
+        /// What is wrong, and at which byte.
+        error: mcap::ReadError,
     },
     /// A filter that cannot be used.
     #[error("{name}: {error}")]

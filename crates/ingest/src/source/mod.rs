@@ -7,6 +7,7 @@
 mod error;
 mod file;
 mod iface;
+mod messages;
 mod open;
 mod packets;
 mod replay;

@@ -1,21 +1,25 @@
 //! Replays a capture file: packets with the times they were captured at as event times, at their own pace, a
 //! multiple of it, or as fast as the ring takes them.
 //!
+//! What is no packet but a message, in an MCAP file, is `messages`'.
+//!
 //! A looped file begins again with the same event times; arrival times go on.
 
 use super::error::{Fault, SourceError};
 use super::open::{open_at_once, problem};
 use super::stop::{StopFlag, timespec};
-use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed, packets};
+use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed, messages, packets};
 use crate::framing::Framing;
+use crate::mcap;
 use crate::packet::filter::FileFilter;
 use crate::packet::{ReadError, Reader, scan};
 use crate::producer::{Overload, Producer};
+use holdfast_attributes::Counter;
 use holdfast_base::{MAX_META, Timestamp};
 use holdfast_format::{Flags, StreamKind};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -44,6 +48,17 @@ pub(super) fn open(
     if !file.metadata().map_err(|error| failed("look at the file", error))?.is_file() {
         let what = "only an ordinary file can be replayed: it is looked through first".to_owned();
         return Err(SourceError::Unfit { name: name.to_owned(), what });
+    }
+    let mut magic = [0; mcap::MAGIC.len()];
+    let read = file.read_exact(&mut magic).and_then(|()| file.rewind());
+    if magic == mcap::MAGIC {
+        read.map_err(|error| failed("read the file", error))?;
+        return messages::open(name, file, options, overload);
+    }
+    file.rewind().map_err(|error| failed("read the file", error))?;
+    if matches!(options.counter, Some(Counter::Mcap)) {
+        let why = "it counts the messages of MCAP files, and this is none";
+        return Err(SourceError::Option { name: name.to_owned(), option: "--counter mcap", why });
     }
     let (preamble, report) = scan(&file, MAX_PREAMBLE.0 as usize)
         .map_err(|error| SourceError::Scan { name: name.to_owned(), error })?;
@@ -81,13 +96,21 @@ pub(super) fn open(
 }
 
 /// When packets are due.
-struct Pace {
+pub(super) struct Pace {
     times: f64,
     /// The first packet's time, and when it was delivered.
     start: Option<(Timestamp, Instant)>,
 }
 
 impl Pace {
+    /// `None`: at once.
+    pub(super) fn of(speed: Speed) -> Option<Self> {
+        match speed {
+            Speed::Times(times) => Some(Self { times, start: None }),
+            Speed::Max => None,
+        }
+    }
+
     /// How long to wait for a packet of this time. One that is older than the first is due at once.
     fn due_in(&mut self, time: Timestamp, now: Instant) -> Duration {
         let (first, start) = *self.start.get_or_insert((time, now));
@@ -123,10 +146,7 @@ impl ReplaySource {
 
     fn replay_once(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
         let mut reader = Reader::new(&self.file);
-        let mut pace = match self.speed {
-            Speed::Times(times) => Some(Pace { times, start: None }),
-            Speed::Max => None,
-        };
+        let mut pace = Pace::of(self.speed);
         loop {
             if stop.is_stopped() {
                 return Ok(SourceEnd::Stopped);
@@ -163,7 +183,7 @@ impl ReplaySource {
 }
 
 /// False: stop.
-fn wait_until_due(
+pub(super) fn wait_until_due(
     pace: &mut Pace,
     time: Timestamp,
     out: &mut Producer,

@@ -182,6 +182,7 @@ impl SourceSpec {
         let packets = self.kind() == StreamKind::Packets;
         let live = matches!(self, Self::Iface(_));
         let replay = matches!(self, Self::Replay(_));
+        let counts_messages = options.counter == Some(Counter::Mcap);
         let leading = matches!(options.preamble, Some(PreambleFrom::Leading(_)));
         let own = packets && options.preamble.is_some();
         let checks = [
@@ -203,10 +204,11 @@ impl SourceSpec {
                 "it delivers no packets: use iface: or replay:",
             ),
             (
-                options.counter.is_some() && packets,
+                options.counter.is_some() && packets && !(replay && counts_messages),
                 "--counter",
                 "it is read at the beginning of an element, where packets have their headers",
             ),
+            (counts_messages && !replay, "--counter mcap", "it counts the messages of MCAP files (replay:)"),
             (options.promiscuous && !live, "--promisc", "only an interface (iface:) has such a mode"),
             (options.rings.is_some() && !live, "--rings", "only an interface (iface:) has packet rings"),
             (options.speed.is_some() && !replay, "--speed", "only a replayed file (replay:) has a speed"),

@@ -60,6 +60,14 @@ impl Flows {
         place
     }
 
+    /// Gives up on what has not come, and forgets all.
+    pub(super) fn forget(&mut self, told: &mut Told) {
+        self.senders.iter_mut().for_each(|flow| flow.give_up(told));
+        self.senders.clear();
+        self.places.clear();
+        (self.last, self.hand) = (0, 0);
+    }
+
     /// Gives up on what did not come in time. Whether there are holes that may still be filled.
     pub(super) fn rest(&mut self, now: Timestamp, told: &mut Told) -> bool {
         self.senders.iter_mut().fold(false, |waits, flow| flow.rest(now, told) | waits)

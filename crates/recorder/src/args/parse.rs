@@ -25,14 +25,16 @@ const OPTIONS: [(&str, Option<&str>); 28] = [
     ("--rings", Some("how many packet rings share the interface, such as 2")),
     ("--speed", Some("a factor such as 1 or 10, or max")),
     ("--loop", None),
-    ("--counter", Some("vdif, spead, rtp, or the place of a number such as at:2:u16be")),
+    ("--counter", Some("vdif, spead, rtp, mcap, or the place of a number such as at:2:u16be")),
     ("--on-overload", Some("block or drop-newest")),
     ("--rate", Some("bytes of payload a second, such as 60MiB/s")),
     ("--elements", Some("elements a second, such as 20000")),
     ("--burst", Some("bytes that may come at once beyond the rate, such as 64MiB")),
     (
         "--attr",
-        Some("NAME:TYPE=FROM, such as temp:float=json:temp, or packets, vdif, spead, dada, sigproc or none"),
+        Some(
+            "NAME:TYPE=FROM, such as temp:float=json:temp, or packets, vdif, spead, dada, sigproc, mcap or none",
+        ),
     ),
     ("--flush", Some("a time such as 1s or 200ms")),
     ("--memory", Some("a size such as 512MiB")),
@@ -243,6 +245,7 @@ impl Unfinished {
         }
         let given = schema.iter().flat_map(Schema::attributes).find(|a| *a.from() == From::Given);
         if let Some(attribute) = given
+            && !matches!(spec, SourceSpec::Replay(_))
             && !options.framing.unwrap_or_else(|| spec.default_framing()).has_header()
         {
             let (attribute, source_spec) = (attribute.to_string(), spec.to_string());

@@ -115,12 +115,14 @@ fn wrong_command_lines_are_told_by_the_option() {
             "r --source stdin --name a --on-overload explode",
             "--on-overload explode: give block or drop-newest",
         ),
-        ("r --source stdin --name a --counter", "--counter wants a value: vdif, spead, rtp"),
+        ("r --source stdin --name a --counter", "--counter wants a value: vdif, spead, rtp, mcap"),
         (
             "r --source stdin --name a --counter at:2:i16be",
             "--counter at:2:i16be: in `at:2:i16be`, column 4: an unsigned",
         ),
         ("r --source stdin --name a --counter rtp --counter vdif", "--counter is given twice for one source"),
+        ("r --source replay:x --name a --counter rtp", "--counter cannot be used with replay:x"),
+        ("r --source stdin --name a --counter mcap", "--counter mcap cannot be used with stdin"),
         ("r --source iface:lo --name a --counter rtp", "--counter cannot be used with iface:lo"),
         (
             "r --source stdin --name a --attr t:double=json:t",

@@ -3,14 +3,15 @@
 
 use super::{Known, StartError};
 use crate::args::{Settings, SourceSettings};
-use holdfast_attributes::Schema;
+use holdfast_attributes::{Attribute, From, Schema};
 use holdfast_format::{Builder, CellLoad, Classes, FormatError, StreamKind};
 use holdfast_ingest::packet::Preamble;
-use holdfast_ingest::{Extraction, Opened};
+use holdfast_ingest::{Extraction, Opened, SourceError, SourceSpec};
 use holdfast_ring::NewSchema;
 
-/// What is read of packets unless something else is said.
+/// What is read of packets unless something else is said, and of messages of MCAP files.
 const USUAL: &str = "packets";
+const OF_MESSAGES: &str = "mcap";
 
 /// Those of one source.
 struct Own {
@@ -21,6 +22,32 @@ struct Own {
 }
 
 impl Own {
+    /// What is usual for a file that is replayed is known when it is open: it has packets, or messages.
+    fn fit(&mut self, source: &SourceSettings, opened: &Opened) -> Result<(), StartError> {
+        let messages = opened.framing.has_header();
+        let replayed = matches!(source.spec, SourceSpec::Replay(_));
+        if replayed && !self.said && messages && !self.schema.is_empty() {
+            *self = Self::new(Schema::typed([OF_MESSAGES]).unwrap_or_default(), false);
+        }
+        let wrong = |attribute: &&Attribute| match attribute.from() {
+            From::Packet(_) => messages,
+            From::Given => !messages,
+            _ => false,
+        };
+        match self.schema.attributes().iter().find(wrong).filter(|_| replayed) {
+            Some(attribute) => {
+                let has = if messages {
+                    "messages, and no packets"
+                } else {
+                    "packets, and nothing is given with them"
+                };
+                let what = format!("--attr {attribute}: this file has {has}");
+                Err(StartError::Source(SourceError::Unfit { name: source.spec.to_string(), what }))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn new(schema: Schema, said: bool) -> Self {
         Self { text: schema.text(), schema, said }
     }
@@ -48,9 +75,11 @@ impl Attributes {
         &mut self,
         settings: &Settings,
         known: &Known,
+        opened: &[Opened],
         warnings: &mut Vec<String>,
     ) -> Result<(), StartError> {
-        for (own, source) in self.0.iter_mut().zip(&settings.sources) {
+        for ((own, source), opened) in self.0.iter_mut().zip(&settings.sources).zip(opened) {
+            own.fit(source, opened)?;
             let Some(text) = known.schema(&source.name) else { continue };
             match (Schema::parse(text), own.said) {
                 (_, true) if own.schema.is_empty() => {}

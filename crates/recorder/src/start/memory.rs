@@ -1,6 +1,7 @@
 //! Where threads run, memory that is there, and memory that stays. What the system forbids is told, and done without.
 
 use holdfast_base::ByteSize;
+use holdfast_ingest::mcap;
 use holdfast_ingest::packet::af_packet::Options;
 use holdfast_ingest::{SourceOptions, SourceSpec};
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -126,7 +127,7 @@ pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
             (ring.block_bytes * ring.blocks * options.rings.unwrap_or(1)) as u64 + (1 << 20)
         }
         SourceSpec::Udp { .. } => 4 << 20,
-        SourceSpec::Replay(_) => 2 << 20,
+        SourceSpec::Replay(path) => (2 << 20) + mcap::memory(path),
         SourceSpec::Tcp(_) => 1 << 20,
         SourceSpec::Stdin | SourceSpec::File(_) => 128 << 10,
     };

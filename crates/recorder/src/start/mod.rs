@@ -164,7 +164,7 @@ fn start_on(
         }
     }
     let known = Known::of(&recovered);
-    attributes.settle(settings, &known, &mut warnings)?;
+    attributes.settle(settings, &known, &opened, &mut warnings)?;
     let buffers = plan.slot_buffers as u32;
     let promise = weighed_with(buffers, settings, &superblock, &mut attributes, &mut warnings)?;
     let plan = settled(&plan, &needs, &mut attributes, &mut warnings)?;

@@ -1,0 +1,272 @@
+//! Reads an MCAP file front to back, chunk by chunk. A chunk is unpacked and checked before anything of it is given out; nothing
+//! is believed of a length but that it may be so many bytes. Memory is that of the largest record and chunk.
+
+use super::{Fields, MAGIC, lz4, opcode};
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// Bytes of the largest record, and of what a chunk is unpacked to: writers make chunks of some MiB.
+pub const MOST_RECORD: usize = 32 << 20;
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// Another kind of file.
+    #[error("this is no MCAP file")]
+    NotMcap,
+    /// It ends too early.
+    #[error("the file ends in the middle")]
+    Cut,
+    /// A record whose fields do not fit into it.
+    #[error("a record of type {0} is malformed")]
+    Malformed(u8),
+    /// More than is read at once.
+    #[error("a record is larger than {} MiB", MOST_RECORD >> 20)]
+    TooLarge,
+    /// A chunk that is packed in another way.
+    #[error("a chunk is packed as neither lz4 nor zstd")]
+    Compression,
+    /// A chunk that cannot be unpacked to what it says.
+    #[error("a chunk is damaged")]
+    Chunk,
+    /// A message without its channel.
+    #[error("a message is of a channel that is not there")]
+    NoChannel,
+    /// Schemas and channels that are too many.
+    #[error("its schemas and channels have more than {} MiB", .limit >> 20)]
+    Preamble {
+        /// Bytes that there may be.
+        limit: usize,
+    },
+    /// Two of one number.
+    #[error("two schemas or channels have one number")]
+    Twice,
+}
+
+/// Why reading ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file.
+    #[error("at byte {at_byte}: {damage}")]
+    Broken {
+        /// Where the record begins that cannot be read.
+        at_byte: u64,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// The system.
+    #[error("reading failed behind byte {after_byte}: {error}")]
+    Io {
+        /// As far as it was read.
+        after_byte: u64,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its channel.
+    pub channel: u16,
+    /// Its number in the channel.
+    pub sequence: u32,
+    /// When it was recorded, in nanoseconds since 1970.
+    pub log_time: u64,
+    /// When it was sent.
+    pub publish_time: u64,
+    /// It.
+    pub data: &'a [u8],
+}
+
+/// What is read of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// Its header, whole.
+    Header(&'a [u8]),
+    /// A schema, whole.
+    Schema(&'a [u8]),
+    /// A channel, whole.
+    Channel(&'a [u8]),
+    /// A message.
+    Message(Message<'a>),
+    /// Something that is passed over: an attachment, or metadata.
+    Other,
+}
+
+/// Reads a file from its first byte.
+pub struct Reader<R> {
+    input: R,
+    /// Bytes read; where the record begins that was read last.
+    at: u64,
+    begun: u64,
+    record: Vec<u8>,
+    /// The records of the chunk that was read last, and how far they were given out.
+    chunk: Vec<u8>,
+    inside: usize,
+}
+
+impl<R> std::fmt::Debug for Reader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// Where the bytes of a record are.
+enum Place {
+    Record,
+    Chunk(Range<usize>),
+}
+
+impl<R: Read> Reader<R> {
+    /// Of a file that is read from its beginning.
+    pub fn new(input: R) -> Self {
+        Self { input, at: 0, begun: 0, record: Vec::new(), chunk: Vec::new(), inside: 0 }
+    }
+
+    /// Where the record begins in the file that was read last, or the chunk that has it.
+    pub fn position(&self) -> u64 {
+        self.begun
+    }
+
+    /// The next record; `None` at the end of the data.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+        if self.at == 0 {
+            let mut magic = [0; MAGIC.len()];
+            let all = self.fill(&mut magic)?;
+            if !all || magic != MAGIC {
+                return Err(self.broken(Damage::NotMcap));
+            }
+        }
+        let (kind, place) = loop {
+            if let Some(rest) = self.chunk.get(self.inside..).filter(|rest| !rest.is_empty()) {
+                let Some((kind, content)) = inner(rest) else {
+                    return Err(self.broken(Damage::Malformed(opcode::CHUNK)));
+                };
+                let start = self.inside + content.start;
+                self.inside += content.end;
+                if matters(kind) {
+                    break (kind, Place::Chunk(start..self.inside));
+                }
+                continue;
+            }
+            match self.outer()? {
+                opcode::DATA_END | opcode::FOOTER => return Ok(None),
+                opcode::CHUNK => self.unpack().map_err(|damage| self.broken(damage))?,
+                kind if matters(kind) => break (kind, Place::Record),
+                opcode::ATTACHMENT | opcode::METADATA => return Ok(Some(Record::Other)),
+                _ => {}
+            }
+        };
+        let begun = self.begun;
+        let content = match place {
+            Place::Record => &self.record[..],
+            Place::Chunk(range) => &self.chunk[range],
+        };
+        let malformed = ReadError::Broken { at_byte: begun, damage: Damage::Malformed(kind) };
+        Ok(Some(match kind {
+            opcode::HEADER => Record::Header(content),
+            opcode::SCHEMA => Record::Schema(content),
+            opcode::CHANNEL => Record::Channel(content),
+            _ => Record::Message(message(content).ok_or(malformed)?),
+        }))
+    }
+
+    fn broken(&self, damage: Damage) -> ReadError {
+        ReadError::Broken { at_byte: self.begun, damage }
+    }
+
+    /// Reads a record of the file, and its content if it is wanted. What it is.
+    fn outer(&mut self) -> Result<u8, ReadError> {
+        self.begun = self.at;
+        let mut head = [0; 9];
+        if !self.fill(&mut head)? {
+            return Err(self.broken(Damage::Cut));
+        }
+        let [kind, count @ ..] = head;
+        let count = u64::from_le_bytes(count);
+        if kind != opcode::CHUNK && !matters(kind) {
+            let mut rest = (&mut self.input).take(count);
+            let passed = io::copy(&mut rest, &mut io::sink());
+            let passed = passed.map_err(|error| ReadError::Io { after_byte: self.at, error })?;
+            self.at += passed;
+            return if passed == count { Ok(kind) } else { Err(self.broken(Damage::Cut)) };
+        }
+        if count > MOST_RECORD as u64 {
+            return Err(self.broken(Damage::TooLarge));
+        }
+        // As much memory as there are bytes, whatever it says.
+        self.record.clear();
+        let read = (&mut self.input).take(count).read_to_end(&mut self.record);
+        let read = read.map_err(|error| ReadError::Io { after_byte: self.at, error })?;
+        self.at += read as u64;
+        if read as u64 == count { Ok(kind) } else { Err(self.broken(Damage::Cut)) }
+    }
+
+    /// Whether there were as many bytes.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, ReadError> {
+        match self.input.read_exact(bytes) {
+            Ok(()) => {
+                self.at += bytes.len() as u64;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(ReadError::Io { after_byte: self.at, error }),
+        }
+    }
+
+    /// Makes the records of the chunk that was read those that come next.
+    fn unpack(&mut self) -> Result<(), Damage> {
+        self.inside = 0;
+        self.chunk.clear();
+        let (size, crc, compression, packed) = chunk(&self.record).ok_or(Damage::Malformed(opcode::CHUNK))?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= MOST_RECORD).ok_or(Damage::TooLarge)?;
+        let limit = size as u64 + 1;
+        let unpacked = match compression {
+            "" => packed.take(limit).read_to_end(&mut self.chunk).is_ok(),
+            "lz4" => lz4::unpack(packed, &mut self.chunk, size).is_some(),
+            "zstd" => zstd::Decoder::new(packed)
+                .and_then(|decoder| decoder.take(limit).read_to_end(&mut self.chunk))
+                .is_ok(),
+            _ => return Err(Damage::Compression),
+        };
+        let right = unpacked && self.chunk.len() == size && (crc == 0 || crc32fast::hash(&self.chunk) == crc);
+        if !right {
+            self.chunk.clear();
+            return Err(Damage::Chunk);
+        }
+        Ok(())
+    }
+}
+
+/// Whether records of this kind are given out.
+fn matters(kind: u8) -> bool {
+    matches!(kind, opcode::HEADER | opcode::SCHEMA | opcode::CHANNEL | opcode::MESSAGE)
+}
+
+/// What the first record of a chunk is, and where its content lies.
+fn inner(records: &[u8]) -> Option<(u8, Range<usize>)> {
+    let [kind, count @ ..] = records.first_chunk::<9>()?;
+    let end = 9usize.checked_add(usize::try_from(u64::from_le_bytes(*count)).ok()?)?;
+    (end <= records.len()).then_some((*kind, 9..end))
+}
+
+fn message(content: &[u8]) -> Option<Message<'_>> {
+    let mut fields = Fields(content);
+    Some(Message {
+        channel: fields.u16()?,
+        sequence: fields.u32()?,
+        log_time: fields.u64()?,
+        publish_time: fields.u64()?,
+        data: fields.0,
+    })
+}
+
+/// A chunk's bytes unpacked, its check, how it is packed, and what.
+fn chunk(content: &[u8]) -> Option<(u64, u32, &str, &[u8])> {
+    let mut fields = Fields(content);
+    let _times = (fields.u64()?, fields.u64()?);
+    let (size, crc, compression) = (fields.u64()?, fields.u32()?, fields.text()?);
+    let count = usize::try_from(fields.u64()?).ok()?;
+    Some((size, crc, compression, fields.take(count)?))
+}

@@ -1,0 +1,133 @@
+//! Replays an MCAP file: messages of all channels, each with its header of given attributes and its log time as event time.
+//!
+//! When they are due, and how often the file is begun again, is as `replay` has it for packets.
+
+use super::error::{Fault, SourceError};
+use super::open::problem;
+use super::replay::{Pace, wait_until_due};
+use super::stop::StopFlag;
+use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed};
+use crate::framing::{Framing, MAX_HEADER};
+use crate::mcap::{Channels, Damage, Message, ReadError, Reader, Record, scan};
+use crate::producer::{Marks, Overload, Producer};
+use holdfast_attributes::given;
+use holdfast_base::Timestamp;
+use holdfast_format::{Flags, MAX_TEXT, StreamKind};
+use std::fs::File;
+use std::io::{BufReader, Seek};
+
+struct MessageSource {
+    name: String,
+    file: File,
+    channels: Channels,
+    speed: Speed,
+    repeat: bool,
+    header: Vec<u8>,
+}
+
+/// Looks through the file once, for its channels; the messages are read when the source runs.
+pub(super) fn open(
+    name: &str,
+    mut file: File,
+    options: &SourceOptions,
+    overload: Overload,
+) -> Result<Opened, SourceError> {
+    let no_packets = [(options.filter.is_some(), "--filter"), (options.snaplen.is_some(), "--snaplen")];
+    if let Some((_, option)) = no_packets.into_iter().find(|(wrong, _)| *wrong) {
+        let why = "this is an MCAP file: it has messages, and no packets";
+        return Err(SourceError::Option { name: name.to_owned(), option, why });
+    }
+    let (preamble, report) = scan(BufReader::new(&file), MAX_PREAMBLE.0 as usize)
+        .map_err(|error| SourceError::Messages { name: name.to_owned(), error })?;
+    file.rewind().map_err(|error| problem(name, "read the file again", error))?;
+    let mut notes = Vec::new();
+    if report.left_out > 0 {
+        notes.push(format!("{name}: attachments and metadata left out: {}", report.left_out));
+    }
+    if let Some(broke) = &report.broke {
+        notes.push(format!("{name}: {broke}; whole messages before it: {}", report.messages));
+    }
+    let source = MessageSource {
+        name: name.to_owned(),
+        file,
+        channels: preamble.channels(),
+        speed: options.speed.unwrap_or(Speed::Times(1.0)),
+        repeat: options.repeat && report.messages > 0,
+        header: Vec::with_capacity(MAX_HEADER),
+    };
+    Ok(Opened {
+        source: Box::new(source),
+        kind: StreamKind::Bytes,
+        preamble: Some(preamble.to_bytes()),
+        leads: false,
+        framing: Framing::Attr32,
+        overload,
+        notes,
+    })
+}
+
+/// The header of a message, in the order of the ready-made list `mcap`.
+fn header(into: &mut Vec<u8>, message: &Message<'_>, topic: &str) {
+    into.clear();
+    given::push(into, Some(topic.as_bytes()).filter(|topic| topic.len() <= MAX_TEXT));
+    given::push(into, Some(&u64::from(message.sequence).to_le_bytes()));
+    given::push(
+        into,
+        i64::try_from(message.publish_time).ok().map(i64::to_le_bytes).as_ref().map(<[u8; 8]>::as_slice),
+    );
+    given::push(into, Some(&u64::from(message.channel).to_le_bytes()));
+}
+
+impl MessageSource {
+    fn replay_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        loop {
+            let end = self.replay_once(out, stop)?;
+            if end != SourceEnd::Ended || !self.repeat {
+                return Ok(end);
+            }
+            let rewound = self.file.rewind();
+            rewound.map_err(|error| self.failed(ReadError::Io { after_byte: 0, error }))?;
+            out.count_anew()?;
+        }
+    }
+
+    fn failed(&self, error: ReadError) -> Fault {
+        SourceError::Messages { name: self.name.clone(), error }.into()
+    }
+
+    fn replay_once(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        let mut reader = Reader::new(BufReader::new(&self.file));
+        let mut pace = Pace::of(self.speed);
+        loop {
+            if stop.is_stopped() {
+                return Ok(SourceEnd::Stopped);
+            }
+            let at_byte = reader.position();
+            let message = match reader.next_record() {
+                Ok(Some(Record::Message(message))) => message,
+                Ok(Some(_)) => continue,
+                Ok(None) => return Ok(SourceEnd::Ended),
+                Err(error) => return Err(self.failed(error)),
+            };
+            let Some(topic) = self.channels.topic(message.channel) else {
+                return Err(self.failed(ReadError::Broken { at_byte, damage: Damage::NoChannel }));
+            };
+            let time = i64::try_from(message.log_time).ok().map(Timestamp);
+            if let (Some(pace), Some(time)) = (&mut pace, time)
+                && !wait_until_due(pace, time, out, stop, &self.name)?
+            {
+                return Ok(SourceEnd::Stopped);
+            }
+            out.stamp();
+            header(&mut self.header, &message, topic);
+            let marks = Marks { flags: Flags::HEADER, event: time, ..Marks::default() };
+            out.element(&self.header, message.data, marks)?;
+        }
+    }
+}
+
+impl Source for MessageSource {
+    fn run(mut self: Box<Self>, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, SourceError> {
+        Fault::settle(self.replay_all(out, stop))
+    }
+}
