@@ -63,7 +63,7 @@ fn figure(ended: &Ended, stream: &str, name: &str) -> u64 {
 /// Elements of a stream that the summary says were lost to a cause.
 fn lost_to(ended: &Ended, stream: &str, cause: &str) -> u64 {
     let (_, of) = ended.out.split_once(&format!("\"name\":\"{stream}\"")).unwrap();
-    let (of, _) = of.split_once("}}").unwrap();
+    let (of, _) = of.split_once("},\"interrupted\":").unwrap();
     if of.contains(&format!("\"{cause}\":")) { figure(ended, stream, cause) } else { 0 }
 }
 
