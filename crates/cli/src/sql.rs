@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 use futures::StreamExt;
 use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
-use holdfast_link::{LinkError, RingReader};
+use holdfast_link::{LinkError, OpenSlots, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{Missed, OpenRing};
 use holdfast_query::{Engine, Limits, RingError, ask, engine, hits};
@@ -129,7 +129,9 @@ impl Sql {
 pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>) -> Result<Sql> {
     session::give_way();
     let at = path.to_owned();
-    let open: OpenRing = Arc::new(move || Ok(RingReader::open(&at)?.with_index(index.as_deref())));
+    let slots = OpenSlots::default();
+    let open: OpenRing =
+        Arc::new(move || Ok(RingReader::open(&at)?.with_index(index.as_deref()).sharing(&slots)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.threads.get())
         .build()

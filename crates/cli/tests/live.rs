@@ -6,7 +6,7 @@ mod common;
 #[path = "common/recording.rs"]
 mod recording;
 
-use common::{documented, ends, folder, recorder_program, run, tool};
+use common::{documented, ends, folder, holdfast, recorder_program, run, tool};
 use recording::{PATIENCE, Recording, line};
 use serde_json::Value;
 use std::fs;
@@ -74,6 +74,35 @@ fn every_command_answers_while_it_is_recorded() {
     assert!(last.out.lines().enumerate().all(|(at, text)| text == line(107_000 + at as u64)));
     ends(dir, "check r.hf", 0);
     assert_eq!(ends(dir, "status r.hf --json", 0).json()["recorder"], Value::Null);
+}
+
+// Promise 5: a session that asks again and again is told each time of what came since, and finds all that there is.
+#[test]
+fn a_session_finds_all_that_has_come_whenever_it_asks() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 64MiB --slot 256KiB");
+    let session =
+        holdfast(dir).args(["sql", "r.hf", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut session = session.unwrap();
+    let mut questions = session.stdin.take().unwrap();
+    let mut answers = BufReader::new(session.stdout.take().unwrap());
+    let (mut sent, mut bytes) = (0, 0);
+    for portion in [1, 2, 500, 1, 4000, 7, 7, 3000, 1, 9000, 3] {
+        recording.lines(portion);
+        bytes += (sent..sent + portion).map(|at| line(at).len()).sum::<usize>();
+        sent += portion;
+        recording.await_lines(dir, sent);
+        writeln!(questions, "select count(*) n, max(ordinal) last, sum(size) bytes from log;").unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer, serde_json::json!({ "n": sent, "last": sent - 1, "bytes": bytes }));
+    }
+    drop(questions);
+    assert!(session.wait().unwrap().success());
+    recording.input = None;
+    assert_eq!(recording.end().0, Some(0));
 }
 
 // Promise 2: what is missing is told of while others go on, though nobody knows how much it is.

@@ -19,6 +19,7 @@ pub use error::LinkError;
 pub use find::{answering, place, recorder};
 pub use index_drive::IndexDrive;
 pub use reader::{
-    Element, Item, Missing, NotThere, Plan, PlannedSlot, ReadReport, RingReader, Selection, SlotView,
+    Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader, Selection,
+    SlotView,
 };
 pub use shared::SharedArea;

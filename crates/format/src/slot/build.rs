@@ -205,6 +205,20 @@ impl Builder {
         Gather::memory(slot_bytes, entries.iter().copied())
     }
 
+    /// One that has come as far, without columns.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            opening: self.opening.clone(),
+            checks: self.checks.clone(),
+            directory: self.directory.clone(),
+            pending: self.pending.clone(),
+            streams: self.streams.clone(),
+            gather: Gather::none(),
+            ..*self
+        }
+    }
+
     /// Begins a slot in `buffer`, whose old contents do not matter. What the builder held before is forgotten.
     pub fn open(
         &mut self,

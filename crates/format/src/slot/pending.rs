@@ -10,7 +10,7 @@ const MASK: usize = MAX_CHUNK_ROWS - 1;
 
 /// A column of the pending rows. Most are of one value from the first row to the last, and cost nothing while they are:
 /// a cell a row is written from the first one on that differs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Column<T> {
     cells: Box<[T; MAX_CHUNK_ROWS]>,
     /// Of all rows, until the cells are in use.
@@ -96,7 +96,7 @@ impl<T: Copy + Default + PartialEq> Column<T> {
 }
 
 /// Columns in the order of the format; `excess` is what ordinals exceed the expected one by.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) len: usize,
     pub(super) stream: Column<u16>,

@@ -97,26 +97,38 @@ impl Rebuild {
     }
 
     /// Puts together what there is: rows from the first on, as far as they and their payload follow each other
-    /// without a hole.
-    pub fn finish(mut self, buffer: &mut [u8]) -> Builder {
+    /// without a hole. More may come.
+    pub fn settle(&mut self, buffer: &mut [u8]) -> &Builder {
+        self.put_together(buffer);
+        &self.builder
+    }
+
+    fn put_together(&mut self, buffer: &mut [u8]) {
         let there = self.payload.get(&0).copied().unwrap_or(0);
-        for chunk in self.chunks.values() {
-            if chunk.first_row() > self.builder.rows() {
+        while let Some(first) = self.chunks.first_entry() {
+            let builder = &mut self.builder;
+            let chunk = first.get();
+            if chunk.first_row() > builder.rows() {
                 break;
             }
-            let skip = (self.builder.rows() - chunk.first_row()) as usize;
+            let skip = (builder.rows() - chunk.first_row()) as usize;
             for (row, at) in chunk.rows().skip(skip) {
-                let follows = at as usize == self.builder.payload_bytes();
+                let follows = at as usize == builder.payload_bytes();
                 let end = at as usize + row.payload();
                 // Without room even for an empty row the slot would have been sealed.
-                if !follows || end > there || row.payload() > self.builder.room() || self.builder.room() == 0
-                {
-                    return self.builder;
+                if !follows || end > there || row.payload() > builder.room() || builder.room() == 0 {
+                    return;
                 }
-                self.builder.advance(buffer, row.payload());
-                self.builder.row(buffer, &row);
+                builder.advance(buffer, row.payload());
+                builder.row(buffer, &row);
             }
+            first.remove();
         }
+    }
+
+    /// The same, when all has come.
+    pub fn finish(mut self, buffer: &mut [u8]) -> Builder {
+        self.put_together(buffer);
         self.builder
     }
 }

@@ -1,7 +1,7 @@
 //! Access through a recorder: reads are tickets, answered in the shared area and copied out at once.
 
 use super::access::{Got, Want};
-use super::open::OpenImage;
+use super::open::{OpenImage, OpenSlots, take_once};
 use crate::client::Connection;
 use crate::wire::{Purpose, Reply, Request};
 use crate::{LinkError, SharedArea};
@@ -10,6 +10,7 @@ use holdfast_format::Superblock;
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_ring::StreamStatus;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Tickets asked for at once: enough to keep a drive busy while one piece is copied, little enough to be fair.
@@ -19,7 +20,7 @@ pub(crate) const DEPTH: usize = 6;
 const MOST: usize = 8 << 20;
 
 /// How often a sealed slot is asked for again while it is not on the medium yet, and how long between.
-const PATIENCE: (u32, Duration) = (3000, Duration::from_millis(10));
+const PATIENCE: (u32, Duration) = (15_000, Duration::from_millis(2));
 
 /// Where a ticket is.
 #[derive(Debug)]
@@ -58,7 +59,9 @@ pub(crate) struct Live {
     tickets: BTreeMap<u64, Ticket>,
     done: VecDeque<(u64, Got)>,
     /// The open slot as it was when it was asked for.
-    open: Option<OpenImage>,
+    open: Option<Arc<OpenImage>>,
+    /// Where what is known of it is kept for others.
+    pub(crate) shared: Option<OpenSlots>,
     /// What reads are for from here on.
     pub(crate) purpose: Purpose,
 }
@@ -71,7 +74,16 @@ impl Live {
         let quantum = quantum(welcome.quantum);
         let pool = BufferPool::new(DEPTH, quantum, Lock::No)?;
         let (tickets, done) = (BTreeMap::new(), VecDeque::new());
-        Ok(Self { connection, superblock, pool, tickets, done, open: None, purpose: Purpose::default() })
+        Ok(Self {
+            connection,
+            superblock,
+            pool,
+            tickets,
+            done,
+            open: None,
+            shared: None,
+            purpose: Purpose::default(),
+        })
     }
 
     pub(crate) fn connection(&mut self) -> &mut Connection {
@@ -98,28 +110,20 @@ impl Live {
         &mut self.pool
     }
 
-    /// Takes what the open slot has by now, so that it can be read like any other. `false`: it is not open.
+    /// Takes what the open slot has by now, so that it can be read like any other.
     pub(crate) fn take_open(
         &mut self,
         sequence: Sequence,
         streams: &[StreamStatus],
-    ) -> Result<bool, LinkError> {
-        let mut open = OpenImage::new(&self.superblock, streams, sequence)?;
-        let mut cursor = 0;
-        while let Reply::Gains { cursor: next, end, records } =
-            self.connection.open_gains(sequence, cursor)?
-        {
-            let ended = end || (next == cursor && records.is_empty());
-            open.apply(&records, self.connection.path())?;
-            cursor = next;
-            if ended {
-                self.open = open.seal(&self.superblock);
-                return Ok(self.open.is_some());
-            }
-        }
-        // What was taken of it before is too little.
+    ) -> Result<(), LinkError> {
+        // What was taken of it before is too little, if it is not open any more.
         self.open = None;
-        Ok(false)
+        let (connection, superblock) = (&mut self.connection, &self.superblock);
+        self.open = match &self.shared {
+            Some(shared) => shared.take(connection, superblock, streams, sequence)?,
+            None => take_once(connection, superblock, streams, sequence)?,
+        };
+        Ok(())
     }
 
     /// Whether a slot that was not on the medium yet is there now.

@@ -26,6 +26,7 @@ mod window;
 mod work;
 
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
+pub use open::OpenSlots;
 pub use search::{NotThere, SlotView};
 
 use crate::client::Connection;
@@ -100,6 +101,16 @@ impl RingReader {
     #[must_use]
     pub fn with_index(mut self, folder: Option<&Path>) -> Self {
         self.drive = folder.map(|folder| IndexDrive::new(folder, self.superblock.ring));
+        self
+    }
+
+    /// What is known of the open slot is shared with other readers of this ring, so that what each of them asks for is what
+    /// came since the last has.
+    #[must_use]
+    pub fn sharing(mut self, open: &OpenSlots) -> Self {
+        if let Access::Live(live) = &mut self.pump.access {
+            live.shared = Some(open.clone());
+        }
         self
     }
 

@@ -1,92 +1,188 @@
-//! An open slot as a reader sees it: made from the journal records that its recorder sends, then read like a whole one.
+//! An open slot as a reader sees it: made from the journal records that its recorder sends, then read like a whole one. What is
+//! asked for again and again is kept, so that each time only what was gained meanwhile has to come.
 
 use crate::LinkError;
-use crate::wire::WireError;
+use crate::client::Connection;
+use crate::wire::{Reply, WireError};
 use holdfast_base::{Sequence, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Classes, Entry, Name, Rebuild, Record, Records, SlotFlags, SlotId, Superblock,
+    Builder, Classes, Entry, Name, OpenSlot as OpenRecord, Rebuild, Record, Records, SlotFlags, SlotId,
+    Superblock,
 };
 use holdfast_media::Buffer;
 use holdfast_ring::StreamStatus;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is known of an open slot so far, or all of it once it is sealed in our memory.
+/// What several readers of a ring, one after the other or at once, know of its open slot.
+#[derive(Clone, Debug, Default)]
+pub struct OpenSlots(Arc<Mutex<Option<OpenSlot>>>);
+
+impl OpenSlots {
+    /// What the open slot has by now, to be read like any other; `None`: it is not open.
+    pub(crate) fn take(
+        &self,
+        connection: &mut Connection,
+        superblock: &Superblock,
+        streams: &[StreamStatus],
+        sequence: Sequence,
+    ) -> Result<Option<Arc<OpenImage>>, LinkError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match kept.take().filter(|open| open.id.sequence == sequence) {
+            Some(open) => open,
+            None => OpenSlot::new(superblock, sequence)?,
+        };
+        let Some(mut open) = open.grow(connection, superblock, streams)? else { return Ok(None) };
+        let image = open.image(superblock)?;
+        *kept = Some(open);
+        Ok(image)
+    }
+}
+
+/// The same for one who asks once.
+pub(crate) fn take_once(
+    connection: &mut Connection,
+    superblock: &Superblock,
+    streams: &[StreamStatus],
+    sequence: Sequence,
+) -> Result<Option<Arc<OpenImage>>, LinkError> {
+    let open = OpenSlot::new(superblock, sequence)?.grow(connection, superblock, streams)?;
+    Ok(open.and_then(|open| open.seal(superblock)).map(Arc::new))
+}
+
+/// A slot that is sealed in our memory only.
 #[derive(Debug)]
 pub(crate) struct OpenImage {
     sequence: Sequence,
     image: Buffer,
     bytes: usize,
-    rebuild: Option<Rebuild>,
-    streams: Vec<StreamStatus>,
-    slot_bytes: u64,
-    id: SlotId,
+    payload: usize,
 }
 
 impl OpenImage {
-    pub(crate) fn new(
-        superblock: &Superblock,
-        streams: &[StreamStatus],
-        sequence: Sequence,
-    ) -> Result<Self, LinkError> {
-        let slot_bytes = superblock.geometry.slot_bytes;
-        let image = Buffer::aligned(slot_bytes as usize)?;
-        let (ring, group, lane) = (superblock.ring, superblock.group, superblock.lane);
-        let id = SlotId { ring, group, lane, sequence, ..SlotId::default() };
-        Ok(Self { sequence, image, bytes: 0, rebuild: None, streams: streams.to_vec(), slot_bytes, id })
-    }
-
     pub(crate) fn sequence(&self) -> Sequence {
         self.sequence
     }
 
+    /// Copies a piece of it; zeros beyond its end.
+    pub(crate) fn copy(&self, offset: usize, into: &mut [u8]) {
+        copy(&self.image[..self.bytes], offset, into);
+    }
+}
+
+/// What is known of an open slot so far.
+#[derive(Debug)]
+struct OpenSlot {
+    id: SlotId,
+    cursor: u64,
+    buffer: Buffer,
+    rebuild: Option<Rebuild>,
+    /// As it was when it was last looked at.
+    image: Option<Arc<OpenImage>>,
+}
+
+impl OpenSlot {
+    fn new(superblock: &Superblock, sequence: Sequence) -> Result<Self, LinkError> {
+        let buffer = Buffer::aligned(superblock.geometry.slot_bytes as usize)?;
+        let (ring, group, lane) = (superblock.ring, superblock.group, superblock.lane);
+        let id = SlotId { ring, group, lane, sequence, ..SlotId::default() };
+        Ok(Self { id, cursor: 0, buffer, rebuild: None, image: None })
+    }
+
+    /// With what it has gained; `None`: it is not open any more, and what is known of it is too little.
+    fn grow(
+        mut self,
+        connection: &mut Connection,
+        superblock: &Superblock,
+        streams: &[StreamStatus],
+    ) -> Result<Option<Self>, LinkError> {
+        while let Reply::Gains { cursor, end, records } =
+            connection.open_gains(self.id.sequence, self.cursor)?
+        {
+            let ended = end || (cursor == self.cursor && records.is_empty());
+            self.apply(&records, superblock, streams, connection.path())?;
+            self.cursor = cursor;
+            if ended {
+                return Ok(Some(self));
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes the records of one reply.
-    pub(crate) fn apply(&mut self, records: &[u8], path: &Path) -> Result<(), LinkError> {
+    fn apply(
+        &mut self,
+        records: &[u8],
+        superblock: &Superblock,
+        streams: &[StreamStatus],
+        path: &Path,
+    ) -> Result<(), LinkError> {
         let wrong = || LinkError::Protocol {
             path: path.to_owned(),
             wire: WireError::Short { message: "gains", at: 0, what: "a journal record" },
         };
         for record in Records::new(records) {
             let record = record.map_err(|_| wrong())?;
-            if let Record::OpenSlot(open) = &record
-                && open.sequence == self.sequence
-                && self.rebuild.is_none()
-            {
-                let entries: Vec<Entry> = open
-                    .entries
-                    .iter()
-                    .map(|entry| {
-                        let known = self.streams.iter().find(|stream| stream.id == entry.stream);
-                        let name = known.and_then(|stream| Name::new(&stream.name).ok()).unwrap_or_default();
-                        let kind = known.map(|stream| stream.kind).unwrap_or_default();
-                        let (stream, preamble, counters) = (entry.stream, entry.preamble, entry.counters);
-                        let began = entry.began(open.age);
-                        let classes = Classes::default();
-                        Entry { stream, kind, name, preamble, classes, counters, began }
-                    })
-                    .collect();
-                let id = SlotId { epoch: open.epoch, age: open.age, ..self.id };
-                let builder = Builder::new(self.slot_bytes, entries.len());
-                let rebuild = Rebuild::open(builder, &mut self.image, id, open.opened, &entries);
-                self.rebuild = Some(rebuild.map_err(|_| wrong())?);
-            } else if let Some(rebuild) = &mut self.rebuild {
-                rebuild.apply(&mut self.image, &record).map_err(|_| wrong())?;
+            match (&record, &mut self.rebuild) {
+                (Record::OpenSlot(open), None) if open.sequence == self.id.sequence => {
+                    self.open(open, superblock, streams).ok_or_else(wrong)?;
+                }
+                (_, Some(rebuild)) => {
+                    rebuild.apply(&mut self.buffer, &record).map_err(|_| wrong())?;
+                }
+                _ => {}
             }
         }
         Ok(())
     }
 
-    /// Makes it a slot that can be read, in our memory only. `None`: nothing came of it.
-    pub(crate) fn seal(mut self, superblock: &Superblock) -> Option<Self> {
-        let mut builder = self.rebuild.take()?.finish(&mut self.image);
-        let sealed =
-            builder.seal(&mut self.image, &superblock.key, SlotNo(0), Timestamp(0), SlotFlags::SHORT);
-        self.bytes = sealed.bytes;
-        Some(self)
+    fn open(
+        &mut self,
+        open: &OpenRecord<'_>,
+        superblock: &Superblock,
+        streams: &[StreamStatus],
+    ) -> Option<()> {
+        let entry = |entry: holdfast_format::OpenEntry| {
+            let known = streams.iter().find(|stream| stream.id == entry.stream);
+            let name = known.and_then(|stream| Name::new(&stream.name).ok()).unwrap_or_default();
+            let kind = known.map(|stream| stream.kind).unwrap_or_default();
+            let (stream, preamble, counters) = (entry.stream, entry.preamble, entry.counters);
+            let (began, classes) = (entry.began(open.age), Classes::default());
+            Entry { stream, kind, name, preamble, classes, counters, began }
+        };
+        let entries: Vec<Entry> = open.entries.iter().map(entry).collect();
+        self.id = SlotId { epoch: open.epoch, age: open.age, ..self.id };
+        let builder = Builder::new(superblock.geometry.slot_bytes, entries.len());
+        let rebuild = Rebuild::open(builder, &mut self.buffer, self.id, open.opened, &entries).ok()?;
+        self.rebuild = Some(rebuild);
+        Some(())
     }
 
-    /// Copies a piece of the sealed image; zeros beyond its end.
-    pub(crate) fn copy(&self, offset: usize, into: &mut [u8]) {
-        copy(&self.image[..self.bytes], offset, into);
+    /// As it is now, in memory that it keeps for that as long as nobody else does. `None`: nothing came of it.
+    fn image(&mut self, superblock: &Superblock) -> Result<Option<Arc<OpenImage>>, LinkError> {
+        let Some(rebuild) = &mut self.rebuild else { return Ok(None) };
+        let mut last = match self.image.take().and_then(Arc::into_inner) {
+            Some(last) => last,
+            None => OpenImage {
+                sequence: self.id.sequence,
+                image: Buffer::aligned(superblock.geometry.slot_bytes as usize)?,
+                bytes: 0,
+                payload: 0,
+            },
+        };
+        let builder = rebuild.settle(&mut self.buffer);
+        let sealed = builder.seal_copy(&self.buffer, &mut last.image, last.payload, &superblock.key);
+        (last.bytes, last.payload) = (sealed.bytes, sealed.payload_bytes);
+        Ok(Some(Arc::clone(self.image.insert(Arc::new(last)))))
+    }
+
+    /// The same, where nothing more is wanted of it.
+    fn seal(mut self, superblock: &Superblock) -> Option<OpenImage> {
+        let mut builder = self.rebuild.take()?.finish(&mut self.buffer);
+        let (key, flags) = (&superblock.key, SlotFlags::SHORT);
+        let sealed = builder.seal(&mut self.buffer, key, SlotNo(0), Timestamp(0), flags);
+        let (sequence, payload) = (self.id.sequence, sealed.payload_bytes);
+        Some(OpenImage { sequence, image: self.buffer, bytes: sealed.bytes, payload })
     }
 }
 
