@@ -1,27 +1,36 @@
 //! Hunting one address in recorded packets: `holdfast query` on a ring, `tshark` and `tcpdump` on the capture file that the ring was
-//! recorded from, and `ReductStore` with the address as a label of each record. Each is timed from the start of the question to
-//! its end, and has to find what is there.
+//! recorded from, `stenographer` on the same packets as they come over a link, and `ReductStore` with the address as a label of each
+//! record. Each is timed from the start of the question to its end, and has to find what is there.
 //!
 //! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000, and one comes three times.
 
 use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::link::Link;
 use holdfast_bench::place::Place;
 use holdfast_bench::program::holdfast;
 use holdfast_bench::reduct::{Client, FIRST, Server};
 use holdfast_bench::report::Report;
+use holdfast_bench::stenographer::Stenographer;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const PACKET: usize = 120;
 const SENDERS: u64 = 100_000;
 const NEEDLE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
 /// How often it sends.
 const HITS: u64 = 3;
+/// Packets a second that come over the link: all are to arrive.
+const LINK: u64 = 150_000;
+/// How long it may take until all are found.
+const INDEXED: Duration = Duration::from_mins(2);
+/// Bytes of a capture file before its packets, and before each of them.
+const CAPTURE_HEAD: usize = 24;
+const CAPTURE_HEAD_OF_ONE: usize = 16;
 /// Records that `ReductStore` takes in one request.
 const TOGETHER: u64 = 80;
 
@@ -85,7 +94,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let mut contestants = vec![ring(&program, &place, &capture, packets, scale)?];
     if scale == Scale::Real {
         let files = ["tshark", "tcpdump"].into_iter().map(|name| in_file(name, &capture, packets));
-        for peer in files.chain([labels(&place, packets / 20)]) {
+        for peer in files.chain([on_a_link(&place, &capture, packets), labels(&place, packets / 20)]) {
             match peer {
                 Ok(peer) => contestants.push(peer),
                 Err(why) => println!("{why}"),
@@ -207,6 +216,34 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
         }
     };
     Ok(Contestant { name: "ReductStore, labels", packets, took: Some(took), find: Box::new(find) })
+}
+
+/// Who records the packets as they come over a link, and knows where the address is.
+fn on_a_link<'f>(place: &Place, capture: &Path, packets: u64) -> Result<Contestant<'f>, Trouble> {
+    tool::need("tcpreplay")?;
+    let link = Link::make()?;
+    let server = Stenographer::begin(place, link.near())?;
+    let (capture, far, rate) = (capture.display().to_string(), link.far().to_owned(), LINK.to_string());
+    let replay = ["netns", "exec", link.space(), "tcpreplay", "-q", "-K", "-p", &rate, "-i", &far, &capture];
+    let start = Instant::now();
+    tool::output("ip", &replay)?;
+    // Before it has an index of them they are not found.
+    let mut there = 0;
+    while there < packets && start.elapsed() < INDEXED {
+        std::thread::sleep(Duration::from_millis(100));
+        there = server.packets()?;
+    }
+    let took = start.elapsed().as_secs_f64();
+    if there < packets {
+        println!("stenographer has {there} of {packets} packets");
+    }
+    let find = move || {
+        // They live as long as it may be asked.
+        let _ = &link;
+        let found = server.ask(&format!("host {NEEDLE}"))?;
+        Ok((found.len().saturating_sub(CAPTURE_HEAD) / (CAPTURE_HEAD_OF_ONE + PACKET)) as u64)
+    };
+    Ok(Contestant { name: "stenographer", packets: there, took: Some(took), find: Box::new(find) })
 }
 
 fn not_taken(status: u16, said: &[u8]) -> Trouble {

@@ -83,6 +83,11 @@ impl Link {
         &self.near
     }
 
+    /// The other end.
+    pub fn far(&self) -> &str {
+        &self.far
+    }
+
     /// The name space of the other end.
     pub fn space(&self) -> &str {
         &self.space

@@ -200,15 +200,16 @@ fn finished(folder: &Path) -> bool {
 
 /// Packets in what stenotype writes: the kernel's blocks of 1 MiB as they are.
 fn count_blocks(folder: &Path) -> std::io::Result<u64> {
-    let mut packets = 0;
-    for entry in fs::read_dir(folder)? {
-        let mut file = File::open(entry?.path())?;
-        let mut at = 0;
-        let mut head = [0; 16];
-        while file.seek(SeekFrom::Start(at)).is_ok() && file.read_exact(&mut head).is_ok() {
-            packets += u64::from(u32::from_ne_bytes([head[12], head[13], head[14], head[15]]));
-            at += 1 << 20;
-        }
+    fs::read_dir(folder)?.map(|entry| count_in_blocks(&entry?.path())).sum()
+}
+
+/// Packets in one file of those.
+pub(crate) fn count_in_blocks(path: &Path) -> std::io::Result<u64> {
+    let mut file = File::open(path)?;
+    let (mut packets, mut at, mut head) = (0, 0, [0; 16]);
+    while file.seek(SeekFrom::Start(at)).is_ok() && file.read_exact(&mut head).is_ok() {
+        packets += u64::from(u32::from_ne_bytes([head[12], head[13], head[14], head[15]]));
+        at += 1 << 20;
     }
     Ok(packets)
 }

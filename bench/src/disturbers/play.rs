@@ -162,7 +162,8 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     Ok((outcome, too_slow))
 }
 
-fn joined<T>(handle: ScopedJoinHandle<'_, Result<T, Trouble>>) -> Result<T, Trouble> {
+/// What a thread came to.
+pub fn joined<T>(handle: ScopedJoinHandle<'_, Result<T, Trouble>>) -> Result<T, Trouble> {
     handle.join().unwrap_or_else(|_| Err(Trouble::Accounting("a thread panicked".into())))
 }
 
@@ -177,7 +178,7 @@ fn lasts(scene: &Scene, case: &Case) -> Duration {
 }
 
 /// Sends elements at the rate until the time is over; bytes sent. The world does not wait: it goes before everybody.
-fn feed(input: &mut ChildStdin, rate: f64, size: usize, tally: &Tally) -> Result<u64, Trouble> {
+pub fn feed(input: &mut ChildStdin, rate: f64, size: usize, tally: &Tally) -> Result<u64, Trouble> {
     tally.lead();
     // As much at once as a large element has.
     let mut data = vec![0; (64 << 10) / size * size];
@@ -197,7 +198,7 @@ fn feed(input: &mut ChildStdin, rate: f64, size: usize, tally: &Tally) -> Result
 }
 
 /// Reads all that there is, again and again. A recorder that has no place for us is no failure.
-fn read(device: &Path, case: &Case, tally: &Tally) -> Result<(), Trouble> {
+pub fn read(device: &Path, case: &Case, tally: &Tally) -> Result<(), Trouble> {
     let answers = case.covered;
     let mut reader = RingReader::open(device).map_err(Trouble::of("opening the ring"))?;
     let mut wanted = vec![0; case.element()];

@@ -18,6 +18,12 @@ pub const ELEMENT: usize = 1 << 20;
 /// Elements that wait for a recorder at most: everybody gets as much.
 const QUEUE: usize = 64;
 
+/// The world goes before the contestants.
+const PRIORITY: i32 = 30;
+
+/// When it was kept waiting for longer than that all the same, the machine stood still, and what comes then comes at once.
+const LATE: Duration = Duration::from_millis(100);
+
 /// What is to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
@@ -140,6 +146,10 @@ pub struct Outcome {
     pub slack: Option<Duration>,
     /// What the device took for requests, where something was promised of it.
     pub device: Option<Device>,
+    /// Of those that were lost: who came when the queue was full.
+    pub unqueued: u64,
+    /// How much later than it was to come one came at most.
+    pub late: Duration,
 }
 
 impl Outcome {
@@ -150,9 +160,13 @@ impl Outcome {
             (Some(_), 0) => Ok("nothing lost".to_owned()),
             (Some(device), lost) => match device.beyond() {
                 Some(why) => Ok(format!("void: {why}")),
+                None if self.late > LATE => {
+                    let late = self.late.as_secs_f64();
+                    Ok(format!("void: elements came {late:.1} s late, then many at once"))
+                }
                 None => Err(Trouble::Accounting(format!(
-                    "{lost} of {} elements were lost inside the guarantee",
-                    self.came
+                    "{lost} of {} elements were lost inside the guarantee, {} of them before the recorder got them",
+                    self.came, self.unqueued
                 ))),
             },
         }
@@ -181,7 +195,7 @@ pub fn play(
     }
     let started = Instant::now();
     let shift = started.duration_since(seen.start);
-    let (came, lost, taken) = std::thread::scope(|scope| {
+    let (made, taken) = std::thread::scope(|scope| {
         for mut reading in readings {
             let (stop, read, broken) = (&stop, &read, &broken);
             scope.spawn(move || {
@@ -200,18 +214,19 @@ pub fn play(
         let producer = scope.spawn(move || produce(load, started, &empty, &full));
         let taken = take(&mut *recorder, &filled, &back, &seen, shift);
         drop(filled);
-        let made = producer.join().unwrap_or((0, 0));
+        let made = producer.join().unwrap_or_default();
         stop.store(true, Ordering::Relaxed);
-        (made.0, made.1, taken)
+        (made, taken)
     });
     let took = started.elapsed();
     taken?;
     let Ended { lost: own, slack, device } = recorder.end()?;
-    let lost = lost + own;
+    let Made { came, lost: unqueued, late } = made;
+    let lost = unqueued + own;
     let mut lags = seen.lags.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let lags = middle_most_worst(&mut lags);
     let read = (read.into_inner() as f64 / took.as_secs_f64()) as u64;
-    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner(), slack, device })
+    Ok(Outcome { came, lost, lags, read, broken: broken.into_inner(), slack, device, unqueued, late })
 }
 
 /// The middle, the 99th of a hundred, the worst.
@@ -223,31 +238,45 @@ pub fn middle_most_worst(lags: &mut [Duration]) -> [Duration; 3] {
 
 type Element = (u64, Duration, Vec<u8>);
 
-/// Elements as they come: how many, and how many found no room.
+/// Elements that came.
+#[derive(Clone, Copy, Debug, Default)]
+struct Made {
+    came: u64,
+    /// Found no room.
+    lost: u64,
+    /// How late one came at most.
+    late: Duration,
+}
+
+/// Elements as they come.
 fn produce(
     load: &Load,
     started: Instant,
     empty: &Receiver<Vec<u8>>,
     full: &std::sync::mpsc::SyncSender<Element>,
-) -> (u64, u64) {
-    let (mut came, mut lost) = (0u64, 0);
+) -> Made {
+    // As far as that is allowed.
+    let _ = holdfast_media::run_first(PRIORITY);
+    let mut made = Made::default();
     loop {
+        let Made { came, .. } = made;
         let due = Duration::from_secs_f64(came as f64 * ELEMENT as f64 / load.rate as f64);
         if due >= load.lasts {
-            return (came, lost);
+            return made;
         }
         std::thread::sleep(due.saturating_sub(started.elapsed()));
+        made.late = made.late.max(started.elapsed().saturating_sub(due));
         match empty.try_recv() {
             Ok(mut element) => {
                 element[..8].copy_from_slice(&came.to_le_bytes());
                 if full.send((came, due, element)).is_err() {
-                    return (came, lost);
+                    return made;
                 }
             }
-            Err(TryRecvError::Empty) => lost += 1,
-            Err(TryRecvError::Disconnected) => return (came, lost),
+            Err(TryRecvError::Empty) => made.lost += 1,
+            Err(TryRecvError::Disconnected) => return made,
         }
-        came += 1;
+        made.came += 1;
     }
 }
 
@@ -304,6 +333,8 @@ mod tests {
         assert_eq!(outcome(3, None).verdict().unwrap(), "–");
         assert_eq!(outcome(0, Some(device)).verdict().unwrap(), "nothing lost");
         assert!(matches!(outcome(1, Some(device)).verdict(), Err(Trouble::Accounting(_))));
+        let late = Outcome { late: second, ..outcome(1, Some(device)) };
+        assert_eq!(late.verdict().unwrap(), "void: elements came 1.0 s late, then many at once");
         let stalled = Device { read: 2 * second, ..device };
         let said = outcome(1, Some(stalled)).verdict().unwrap();
         assert_eq!(said, "void: a read took 2.0 s, by the profile 1.0 s at most");

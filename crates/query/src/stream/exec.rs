@@ -4,7 +4,7 @@ use super::slot::{Broken, Effort, SlotSearch};
 use super::trouble::Trouble;
 use super::wants::Wants;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
@@ -19,8 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc::Sender;
 
-/// Batches that may wait for whoever takes them.
-const WAITING: usize = 2;
+/// Batches that may wait for whoever takes them: many, so that threads change seldom; few where texts or payloads may make them
+/// large.
+const WAITING: usize = 16;
+const WAITING_LARGE: usize = 2;
 
 /// Opens a way to the ring.
 pub type OpenRing = Arc<dyn Fn() -> Result<RingReader, LinkError> + Send + Sync>;
@@ -119,7 +121,10 @@ impl ExecutionPlan for StreamExec {
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
+        let is_large =
+            |field: &Arc<Field>| matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView);
+        let waiting = if self.schema.fields().iter().any(is_large) { WAITING_LARGE } else { WAITING };
+        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), waiting);
         let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
         let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
         let counts =
