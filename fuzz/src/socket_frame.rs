@@ -104,6 +104,7 @@ fn requests() -> Vec<Request> {
         Request::Done { offset: 4096 },
         Request::OpenSlots,
         Request::OpenGains { sequence: Sequence(8), cursor: 77 },
+        Request::Pin { sequences: vec![Sequence(8), Sequence(9)] },
     ]
 }
 
@@ -234,6 +235,7 @@ fn replies() -> Vec<Reply> {
         Reply::Done { kept: true },
         Reply::OpenSlots(vec![OpenSequence { sequence: Sequence(8), sealed: true }]),
         Reply::Gains { cursor: 5, end: false, records: vec![9; 40] },
+        Reply::Pinned { granted: 1 },
         Reply::Expired,
         Reply::Pending,
         Reply::Error { text: "no".to_owned() },

@@ -441,6 +441,16 @@ impl Connection {
         }
     }
 
+    /// Asks to keep slots from expiring, in the place of those that were asked for before; those that are needed first come
+    /// first. How many are kept, until the connection ends.
+    pub fn pin(&mut self, sequences: Vec<Sequence>) -> Result<u32, LinkError> {
+        let request = Request::Pin { sequences };
+        match self.call(&request)? {
+            Reply::Pinned { granted } => Ok(granted),
+            other => Err(unexpected(&request, &other)),
+        }
+    }
+
     /// What an open slot has beyond a cursor: the reply itself, for it tells too when the slot is open no more.
     pub fn open_gains(&mut self, sequence: Sequence, cursor: u64) -> Result<Reply, LinkError> {
         let request = Request::OpenGains { sequence, cursor };

@@ -1,7 +1,7 @@
 //! Between a recorder and everybody else: the socket's protocol, both of its ends, and the one reader of rings.
 //!
 //! Here belong wire types, the socket's path, a server without policy, a blocking client, the memory that a recorder
-//! hands out, and the reader that gives the same results with a recorder and without. What a recorder does with a
+//! hands out, pins, and the reader that gives the same results with a recorder and without. What a recorder does with a
 //! request is the `recorder` crate's; what a command does with elements is the `cli` crate's.
 #![deny(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod error;
 mod find;
 mod index_drive;
 pub mod path;
+mod pins;
 mod reader;
 pub mod server;
 mod shared;
@@ -18,6 +19,7 @@ pub mod wire;
 pub use error::LinkError;
 pub use find::{answering, place, recorder};
 pub use index_drive::IndexDrive;
+pub use pins::Pins;
 pub use reader::{
     Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader, Selection,
     SlotView,

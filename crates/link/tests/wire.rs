@@ -154,7 +154,12 @@ fn request() -> impl Strategy<Value = Request> {
         Just(Request::OpenSlots),
         (any::<u64>(), any::<u64>())
             .prop_map(|(sequence, cursor)| Request::OpenGains { sequence: Sequence(sequence), cursor }),
+        sequences().prop_map(|sequences| Request::Pin { sequences }),
     ]
+}
+
+fn sequences() -> impl Strategy<Value = Vec<Sequence>> {
+    prop::collection::vec(any::<u64>().prop_map(Sequence), 0..9)
 }
 
 fn purpose() -> impl Strategy<Value = Purpose> {
@@ -451,6 +456,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             end,
             records
         }),
+        any::<u32>().prop_map(|granted| Reply::Pinned { granted }),
         Just(Reply::Expired),
         Just(Reply::Pending),
         text().prop_map(|text| Reply::Error { text }),
@@ -499,7 +505,7 @@ proptest! {
 
     #[test]
     fn hostile_bodies_end_in_a_value_or_an_error(
-        kind in prop_oneof![0u16..13, 128u16..141, 190u16..196, any::<u16>()],
+        kind in prop_oneof![0u16..15, 128u16..143, 190u16..196, any::<u16>()],
         body in prop::collection::vec(prop_oneof![Just(0xffu8), Just(0u8), any::<u8>()], 0..300),
     ) {
         let head = Head { body: body.len() as u32, kind, id: 1 };

@@ -118,6 +118,8 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
 
     let mut sheet = Some(sheet(&capture, clock.now()));
     let (mut slots, mut gains) = (Some(Vec::with_capacity(64)), Some(Vec::with_capacity(200 << 10)));
+    // Two clients that pin all they can, one after the other.
+    let mut pins: Vec<Vec<Sequence>> = (0..3).map(|_| Vec::with_capacity(64)).collect();
     // So many slots, and at least so many bytes of journal.
     let mut run = |capture: &mut Capture<Lane>, sealed: u64, journal: u64, parker: &mut Parker| {
         let end = (capture.slots_sealed() + sealed, capture.driver().counts().journal_bytes + journal);
@@ -133,6 +135,14 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
                 capture.ask(2, Ask::Slots(SlotNo(0), slots.take().unwrap()), now)
             {
                 assert!(!back.is_empty());
+                let mut wanted = pins.pop().unwrap();
+                wanted.extend(back.iter().map(|slot| slot.sequence));
+                if let Some(Answer::Pinned(_, memory)) =
+                    capture.ask(4, Ask::Pin(capture.slots_sealed() % 2, wanted), now)
+                {
+                    // What it brought the first time stays: the ring has its list.
+                    pins.push(if memory.capacity() > 0 { memory } else { Vec::with_capacity(64) });
+                }
                 back.clear();
                 slots = Some(back);
             }

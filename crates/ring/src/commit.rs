@@ -150,7 +150,7 @@ impl Ring {
                 return;
             }
             let wanted = last.map_or(1, |at| at + 1).min(self.naming.len());
-            self.runway.extend(self.naming.drain(..wanted));
+            self.take_unnamed(wanted);
             if self.runway.is_empty() {
                 self.runway.extend(self.suspects.take());
             }
@@ -160,6 +160,26 @@ impl Ring {
                 snapshot.named = snapshot.named.map(|(until, _)| (until, 0));
             }
         }
+    }
+
+    /// Takes so many of the places that are not named durably, in the order in which a restart looks there. It knows of no
+    /// claims: what these have kept goes in its turn.
+    pub(crate) fn take_unnamed(&mut self, count: usize) {
+        let mut scratch = std::mem::take(&mut self.slots_scratch);
+        self.ledger.table.claimed_victims(count, &mut scratch);
+        let mut claimed = scratch.iter().copied().peekable();
+        for _ in 0..count {
+            let table = &mut self.ledger.table;
+            let Some(turn) = self.naming.first().map(|no| table.get(*no).turn()) else { break };
+            let place = if let Some(no) = claimed.next_if(|no| table.get(*no).turn() < turn) {
+                table.name(no);
+                no
+            } else {
+                self.naming.remove(0)
+            };
+            self.runway.push_back(place);
+        }
+        self.slots_scratch = scratch;
     }
 
     /// Whether nothing would be lost if the extent in use were given up.

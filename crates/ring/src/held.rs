@@ -154,7 +154,7 @@ impl Ring {
                 State::Writing => counts.writing += 1,
                 State::Pinned => counts.pinned += 1,
                 State::Data if slot.held > 0 => counts.held += 1,
-                State::Data if slot.pinned => counts.pinned += 1,
+                State::Data if slot.is_kept() => counts.pinned += 1,
                 State::Data => counts.live += 1,
                 State::Bad => counts.bad += 1,
             }
@@ -172,6 +172,9 @@ impl Ring {
         }
         if counts != table.counts() {
             return Some(format!("{counts:?}, but {:?}", table.counts()));
+        }
+        if let Some(miscounted) = self.claims.miscount(table) {
+            return Some(miscounted);
         }
         let unwritten = || self.unwritten();
         let holds = self.ledger.holds.iter().chain(&self.releasing);

@@ -9,6 +9,7 @@ mod birds_eye;
 mod blocking;
 mod check;
 mod chore;
+mod claims;
 mod commit;
 mod copies;
 mod create;

@@ -1,5 +1,5 @@
-//! How the slot table keeps its memory within 64 bytes a slot: a row of 56, and 8 for finding a sequence. Bits only; what they
-//! mean is the table's.
+//! How the slot table keeps its memory within 65 bytes a slot: a row of 56, 8 for finding a sequence, and one for claims, which
+//! is beside the row. Bits only; what they mean is the table's.
 
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, Sequence, SlotNo, Timestamp};
@@ -30,7 +30,7 @@ pub(crate) struct Row {
     mark: u8,
 }
 
-const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() <= 64, "the memory bound says 64 bytes a slot");
+const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() < 65, "the memory bound says 65 bytes a slot");
 
 /// A number in eight bits: exact below 16, then the next one that three bits behind the first tell. What is too large for that
 /// is as large as can be.
@@ -96,6 +96,7 @@ impl Row {
             },
             damaged: self.mark & DAMAGED != 0,
             pinned: self.mark & PINNED != 0,
+            claims: 0,
             purged: self.mark & PURGED != 0,
             written: self.mark & WRITTEN != 0,
             known: self.mark & KNOWN != 0,
@@ -207,7 +208,9 @@ mod tests {
                 [State::Free, State::Runway, State::Writing, State::Data, State::Pinned, State::Bad];
             let [damaged, pinned, purged, written, known] = flags;
             let (sequence, age, state) = (Sequence(sequence), Age(sequence - younger), states[state]);
-            let slot = Slot { sequence, age, bounds, held, state, damaged, pinned, purged, written, known };
+            let claims = 0;
+            let slot =
+                Slot { sequence, age, bounds, held, state, damaged, pinned, claims, purged, written, known };
             prop_assert_eq!(Row::pack(&slot).unpack(), slot);
         }
 

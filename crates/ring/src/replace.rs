@@ -20,7 +20,9 @@ impl Ring {
         let data = || table.iter().filter(|(_, slot)| slot.state == State::Data);
         // Where a slot is left that was never written nothing has expired yet.
         let all_given = table.iter().all(|(_, slot)| slot.state != State::Free || slot.written);
-        let next = data().filter(|(_, slot)| slot.held == 0).map(|(_, slot)| slot.age).min();
+        // What queries claim stays longer than its turn: nobody waits for them.
+        let may_go = |slot: &Slot| slot.held == 0 && slot.claims == 0;
+        let next = data().filter(|(_, slot)| may_go(slot)).map(|(_, slot)| slot.age).min();
         let is_due = |slot: &Slot| {
             let turn = all_given && next.is_none_or(|next| slot.age < next);
             turn && slot.held == 1 && !slot.damaged && keeps(hold, slot.sequence)

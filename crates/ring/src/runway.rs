@@ -3,7 +3,7 @@
 use crate::guarantee::{Guarantee, Shape};
 use crate::snapshot::Item;
 use crate::state::Ring;
-use crate::table::{Slot, State};
+use crate::table::State;
 use holdfast_base::{Sequence, SlotNo};
 
 /// Slots named at once, whatever the number of buffers: renewing costs a commit.
@@ -123,7 +123,7 @@ impl Ring {
             let mut victims = std::mem::take(&mut self.slots_scratch);
             self.ledger.table.victims(target.saturating_sub(self.runway.len()), &mut victims);
             for no in &victims {
-                *self.ledger.table.get_mut(*no) = Slot { state: State::Runway, ..Slot::FREE };
+                self.ledger.table.name(*no);
             }
             self.naming.extend_from_slice(&victims);
             self.slots_scratch = victims;

@@ -4,6 +4,7 @@
 //! thread; nothing here blocks, reads a clock or touches a disk.
 
 use crate::chore::Chores;
+use crate::claims::Claims;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 use crate::finding::Promise;
 use crate::flush::{Filled, Filling, Waits};
@@ -94,6 +95,7 @@ pub struct Ring {
     /// The slots of holds by condition, also of those whose release is not durable yet.
     pub(crate) promises: Vec<Promise>,
     pub(crate) chores: Chores,
+    pub(crate) claims: Claims,
     /// What was promised, if anything was.
     pub(crate) pledge: Option<Pledge>,
 }
@@ -190,6 +192,7 @@ impl Ring {
                 .filter_map(|hold| ledger.promise(hold, std::iter::empty()))
                 .collect(),
             chores: Chores::default(),
+            claims: Claims::new(),
             pledge: None,
             config,
             journal: Journal::new(&ledger.geometry, &journal),

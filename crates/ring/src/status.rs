@@ -16,7 +16,7 @@ pub enum SlotLook {
     Live,
     /// Data that a hold keeps.
     Held,
-    /// Kept as it is while something in the background works on it.
+    /// Kept as it is while something in the background works on it, or from expiring while a query needs it.
     Pinned,
     /// Data that did not pass its check.
     Damaged,
@@ -62,7 +62,7 @@ pub struct SlotCounts {
     pub live: u32,
     /// Data that a hold keeps.
     pub held: u32,
-    /// Kept as they are while something in the background works on them.
+    /// Kept as they are while something in the background works on them, or from expiring while queries need them.
     pub pinned: u32,
     /// Named to be overwritten next.
     pub runway: u32,

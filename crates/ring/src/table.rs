@@ -113,6 +113,8 @@ pub(crate) struct Slot {
     pub(crate) damaged: bool,
     /// Kept from expiring by work in the background.
     pub(crate) pinned: bool,
+    /// So many queries claim it: it expires when nothing else may.
+    pub(crate) claims: u8,
     pub(crate) purged: bool,
     /// Something was written here once; the table never forgets it, whatever becomes of the slot.
     pub(crate) written: bool,
@@ -129,10 +131,26 @@ impl Slot {
         state: State::Free,
         damaged: false,
         pinned: false,
+        claims: 0,
         purged: false,
         written: false,
         known: true,
     };
+
+    /// Whether work in the background keeps its data from expiring, or a query.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.pinned || self.claims > 0
+    }
+
+    /// Whether it may be overwritten, if need be.
+    fn may_go(&self) -> bool {
+        self.state == State::Free || (self.state == State::Data && self.held == 0 && !self.pinned)
+    }
+
+    /// When it expires, relative to others that may go.
+    pub(crate) fn turn(&self) -> (Age, Sequence) {
+        (if self.state == State::Free { Age(0) } else { self.age }, self.sequence)
+    }
 
     /// When its data arrived, as far as that is known.
     fn span(&self) -> Span {
@@ -153,7 +171,7 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
         State::Writing => &mut counts.writing,
         State::Pinned => &mut counts.pinned,
         State::Data if slot.held > 0 => &mut counts.held,
-        State::Data if slot.pinned => &mut counts.pinned,
+        State::Data if slot.is_kept() => &mut counts.pinned,
         State::Data => &mut counts.live,
         State::Bad => &mut counts.bad,
     });
@@ -170,6 +188,9 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     rows: Vec<Row>,
+    /// How many queries claim each slot, and how many slots are claimed.
+    claims: Vec<u8>,
+    claimed: u32,
     index: Index,
     counts: SlotCounts,
     spans: Spans,
@@ -210,7 +231,8 @@ impl Table {
         let mut spans = Spans::default();
         spans.grow(slots as usize);
         let rows = vec![Row::pack(&Slot::FREE); slots as usize];
-        Self { rows, index: Index::new(slots), counts, spans, changes: 0 }
+        let claims = vec![0; slots as usize];
+        Self { rows, claims, claimed: 0, index: Index::new(slots), counts, spans, changes: 0 }
     }
 
     pub(crate) fn grow(&mut self, slots: u32) {
@@ -219,6 +241,7 @@ impl Table {
             return;
         }
         self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
+        self.claims.resize(slots as usize, 0);
         self.counts.total += more;
         self.counts.free += more;
         self.counts.unwritten += more;
@@ -242,7 +265,8 @@ impl Table {
     }
 
     pub(crate) fn get(&self, slot: SlotNo) -> Slot {
-        self.rows[slot.0 as usize].unpack()
+        let at = slot.0 as usize;
+        Slot { claims: self.claims[at], ..self.rows[at].unpack() }
     }
 
     pub(crate) fn get_mut(&mut self, no: SlotNo) -> SlotMut<'_> {
@@ -253,8 +277,10 @@ impl Table {
     fn set(&mut self, no: SlotNo, slot: &Slot) {
         let before = self.get(no);
         let written = before.written || slot.written || slot.purged || slot.state == State::Data;
-        let slot = &Slot { written, ..*slot };
         let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
+        // Who claimed what was here before claims nothing of what is here now.
+        let claims = if key(&before) == key(slot) { slot.claims } else { 0 };
+        let slot = &Slot { written, claims, ..*slot };
         if key(&before) != key(slot) {
             self.changes += 1;
             if let Some(sequence) = key(&before) {
@@ -267,6 +293,8 @@ impl Table {
         tally(&mut self.counts, &before, |n| *n -= 1);
         tally(&mut self.counts, slot, |n| *n += 1);
         self.rows[no.0 as usize] = Row::pack(slot);
+        self.claims[no.0 as usize] = slot.claims;
+        self.claimed = self.claimed + u32::from(slot.claims > 0) - u32::from(before.claims > 0);
         let rows = &self.rows;
         let span = |at: usize| rows.get(at).map(|row| row.unpack().span());
         self.spans.change(no.0 as usize, before.span(), slot.span(), span);
@@ -278,7 +306,13 @@ impl Table {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotNo, Slot)> {
-        self.rows.iter().enumerate().map(|(at, row)| (SlotNo(at as u32), row.unpack()))
+        let rows = self.rows.iter().zip(&self.claims).enumerate();
+        rows.map(|(at, (row, claims))| (SlotNo(at as u32), Slot { claims: *claims, ..row.unpack() }))
+    }
+
+    /// How many slots queries claim.
+    pub(crate) fn claimed(&self) -> u32 {
+        self.claimed
     }
 
     /// The slot that holds `sequence` as data.
@@ -325,20 +359,28 @@ impl Table {
     }
 
     /// The next `count` slots to overwrite, in that order: free ones in place order, then the oldest by age that
-    /// nothing holds. `out` is cleared first and never grows beyond `count`.
+    /// nothing holds, and those that queries claim when there are no others. `out` is cleared first and never grows
+    /// beyond `count`.
     pub(crate) fn victims(&self, count: usize, out: &mut Vec<SlotNo>) {
+        self.first(count, Slot::may_go, out);
+    }
+
+    /// Those of them that queries claim, in their order.
+    pub(crate) fn claimed_victims(&self, count: usize, out: &mut Vec<SlotNo>) {
+        self.first(count, |slot| slot.claims > 0 && slot.may_go(), out);
+    }
+
+    fn first(&self, count: usize, wanted: impl Fn(&Slot) -> bool, out: &mut Vec<SlotNo>) {
         out.clear();
         if count == 0 {
             return;
         }
         let key = |no: SlotNo| {
             let slot = self.get(no);
-            (if slot.state == State::Free { 0 } else { slot.age.0 }, slot.sequence, no)
+            (slot.claims > 0, slot.turn(), no)
         };
         for (no, slot) in self.iter() {
-            let takeable =
-                slot.state == State::Free || (slot.state == State::Data && slot.held == 0 && !slot.pinned);
-            if !takeable || (out.len() == count && out.last().is_some_and(|last| key(*last) < key(no))) {
+            if !wanted(&slot) || (out.len() == count && out.last().is_some_and(|last| key(*last) < key(no))) {
                 continue;
             }
             if out.len() == count {
@@ -347,6 +389,12 @@ impl Table {
             let at = out.partition_point(|other| key(*other) < key(no));
             out.insert(at, no);
         }
+    }
+
+    /// Names a slot to be overwritten. When its turn was is remembered until then.
+    pub(crate) fn name(&mut self, no: SlotNo) {
+        let Slot { sequence, age, .. } = self.get(no);
+        *self.get_mut(no) = Slot { state: State::Runway, sequence, age, ..Slot::FREE };
     }
 
     /// Slots by state; `holdable` and `promised` are left 0: the ring's to say.
@@ -364,15 +412,16 @@ impl Table {
             State::Bad => SlotLook::Bad,
             State::Data if slot.damaged => SlotLook::Damaged,
             State::Data if slot.held > 0 => SlotLook::Held,
-            State::Data if slot.pinned => SlotLook::Pinned,
+            State::Data if slot.is_kept() => SlotLook::Pinned,
             State::Data => SlotLook::Live,
         };
-        let shown = slot.state == State::Data && slot.known && slot.bounds.first <= slot.bounds.last;
+        let data = slot.state == State::Data;
+        let shown = data && slot.known && slot.bounds.first <= slot.bounds.last;
         SlotStatus {
             slot: no,
             look,
-            sequence: slot.sequence,
-            age: slot.age,
+            sequence: if data { slot.sequence } else { Sequence(0) },
+            age: if data { slot.age } else { Age(0) },
             first: shown.then_some(slot.bounds.first),
             last: shown.then_some(slot.bounds.last),
         }
@@ -492,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn victims_are_free_slots_then_the_oldest_that_nothing_holds() {
+    fn victims_are_free_slots_then_the_oldest_that_nothing_holds_then_what_is_claimed() {
         let mut table = Table::new(6);
         data(&mut table, 0, 12, 0);
         data(&mut table, 1, 10, 1);
@@ -504,6 +553,36 @@ mod tests {
         assert_eq!(out, [SlotNo(3), SlotNo(4), SlotNo(2)]);
         table.victims(99, &mut out);
         assert_eq!(out, [SlotNo(3), SlotNo(4), SlotNo(2), SlotNo(0)]);
+        for claimed in [4, 1, 2] {
+            table.get_mut(SlotNo(claimed)).claims = 1;
+        }
+        assert_eq!((table.claimed(), table.counts().pinned, table.counts().held), (3, 2, 1));
+        table.victims(3, &mut out);
+        assert_eq!(out, [SlotNo(3), SlotNo(0), SlotNo(4)]);
+        table.victims(99, &mut out);
+        assert_eq!(out, [SlotNo(3), SlotNo(0), SlotNo(4), SlotNo(2)]);
+        table.claimed_victims(99, &mut out);
+        assert_eq!(out, [SlotNo(4), SlotNo(2)], "what is held, too, is in nobody's way");
+    }
+
+    // Promise 3: what was claimed is the data, not the place.
+    #[test]
+    fn a_claim_ends_with_the_data_and_its_turn_is_known_until_something_is_written() {
+        let mut table = Table::new(2);
+        data(&mut table, 0, 12, 0);
+        table.get_mut(SlotNo(0)).claims = 2;
+        table.get_mut(SlotNo(0)).damaged = true;
+        assert_eq!((table.claimed(), table.look(SlotNo(0)).look), (1, SlotLook::Damaged));
+        table.name(SlotNo(0));
+        let (named, shown) = (table.get(SlotNo(0)), table.look(SlotNo(0)));
+        assert_eq!((table.claimed(), named.claims, named.turn()), (0, 0, (Age(12), Sequence(12))));
+        assert_eq!((shown.look, shown.sequence, shown.age), (SlotLook::Runway, Sequence(0), Age(0)));
+        assert_eq!((table.find(Sequence(12)), table.counts().pinned), (None, 0));
+        data(&mut table, 0, 13, 0);
+        assert_eq!(table.get(SlotNo(0)).claims, 0);
+        table.get_mut(SlotNo(0)).claims = 1;
+        table.grow(40);
+        assert_eq!((table.claimed(), table.get(SlotNo(0)).claims, table.get(SlotNo(39)).claims), (1, 1, 0));
     }
 
     #[test]

@@ -168,6 +168,7 @@ impl Model {
         self.ended.clear();
         self.kept.clear();
         self.may_be.clear();
+        self.claimed.clear();
     }
 
     /// The ordinal that a stream goes on with: what is there is never numbered again.

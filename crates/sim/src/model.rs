@@ -186,6 +186,10 @@ pub struct Model {
     pub kept: BTreeSet<u64>,
     /// The same, with holds that were being released.
     pub may_be: BTreeSet<u64>,
+    /// What clients named when they claimed slots last; how much of it they have got is the ring's to say, within its budget.
+    pub claims: BTreeMap<u64, BTreeSet<u64>>,
+    /// What was claimed when looked at last.
+    pub claimed: BTreeSet<u64>,
     /// Preambles in force.
     pub preambles: Arc<Preambles>,
     /// Whether the device fails whole and returns. A write that was reported failed may have landed, so that its slot is

@@ -25,6 +25,8 @@ pub struct Shown {
     pub on_top: u32,
     /// Whether nothing is on its way.
     pub idle: bool,
+    /// Whether the disk does everything at once, so that nothing waits for a place that is not named.
+    pub prompt: bool,
     /// Whether the ring has grown since the last look.
     pub grew: bool,
 }
@@ -60,14 +62,15 @@ pub fn prefix(sequence: u64, model: &ModelSlot, seen: &SeenSlot) -> Result<usize
 }
 
 impl Model {
-    /// Takes in what the ring shows now, or says which promise it breaks.
+    /// Takes in what the ring shows now, or says which promise it breaks. How many slots have stayed though younger ones expired,
+    /// because they are claimed.
     pub fn observe(
         &mut self,
         shown: &Shown,
         image: &Image,
         superblock: &Superblock,
         now: Timestamp,
-    ) -> Result<(), String> {
+    ) -> Result<u64, String> {
         self.observe_holds(&shown.holds, now)?;
         let before = std::mem::take(&mut self.kept);
         let could_be = std::mem::take(&mut self.may_be);
@@ -77,7 +80,7 @@ impl Model {
         let written = |slot: &ModelSlot| matches!(slot.stage, Stage::Written(_));
         let there: BTreeSet<u64> =
             self.slots.iter().filter(|(_, slot)| written(slot)).map(|(s, _)| *s).collect();
-        let mut visible = BTreeMap::new();
+        let (mut visible, mut claimed) = (BTreeMap::new(), BTreeSet::new());
         let mut counts = (0, 0, 0);
         for look in &shown.slots {
             match look.look {
@@ -94,13 +97,16 @@ impl Model {
                         return Err(format!("sequence {} is in two slots", look.sequence));
                     }
                     self.observe_data(look, image, superblock)?;
+                    claimed.extend((look.look == SlotLook::Pinned).then_some(look.sequence.0));
                 }
             }
         }
+        self.observe_claims(&claimed, shown.slots.len())?;
         let (free, runway, bad) = counts;
         self.bad = bad;
         let expired = self.expire(&visible, &shown.on_the_way);
-        self.check_expired(&expired, &there, [&before, &kept, &could_be])?;
+        self.check_expired(&expired, &there, [&before, &kept, &could_be], &claimed)?;
+        let passed_over = self.check_claimed(&expired, &there, &could_be, &claimed, shown.prompt)?;
         if !expired.is_empty() && free > 0 && !shown.grew {
             return Err(format!("{expired:?} expired while {free} slots were free"));
         }
@@ -112,8 +118,44 @@ impl Model {
         if shown.idle && runway <= shown.runway / 2 && (free > 0 || may_go) {
             return Err(format!("only {runway} slots are named and there are victims"));
         }
-        (self.kept, self.may_be) = (kept, may_be);
-        Ok(())
+        (self.kept, self.may_be, self.claimed) = (kept, may_be, claimed);
+        Ok(passed_over)
+    }
+
+    /// Claimed is what somebody claims, and no more than there may be.
+    fn observe_claims(&self, claimed: &BTreeSet<u64>, slots: usize) -> Result<(), String> {
+        let budget = (slots / 20).max(1);
+        if claimed.len() > budget {
+            return Err(format!("{claimed:?} are claimed, {budget} slots at most"));
+        }
+        match claimed.iter().find(|s| self.claims.values().all(|named| !named.contains(s))) {
+            Some(sequence) => Err(format!("sequence {sequence} is claimed by nobody")),
+            None => Ok(()),
+        }
+    }
+
+    /// Claimed slots of what was `there` have gone only where nothing else was left to go; how many have stayed longer than
+    /// they would have otherwise.
+    fn check_claimed(
+        &self,
+        expired: &[u64],
+        there: &BTreeSet<u64>,
+        could_be: &BTreeSet<u64>,
+        claimed: &BTreeSet<u64>,
+        prompt: bool,
+    ) -> Result<u64, String> {
+        let lost = expired.iter().find(|sequence| self.claimed.contains(sequence));
+        let mut others = self.alive().map(|(sequence, _)| sequence).filter(|sequence| {
+            let may_go = !could_be.contains(sequence) && !self.may_be_kept(*sequence);
+            there.contains(sequence) && may_go && !claimed.contains(sequence)
+        });
+        if let (Some(lost), Some(other), true) = (lost, others.next(), prompt) {
+            return Err(format!("sequence {lost} is claimed and has expired, and {other} was free to go"));
+        }
+        let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
+        let youngest = expired.iter().map(age).max().unwrap_or(0);
+        Ok(claimed.iter().filter(|sequence| there.contains(sequence) && age(sequence) < youngest).count()
+            as u64)
     }
 
     fn observe_data(
@@ -176,12 +218,13 @@ impl Model {
         expired
     }
 
-    /// Oldest first of what was `there`, and nothing that is held.
+    /// Oldest first of what was `there` and is not claimed, and nothing that is held.
     fn check_expired(
         &self,
         expired: &[u64],
         there: &BTreeSet<u64>,
         [before, kept, could_be]: [&BTreeSet<u64>; 3],
+        claimed: &BTreeSet<u64>,
     ) -> Result<(), String> {
         let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
         if let Some(sequence) = expired.iter().find(|s| before.contains(s) && kept.contains(s)) {
@@ -192,7 +235,7 @@ impl Model {
         };
         for (sequence, slot) in self.alive().filter(|(sequence, _)| there.contains(sequence)) {
             let free_to_go = !could_be.contains(&sequence) && !self.may_be_kept(sequence);
-            if free_to_go && slot.age < youngest {
+            if free_to_go && !claimed.contains(&sequence) && slot.age < youngest {
                 return Err(format!("age {youngest} expired before age {} ({sequence})", slot.age));
             }
         }

@@ -78,6 +78,15 @@ pub enum Op {
     Release(u8),
     /// The n-th of the visible slots is read through the driver.
     Read(u8),
+    /// A client claims slots, in the place of what it claimed before.
+    Claim {
+        /// Which.
+        client: u8,
+        /// From the oldest on, leaving out so many.
+        skip: u8,
+        /// How many; 0: it goes.
+        count: u8,
+    },
     /// The recorder ends cleanly and starts again.
     Restart,
     /// The power goes at the n-th write from now (0: at once), and what survives is drawn from the seed.
@@ -175,6 +184,12 @@ fn hold(seed: &mut Seed) -> Op {
     }
 }
 
+fn claim(seed: &mut Seed) -> Op {
+    // Mostly more than it gets.
+    let count = seed.below(4).min(1) * (1 + seed.below(8));
+    Op::Claim { client: seed.below(3) as u8, skip: seed.below(4) as u8, count: count as u8 }
+}
+
 fn find(seed: &mut Seed) -> Op {
     let count = seed.below(2) * (1 + seed.below(40));
     Op::Find {
@@ -227,7 +242,8 @@ fn op(seed: &mut Seed, diet: Diet) -> Op {
         return op;
     }
     match seed.below(100) {
-        0..=44 => write(seed),
+        0..=41 => write(seed),
+        42..=44 => claim(seed),
         45..=56 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
         57..=60 => Op::Seal,
         61..=67 => hold(seed),

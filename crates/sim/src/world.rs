@@ -1,6 +1,7 @@
 //! One ring, one disk, one clock, one model; steps are carried out on all of them and the model has its say after each.
-//! Orders are in `orders`, holds by condition in `finding`, crashes and restarts in `power`.
+//! Orders are in `orders`, holds by condition in `finding`, claims in `claims`, crashes and restarts in `power`.
 
+mod claims;
 mod finding;
 mod orders;
 mod power;
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// Slot size of the worlds that are drawn: the smallest, so that laps are short.
 const SLOT: u64 = 64 << 10;
+
+/// Slots that a ring of the larger kind has more than others.
+const LARGE: u32 = 60;
 
 /// How long anything may take while the disk is well, in virtual time.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -72,7 +76,8 @@ impl Setup {
         Self {
             seed,
             slot_bytes: SLOT,
-            slots: 8 + chance.below(20) as u32,
+            // Some are so large that several slots may be claimed.
+            slots: 8 + chance.below(20) as u32 + if seed.is_multiple_of(4) { LARGE } else { 0 },
             config: Config {
                 buffers: 2 + chance.below(3) as u32,
                 flush: Duration::from_secs(1),
@@ -143,6 +148,8 @@ pub struct World {
     pub extended: u64,
     /// Such orders that were refused because its quota was spent.
     pub spent: u64,
+    /// Slots that stayed though younger ones expired, because they were claimed.
+    pub passed_over: u64,
 }
 
 /// The reason that the world gives for its `order`-th order.
@@ -187,6 +194,7 @@ impl World {
             refused: 0,
             extended: 0,
             spent: 0,
+            passed_over: 0,
         };
         world.start(disk)?;
         Ok(world)
@@ -240,6 +248,9 @@ impl World {
             }
             Op::Release(n) => self.release(*n)?,
             Op::Read(n) => self.read(*n)?,
+            Op::Claim { client, skip, count } => {
+                self.claim((*client).into(), (*skip).into(), (*count).into())?;
+            }
             Op::Restart => self.restart()?,
             Op::Crash { after, draw } => self.crash(*after, *draw)?,
             Op::CrashTwice { after, draw } => self.crash_twice(*after, *draw)?,
@@ -280,6 +291,7 @@ impl World {
             runway: (2 * self.setup.config.buffers).max(16).min(slots.len() as u32 / 4).max(2),
             on_top,
             idle: driver.is_idle(),
+            prompt: self.setup.plan.latency.is_zero() && self.is_well(),
             grew: std::mem::take(&mut self.grew),
             slots,
         };
@@ -294,7 +306,7 @@ impl World {
             return Err(format!("{missing} orders are not on record, and {} were dropped", dropped.others));
         }
         self.meet_holds(&shown.holds)?;
-        self.model.observe(&shown, &image, &self.superblock, now)?;
+        self.passed_over += self.model.observe(&shown, &image, &self.superblock, now)?;
         let (least, most) = self.model.promised();
         if promised < least || promised > most {
             return Err(format!("{promised} slots are promised, {least} to {most} by what holds keep"));

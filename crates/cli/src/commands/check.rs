@@ -431,6 +431,7 @@ mod tests {
             age: Age(at),
             first: None,
             last: None,
+            held: false,
             bytes: 10 << 20,
         };
         let slots: Vec<_> = sequences.map(slot).collect();

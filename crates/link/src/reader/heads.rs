@@ -290,7 +290,7 @@ impl RingReader {
         live.sort_unstable_by_key(|slot| (slot.age, slot.sequence));
         let bytes = self.superblock.geometry.slot_bytes;
         for SlotStatus { slot, sequence, age, first, last, .. } in live {
-            let planned = PlannedSlot { sequence, slot: Some(slot), age, first, last, bytes };
+            let planned = PlannedSlot { sequence, slot: Some(slot), age, first, last, held: false, bytes };
             if self.times(&planned)?.is_some() {
                 return if first.is_some() { Ok(()) } else { self.learn(&[planned]) };
             }

@@ -161,6 +161,8 @@ pub struct PlannedSlot {
     pub first: Option<Timestamp>,
     /// Latest arrival in it, where known.
     pub last: Option<Timestamp>,
+    /// Whether a hold kept it when this was planned.
+    pub held: bool,
     /// Bytes to read at most.
     pub bytes: u64,
 }

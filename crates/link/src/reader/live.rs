@@ -90,6 +90,10 @@ impl Live {
         &mut self.connection
     }
 
+    pub(crate) fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     pub(crate) fn view(&self) -> Option<(&SharedArea, usize)> {
         self.connection.view()
     }

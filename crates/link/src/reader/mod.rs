@@ -33,7 +33,7 @@ use crate::client::Connection;
 use crate::find;
 use crate::path::Place;
 use crate::wire::{Purpose, Status};
-use crate::{IndexDrive, LinkError};
+use crate::{IndexDrive, LinkError, Pins};
 use access::Access;
 use assemble::Assembler;
 use direct::Direct;
@@ -42,7 +42,7 @@ use fetch::Miss;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
-use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
+use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, SlotLook, SlotStatus, StreamStatus};
 use live::Live;
 use output::{Filter, Output};
 use pump::Pump;
@@ -148,6 +148,15 @@ impl RingReader {
         }
     }
 
+    /// Ends reading, and keeps what leads to the recorder for pins.
+    pub fn into_pins(mut self) -> Pins {
+        let drained = self.pump.drain();
+        match self.pump.access {
+            Access::Live(live) if drained.is_ok() => Pins::over(live.into_connection()),
+            _ => Pins::default(),
+        }
+    }
+
     /// How the ring does.
     pub fn status(&mut self) -> Result<Status, LinkError> {
         let mut ring = match &mut self.pump.access {
@@ -232,8 +241,9 @@ impl RingReader {
         };
         let mut all: Vec<PlannedSlot> = Vec::new();
         for slot in self.slots()?.iter().filter(|slot| slot.has_data()) {
-            let SlotStatus { slot, sequence, age, first, last, .. } = *slot;
-            all.push(PlannedSlot { sequence, slot: Some(slot), age, first, last, bytes });
+            let SlotStatus { slot, sequence, age, first, last, look } = *slot;
+            let held = look == SlotLook::Held;
+            all.push(PlannedSlot { sequence, slot: Some(slot), age, first, last, held, bytes });
         }
         all.sort_by_key(|slot| (slot.age, slot.sequence));
         let mut known: Vec<Sequence> = all.iter().map(|slot| slot.sequence).collect();
@@ -241,7 +251,8 @@ impl RingReader {
         for sequence in open {
             if known.binary_search(&sequence).is_err() {
                 let age = holdfast_base::Age(sequence.0);
-                all.push(PlannedSlot { sequence, slot: None, age, first: None, last: None, bytes });
+                let (slot, first, last, held) = (None, None, None, false);
+                all.push(PlannedSlot { sequence, slot, age, first, last, held, bytes });
             }
         }
         all.sort_by_key(|slot| (slot.age, slot.sequence));

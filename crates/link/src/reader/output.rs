@@ -224,6 +224,7 @@ mod tests {
             age: Age(1),
             first: first.map(Timestamp),
             last: last.map(Timestamp),
+            held: false,
             bytes: 1,
         };
         let range = Range { from: Timestamp(10), to: Timestamp(20), ..Range::ALL };

@@ -11,7 +11,7 @@ use super::slot::{Head, Wrong, head_bytes};
 use crate::LinkError;
 use crate::index_drive::{Copy, image};
 use crate::wire::Purpose;
-use holdfast_base::{Age, Ordinal, StreamId};
+use holdfast_base::{Age, Ordinal, Sequence, StreamId};
 use holdfast_format::{
     Blocks, Chunk, DirectoryEntry, FormatError, Outline, PartHeader, Section, SectionKind, Summary,
     Superblock, crc32c,
@@ -219,13 +219,23 @@ impl SlotView<'_> {
         Ok(found)
     }
 
-    /// Whether what began so many ages before this slot's ([`EntrySummary::back`](holdfast_format::EntrySummary::back)) is there
-    /// from its beginning: no slot since then is missing.
-    pub fn reaches_back(&mut self, back: u64) -> Result<bool, NotThere> {
+    /// Whether what began so many ages before this slot's ([`EntrySummary::back`](holdfast_format::EntrySummary::back)) is torn: a
+    /// slot since then is missing. If it was there from its beginning by `planned`, these have expired since.
+    pub fn torn(&mut self, back: u64, planned: &[PlannedSlot]) -> Result<Option<Vec<Sequence>>, NotThere> {
         let age = self.planned.age;
         let before = Age(age.0.saturating_sub(back).saturating_sub(1));
         let candidates = self.reader.candidates()?;
-        Ok(!missing_between(&candidates, before, age))
+        if !missing_between(&candidates, before, age) {
+            return Ok(None);
+        }
+        if missing_between(planned, before, age) {
+            return Ok(Some(Vec::new()));
+        }
+        let gone = |slot: &&PlannedSlot| {
+            let needed = before < slot.age && slot.age <= age;
+            needed && candidates.iter().all(|other| other.sequence != slot.sequence)
+        };
+        Ok(Some(planned.iter().filter(gone).map(|slot| slot.sequence).collect()))
     }
 
     fn looked(&mut self) -> Result<(&mut Pump, &mut Looked), NotThere> {

@@ -39,6 +39,8 @@ pub mod kind {
     pub const SCHEMA: u16 = 12;
     /// Acts.
     pub const ACTS: u16 = 13;
+    /// Pin.
+    pub const PIN: u16 = 14;
     /// What is added for a reply.
     pub const REPLY: u16 = 128;
     /// Expired.

@@ -23,6 +23,9 @@ pub const PIECE: usize = 192 << 10;
 /// Ranges of sequences in one order. An order that needs more is cut, or takes the range between.
 pub const MAX_RANGES: usize = 2048;
 
+/// Slots that a client may pin: a search renews its pins long before it has gone through so many.
+pub const MAX_PINS: usize = 1024;
+
 /// Requests that a client may have unanswered; more wait in its socket.
 pub const MAX_PENDING: usize = 32;
 
@@ -96,6 +99,12 @@ pub enum Request {
         sequence: Sequence,
         /// 0, or what the last reply gave.
         cursor: u64,
+    },
+    /// What of these slots may be kept from expiring is, until the next such request or the end of the connection; those that
+    /// were before, and are not among them, are not any more.
+    Pin {
+        /// Which, those that are needed first in front: [`MAX_PINS`] at most.
+        sequences: Vec<Sequence>,
     },
 }
 
@@ -194,6 +203,11 @@ pub enum Reply {
         /// Journal records 11 to 13, as in a commit.
         records: Vec<u8>,
     },
+    /// To [`Request::Pin`].
+    Pinned {
+        /// How many of them are kept, for as long as there is anything else to overwrite.
+        granted: u32,
+    },
     /// To [`Request::Read`] and [`Request::OpenGains`]: the sequence has expired (or never was).
     Expired,
     /// To [`Request::Read`]: the sequence is not on the medium yet: ask again later. To [`Request::OpenGains`]: the slot
@@ -264,6 +278,7 @@ impl Request {
             Self::Done { .. } => "done",
             Self::OpenSlots => "open slots",
             Self::OpenGains { .. } => "open gains",
+            Self::Pin { .. } => "pin",
         }
     }
 }
@@ -285,6 +300,7 @@ impl Reply {
             Self::Done { .. } => "done",
             Self::OpenSlots(_) => "open slots",
             Self::Gains { .. } => "gains",
+            Self::Pinned { .. } => "pinned",
             Self::Expired => "expired",
             Self::Pending => "pending",
             Self::Error { .. } => "error",

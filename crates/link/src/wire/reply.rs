@@ -60,6 +60,9 @@ impl Reply {
             Self::Gains { cursor, end, records } => {
                 put.u64(*cursor).u8(u8::from(*end)).bytes(records);
             }
+            Self::Pinned { granted } => {
+                put.u32(*granted);
+            }
             Self::Expired | Self::Pending => {}
         }
     }
@@ -101,6 +104,7 @@ impl Reply {
                 Self::Gains { cursor, end, records: get.rest().to_vec() }
             }
             kind::SCHEMA => Self::Schema { text: get.text("schema")? },
+            kind::PIN => Self::Pinned { granted: get.u32("granted")? },
             _ => match head.kind {
                 kind::EXPIRED => Self::Expired,
                 kind::PENDING => Self::Pending,
@@ -125,6 +129,7 @@ impl Reply {
             Self::OpenSlots(_) => kind::OPEN_SLOTS,
             Self::Gains { .. } => kind::OPEN_GAINS,
             Self::Schema { .. } => kind::SCHEMA,
+            Self::Pinned { .. } => kind::PIN,
             Self::Expired => return kind::EXPIRED,
             Self::Pending => return kind::PENDING,
             Self::Error { .. } => return kind::ERROR,

@@ -40,6 +40,11 @@ impl Request {
             Self::OpenGains { sequence, cursor } => {
                 put.u64(sequence.0).u64(*cursor);
             }
+            Self::Pin { sequences } => {
+                put.list(sequences, |put, sequence| {
+                    put.u64(sequence.0);
+                });
+            }
         })
     }
 
@@ -75,6 +80,9 @@ impl Request {
                 Self::OpenGains { sequence: Sequence(get.u64("sequence")?), cursor: get.u64("cursor")? }
             }
             kind::SCHEMA => Self::Schema { stream: StreamId(get.u32("stream")?) },
+            kind::PIN => {
+                Self::Pin { sequences: get.list("sequences", 8, |get| Ok(Sequence(get.u64("sequence")?)))? }
+            }
             other => return Err(WireError::Kind(other)),
         })
     }
@@ -94,6 +102,7 @@ impl Request {
             Self::OpenSlots => kind::OPEN_SLOTS,
             Self::OpenGains { .. } => kind::OPEN_GAINS,
             Self::Schema { .. } => kind::SCHEMA,
+            Self::Pin { .. } => kind::PIN,
         }
     }
 }

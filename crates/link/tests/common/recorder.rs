@@ -8,7 +8,7 @@ use holdfast_link::wire::{LaneFile, OpenSequence, RecorderStatus, Reply, Request
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,6 +35,8 @@ pub struct Mood {
     pub file: LaneFile,
     /// Keep a bird's-eye view, and do this to every place of it.
     pub view: Option<Spoil>,
+    /// So many slots may be pinned; none: it is of a release that knows no pins.
+    pub pins: Option<usize>,
 }
 
 pub struct FakeRecorder {
@@ -47,6 +49,8 @@ pub struct FakeRecorder {
     pub reads: Arc<Mutex<Vec<u64>>>,
     /// The sequences of which it was asked what is not on the medium yet.
     pub gains: Arc<Mutex<BTreeSet<u64>>>,
+    /// What every client that is there has pinned.
+    pub pinned: Arc<Mutex<BTreeMap<usize, Vec<u64>>>>,
     _thread: Thread,
     _directory: Option<tempfile::TempDir>,
 }
@@ -74,9 +78,10 @@ impl FakeRecorder {
         let serving = Serving::new(maker, mood);
         let (asked, written) = (Arc::clone(&serving.asked), Arc::clone(&serving.written));
         let (reads, gains) = (Arc::clone(&serving.log), Arc::clone(&serving.taken));
+        let pinned = Arc::clone(&serving.pinned);
         let thread = std::thread::spawn(move || serving.run(&listener, &shared));
         let thread = Thread { stop, handle: Some(thread) };
-        Self { socket, asked, written, reads, gains, _thread: thread, _directory: None }
+        Self { socket, asked, written, reads, gains, pinned, _thread: thread, _directory: None }
     }
 
     pub fn socket(&self) -> &Path {
@@ -127,6 +132,7 @@ struct Serving {
     written: Arc<AtomicBool>,
     log: Arc<Mutex<Vec<u64>>>,
     taken: Arc<Mutex<BTreeSet<u64>>>,
+    pinned: Arc<Mutex<BTreeMap<usize, Vec<u64>>>>,
 }
 
 impl Serving {
@@ -135,7 +141,8 @@ impl Serving {
         let view = mood.view.map(|spoil| view(&maker, spoil));
         let (out, waiting) = (Vec::new(), Vec::new());
         let (asked, written, log, taken) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-        Self { maker, mood, pool, view, out, waiting, reads: 0, asked, written, log, taken }
+        let pinned = Arc::default();
+        Self { maker, mood, pool, view, out, waiting, reads: 0, asked, written, log, taken, pinned }
     }
 
     /// Sequences that are sealed and not on the medium.
@@ -167,6 +174,7 @@ impl Serving {
             clients.retain_mut(|(number, client)| self.serve(*number, client).is_ok());
             let here = |number: usize| clients.iter().any(|(other, _)| *other == number);
             self.waiting.retain(|(number, ..)| here(*number));
+            self.pinned.lock().unwrap().retain(|number, _| here(*number));
             let (stay, gone): (Vec<_>, Vec<_>) = self.out.drain(..).partition(|(number, ..)| here(*number));
             self.out = stay;
             for (_, _, buffer, _) in gone {
@@ -241,6 +249,16 @@ impl Serving {
             Request::OpenGains { sequence, cursor } => {
                 self.taken.lock().unwrap().insert(sequence.0);
                 self.gains(sequence.0, cursor)
+            }
+            Request::Pin { sequences } => {
+                let Some(most) = self.mood.pins else {
+                    client.reply(id, &Reply::Error { text: "frames of type 14 are not known".to_owned() })?;
+                    return Err(Hangup::Closed);
+                };
+                let kept: Vec<u64> = sequences.iter().take(most).map(|sequence| sequence.0).collect();
+                let granted = kept.len() as u32;
+                self.pinned.lock().unwrap().insert(number, kept);
+                Reply::Pinned { granted }
             }
         };
         client.reply(id, &reply)

@@ -1,5 +1,6 @@
 //! The search as a step of the engine's plan: threads that go through slots, each with a way to the ring of its own.
 
+use super::list::SlotList;
 use super::slot::{Broken, Effort, SlotSearch};
 use super::trouble::Trouble;
 use super::wants::Wants;
@@ -12,7 +13,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use holdfast_link::{LinkError, NotThere, PlannedSlot, RingReader};
+use holdfast_link::{LinkError, NotThere, RingReader};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub type OpenRing = Arc<dyn Fn() -> Result<RingReader, LinkError> + Send + Sync>
 pub(super) struct Work {
     pub(super) ring: OpenRing,
     pub(super) wants: Wants,
-    pub(super) slots: Vec<PlannedSlot>,
+    pub(super) list: SlotList,
     pub(super) trouble: Arc<Trouble>,
 }
 
@@ -41,15 +42,14 @@ pub(super) struct StreamExec {
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    /// The next slot that nobody has taken, and how many elements are still wanted.
-    next: Arc<AtomicUsize>,
+    /// How many elements are still wanted.
     wanted: Arc<AtomicUsize>,
 }
 
 impl StreamExec {
     pub(super) fn new(name: &str, work: Work, threads: usize) -> Result<Self> {
         let schema = Arc::new(work.wants.columns.arrow().project(&work.wants.projection)?);
-        let threads = threads.min(work.slots.len()).max(1);
+        let threads = threads.min(work.list.slots().len()).max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(threads),
@@ -61,7 +61,6 @@ impl StreamExec {
             schema,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            next: Arc::new(AtomicUsize::new(0)),
             wanted: Arc::new(AtomicUsize::new(work.wants.limit.unwrap_or(usize::MAX))),
             work: Arc::new(work),
         })
@@ -76,14 +75,14 @@ impl fmt::Debug for StreamExec {
 
 impl DisplayAs for StreamExec {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Work { wants, slots, .. } = &*self.work;
+        let Work { wants, list, .. } = &*self.work;
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let payload = if wants.payload() { " of hits" } else { "" };
         write!(
             f,
             "StreamExec: stream={}, slots={}, columns=[{}]{payload}, condition={:?}",
             self.name,
-            slots.len(),
+            list.slots().len(),
             names.join(", "),
             wants.predicate
         )?;
@@ -133,7 +132,6 @@ impl ExecutionPlan for StreamExec {
         let mut worker = Worker {
             work: Arc::clone(&self.work),
             schema: Arc::clone(&self.schema),
-            next: Arc::clone(&self.next),
             wanted: Arc::clone(&self.wanted),
             to: stream.tx(),
         };
@@ -161,22 +159,32 @@ impl ExecutionPlan for StreamExec {
 struct Worker {
     work: Arc<Work>,
     schema: SchemaRef,
-    next: Arc<AtomicUsize>,
     wanted: Arc<AtomicUsize>,
     to: Sender<Result<RecordBatch>>,
 }
 
 impl Worker {
     fn run(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
+        let ended = self.search(effort, found);
+        if ended.is_err() || self.is_enough() {
+            self.work.list.stop();
+        }
+        ended
+    }
+
+    /// Whether nobody wants more.
+    fn is_enough(&self) -> bool {
+        self.to.is_closed() || self.wanted.load(Ordering::Relaxed) == 0
+    }
+
+    fn search(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let mut reader = (self.work.ring)().map_err(external)?;
         loop {
-            if self.to.is_closed() || self.wanted.load(Ordering::Relaxed) == 0 {
+            if self.is_enough() {
                 return Ok(());
             }
-            let Some(slot) = self.work.slots.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                return Ok(());
-            };
+            let Some((place, slot)) = self.work.list.take() else { return Ok(()) };
             let (to, wanted) = (&self.to, &self.wanted);
             let mut sink = |batch: RecordBatch| {
                 let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
@@ -189,20 +197,29 @@ impl Worker {
             };
             let searched = match reader.look_into(slot) {
                 Ok(mut view) => {
-                    let (wants, schema) = (&self.work.wants, &self.schema);
-                    let search =
-                        SlotSearch { view: &mut view, wants, schema, effort, sink: &mut sink, torn: None }
-                            .run();
+                    let Work { wants, list, trouble, .. } = &*self.work;
+                    let mut search = SlotSearch {
+                        view: &mut view,
+                        wants,
+                        planned: list.slots(),
+                        trouble,
+                        schema: &self.schema,
+                        effort,
+                        sink: &mut sink,
+                        torn: None,
+                    };
+                    let search = search.run();
                     effort.copied += view.copied();
                     search
                 }
                 Err(error) => Err(Broken::NotThere(error)),
             };
+            self.work.list.done(place, effort.back);
             match searched {
                 Ok(()) => {}
                 Err(Broken::Enough) => return Ok(()),
                 Err(Broken::NotThere(NotThere::Failed(error))) => return Err(external(error)),
-                Err(Broken::NotThere(NotThere::Expired)) => self.work.trouble.expired(),
+                Err(Broken::NotThere(NotThere::Expired)) => self.work.trouble.expired([slot.sequence]),
                 Err(Broken::NotThere(NotThere::Damaged(place))) => self.work.trouble.damaged(slot, &place),
                 Err(Broken::Arrow(error)) => return Err(error.into()),
             }

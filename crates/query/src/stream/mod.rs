@@ -3,6 +3,7 @@
 mod arrays;
 mod exec;
 mod known;
+mod list;
 mod slot;
 mod table;
 mod trouble;

@@ -2,6 +2,7 @@
 
 use super::arrays::Column as Array;
 use super::known::{ChunkKnown, SlotKnown, sections, time};
+use super::trouble::Trouble;
 use super::wants::Wants;
 use crate::columns::Fixed;
 use crate::predicate::Look;
@@ -14,7 +15,7 @@ use holdfast_format::{
     Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags, FormatError,
     Kind, Outline, OwnCells, Row, Section, SectionKind,
 };
-use holdfast_link::{self as link, NotThere, SlotView};
+use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -62,6 +63,8 @@ pub(super) struct Effort {
     pub(super) copied: u64,
     /// Elements that were found, but of which not all is there any more.
     pub(super) partial: u64,
+    /// How many ages before a slot's an element began that ends there, at most.
+    pub(super) back: u64,
 }
 
 /// The cells of one column of a chunk, and which are null.
@@ -74,6 +77,9 @@ type Ending = (Row, u32);
 pub(super) struct SlotSearch<'a, 'r> {
     pub(super) view: &'a mut SlotView<'r>,
     pub(super) wants: &'a Wants,
+    /// The slots that were there when the search began, by its list.
+    pub(super) planned: &'a [PlannedSlot],
+    pub(super) trouble: &'a Trouble,
     pub(super) schema: &'a SchemaRef,
     pub(super) effort: &'a mut Effort,
     pub(super) sink: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
@@ -122,8 +128,12 @@ impl SlotSearch<'_, '_> {
         self.effort.searched += 1;
         let sequence = self.view.header().sequence;
         // Elements of a stream follow each other: only the first one that ends here can have begun before.
-        if entry.back > 0 && !self.view.reaches_back(entry.back)? {
+        self.effort.back = self.effort.back.max(entry.back);
+        if entry.back > 0
+            && let Some(expired) = self.view.torn(entry.back, self.planned)?
+        {
             self.torn = entry.ordinals.map(|(least, _)| least);
+            self.trouble.expired(expired);
         }
         let places = self.wants.places();
         let attributes = self.wants.attributes(&places);

@@ -1,6 +1,7 @@
 //! The table of a stream: what of a query its slots can answer.
 
 use super::exec::{OpenRing, StreamExec, Work};
+use super::list::SlotList;
 use super::trouble::Trouble;
 use super::wants::Wants;
 use crate::columns::Columns;
@@ -12,10 +13,15 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
+use holdfast_link::server::MAX_CLIENTS;
 use holdfast_link::{LinkError, Selection};
 use holdfast_ring::Range;
 use std::fmt;
 use std::sync::Arc;
+
+/// Threads that search a ring through its recorder, at most. Each is a client, and so is what pins slots for them: half of the
+/// places are left to others.
+const MOST_CLIENTS: usize = MAX_CLIENTS / 2 - 1;
 
 /// A stream as a table.
 pub struct StreamTable {
@@ -99,17 +105,19 @@ impl TableProvider for StreamTable {
         let never = wants.predicate == Predicate::Constant(false);
         let planned = tokio::task::spawn_blocking(move || {
             if never {
-                return Ok(Vec::new());
+                return Ok((SlotList::default(), 1));
             }
-            let mut slots = ring()?.plan(&selection)?.slots;
+            let mut reader = ring()?;
+            let mut slots = reader.plan(&selection)?.slots;
             slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
-            Ok(slots)
+            let most = if reader.is_live() { MOST_CLIENTS } else { usize::MAX };
+            Ok((SlotList::new(slots, reader.into_pins()), most))
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let slots =
+        let (list, most) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
-        let work = Work { ring: Arc::clone(&self.ring), wants, slots, trouble: Arc::clone(&self.trouble) };
-        let threads = state.config().target_partitions();
+        let work = Work { ring: Arc::clone(&self.ring), wants, list, trouble: Arc::clone(&self.trouble) };
+        let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }
 }

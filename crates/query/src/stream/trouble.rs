@@ -1,7 +1,9 @@
 //! What a search could not look into: told at its end, beside what it found.
 
+use holdfast_base::Sequence;
 use holdfast_link::PlannedSlot;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Damaged places that are told one by one.
 const MOST: usize = 16;
@@ -9,13 +11,20 @@ const MOST: usize = 16;
 /// What could not be looked into.
 #[derive(Debug, Default)]
 pub struct Trouble {
-    state: Mutex<Missed>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    missed: Missed,
+    /// Slots that expired: what began in one and ends in the next misses it, too.
+    expired: BTreeSet<Sequence>,
 }
 
 /// What was missed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missed {
-    /// Slots that expired before they were searched, or while they were.
+    /// Slots that expired before they were searched, or while they or those behind them were.
     pub expired: u64,
     /// Slots that are damaged.
     pub damaged: u64,
@@ -28,19 +37,24 @@ pub struct Missed {
 impl Trouble {
     /// What has been missed since it was asked last.
     pub fn take(&self) -> Missed {
-        std::mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        let State { missed, expired } = std::mem::take(&mut *self.state());
+        Missed { expired: expired.len() as u64, ..missed }
     }
 
-    pub(super) fn expired(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).expired += 1;
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn expired(&self, slots: impl IntoIterator<Item = Sequence>) {
+        self.state().expired.extend(slots);
     }
 
     pub(super) fn partial(&self, elements: u64) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).partial += elements;
+        self.state().missed.partial += elements;
     }
 
     pub(super) fn damaged(&self, slot: &PlannedSlot, place: &str) {
-        let mut missed = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let missed = &mut self.state().missed;
         missed.damaged += 1;
         if missed.places.len() < MOST {
             let at = slot.slot.map_or_else(String::new, |slot| format!("slot {slot}, "));

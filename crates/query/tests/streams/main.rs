@@ -21,6 +21,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SCHEMA: [&str; 8] = [
     "id:uint=json:id",
@@ -209,6 +210,42 @@ fn copies_on_an_index_drive_change_no_result_whatever_becomes_of_them() {
     assert_eq!(drive.copies().unwrap().len(), sound.len() - sound.len().div_ceil(3));
     compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
     compare_with(&image, &recorded, &schema, &QUERIES, Some(&folder.path().join("nowhere")));
+}
+
+// Promise 3: what was there when the search began and has expired since is told of, each slot once, whatever was in it; all
+// else is found.
+#[test]
+fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    let (before, recorded) = Recorded::make(5, 9000, Some(&schema));
+    let (after, _) = Recorded::make(5, 11_000, Some(&schema));
+    let slots = |image: &Image| -> Vec<u64> {
+        let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))).unwrap();
+        reader.plan(&Selection::ALL).unwrap().slots.iter().map(|slot| slot.sequence.0).collect()
+    };
+    let (planned, left) = (slots(&before), slots(&after));
+    let expired = planned.iter().filter(|sequence| !left.contains(sequence)).count();
+    assert!(expired > 2 && expired < planned.len() - 2, "{expired} of {}", planned.len());
+    let sql = format!(
+        "select ordinal, slot, id, host, hex(payload) from log where slot <= {} order by ordinal",
+        planned.last().unwrap()
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let ask = |first: &Image| {
+        // The list is made of what is there first.
+        let (opened, images) = (AtomicUsize::new(0), [first.clone(), after.clone()]);
+        let ring: OpenRing = Arc::new(move || {
+            let image = &images[opened.fetch_add(1, Ordering::SeqCst).min(1)];
+            RingReader::over(Box::new(MemoryDisk::from_image(image.clone())))
+        });
+        let trouble = Arc::new(Trouble::default());
+        let (schema, links) = (schema.clone(), Vec::new());
+        let table = StreamTable::new("log", recorded.stream, schema, links, ring, Arc::clone(&trouble));
+        (shown(&runtime, &engine(Arc::new(table)), &sql), trouble.take())
+    };
+    let (found, missed) = ask(&after);
+    assert_eq!(missed, Missed::default());
+    assert_eq!(ask(&before), (found, Missed { expired: expired as u64, ..Missed::default() }));
 }
 
 #[test]

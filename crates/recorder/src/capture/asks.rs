@@ -91,6 +91,8 @@ pub enum Ask {
     OpenSlots(Vec<OpenSequence>),
     /// Records of the open slot beyond a cursor.
     Gains(Sequence, u64, Vec<u8>),
+    /// These slots are to expire after others for a client's sake, and no longer those that it named before.
+    Pin(u64, Vec<Sequence>),
 }
 
 /// Who reads, as the schedule tells readers apart.
@@ -125,6 +127,8 @@ pub enum Answer {
     OpenSlots(Vec<OpenSequence>),
     /// The next cursor, and whether this was all; or why not.
     Gains(Result<(u64, bool), NotRead>, Vec<u8>),
+    /// How many of them do, and memory that is not needed any more.
+    Pinned(u32, Vec<Sequence>),
 }
 
 /// Why something was not read.
@@ -224,6 +228,10 @@ impl<D: Disk> Capture<D> {
                 Some(Answer::OpenSlots(out))
             }
             Ask::Gains(sequence, cursor, out) => Some(self.open_gains(sequence, cursor, out)),
+            Ask::Pin(client, sequences) => {
+                let (granted, memory) = self.driver.ring_mut().claim(client, sequences);
+                Some(Answer::Pinned(granted, memory))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
-use holdfast_link::wire::{PIECE, Purpose, Reply, Request};
+use holdfast_link::wire::{MAX_PINS, PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Outcome, Refusal, Work};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +36,8 @@ struct Caller {
     waiting: Vec<(u64, Waits)>,
     /// When it came, asked something, or waited for an answer last.
     active: Instant,
+    /// Whether it has asked to pin slots.
+    pins: bool,
 }
 
 /// What a request that waits for figures is answered with.
@@ -55,6 +57,8 @@ pub(super) struct Callers {
     turn: usize,
     /// Asks under way: whose, and the request's id.
     asked: BTreeMap<u64, (CallerId, u64)>,
+    /// Those who are gone, and whose pins are to be taken away as soon as there is room to ask for it.
+    unpin: Vec<CallerId>,
 }
 
 /// What serving a request takes.
@@ -97,6 +101,7 @@ impl Callers {
             if *at < self.all.len() {
                 let caller = self.all.remove(*at);
                 tickets.forget(caller.id);
+                self.unpin.extend(caller.pins.then_some(caller.id));
             }
         }
     }
@@ -114,6 +119,7 @@ impl Callers {
                         parked: VecDeque::new(),
                         waiting: Vec::new(),
                         active: now,
+                        pins: false,
                     });
                 }
                 Ok(Arrival::Nobody | Arrival::Refused(_)) => return true,
@@ -142,6 +148,12 @@ impl Callers {
 
     /// Takes what every client asks, in turn, as long as there is room for it.
     pub(super) fn serve(&mut self, help: &mut Help<'_>) {
+        while help.window.has_room()
+            && let Some(gone) = self.unpin.pop()
+        {
+            // Behind all that it has asked itself; nobody waits for the answer.
+            help.window.ask(Ask::Pin(gone, Vec::new()));
+        }
         let count = self.all.len();
         let mut gone = Vec::new();
         for offset in 0..count {
@@ -229,6 +241,7 @@ impl Callers {
             Answer::OpenSlots(slots) => Reply::OpenSlots(slots),
             Answer::Gains(Ok((cursor, end)), records) => Reply::Gains { cursor, end, records },
             Answer::Gains(Err(why), _) => not_read(why),
+            Answer::Pinned(granted, _) => Reply::Pinned { granted },
             Answer::Figures(_) | Answer::Chore(_) => return,
         };
         if let Some((caller, request)) = there {
@@ -257,6 +270,7 @@ impl Caller {
         help: &mut Help<'_>,
         asked: &mut BTreeMap<u64, (CallerId, u64)>,
     ) -> Result<Option<Request>, Hangup> {
+        self.pins |= matches!(request, Request::Pin { .. });
         match answer(self.id, id, request, help) {
             Served::Now(reply) => self.client.reply(id, &reply)?,
             Served::Asked(ask) => {
@@ -321,6 +335,9 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::Schema { stream } => {
             Served::Now(Reply::Schema { text: help.figures.schema(stream).to_owned() })
         }
+        Request::Pin { sequences } if sequences.len() > MAX_PINS => {
+            wrong(&format!("a client pins at most {MAX_PINS} slots: name those that are needed first"))
+        }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
         request if !help.window.has_room() => Served::Later(request),
         Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
@@ -338,6 +355,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::OpenGains { sequence, cursor } => {
             Served::Asked(help.window.ask(Ask::Gains(sequence, cursor, Vec::with_capacity(PIECE))))
         }
+        Request::Pin { sequences } => Served::Asked(help.window.ask(Ask::Pin(caller, sequences))),
         Request::Read { sequence, offset, len, purpose } => {
             let block = BLOCK as u32;
             let quantum = help.tickets.pool().stride() as u64;

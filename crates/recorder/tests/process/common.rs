@@ -152,7 +152,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn of(child: Child) -> Self {
+    pub(crate) fn of(child: Child) -> Self {
         Self { _watch: Watch::over(&child), child }
     }
 }

@@ -16,6 +16,7 @@ mod kills;
 mod link;
 mod live;
 mod packets;
+mod pins;
 mod places;
 mod promises;
 mod purges;

@@ -25,6 +25,8 @@ impl World {
             holdfast_ring::recover_for_capture(&mut disk).map_err(|e| format!("no recovery: {e}"))?;
         self.superblock = recovered.superblock.clone();
         self.runs += 1;
+        // Nobody tells the next run of them.
+        self.model.claims.clear();
         self.left_aside = self.set_aside;
         let mut run = Recorder::start(disk, recovered, self.setup.config.clone(), &self.clock);
         self.sources.clear();

@@ -1,0 +1,159 @@
+//! Queries that somebody reads slowly, beside a recording that goes round the ring meanwhile: what they pinned they find, and what
+//! they lost they tell of. Promises 1 and 3.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+#[path = "common/recording.rs"]
+mod recording;
+
+use common::{ends, folder, holdfast};
+use recording::{PATIENCE, Recording};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+/// Lines that fill the ring once, and a bit.
+const LAP: u64 = 40_000;
+
+/// A ring that has wrapped, and what goes on with it.
+struct Run<'d> {
+    dir: &'d Path,
+    recording: Recording,
+    lines: u64,
+}
+
+impl<'d> Run<'d> {
+    fn start(dir: &'d Path) -> Self {
+        let recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+        let mut run = Self { dir, recording, lines: 0 };
+        run.laps(2);
+        run
+    }
+
+    fn laps(&mut self, laps: u64) {
+        for _ in 0..laps {
+            self.lines += LAP;
+            self.recording.lines(LAP);
+            self.recording.await_lines(self.dir, self.lines);
+        }
+    }
+
+    /// How many slots may be pinned.
+    fn budget(&self) -> usize {
+        ends(self.dir, "status r.hf --json", 0).json()["slots"]["total"].as_u64().unwrap() as usize / 20
+    }
+
+    /// The sequences of slots in these states, oldest first.
+    fn slots(&self, states: &[&str]) -> Vec<u64> {
+        let mut all = ends(self.dir, "slots r.hf --json", 0).lines();
+        all.retain(|slot| states.contains(&slot["state"].as_str().unwrap()));
+        all.sort_by_key(|slot| slot["age"].as_u64());
+        all.iter().map(|slot| slot["sequence"].as_u64().unwrap()).collect()
+    }
+
+    /// Waits until those slots are pinned that should be.
+    fn await_pinned(&self, as_wanted: impl Fn(&[u64]) -> bool) {
+        let started = Instant::now();
+        loop {
+            let pinned = self.slots(&["pinned"]);
+            if as_wanted(&pinned) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{pinned:?} are pinned");
+        }
+    }
+
+    /// What a query over some slots says. It is more than goes into a pipe that nobody reads.
+    fn answer(&self, slots: &[u64]) -> String {
+        ends(self.dir, &question(slots), 0).out
+    }
+
+    /// A query over some slots that has begun, and whose answer nobody takes.
+    fn asked(&self, slots: &[u64]) -> Asked {
+        let question = question(slots);
+        let words = question.split_whitespace().map(|word| word.replace('_', " "));
+        let mut command = holdfast(self.dir);
+        Asked(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+}
+
+fn question(slots: &[u64]) -> String {
+    let (first, last) = (slots.first().unwrap(), slots.last().unwrap());
+    format!(
+        "query r.hf select_slot,_ordinal,_payload_from_log_where_slot_between_{first}_and_{last} --threads 1 --format csv"
+    )
+}
+
+/// A query at work; ends with the test.
+struct Asked(Child);
+
+impl Asked {
+    /// Takes the answer: exit code, rows, and what else it says.
+    fn taken(mut self) -> (Option<i32>, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        self.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.0.wait().unwrap().code(), out, err)
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_query_that_is_read_slowly_finds_all_that_it_has_pinned() {
+    let folder = folder();
+    let mut run = Run::start(folder.path());
+    let slots = run.slots(&["live"])[..run.budget()].to_vec();
+    assert!(slots.len() > 8, "{slots:?}");
+    let wanted = run.answer(&slots);
+    run.await_pinned(<[u64]>::is_empty);
+    let asked = run.asked(&slots);
+    run.await_pinned(|pinned| pinned == slots);
+    run.laps(3);
+    assert_eq!(run.slots(&["pinned", "live"])[..slots.len()], slots);
+    let (code, found, said) = asked.taken();
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert!(found == wanted, "{} bytes instead of {}", found.len(), wanted.len());
+    run.await_pinned(<[u64]>::is_empty);
+    let (code, out, err) = run.recording.end();
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn a_query_that_has_lost_pins_says_what_expired_and_finds_nothing_wrong() {
+    let folder = folder();
+    let mut run = Run::start(folder.path());
+    let (live, budget) = (run.slots(&["live"]), run.budget());
+    let slots = live[..budget].to_vec();
+    let wanted = run.answer(&slots);
+    let asked = run.asked(&slots);
+    run.await_pinned(|pinned| pinned == slots);
+    // Another one gets half of them.
+    let others = &live[2 * budget..3 * budget];
+    let other = run.asked(others);
+    let (kept, lost) = slots.split_at(budget - budget / 2);
+    run.await_pinned(|pinned| {
+        let (first, rest) = pinned.split_at(kept.len().min(pinned.len()));
+        first == kept && rest.len() == lost.len() && rest.iter().all(|slot| others.contains(slot))
+    });
+    run.laps(2);
+    let (code, found, said) = asked.taken();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&format!("{} slots expired while the query was at work", lost.len())), "{said}");
+    let is_kept = |row: &&str| {
+        row.split(',').next().and_then(|slot| slot.parse().ok()).is_none_or(|slot| kept.contains(&slot))
+    };
+    let left: Vec<&str> = wanted.lines().filter(is_kept).collect();
+    assert!(left.len() > 100 && left.len() < wanted.lines().count());
+    assert!(found.lines().eq(left.iter().copied()), "{} rows", found.lines().count());
+    drop(other);
+    run.await_pinned(<[u64]>::is_empty);
+    let (code, out, err) = run.recording.end();
+    assert_eq!(code, Some(0), "{out}{err}");
+}

@@ -1,0 +1,162 @@
+//! The slots that a search goes through, handed out one by one to the threads that carry it out; what they are at work on and what
+//! comes next is pinned, as far as it goes, so that it does not expire before its turn.
+
+use holdfast_base::Sequence;
+use holdfast_link::wire::MAX_PINS;
+use holdfast_link::{Pins, PlannedSlot};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Slots that are kept at most behind one that is searched, for elements that began there.
+const MOST_BEHIND: usize = 64;
+
+/// The slots of a search.
+#[derive(Debug, Default)]
+pub(super) struct SlotList {
+    /// In the order of their ages: those in front expire first.
+    slots: Vec<PlannedSlot>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pins: Pins,
+    /// The first place that nobody has taken.
+    next: usize,
+    /// Places that are being searched.
+    at_work: BTreeSet<usize>,
+    /// How many slots elements were seen to reach back.
+    behind: usize,
+    /// Whoever takes this place or one behind it renews the pins.
+    renew: usize,
+}
+
+impl SlotList {
+    pub(super) fn new(slots: Vec<PlannedSlot>, pins: Pins) -> Self {
+        let mut state = State { pins, behind: 1, ..State::default() };
+        if slots.is_empty() {
+            state.release();
+        }
+        state.pin(&slots);
+        Self { slots, state: Mutex::new(state) }
+    }
+
+    /// All of them.
+    pub(super) fn slots(&self) -> &[PlannedSlot] {
+        &self.slots
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next one, and its place.
+    pub(super) fn take(&self) -> Option<(usize, &PlannedSlot)> {
+        let mut state = self.state();
+        let place = state.next;
+        let slot = self.slots.get(place)?;
+        state.next += 1;
+        state.at_work.insert(place);
+        if place >= state.renew {
+            state.pin(&self.slots);
+        }
+        Some((place, slot))
+    }
+
+    /// A place has been searched, where elements reached back so many ages at most.
+    pub(super) fn done(&self, place: usize, back: u64) {
+        let mut state = self.state();
+        state.at_work.remove(&place);
+        let back = usize::try_from(back).unwrap_or(MOST_BEHIND).min(MOST_BEHIND);
+        state.behind = state.behind.max(back);
+        if state.next == self.slots.len() && state.at_work.is_empty() {
+            state.release();
+        }
+    }
+
+    /// Nobody wants more.
+    pub(super) fn stop(&self) {
+        self.state().release();
+    }
+}
+
+impl State {
+    fn release(&mut self) {
+        self.pins = Pins::default();
+    }
+
+    /// Pins what is needed now and next.
+    fn pin(&mut self, slots: &[PlannedSlot]) {
+        if !self.pins.is_open() {
+            self.renew = usize::MAX;
+            return;
+        }
+        let (wanted, now) = self.wanted(slots);
+        let granted = self.pins.keep(wanted);
+        // When half of what comes next has been taken.
+        self.renew = self.next + (granted.saturating_sub(now) / 2).max(1);
+    }
+
+    /// What is to be pinned: first what is needed now, so many, with those behind it; then what comes next. What a hold keeps
+    /// needs no pin.
+    fn wanted(&self, slots: &[PlannedSlot]) -> (Vec<Sequence>, usize) {
+        let first = |place: usize| place.saturating_sub(self.behind);
+        let mut places: Vec<usize> = self.at_work.iter().flat_map(|at| first(*at)..=*at).collect();
+        places.extend(first(self.next)..self.next);
+        places.sort_unstable();
+        places.dedup();
+        let sequence = |place: usize| slots.get(place).filter(|slot| !slot.held).map(|slot| slot.sequence);
+        let mut wanted: Vec<Sequence> = places.into_iter().filter_map(sequence).collect();
+        let now = wanted.len();
+        wanted.extend((self.next..slots.len()).filter_map(sequence).take(MAX_PINS.saturating_sub(now)));
+        wanted.truncate(MAX_PINS);
+        (wanted, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::{Age, SlotNo};
+
+    fn slots(count: u64) -> Vec<PlannedSlot> {
+        let slot = |number: u64| PlannedSlot {
+            sequence: Sequence(number),
+            slot: Some(SlotNo(number as u32)),
+            age: Age(number),
+            first: None,
+            last: None,
+            held: number % 10 == 3,
+            bytes: 1,
+        };
+        (0..count).map(slot).collect()
+    }
+
+    fn wanted(list: &SlotList) -> (Vec<u64>, Vec<u64>) {
+        let (wanted, now) = list.state().wanted(&list.slots);
+        let mut wanted: Vec<u64> = wanted.iter().map(|sequence| sequence.0).collect();
+        let next = wanted.split_off(now);
+        (wanted, next)
+    }
+
+    // Promise 3: pinned are the slots that are needed, and no others.
+    #[test]
+    fn what_is_at_work_and_what_comes_next_is_wanted_with_what_elements_may_have_begun_in() {
+        let list = SlotList::new(slots(16), Pins::default());
+        assert_eq!(wanted(&list), (vec![], (0..16).filter(|n| n % 10 != 3).collect()));
+        for place in 0..8 {
+            assert_eq!(list.take().map(|(at, slot)| (at, slot.sequence.0)), Some((place, place as u64)));
+        }
+        for place in [0, 1, 3, 4, 5, 7] {
+            list.done(place, 1);
+        }
+        // A thread is still at work on the third, another on the seventh.
+        assert_eq!(wanted(&list), (vec![1, 2, 5, 6, 7], vec![8, 9, 10, 11, 12, 14, 15]));
+        list.done(6, 3);
+        assert_eq!(wanted(&list).0, [0, 1, 2, 5, 6, 7], "what reached back three slots may come again");
+        list.done(2, u64::MAX);
+        assert_eq!(list.state().behind, MOST_BEHIND);
+        while list.take().is_some() {}
+        assert!(wanted(&list).1.is_empty());
+    }
+}
