@@ -10,6 +10,9 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Place(TempDir, #[allow(dead_code, reason = "for a signal")] Noted);
 
+/// A file system in memory.
+pub const MEMORY: &str = "/dev/shm";
+
 /// Where folders of benches are made: in `HOLDFAST_BENCH_DIR`, or where temporary files go.
 pub fn parent() -> PathBuf {
     std::env::var_os("HOLDFAST_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
@@ -18,8 +21,17 @@ pub fn parent() -> PathBuf {
 impl Place {
     /// A new folder with room for `bytes`.
     pub fn with_room(bytes: u64) -> Result<Self, Trouble> {
-        let parent = parent();
-        let stat = rustix::fs::statvfs(&parent).map_err(Trouble::file(&parent, "look at it"))?;
+        Self::within(&parent(), bytes)
+    }
+
+    /// One in memory, where the system has a file system there: for what no disk is to count in.
+    pub fn in_memory(bytes: u64) -> Result<Self, Trouble> {
+        let memory = Path::new(MEMORY);
+        if memory.is_dir() { Self::within(memory, bytes) } else { Self::with_room(bytes) }
+    }
+
+    fn within(parent: &Path, bytes: u64) -> Result<Self, Trouble> {
+        let stat = rustix::fs::statvfs(parent).map_err(Trouble::file(parent, "look at it"))?;
         let free = stat.f_bavail * stat.f_frsize;
         if free < bytes + bytes / 4 {
             return Err(Trouble::skipped(format!(
@@ -29,8 +41,8 @@ impl Place {
                 ByteSize(bytes)
             )));
         }
-        let folder = tempfile::Builder::new().prefix(&undo::folder_prefix()).tempdir_in(&parent);
-        let folder = folder.map_err(Trouble::file(&parent, "make a folder in it"))?;
+        let folder = tempfile::Builder::new().prefix(&undo::folder_prefix()).tempdir_in(parent);
+        let folder = folder.map_err(Trouble::file(parent, "make a folder in it"))?;
         let noted = note(Undo::Folder(folder.path().to_owned()));
         Ok(Self(folder, noted))
     }

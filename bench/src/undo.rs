@@ -149,9 +149,11 @@ pub fn sweep() {
             Undo::Mount(folder.into()).carry_out();
         }
     }
-    for entry in std::fs::read_dir(crate::place::parent()).into_iter().flatten().flatten() {
-        if gone(owner_of_folder(&entry.file_name().to_string_lossy())) {
-            Undo::Folder(entry.path()).carry_out();
+    for parent in [crate::place::parent(), crate::place::MEMORY.into()] {
+        for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+            if gone(owner_of_folder(&entry.file_name().to_string_lossy())) {
+                Undo::Folder(entry.path()).carry_out();
+            }
         }
     }
     for groups in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"] {

@@ -17,6 +17,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "file:/dev/ttyUSB0",
         "tcp:[::1]:5000",
         "tcp::5000",
+        "shm:/run/camera.sock",
         "udp:239.1.2.3:5000@eth0",
         "iface:eth0",
         "replay:a:b.pcap",

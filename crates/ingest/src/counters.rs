@@ -32,9 +32,9 @@ pub struct SourceCounters {
     pub waited: AtomicU64,
     /// Frames that the interface's own counters say were lost before the kernel could take them, since the start.
     pub interface_drops: AtomicU64,
-    /// Connections that are open (TCP).
+    /// Producers that are connected (TCP, shared memory).
     pub connections: AtomicU64,
-    /// Connections that were refused or broken off by us (TCP).
+    /// Those that were refused or put out by us.
     pub refused: AtomicU64,
     /// Batches sent.
     pub batches: AtomicU64,

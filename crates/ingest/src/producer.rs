@@ -384,6 +384,21 @@ impl Producer {
         }
     }
 
+    /// Whoever feeds this source gave up `elements` before the next one, for want of room here; `from` is when it was last
+    /// asked. Not while an element is open.
+    pub fn given_up(&mut self, elements: u64, bytes: Option<u64>, from: Timestamp) {
+        let to = self.stamp();
+        let (first, from, cause) = (self.next, from.min(to), self.counters.cause(&self.pressure));
+        self.next = Ordinal(first.0 + elements);
+        add(&self.counters.elements, elements);
+        add(&self.counters.bytes, bytes.unwrap_or(0));
+        self.counters.drop_more(cause, elements, bytes.unwrap_or(0));
+        if let Some(upstream) = &mut self.upstream {
+            upstream.lost_here(elements, from, to);
+        }
+        self.losses.add(Loss { first, skipped: elements, elements: Some(elements), bytes, from, to, cause });
+    }
+
     /// Something was lost between two times, nobody knows how much.
     pub fn unknown_loss(&mut self, cause: Cause, from: Timestamp, to: Timestamp) {
         let first = self.next;

@@ -4,7 +4,8 @@
 mod common;
 
 use common::rig::{Rig, opened};
-use holdfast_ingest::{Framing, SourceOptions};
+use holdfast_base::ByteSize;
+use holdfast_ingest::{Cause, Framing, SourceOptions};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -25,21 +26,37 @@ fn is_there(program: &str) -> bool {
 
 /// Gives `lines` to `producer` and returns what a source of this kind took, in order: what came with each, and its data.
 fn sent_by(producer: &Path, kind: &str, lines: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    if let Some(how) = kind.strip_prefix("shm ") {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("area.sock").display().to_string();
+        return sent_to(
+            &format!("shm:{path}"),
+            how == "given",
+            Command::new(producer).args([how, &path]),
+            lines,
+        );
+    }
     let port = if kind == "udp" {
         UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
     } else {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
     };
-    let framing = (kind == "given").then_some(Framing::Attr32);
     let source = if kind == "udp" { "udp" } else { "tcp" };
-    let options = SourceOptions { framing, ..SourceOptions::default() };
-    let (opened, stop) = opened(&format!("{source}:127.0.0.1:{port}"), &options);
+    let mut command = Command::new(producer);
+    command.args([kind, "127.0.0.1", &port.to_string()]);
+    sent_to(&format!("{source}:127.0.0.1:{port}"), kind == "given", &mut command, lines)
+}
+
+/// The same of a command for a source.
+fn sent_to(source: &str, given: bool, command: &mut Command, lines: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let framing = given.then_some(Framing::Attr32);
+    // So small that it is gone around often, and that not every element fits.
+    let area = source.starts_with("shm:").then_some(ByteSize::kib(64));
+    let options = SourceOptions { framing, area, ..SourceOptions::default() };
+    let (opened, stop) = opened(source, &options);
     let mut rig = Rig::start(opened, stop, 4);
-    let mut running = Command::new(producer)
-        .args([kind, "127.0.0.1", &port.to_string()])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{}: {error}", producer.display()));
+    let mut running =
+        command.stdin(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let mut input = running.stdin.take().unwrap();
     let text = lines.join(&b'\n');
     let feeder = std::thread::spawn(move || input.write_all(&text));
@@ -77,33 +94,106 @@ fn given(lines: &[Vec<u8>]) -> Vec<(Vec<u8>, Vec<u8>)> {
     lines.iter().enumerate().map(|(number, line)| (header(number, line), line.clone())).collect()
 }
 
-fn check(producer: &Path) {
+fn check_sockets(producer: &Path) {
     let short: Vec<Vec<u8>> = (0..50).map(|n| format!("datagram {n}").into_bytes()).collect();
     assert_eq!(sent_by(producer, "udp", &short), alone(&short));
+    check(producer, ["tcp", "given"]);
+}
+
+fn check_shared(producer: &Path) {
+    check(producer, ["shm put", "shm given"]);
+    check_drops(producer);
+}
+
+fn check(producer: &Path, [plain, with_header]: [&str; 2]) {
     // Empty elements are elements; and one that is larger than a batch.
     let mut lines: Vec<Vec<u8>> = (0..2000).map(|n| vec![b'a' + (n % 26) as u8; n % 90]).collect();
     lines.push(vec![b'x'; 300_000]);
     lines.push(b"the last one".to_vec());
-    assert!(sent_by(producer, "tcp", &lines) == alone(&lines));
-    assert!(sent_by(producer, "given", &lines) == given(&lines));
+    assert!(sent_by(producer, plain, &lines) == alone(&lines));
+    assert!(sent_by(producer, with_header, &lines) == given(&lines));
+}
+
+/// What finds no room is given up, said, and in gaps.
+fn check_drops(producer: &Path) {
+    const LINES: usize = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("area.sock").display().to_string();
+    let options = SourceOptions { area: Some(ByteSize::kib(64)), ..SourceOptions::default() };
+    let (opened, stop) = opened(&format!("shm:{path}"), &options);
+    let mut rig = Rig::start(opened, stop, 4);
+    let mut running = Command::new(producer)
+        .args(["drop", &path])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = running.stdin.take().unwrap();
+    let text = [&[b'x'; 99][..], b"\n"].concat().repeat(LINES);
+    let feeder = std::thread::spawn(move || input.write_all(&text));
+    // Nothing is given back before it has ended.
+    rig.starve(4);
+    let ended = running.wait_with_output().unwrap();
+    feeder.join().unwrap().unwrap();
+    assert!(ended.status.success());
+    rig.collect_until(|collector| collector.elements.len() as u64 + collector.all_lost() == LINES as u64);
+    let (collector, _) = rig.stop();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    let lost = collector.lost(Cause::NoBuffer as u8);
+    assert!(said.contains(&format!(" {lost} lines were dropped")), "{said} {lost}");
+    assert!(lost > 0 && collector.lost_bytes() == 99 * lost);
+    assert!(collector.elements.iter().all(|element| element.data == [b'x'; 99]));
+}
+
+/// Compiles an example as the strictest would.
+fn compiled(name: &str, folder: &Path) -> Option<PathBuf> {
+    if !is_there("cc") {
+        return None;
+    }
+    let program = folder.join("producer");
+    let arguments = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o"];
+    let built = Command::new("cc").args(arguments).arg(&program).arg(example(name)).status().unwrap();
+    assert!(built.success(), "it does not compile without warnings");
+    Some(program)
 }
 
 #[test]
 fn the_example_in_c_delivers_all_it_is_given() {
-    if !is_there("cc") {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("producer");
-    let arguments = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o"];
-    let built = Command::new("cc").args(arguments).arg(&program).arg(example("producer.c")).status().unwrap();
-    assert!(built.success(), "it does not compile without warnings");
-    check(&program);
+    if let Some(program) = compiled("producer.c", folder.path()) {
+        check_sockets(&program);
+    }
 }
 
 #[test]
 fn the_example_in_python_delivers_all_it_is_given() {
     if is_there("python3") {
-        check(&example("producer.py"));
+        check_sockets(&example("producer.py"));
     }
+}
+
+#[test]
+fn the_example_of_shared_memory_in_c_delivers_all_it_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(program) = compiled("shared.c", folder.path()) {
+        check_shared(&program);
+    }
+}
+
+#[test]
+fn the_example_of_shared_memory_in_python_delivers_all_it_is_given() {
+    if is_there("python3") && is_there("cc") {
+        check_shared(&example("holdfast_producer.py"));
+    }
+}
+
+#[test]
+fn the_header_of_shared_memory_is_of_cpp_too() {
+    if !is_there("g++") {
+        return;
+    }
+    let header = example("holdfast_producer.h");
+    let arguments = ["-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-include"];
+    let built = Command::new("g++").args(arguments).arg(header).args(["-x", "c++", "/dev/null"]).status();
+    assert!(built.unwrap().success(), "it does not compile without warnings");
 }

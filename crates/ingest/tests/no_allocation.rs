@@ -4,6 +4,7 @@
 mod common;
 
 use allocation_counter::measure;
+use common::hand::Hand;
 use common::rig::{Rig, opened};
 use holdfast_base::{Ordinal, Sequence, SlotNo, StreamId, SystemClock, Timestamp};
 use holdfast_format::{
@@ -161,6 +162,17 @@ fn sources_allocate_nothing_while_they_run() {
         }
     });
     assert_eq!(tcp, 0);
+
+    let path = dir.path().join("area.sock");
+    let shared = allocations(&format!("shm:{}", path.display()), &lines, 20 * 1500, || {
+        // No more than there are batches for: each producer waits until the last one's rest is taken.
+        for _ in 0..20 {
+            let mut hand = Hand::come(&path).unwrap();
+            hand.put("a line\n".repeat(1000).as_bytes());
+            hand.give_up(500, 3500);
+        }
+    });
+    assert_eq!(shared, 0);
 
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let udp = allocations(&format!("udp:127.0.0.1:{port}"), &SourceOptions::default(), 5000, || {

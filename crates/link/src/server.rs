@@ -9,16 +9,14 @@ use crate::wire::{
     HEAD_BYTES, Head, MAX_FRAME, MAX_PENDING, MAX_REQUEST, PIECE, Reply, Request, VERSION, Welcome,
 };
 use holdfast_base::RingId;
+use holdfast_media::{Door, DoorError};
 use rustix::io::Errno;
 use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, accept_with, sendmsg,
 };
-use std::fs::Permissions;
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// Clients at once: with the most that each may make the recorder keep, they stay below 32 MiB.
@@ -30,10 +28,7 @@ const MAX_QUEUED: usize = 2 * PIECE + MAX_FRAME / 4;
 /// A ring's socket, listening.
 #[derive(Debug)]
 pub struct Listener {
-    socket: UnixListener,
-    path: PathBuf,
-    /// Device and inode of the socket, so that only our own is removed at the end.
-    node: (u64, u64),
+    door: Door,
 }
 
 /// Who came.
@@ -58,52 +53,35 @@ impl Listener {
     /// Listens at `path`.
     pub fn bind_at(path: PathBuf) -> Result<Self, LinkError> {
         let wrong = |what, cause| LinkError::Socket { path: path.clone(), what, cause };
-        match UnixStream::connect(&path) {
-            Ok(other) => {
+        match Door::open(path.clone()) {
+            Ok(door) => Ok(Self { door }),
+            Err(DoorError::InUse(other)) => {
                 let pid = rustix::net::sockopt::socket_peercred(&other).ok();
                 let pid = pid.map(|peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
-                return Err(LinkError::InUse { path, pid });
+                Err(LinkError::InUse { path, pid })
             }
-            Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
-            Err(cause) => return Err(wrong("cannot look for another recorder", cause)),
-        }
-        // Made under another name, so that it is never there without its mode; `rename` takes a dead one's place.
-        let mut fresh = path.clone().into_os_string();
-        fresh.push(".new");
-        let fresh = PathBuf::from(fresh);
-        let _ = std::fs::remove_file(&fresh);
-        let socket = UnixListener::bind(&fresh).map_err(|cause| wrong("cannot listen here", cause))?;
-        let settle = || -> io::Result<(u64, u64)> {
-            std::fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
-            let about = fresh.symlink_metadata()?;
-            socket.set_nonblocking(true)?;
-            std::fs::rename(&fresh, &path)?;
-            Ok((about.dev(), about.ino()))
-        };
-        match settle() {
-            Ok(node) => Ok(Self { socket, path, node }),
-            Err(cause) => {
-                let _ = std::fs::remove_file(&fresh);
-                Err(wrong("cannot listen here", cause))
+            Err(DoorError::Failed { cause, .. }) => Err(wrong("cannot listen here", cause)),
+            Err(occupied @ DoorError::Occupied) => {
+                Err(wrong("cannot listen here", io::Error::other(occupied)))
             }
         }
     }
 
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.door.path()
     }
 
     /// Takes the next client, if it is of our user or root, and `room` finds a place for it: nobody else makes it look.
     pub fn accept(&self, room: impl FnOnce() -> bool) -> Result<Arrival, LinkError> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = match accept_with(&self.socket, flags) {
+        let socket = match accept_with(&self.door, flags) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(Arrival::Nobody),
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Ok(Arrival::Later),
             Err(cause) => {
                 let what = "cannot take a client";
-                return Err(LinkError::Socket { path: self.path.clone(), what, cause: cause.into() });
+                return Err(LinkError::Socket { path: self.path().to_owned(), what, cause: cause.into() });
             }
         };
         let Ok(peer) = rustix::net::sockopt::socket_peercred(&socket) else {
@@ -127,16 +105,7 @@ impl Listener {
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let ours = self.path.symlink_metadata().is_ok_and(|about| (about.dev(), about.ino()) == self.node);
-        if ours {
-            let _ = std::fs::remove_file(&self.path);
-        }
+        self.door.as_fd()
     }
 }
 

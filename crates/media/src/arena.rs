@@ -1,5 +1,5 @@
 //! Memory maps: one stretch of address space that buffers are cut from. All `unsafe` of the buffers is here.
-//! Who owns which piece is not known here: that is `buffer`'s.
+//! Who owns which piece is not known here: that is `buffer`'s, and `share`'s for what others write, too.
 #![allow(unsafe_code)]
 
 use crate::buffer::PoolError;
@@ -32,16 +32,16 @@ impl Arena {
         Self::map(bytes, None).map_err(|cause| PoolError::Map { bytes, cause: cause.into() })
     }
 
-    /// Maps `bytes` of a new memory file that nobody can resize, nor map for writing, from here on.
-    pub(crate) fn shared(bytes: usize) -> Result<Self, PoolError> {
+    /// Maps `bytes` of a new memory file that nobody can resize from here on, nor do what else is forbidden.
+    pub(crate) fn shared(bytes: usize, forbidden: SealFlags) -> Result<Self, PoolError> {
         let shared = || -> Result<Self, Errno> {
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
             let fd = rustix::fs::memfd_create("holdfast-buffers", flags)?;
             rustix::fs::ftruncate(&fd, bytes as u64)?;
             let arena = Self::map(bytes, Some(fd))?;
             let fd = arena.fd.as_ref().ok_or(Errno::BADF)?;
-            // A client that could write would break promise 1; one that could shrink would kill us by SIGBUS.
-            let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+            // Who could shrink it would kill us by SIGBUS.
+            let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL | forbidden;
             rustix::fs::fcntl_add_seals(fd, seals)?;
             Ok(arena)
         };
@@ -107,6 +107,11 @@ impl Arena {
     pub(crate) fn lock(&self) -> std::io::Result<()> {
         // SAFETY: locking pages of our own mapping changes no content.
         Ok(unsafe { rustix::mm::mlock(self.start(), self.bytes) }?)
+    }
+
+    /// Bytes of it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The address of byte `at`.

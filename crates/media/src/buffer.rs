@@ -4,6 +4,7 @@
 
 use crate::arena::Arena;
 use holdfast_base::{BLOCK, ByteSize};
+use rustix::fs::SealFlags;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::BorrowedFd;
@@ -90,7 +91,8 @@ impl BufferPool {
     /// As [`BufferPool::new`], over a memory file that others may map, only for reading: see [`BufferPool::fd`].
     pub fn shared(count: usize, bytes: usize, lock: Lock) -> Result<Self, PoolError> {
         let (stride, all) = sizes(count, bytes)?;
-        Self::cut(Arena::shared(all)?, count, stride, lock)
+        // A client that could write would break promise 1.
+        Self::cut(Arena::shared(all, SealFlags::FUTURE_WRITE)?, count, stride, lock)
     }
 
     fn cut(arena: Arena, count: usize, stride: usize, lock: Lock) -> Result<Self, PoolError> {

@@ -1,7 +1,7 @@
 //! Disks: the trait through which all bytes reach a medium, its kinds, and the buffers they move.
 //!
 //! Here belongs what touches a device: `io_uring`, plain files, memory, faults, emulated drives, locks, foreign
-//! signatures.
+//! signatures; and memory that is shared with other processes, with the sockets at which they get it.
 //! What the bytes mean does not: that is the `format` crate's.
 #![deny(unsafe_code)]
 
@@ -21,6 +21,7 @@ mod priority;
 mod profile;
 mod real;
 mod seed;
+mod share;
 mod turns;
 mod uring;
 
@@ -44,5 +45,6 @@ pub use profile::{
 };
 pub use real::RealDisk;
 pub use seed::Seed;
+pub use share::{CommonMemory, Door, DoorError, copy_out};
 pub use turns::Turns;
 pub use uring::{MAX_DEPTH, UringDisk};

@@ -1,6 +1,7 @@
 //! Opening: everything that needs a name, a file or a privilege, before memory is locked and privileges are dropped.
 
 use super::file::{Fifo, FileSource, Wait, ends_early};
+use super::shm::{DEFAULT_AREA, ShmSource};
 use super::stop::StopFlag;
 use super::tcp::TcpSource;
 use super::udp::{self, UdpSource};
@@ -87,6 +88,11 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
                 .and_then(TcpListener::bind)
                 .and_then(|listener| TcpSource::new(name.clone(), listener, framing, stop))
                 .map_err(|error| failed("listen there", error))?;
+            Ok(plain(Box::new(source), preamble, Vec::new()))
+        }
+        SourceSpec::Shm(path) => {
+            let area = options.area.unwrap_or(DEFAULT_AREA);
+            let source = ShmSource::open(name, path, area, framing)?;
             Ok(plain(Box::new(source), preamble, Vec::new()))
         }
         SourceSpec::Udp { address, interface } => {

@@ -19,6 +19,8 @@ pub enum SourceSpec {
     File(PathBuf),
     /// A TCP address to listen on.
     Tcp(String),
+    /// A socket at which producers get memory to share.
+    Shm(PathBuf),
     /// A UDP address to receive on, multicast groups included, and the interface to join them on.
     Udp {
         /// `HOST:PORT`.
@@ -32,8 +34,7 @@ pub enum SourceSpec {
     Replay(PathBuf),
 }
 
-const WANTED: &str =
-    "stdin, file:PATH, tcp:HOST:PORT, udp:HOST:PORT, udp:GROUP:PORT@INTERFACE, iface:NAME or replay:FILE";
+const WANTED: &str = "stdin, file:PATH, tcp:HOST:PORT, shm:PATH, udp:HOST:PORT, udp:GROUP:PORT@INTERFACE, iface:NAME or replay:FILE";
 
 impl FromStr for SourceSpec {
     type Err = UnitError;
@@ -55,6 +56,7 @@ impl FromStr for SourceSpec {
             "replay" => Ok(Self::Replay(rest.into())),
             "iface" => Ok(Self::Iface(rest.to_owned())),
             "tcp" => Ok(Self::Tcp(address(rest)?)),
+            "shm" => Ok(Self::Shm(rest.into())),
             "udp" => {
                 let (at, interface) = match rest.split_once('@') {
                     Some((_, "")) => return Err(wrong()),
@@ -74,6 +76,7 @@ impl fmt::Display for SourceSpec {
             Self::Stdin => f.write_str("stdin"),
             Self::File(path) => write!(f, "file:{}", path.display()),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
+            Self::Shm(path) => write!(f, "shm:{}", path.display()),
             Self::Udp { address, interface: None } => write!(f, "udp:{address}"),
             Self::Udp { address, interface: Some(interface) } => write!(f, "udp:{address}@{interface}"),
             Self::Iface(name) => write!(f, "iface:{name}"),
@@ -146,6 +149,8 @@ pub struct SourceOptions {
     pub overload: Option<Overload>,
     /// Packet rings of an interface.
     pub rings: Option<usize>,
+    /// Bytes of the ring that is shared with a producer.
+    pub area: Option<ByteSize>,
     /// By what is seen which elements were lost upstream.
     pub counter: Option<Counter>,
 }
@@ -154,7 +159,7 @@ impl SourceSpec {
     /// What its elements are.
     pub fn kind(&self) -> StreamKind {
         match self {
-            Self::Stdin | Self::File(_) | Self::Tcp(_) | Self::Udp { .. } => StreamKind::Bytes,
+            Self::Stdin | Self::File(_) | Self::Tcp(_) | Self::Shm(_) | Self::Udp { .. } => StreamKind::Bytes,
             Self::Iface(_) | Self::Replay(_) => StreamKind::Packets,
         }
     }
@@ -162,7 +167,7 @@ impl SourceSpec {
     /// The policy unless another is asked for: who can wait, waits.
     pub fn default_overload(&self) -> Overload {
         match self {
-            Self::Stdin | Self::File(_) | Self::Tcp(_) | Self::Replay(_) => Overload::Block,
+            Self::Stdin | Self::File(_) | Self::Tcp(_) | Self::Shm(_) | Self::Replay(_) => Overload::Block,
             Self::Udp { .. } | Self::Iface(_) => Overload::DropNewest,
         }
     }
@@ -171,17 +176,18 @@ impl SourceSpec {
     pub fn default_framing(&self) -> Framing {
         match self {
             Self::Stdin | Self::File(_) => Framing::Blocks(DEFAULT_BLOCK.0),
-            Self::Tcp(_) => Framing::Len32,
+            Self::Tcp(_) | Self::Shm(_) => Framing::Len32,
             Self::Udp { .. } | Self::Iface(_) | Self::Replay(_) => Framing::Whole,
         }
     }
 
     /// Refuses options that mean nothing for this kind of source.
     pub fn check(&self, options: &SourceOptions) -> Result<(), SourceError> {
-        let bytes = matches!(self, Self::Stdin | Self::File(_) | Self::Tcp(_));
+        let bytes = matches!(self, Self::Stdin | Self::File(_) | Self::Tcp(_) | Self::Shm(_));
         let packets = self.kind() == StreamKind::Packets;
         let live = matches!(self, Self::Iface(_));
         let replay = matches!(self, Self::Replay(_));
+        let shared = matches!(self, Self::Shm(_));
         let counts_messages = options.counter == Some(Counter::Mcap);
         let leading = matches!(options.preamble, Some(PreambleFrom::Leading(_)));
         let own = packets && options.preamble.is_some();
@@ -211,6 +217,7 @@ impl SourceSpec {
             (counts_messages && !replay, "--counter mcap", "it counts the messages of MCAP files (replay:)"),
             (options.promiscuous && !live, "--promisc", "only an interface (iface:) has such a mode"),
             (options.rings.is_some() && !live, "--rings", "only an interface (iface:) has packet rings"),
+            (options.area.is_some() && !shared, "--area", "only shared memory (shm:) has such an area"),
             (options.speed.is_some() && !replay, "--speed", "only a replayed file (replay:) has a speed"),
             (options.repeat && !replay, "--loop", "only a replayed file (replay:) can be looped"),
             (
@@ -237,6 +244,7 @@ mod tests {
             "file:/dev/ttyUSB0",
             "tcp:127.0.0.1:5000",
             "tcp:[::1]:5000",
+            "shm:/run/camera.sock",
             "udp:localhost:9",
             "udp:239.1.2.3:5000@eth0",
             "iface:eth0",
@@ -245,7 +253,7 @@ mod tests {
             assert_eq!(text.parse::<SourceSpec>().unwrap().to_string(), text);
         }
         assert_eq!("tcp::5000".parse::<SourceSpec>().unwrap().to_string(), "tcp:[::]:5000");
-        for text in ["", "stdin:", "file:", "tcp:5000", "udp:host:port", "udp:1.2.3.4:5@", "ftp:x"] {
+        for text in ["", "stdin:", "file:", "shm:", "tcp:5000", "udp:host:port", "udp:1.2.3.4:5@", "ftp:x"] {
             let said = text.parse::<SourceSpec>().unwrap_err().to_string();
             assert!(said.contains("replay:FILE"), "{said}");
         }
@@ -270,6 +278,7 @@ mod tests {
         for options in [
             SourceOptions { promiscuous: true, ..SourceOptions::default() },
             SourceOptions { rings: Some(2), ..SourceOptions::default() },
+            SourceOptions { area: Some(ByteSize::mib(1)), ..SourceOptions::default() },
             SourceOptions { framing: Some(Framing::Lines), ..SourceOptions::default() },
             SourceOptions { preamble: Some(PreambleFrom::File("x".into())), ..SourceOptions::default() },
             SourceOptions { counter: Some(Counter::Rtp), ..SourceOptions::default() },
@@ -280,5 +289,8 @@ mod tests {
         let leading =
             SourceOptions { preamble: Some(PreambleFrom::Leading(ByteSize(1))), ..SourceOptions::default() };
         assert!(tcp.check(&leading).is_err() && stdin.check(&leading).is_ok());
+        let shm: SourceSpec = "shm:x".parse().unwrap();
+        let area = SourceOptions { area: Some(ByteSize::mib(1)), ..SourceOptions::default() };
+        assert!(shm.check(&leading).is_err() && shm.check(&area).is_ok() && tcp.check(&area).is_err());
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 pub mod cells;
+pub mod hand;
 pub mod rig;
 
 use holdfast_ingest::{Batch, Content, Inlet};

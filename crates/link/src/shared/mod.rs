@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::LinkError;
+use holdfast_media::copy_out;
 use rustix::fs::SealFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::OwnedFd;
@@ -71,20 +72,8 @@ impl SharedArea {
             .filter(|start| start.is_multiple_of(8))
             .filter(|start| start.checked_add(into.len()).is_some_and(|end| end <= self.bytes));
         let Some(start) = inside else { return false };
-        let (words, rest) = into.as_chunks_mut::<8>();
-        let done = words.len() * 8;
-        // SAFETY: the range was checked to lie inside the mapping, whose base is page-aligned and `start` a multiple
-        // of 8, so that every word is aligned; volatile, because another process may write there meanwhile.
-        unsafe {
-            let word = self.base.as_ptr().add(start / 8);
-            let from = word.cast::<u8>();
-            for (at, to) in words.iter_mut().enumerate() {
-                *to = word.add(at).read_volatile().to_ne_bytes();
-            }
-            for (at, to) in rest.iter_mut().enumerate() {
-                *to = from.add(done + at).read_volatile();
-            }
-        }
+        // SAFETY: the range was checked to lie inside the mapping.
+        unsafe { copy_out(self.base.as_ptr().add(start / 8).cast(), into) };
         true
     }
 }

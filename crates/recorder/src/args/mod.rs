@@ -149,7 +149,7 @@ pub enum WrongUse {
     },
     /// Attributes that come in a header for what has none.
     #[error(
-        "--attr {attribute}: a producer gives it in the header of a frame, and --source {source_spec} has none: use stdin, file: or tcp: with --frame attr32"
+        "--attr {attribute}: a producer gives it in the header of a frame, and --source {source_spec} has none: use stdin, file:, tcp: or shm: with --frame attr32"
     )]
     NotGiven {
         /// The first of them.
@@ -184,7 +184,7 @@ pub enum WrongUse {
     NoRing,
     /// No source.
     #[error(
-        "no source is given: say --source SPEC --name STREAM (stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE)"
+        "no source is given: say --source SPEC --name STREAM (stdin, file:PATH, tcp:ADDR, shm:PATH, udp:ADDR, iface:NAME or replay:FILE)"
     )]
     NoSource,
     /// Too many sources.

@@ -2,9 +2,9 @@
 
 use super::{MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse};
 use holdfast_attributes::{From, Schema};
-use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_NAME, Rate};
-use holdfast_ingest::Overload;
+use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_NAME, Rate, typed};
 use holdfast_ingest::packet::af_packet::MAX_RINGS;
+use holdfast_ingest::{AREA_LIMITS, Overload};
 use holdfast_ingest::{SourceOptions, SourceSpec, StreamKind};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 28] = [
+const OPTIONS: [(&str, Option<&str>); 29] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
-    ("--source", Some("stdin, file:PATH, tcp:ADDR, udp:ADDR, iface:NAME or replay:FILE")),
+    ("--source", Some("stdin, file:PATH, tcp:ADDR, shm:PATH, udp:ADDR, iface:NAME or replay:FILE")),
     ("--name", Some("a name for the stream")),
     ("--frame", Some("fixed:N, blocks:N, lines, len32, len32be or attr32")),
     ("--preamble", Some("a file, or how many bytes at the head of the input, such as 4096")),
@@ -23,6 +23,7 @@ const OPTIONS: [(&str, Option<&str>); 28] = [
     ("--promisc", None),
     ("--snaplen", Some("most bytes of a packet, such as 128")),
     ("--rings", Some("how many packet rings share the interface, such as 2")),
+    ("--area", Some("bytes of memory to share, a power of two such as 64MiB")),
     ("--speed", Some("a factor such as 1 or 10, or max")),
     ("--loop", None),
     ("--counter", Some("vdif, spead, rtp, mcap, or the place of a number such as at:2:u16be")),
@@ -179,6 +180,7 @@ impl Parser {
                     "--filter" => once(option, true, &mut options.filter, value),
                     "--snaplen" => once(option, true, &mut options.snaplen, snaplen(option, &value)?),
                     "--rings" => once(option, true, &mut options.rings, rings(option, &value)?),
+                    "--area" => once(option, true, &mut options.area, area(option, &value)?),
                     "--counter" => once(option, true, &mut options.counter, read(option, &value)?),
                     "--speed" => once(option, true, &mut options.speed, read(option, &value)?),
                     _ => once(option, true, &mut options.overload, overload(option, &value)?),
@@ -310,6 +312,15 @@ fn snaplen(option: &'static str, value: &str) -> Result<u32, WrongUse> {
 fn rings(option: &'static str, value: &str) -> Result<usize, WrongUse> {
     let rings = value.parse::<usize>().ok().filter(|rings| (1..=MAX_RINGS).contains(rings));
     rings.ok_or_else(|| wrong(option, value, format!("give a number from 1 to {MAX_RINGS}, such as 2")))
+}
+
+fn area(option: &'static str, value: &str) -> Result<ByteSize, WrongUse> {
+    let (least, most) = AREA_LIMITS;
+    let bytes: ByteSize = read(option, value)?;
+    if (least..=most).contains(&bytes) && bytes.0.is_power_of_two() {
+        return Ok(bytes);
+    }
+    Err(wrong(option, value, format!("give a power of two from {} to {}", typed(least), typed(most))))
 }
 
 fn overload(option: &'static str, value: &str) -> Result<Overload, WrongUse> {

@@ -36,6 +36,8 @@ fn a_full_command_line_is_read_and_source_options_belong_to_the_source_before_th
     assert_eq!((b.options.filter.as_deref(), b.options.overload), (Some("tcp"), Some(Overload::Block)));
     assert_eq!((&*c.name, c.options.speed, c.options.repeat), ("c", Some(Speed::Times(2.5)), true));
     assert!(!c.options.promiscuous && a.options.filter.is_none());
+    let shared = &settings("r --source shm:/run/x --name a --area 64MiB").sources[0].options;
+    assert_eq!((shared.area, shared.framing), (Some(ByteSize::mib(64)), None));
 }
 
 #[test]
@@ -108,6 +110,12 @@ fn wrong_command_lines_are_told_by_the_option() {
         ("r --source iface:lo --name a --snaplen 0", "--snaplen 0"),
         ("r --source iface:lo --name a --rings 65", "--rings 65: give a number from 1 to 64"),
         ("r --source iface:lo --name a --rings 0", "--rings 0"),
+        ("r --source shm:x --name a --area 5MiB", "--area 5MiB: give a power of two from 4KiB to 1GiB"),
+        ("r --source shm:x --name a --area 2KiB", "--area 2KiB"),
+        (
+            "r --source tcp::9 --name a --area 1MiB",
+            "--area cannot be used with tcp:[::]:9: only shared memory",
+        ),
         ("r --source replay:x --name a --rings 2", "--rings cannot be used with replay:x"),
         ("r --source iface:lo --name a --frame lines", "--frame cannot be used with iface:lo"),
         ("r --source replay:x --name a --speed fast", "--speed fast"),
@@ -180,6 +188,7 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--promisc",
         "--snaplen",
         "--rings",
+        "--area",
         "--speed",
         "--loop",
         "--attr",

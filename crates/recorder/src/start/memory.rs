@@ -3,7 +3,7 @@
 use holdfast_base::ByteSize;
 use holdfast_ingest::mcap;
 use holdfast_ingest::packet::af_packet::Options;
-use holdfast_ingest::{SourceOptions, SourceSpec};
+use holdfast_ingest::{DEFAULT_AREA, SourceOptions, SourceSpec};
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -129,6 +129,7 @@ pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
         SourceSpec::Udp { .. } => 4 << 20,
         SourceSpec::Replay(path) => (2 << 20) + mcap::memory(path),
         SourceSpec::Tcp(_) => 1 << 20,
+        SourceSpec::Shm(_) => options.area.unwrap_or(DEFAULT_AREA).0 + (128 << 10),
         SourceSpec::Stdin | SourceSpec::File(_) => 128 << 10,
     };
     own + counter

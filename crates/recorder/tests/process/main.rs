@@ -23,6 +23,7 @@ mod purges;
 mod rates;
 mod refusals;
 mod resources;
+mod shared;
 mod sources;
 mod upstream;
 mod watch;
