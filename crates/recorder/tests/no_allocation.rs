@@ -5,7 +5,7 @@
 use allocation_counter::measure;
 use holdfast_base::{Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Finding, Geometry, Key, StreamKind};
-use holdfast_ingest::{Marks, Overload, Parker, Pressure, ProducerSettings, StopFlag, channel};
+use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
     Access, Buffer, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns,
     create_file,
@@ -57,6 +57,23 @@ fn sheet(capture: &Capture<Lane>, now: Timestamp) -> Box<Sheet> {
     })
 }
 
+/// Slowly enough for gains to be journaled: 20 MB/s.
+fn feed(mut producer: Producer, stopped: &StopFlag) {
+    let data = [7; 1000];
+    let mut next = producer.stamp();
+    while !stopped.is_stopped() {
+        while producer.stamp() < next {
+            std::thread::yield_now();
+        }
+        next = next + Duration::from_millis(1);
+        for _ in 0..20 {
+            producer.element(&[], &data, Marks::default()).unwrap();
+        }
+        producer.flush().unwrap();
+    }
+    producer.finish().unwrap();
+}
+
 #[test]
 fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,27 +111,12 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let streams = [Stream { entry, lost_since: None }];
     let settings = ProducerSettings::new(Overload::Block, entry.counters.next_ordinal);
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
-    let (mut producer, inlet) = channel(&settings, shared, Arc::clone(&pressure), parker.waker());
+    let (producer, inlet) = channel(&settings, shared, Arc::clone(&pressure), parker.waker());
     let mut capture = Capture::start(driver, &streams, vec![inlet], pressure, flush, &*clock).unwrap();
     capture.hold_to(Rates::new(&[None], &DECLARED, clock.now()));
 
     let (stop, stopped) = StopFlag::new().map(|stop| (stop.clone(), stop)).unwrap();
-    let source = std::thread::spawn(move || {
-        let data = [7; 1000];
-        let mut next = producer.stamp();
-        while !stopped.is_stopped() {
-            // Slowly enough for gains to be journaled: 20 MB/s.
-            while producer.stamp() < next {
-                std::thread::yield_now();
-            }
-            next = next + Duration::from_millis(1);
-            for _ in 0..20 {
-                producer.element(&[], &data, Marks::default()).unwrap();
-            }
-            producer.flush().unwrap();
-        }
-        producer.finish().unwrap();
-    });
+    let source = std::thread::spawn(move || feed(producer, &stopped));
 
     let mut sheet = Some(sheet(&capture, clock.now()));
     let (mut slots, mut gains) = (Some(Vec::with_capacity(64)), Some(Vec::with_capacity(200 << 10)));

@@ -280,7 +280,7 @@ impl Table {
         let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
         // Who claimed what was here before claims nothing of what is here now.
         let claims = if key(&before) == key(slot) { slot.claims } else { 0 };
-        let slot = &Slot { written, claims, ..*slot };
+        let slot = &Slot { claims, written, ..*slot };
         if key(&before) != key(slot) {
             self.changes += 1;
             if let Some(sequence) = key(&before) {

@@ -114,9 +114,10 @@ impl TableProvider for StreamTable {
             Ok((SlotList::new(slots, reader.into_pins()), most))
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let (list, most) =
+        let (slots, most) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
-        let work = Work { ring: Arc::clone(&self.ring), wants, list, trouble: Arc::clone(&self.trouble) };
+        let work =
+            Work { ring: Arc::clone(&self.ring), wants, list: slots, trouble: Arc::clone(&self.trouble) };
         let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }
