@@ -125,11 +125,12 @@ impl Sql {
     }
 }
 
-/// Sets one up, over a ring of whose index there may be copies in a folder.
-pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>) -> Result<Sql> {
+/// Sets one up, over a ring of whose index there may be copies in a folder, and of whose open slot something may be known
+/// from questions before.
+pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>, slots: &OpenSlots) -> Result<Sql> {
     session::give_way();
     let at = path.to_owned();
-    let slots = OpenSlots::default();
+    let slots = slots.clone();
     let open: OpenRing =
         Arc::new(move || Ok(RingReader::open(&at)?.with_index(index.as_deref()).sharing(&slots)));
     let runtime = tokio::runtime::Builder::new_multi_thread()

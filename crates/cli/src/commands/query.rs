@@ -8,7 +8,7 @@ use crate::index::IndexArg;
 use crate::out::Out;
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs};
-
+use holdfast_link::OpenSlots;
 use holdfast_query::output::Format;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
     let file = args.output.as_deref().filter(|_| !args.to_stdout());
-    let sql = sql::open(&path, &args.limits.limits(), args.index.folder(&args.ring)?)?;
+    let sql = sql::open(&path, &args.limits.limits(), args.index.folder(&args.ring)?, &OpenSlots::default())?;
     let rows = match args.format.unwrap_or(usual).into() {
         Written::Rows(format) => {
             sql.answer(&args.sql, format, |format| destination(file, format, args.force))?

@@ -5,6 +5,7 @@ use crate::index::IndexArg;
 use crate::out::Out;
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs, Sql};
+use holdfast_link::OpenSlots;
 use holdfast_query::output::Format;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -39,8 +40,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let index = args.index.folder(&args.ring)?;
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
+    let slots = OpenSlots::default();
+    let open = || sql::open(&path, &args.limits.limits(), index.clone(), &slots);
     let ask = |question: &str| -> Result<()> {
-        let sql = sql::open(&path, &args.limits.limits(), index.clone())?;
+        let sql = open()?;
         sql.answer(question, format, |_| Ok(Box::new(io::BufWriter::new(io::stdout()))))?;
         sql::told(&sql.engine.trouble.take())
     };
@@ -48,7 +51,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return answer_all(&mut io::stdin().lock(), &ask);
     }
     // Whether it can be asked at all is told before a prompt.
-    let known = Known::of(&sql::open(&path, &args.limits.limits(), index.clone())?)?;
+    let known = Known::of(&open()?)?;
     converse(known, &path, &ask)
 }
 

@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::session::link;
 use crate::sql::{self, Sql};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_link::RingReader;
+use holdfast_link::{OpenSlots, RingReader};
 use holdfast_query::Limits;
 use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
 use holdfast_query::stream::Missed;
@@ -190,7 +190,7 @@ impl Evaluator {
             return Ok(());
         }
         // What it looks at is younger than any copy.
-        let sql = sql::open(&self.path, &self.limits, None)?;
+        let sql = sql::open(&self.path, &self.limits, None, &OpenSlots::default())?;
         if let Wanted::Found(search) = &self.wanted {
             let held = |id| self.streams.is_empty() || self.streams.contains(&id);
             let mut refused = None;
