@@ -88,7 +88,8 @@ pub struct Closed;
 #[derive(Debug)]
 struct State<T> {
     full: VecDeque<T>,
-    empty: VecDeque<T>,
+    /// The last to come back goes out first: it may still be in a processor's cache.
+    empty: Vec<T>,
     /// What goes ahead of all items, and what the capture thread says to it.
     ahead: Option<Vec<u8>>,
     word: Option<Result<(), String>>,
@@ -120,9 +121,8 @@ pub(crate) struct CaptureEnd<T> {
 pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, CaptureEnd<T>) {
     let parker = Parker::new();
     let full = VecDeque::with_capacity(items.len());
-    let empty = VecDeque::from(items);
     let state =
-        Mutex::new(State { full, empty, ahead: None, word: None, source_gone: false, capture_gone: false });
+        Mutex::new(State { full, empty: items, ahead: None, word: None, source_gone: false, capture_gone: false });
     let shared = Arc::new(Shared { state, capture, source: parker.waker() });
     (SourceEnd { shared: Arc::clone(&shared), parker }, CaptureEnd { shared })
 }
@@ -131,7 +131,7 @@ impl<T> SourceEnd<T> {
     /// An empty item, if there is one now.
     pub(crate) fn try_empty(&mut self) -> Result<Option<T>, Closed> {
         let mut state = lock(&self.shared.state);
-        if state.capture_gone { Err(Closed) } else { Ok(state.empty.pop_front()) }
+        if state.capture_gone { Err(Closed) } else { Ok(state.empty.pop()) }
     }
 
     /// An empty item; waits until the capture thread gives one back.
@@ -205,7 +205,7 @@ impl<T> CaptureEnd<T> {
 
     /// Gives an item back, emptied.
     pub(crate) fn give_back(&mut self, item: T) {
-        lock(&self.shared.state).empty.push_back(item);
+        lock(&self.shared.state).empty.push(item);
         self.shared.source.wake();
     }
 

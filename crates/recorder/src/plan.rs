@@ -41,6 +41,13 @@ const USUAL_STREAMS: usize = 8;
 /// Batches of a source at most: some hundred MiB.
 const MOST_BATCHES: usize = 1024;
 
+/// Where memory is plentiful the batches of all sources make up this, promise or not: a million elements a second are not
+/// lost because the capture thread had no processor for a moment.
+const PLENTY_OF_BATCHES: u64 = 128 << 20;
+
+/// The part of the memory to be had that they may take then.
+const PLENTIFUL_BATCHES: u64 = 64;
+
 /// What the plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs<'a> {
@@ -177,10 +184,22 @@ impl Rest {
         batches.clamp(self.batches, MOST_BATCHES.max(self.batches))
     }
 
+    /// With as many batches as cost nothing where memory is plentiful.
+    fn plentiful(self, needs: &Needs<'_>) -> Self {
+        let columns: u64 = needs.columns.iter().map(|classes| self.in_a_batch(*classes)).sum();
+        let one_of_each = (self.batch() * needs.sources as u64 + columns).max(1);
+        let each = PLENTY_OF_BATCHES.min(needs.available.0 / PLENTIFUL_BATCHES) / one_of_each;
+        Self { batches: usize::try_from(each).unwrap_or(usize::MAX).clamp(self.batches, MOST_BATCHES), ..self }
+    }
+
+    /// Bytes of a batch without columns.
+    fn batch(&self) -> u64 {
+        self.batch_bytes.0 + (self.batch_rows * size_of::<BatchRow>()) as u64
+    }
+
     fn bytes(&self, needs: &Needs<'_>) -> u64 {
         // One more than the pool has: what is dropped goes there.
-        let batch = self.batch_bytes.0 + (self.batch_rows * size_of::<BatchRow>()) as u64;
-        let batches = (self.batches(needs) as u64 + 1) * batch * needs.sources as u64;
+        let batches = (self.batches(needs) as u64 + 1) * self.batch() * needs.sources as u64;
         let tickets = (self.tickets * self.quantum(needs)) as u64;
         let columns: u64 = needs.columns.iter().map(|classes| self.in_a_batch(*classes)).sum();
         let columns = self.batches(needs) as u64 * columns + needs.column_bytes;
@@ -236,6 +255,7 @@ pub fn plan(needs: &Needs<'_>) -> Result<Plan, TooLittle> {
         // A ring should not expire much earlier only because memory is there.
         let cheap = (u64::from(needs.slots) / 32).clamp(FREE_SLOT_BUFFERS.min(most), most);
         let plenty = PLENTY.min(needs.available.0 / PLENTIFUL) / needs.slot_bytes;
+        let generous = generous.plentiful(needs);
         return Ok(generous.plan(needs, usual.max(plenty.min(cheap)).max(promised)));
     };
     for rest in [generous, GENEROUS, SMALL] {
@@ -319,7 +339,8 @@ mod tests {
     fn a_guarantee_has_batches_for_a_quarter_of_a_second() {
         let batches = |load, bound| plan(&Needs { load, ..needs(8 << 20, bound) }).unwrap();
         let held = |plan: &Plan| plan.batches as u64 * plan.batch_bytes.0;
-        assert_eq!(batches((Rate(0), 0), None).batches, 16);
+        let poor = Needs { available: ByteSize::mib(256), ..needs(8 << 20, None) };
+        assert_eq!(plan(&poor).unwrap().batches, 16);
         let plan = batches((Rate(200 << 20), 3200), None);
         assert!(held(&plan) >= 50 << 20 && plan.total.0 < 256 << 20, "{plan:?}");
         assert!(batches((Rate(60 << 20), 3_000_000), None).batches * 4096 >= 750_000);
@@ -330,13 +351,28 @@ mod tests {
         assert!(held(&plan) >= 50 << 20, "{plan:?}");
     }
 
+    // Promise 2: without a guarantee as much is ridden out as costs nothing, and a bound is not spent on it.
+    #[test]
+    fn batches_grow_with_the_memory_to_be_had() {
+        let rich = Needs { available: ByteSize::gib(8), ..needs(64 << 20, None) };
+        let one = plan(&rich).unwrap();
+        assert!(one.batches * 4096 >= 1_000_000, "{one:?}");
+        let four = plan(&Needs { sources: 4, ..rich }).unwrap();
+        assert_eq!(four.batches, one.batches / 4);
+        let texts: Classes = std::iter::repeat_n(Class::Bytes, 3).collect();
+        let wide = plan(&Needs { columns: &[texts], ..rich }).unwrap();
+        assert!(wide.total.0 <= one.total.0 && wide.batches < one.batches / 2, "{wide:?}");
+        assert_eq!(plan(&Needs { bound: Some(ByteSize::gib(4)), ..rich }).unwrap().batches, 16);
+    }
+
     // Promise 1: columns are memory like any other.
     #[test]
     fn columns_count_in_every_plan() {
         let some: Classes = [Class::Word, Class::Wide, Class::Bytes].into_iter().collect();
         let columns = &[some, some];
-        let with = |bound| Needs { columns, column_bytes: 777, sources: 2, ..needs(8 << 20, bound) };
-        let without = |bound| Needs { sources: 2, ..needs(8 << 20, bound) };
+        let available = ByteSize::gib(1);
+        let without = |bound| Needs { sources: 2, available, ..needs(8 << 20, bound) };
+        let with = |bound| Needs { columns, column_bytes: 777, ..without(bound) };
         let (more, less) = (plan(&with(None)).unwrap(), plan(&without(None)).unwrap());
         let batches = 16 * 2 * Batch::column_bytes(some, 256 << 10, 4096);
         assert_eq!(more.total.0 - less.total.0, batches + 777);
