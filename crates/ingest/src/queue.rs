@@ -121,8 +121,14 @@ pub(crate) struct CaptureEnd<T> {
 pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, CaptureEnd<T>) {
     let parker = Parker::new();
     let full = VecDeque::with_capacity(items.len());
-    let state =
-        Mutex::new(State { full, empty: items, ahead: None, word: None, source_gone: false, capture_gone: false });
+    let state = Mutex::new(State {
+        full,
+        empty: items,
+        ahead: None,
+        word: None,
+        source_gone: false,
+        capture_gone: false,
+    });
     let shared = Arc::new(Shared { state, capture, source: parker.waker() });
     (SourceEnd { shared: Arc::clone(&shared), parker }, CaptureEnd { shared })
 }

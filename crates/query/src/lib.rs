@@ -8,6 +8,7 @@ pub mod address;
 mod columns;
 pub mod find;
 mod functions;
+mod group;
 mod hits;
 mod literals;
 mod nearest;

@@ -1,7 +1,7 @@
 //! A ring as tables: each stream, and what the ring says of itself.
 
 use crate::session::{Limits, Tables, session};
-use crate::stream::{OpenRing, StreamTable, Trouble};
+use crate::stream::{OpenRing, StreamTable, Trouble, Ways};
 use crate::tables::{FoundGap, Lazy, gaps, holds, slots, streams};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
@@ -50,7 +50,9 @@ pub fn engine(
     open: &OpenRing,
     link_types: &dyn Fn(&[u8]) -> Vec<u16>,
 ) -> Result<Engine, RingError> {
-    let mut reader = open()?;
+    let ways = Ways::new(open);
+    let mut way = ways.take()?;
+    let reader = &mut way.reader;
     let trouble = Arc::new(Trouble::default());
     let mut of_streams: Tables = Vec::new();
     let known = reader.streams()?;
@@ -63,10 +65,11 @@ pub fn engine(
             StreamKind::Bytes => None,
         };
         let links = preamble.as_deref().map(link_types).unwrap_or_default();
-        let (open, trouble) = (Arc::clone(open), Arc::clone(&trouble));
-        let table = StreamTable::new(&stream.name, stream.id, schema, links, open, trouble);
+        let (ways, trouble) = (ways.clone(), Arc::clone(&trouble));
+        let table = StreamTable::new(&stream.name, stream.id, schema, links, ways, trouble);
         of_streams.push((stream.name.clone(), Arc::new(table) as Arc<dyn TableProvider>));
     }
+    ways.give(way);
     let context = session(limits, own_tables(open).map_err(DataFusionError::from)?, of_streams)?;
     Ok(Engine { context, trouble })
 }

@@ -1,6 +1,7 @@
 //! The engine, set up for one query: what it may use of the machine, and what it may not touch.
 
 use crate::functions;
+use crate::group::Grouping;
 use crate::literals::Literals;
 use crate::nearest::Nearest;
 use datafusion::catalog::{
@@ -92,7 +93,9 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     let mut state = state.write();
     let mut rules: Vec<_> = state.analyzer().rules.clone();
     rules.insert(0, Arc::new(Literals));
-    let changed = SessionStateBuilder::new_from_existing(state.clone()).with_analyzer_rules(rules);
+    let changed = SessionStateBuilder::new_from_existing(state.clone())
+        .with_analyzer_rules(rules)
+        .with_physical_optimizer_rule(Arc::new(Grouping::default()));
     let mut planners = state.expr_planners().to_vec();
     planners.insert(0, Arc::new(Literals));
     *state = changed.with_expr_planners(planners).build();

@@ -189,7 +189,10 @@ impl Rest {
         let columns: u64 = needs.columns.iter().map(|classes| self.in_a_batch(*classes)).sum();
         let one_of_each = (self.batch() * needs.sources as u64 + columns).max(1);
         let each = PLENTY_OF_BATCHES.min(needs.available.0 / PLENTIFUL_BATCHES) / one_of_each;
-        Self { batches: usize::try_from(each).unwrap_or(usize::MAX).clamp(self.batches, MOST_BATCHES), ..self }
+        Self {
+            batches: usize::try_from(each).unwrap_or(usize::MAX).clamp(self.batches, MOST_BATCHES),
+            ..self
+        }
     }
 
     /// Bytes of a batch without columns.

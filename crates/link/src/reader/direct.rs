@@ -48,7 +48,7 @@ impl Direct {
     pub(crate) fn open(path: &Path) -> Result<Self, LinkError> {
         let device = Device::open(path, Access::Look)?;
         let pool = BufferPool::new(BUFFERS, QUANTUM, Lock::No)?;
-        let disk = RealDisk::new(device, &[pool.region()], BUFFERS + SMALL);
+        let disk = RealDisk::new(device, &[], BUFFERS + SMALL);
         Self::with_pool(Box::new(disk), pool)
     }
 

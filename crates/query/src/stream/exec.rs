@@ -4,6 +4,7 @@ use super::list::SlotList;
 use super::slot::{Broken, Effort, SlotSearch};
 use super::trouble::Trouble;
 use super::wants::Wants;
+use super::ways::Ways;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
@@ -13,7 +14,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use holdfast_link::{LinkError, NotThere, RingReader};
+use holdfast_link::{LinkError, NotThere};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,12 +26,9 @@ use tokio::sync::mpsc::Sender;
 const WAITING: usize = 16;
 const WAITING_LARGE: usize = 2;
 
-/// Opens a way to the ring.
-pub type OpenRing = Arc<dyn Fn() -> Result<RingReader, LinkError> + Send + Sync>;
-
 /// A search over slots, shared by the threads that carry it out.
 pub(super) struct Work {
-    pub(super) ring: OpenRing,
+    pub(super) ways: Ways,
     pub(super) wants: Wants,
     pub(super) list: SlotList,
     pub(super) trouble: Arc<Trouble>,
@@ -179,7 +177,7 @@ impl Worker {
 
     fn search(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let mut reader = (self.work.ring)().map_err(external)?;
+        let mut reader = self.work.ways.take().map_err(external)?.reader;
         loop {
             if self.is_enough() {
                 return Ok(());

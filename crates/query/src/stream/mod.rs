@@ -8,8 +8,9 @@ mod slot;
 mod table;
 mod trouble;
 mod wants;
+mod ways;
 
 pub use arrays::Column as ArrayColumn;
-pub use exec::OpenRing;
 pub use table::StreamTable;
 pub use trouble::{Missed, Trouble};
+pub use ways::{OpenRing, Ways};

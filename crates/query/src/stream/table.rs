@@ -1,9 +1,10 @@
 //! The table of a stream: what of a query its slots can answer.
 
-use super::exec::{OpenRing, StreamExec, Work};
+use super::exec::{StreamExec, Work};
 use super::list::SlotList;
 use super::trouble::Trouble;
 use super::wants::Wants;
+use super::ways::Ways;
 use crate::columns::Columns;
 use crate::predicate::{Predicate, translate};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -14,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_link::server::MAX_CLIENTS;
-use holdfast_link::{LinkError, Selection};
+use holdfast_link::{LinkError, Pins, Selection};
 use holdfast_ring::Range;
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub struct StreamTable {
     schema: Schema,
     link_types: Vec<u16>,
     columns: Columns,
-    ring: OpenRing,
+    ways: Ways,
     trouble: Arc<Trouble>,
 }
 
@@ -47,11 +48,11 @@ impl StreamTable {
         stream: StreamId,
         schema: Schema,
         link_types: Vec<u16>,
-        ring: OpenRing,
+        ways: Ways,
         trouble: Arc<Trouble>,
     ) -> Self {
         let columns = Columns::new(&schema);
-        Self { name: name.to_owned(), stream, schema, link_types, columns, ring, trouble }
+        Self { name: name.to_owned(), stream, schema, link_types, columns, ways, trouble }
     }
 
     /// The stream.
@@ -101,23 +102,26 @@ impl TableProvider for StreamTable {
         let slot = self.columns.arrow().index_of(crate::columns::Fixed::Slot.name());
         let (first, last) = slot.map_or((None, None), |place| wants.predicate.bounds(place));
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(u64::MAX));
-        let ring = Arc::clone(&self.ring);
+        let ways = self.ways.clone();
         let never = wants.predicate == Predicate::Constant(false);
         let planned = tokio::task::spawn_blocking(move || {
             if never {
                 return Ok((SlotList::default(), 1));
             }
-            let mut reader = ring()?;
-            let mut slots = reader.plan(&selection)?.slots;
+            let mut way = ways.take()?;
+            let mut slots = way.reader.plan(&selection)?.slots;
             slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
-            let most = if reader.is_live() { MOST_CLIENTS } else { usize::MAX };
-            Ok((SlotList::new(slots, reader.into_pins()), most))
+            if way.reader.is_live() {
+                return Ok((SlotList::new(slots, way.reader.into_pins()), MOST_CLIENTS));
+            }
+            ways.give(way);
+            Ok((SlotList::new(slots, Pins::default()), usize::MAX))
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let (slots, most) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
-        let work =
-            Work { ring: Arc::clone(&self.ring), wants, list: slots, trouble: Arc::clone(&self.trouble) };
+        let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
+        let work = Work { ways, wants, list: slots, trouble };
         let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }

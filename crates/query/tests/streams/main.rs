@@ -14,7 +14,7 @@ use holdfast_base::{ByteSize, SlotNo};
 use holdfast_format::{CellBuffer, Flags};
 use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
-use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble};
+use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Column, Columns, Fixed, Limits, ask, session};
 use recorded::Recorded;
 use std::num::NonZeroUsize;
@@ -145,8 +145,14 @@ fn compare_with(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[
         Ok(RingReader::over(Box::new(disk))?.with_index(folder.as_deref()))
     });
     let trouble = Arc::new(Trouble::default());
-    let table =
-        StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::clone(&trouble));
+    let table = StreamTable::new(
+        "log",
+        recorded.stream,
+        schema.clone(),
+        Vec::new(),
+        Ways::new(&ring),
+        Arc::clone(&trouble),
+    );
     let real = engine(Arc::new(table));
     for sql in queries {
         assert_eq!(shown(&runtime, &real, sql), shown(&runtime, &plain, sql), "{sql}");
@@ -247,7 +253,8 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         });
         let trouble = Arc::new(Trouble::default());
         let (schema, links) = (schema.clone(), Vec::new());
-        let table = StreamTable::new("log", recorded.stream, schema, links, ring, Arc::clone(&trouble));
+        let table =
+            StreamTable::new("log", recorded.stream, schema, links, Ways::new(&ring), Arc::clone(&trouble));
         (shown(&runtime, &engine(Arc::new(table)), &sql), trouble.take())
     };
     let (found, missed) = ask(&after);

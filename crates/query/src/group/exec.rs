@@ -1,0 +1,242 @@
+//! The step: what comes is put into groups, and what is known of them is handed on when all has come, or when they are many.
+
+use super::places::{Kind, Places};
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where there are not so many elements to a group, there is little to be gained here: they are handed on as they come.
+const LEAST_OF_A_GROUP: usize = 2;
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct GroupExec {
+    input: Arc<dyn ExecutionPlan>,
+    by: Arc<dyn PhysicalExpr>,
+    kind: Kind,
+    functions: Vec<Arc<AggregateFunctionExpr>>,
+    most: usize,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl GroupExec {
+    /// What does the work of `aggregate`, whose values are of this kind.
+    pub(super) fn new(
+        aggregate: &AggregateExec,
+        by: &Arc<dyn PhysicalExpr>,
+        kind: Kind,
+        most: usize,
+    ) -> Self {
+        Self {
+            input: Arc::clone(aggregate.input()),
+            by: Arc::clone(by),
+            kind,
+            functions: aggregate.aggr_expr().to_vec(),
+            most,
+            schema: aggregate.schema(),
+            properties: Arc::clone(aggregate.properties()),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+impl fmt::Debug for GroupExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupExec").finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for GroupExec {
+    fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.functions.iter().map(|function| function.name()).collect();
+        write!(f, "GroupExec: by={}, functions=[{}]", self.by, names.join(", "))
+    }
+}
+
+impl ExecutionPlan for GroupExec {
+    fn name(&self) -> &'static str {
+        "GroupExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        f(&self.by)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Arc::new(Self { input, metrics, ..(*self).clone() }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let functions = self.functions.iter().map(|function| {
+            Ok(Function {
+                arguments: function.expressions(),
+                accumulator: function.create_groups_accumulator()?,
+            })
+        });
+        let consumer = MemoryConsumer::new(format!("GroupExec[{partition}]"));
+        let step = Step {
+            input: self.input.execute(partition, Arc::clone(&context))?,
+            by: Arc::clone(&self.by),
+            functions: functions.collect::<Result<_>>()?,
+            places: Places::new(self.kind.clone()),
+            groups: Vec::new(),
+            elements: 0,
+            most: self.most,
+            few: false,
+            ended: false,
+            ready: VecDeque::new(),
+            batch: context.session_config().batch_size().max(1),
+            memory: consumer.register(context.memory_pool()),
+            schema: Arc::clone(&self.schema),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let batches = futures::stream::try_unfold(step, |mut step| async move {
+            Ok(step.next().await?.map(|batch| (batch, step)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// What is asked of each group.
+struct Function {
+    arguments: Vec<Arc<dyn PhysicalExpr>>,
+    accumulator: Box<dyn GroupsAccumulator>,
+}
+
+impl Function {
+    fn arguments(&self, of: &RecordBatch) -> Result<Vec<ArrayRef>> {
+        self.arguments.iter().map(|argument| array(argument, of)).collect()
+    }
+}
+
+fn array(of: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<ArrayRef> {
+    of.evaluate(batch)?.into_array(batch.num_rows())
+}
+
+/// One thread's part of the step.
+struct Step {
+    input: SendableRecordBatchStream,
+    by: Arc<dyn PhysicalExpr>,
+    functions: Vec<Function>,
+    places: Places,
+    /// Of the elements of a batch; reused.
+    groups: Vec<usize>,
+    /// Elements in the groups.
+    elements: usize,
+    /// Groups at most.
+    most: usize,
+    /// Groups have few elements.
+    few: bool,
+    ended: bool,
+    ready: VecDeque<RecordBatch>,
+    /// Rows of a batch.
+    batch: usize,
+    memory: MemoryReservation,
+    schema: SchemaRef,
+    metrics: BaselineMetrics,
+}
+
+impl Step {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                self.metrics.record_output(batch.num_rows());
+                return Ok(Some(batch));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let came = self.input.next().await.transpose()?;
+            let time = self.metrics.elapsed_compute().clone();
+            let _timer = time.timer();
+            match came {
+                Some(batch) => self.take(&batch)?,
+                None => {
+                    self.ended = true;
+                    self.hand_on()?;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, batch: &RecordBatch) -> Result<()> {
+        let values = array(&self.by, batch)?;
+        if self.few {
+            let mut columns = vec![values];
+            for function in &self.functions {
+                let arguments = function.arguments(batch)?;
+                columns.extend(function.accumulator.convert_to_state(&arguments, None)?);
+            }
+            self.ready.push_back(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
+            return Ok(());
+        }
+        self.places.assign(&values, &mut self.groups);
+        let count = self.places.len();
+        for function in &mut self.functions {
+            let arguments = function.arguments(batch)?;
+            function.accumulator.update_batch(&arguments, &self.groups, None, count)?;
+        }
+        self.elements += batch.num_rows();
+        let known: usize = self.functions.iter().map(|function| function.accumulator.size()).sum();
+        // What there is no memory for need not be kept: the second step puts it together.
+        if count >= self.most || self.memory.try_resize(self.places.size() + known).is_err() {
+            self.few = self.elements < LEAST_OF_A_GROUP * count;
+            self.hand_on()?;
+        }
+        Ok(())
+    }
+
+    /// Hands all groups on, and begins again.
+    fn hand_on(&mut self) -> Result<()> {
+        let count = self.places.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let mut columns = vec![self.places.take()?];
+        for function in &mut self.functions {
+            columns.extend(function.accumulator.state(EmitTo::All)?);
+        }
+        let all = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        let parts = (0..count).step_by(self.batch);
+        self.ready.extend(parts.map(|from| all.slice(from, self.batch.min(count - from))));
+        self.elements = 0;
+        self.memory.free();
+        Ok(())
+    }
+}

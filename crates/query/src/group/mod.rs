@@ -1,0 +1,72 @@
+//! Grouping by one column, by what numbers and addresses have that other values have not: the first of the engine's two steps of
+//! an aggregate, which sees every element.
+
+mod exec;
+mod places;
+#[cfg(test)]
+mod tests;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
+use exec::GroupExec;
+use places::Kind;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Groups of a thread at most, before they are handed on to the second step.
+const MOST: usize = 1 << 19;
+
+/// Puts [`GroupExec`] in the place of the engine's own first step where it can do its work.
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    most: usize,
+}
+
+impl Default for Grouping {
+    fn default() -> Self {
+        Self { most: MOST }
+    }
+}
+
+impl PhysicalOptimizerRule for Grouping {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let put = |node: Arc<dyn ExecutionPlan>| {
+            let aggregate = (node.as_ref() as &dyn Any).downcast_ref::<AggregateExec>();
+            let grouped = aggregate.map(|aggregate| self.grouped(aggregate)).transpose()?.flatten();
+            Ok(grouped.map_or_else(|| Transformed::no(node), |grouped| Transformed::yes(Arc::new(grouped))))
+        };
+        plan.transform_down(put).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "Grouping"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+impl Grouping {
+    fn grouped(&self, aggregate: &AggregateExec) -> Result<Option<GroupExec>> {
+        let by = aggregate.group_expr();
+        let [(expression, _)] = by.expr() else { return Ok(None) };
+        let Some(kind) = Kind::of(&expression.data_type(&aggregate.input_schema())?) else { return Ok(None) };
+        let functions = aggregate.aggr_expr();
+        let usual = by.is_single()
+            && *aggregate.mode() == AggregateMode::Partial
+            && *aggregate.input_order_mode() == InputOrderMode::Linear
+            && aggregate.limit_options().is_none()
+            && aggregate.filter_expr().iter().all(Option::is_none)
+            && functions.iter().all(|of| of.groups_accumulator_supported() && of.order_bys().is_empty());
+        Ok(usual.then(|| GroupExec::new(aggregate, expression, kind, self.most)))
+    }
+}
