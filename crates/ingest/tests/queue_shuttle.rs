@@ -94,11 +94,11 @@ fn a_source_that_waits_learns_that_the_capture_thread_is_gone() {
 fn what_was_sent_before_the_source_went_is_still_taken() {
     check(|| {
         let mut parker = Parker::new();
-        let (mut end, mut inlet) = exchange(vec![1u8, 2], parker.waker());
+        let (mut end, mut inlet) = exchange(vec![0u8; 2], parker.waker());
         let source = thread::spawn(move || {
-            for _ in 0..2 {
-                let item = end.wait_empty().unwrap();
-                end.send(item).unwrap();
+            for number in [1, 2] {
+                end.wait_empty().unwrap();
+                end.send(number).unwrap();
             }
         });
         let mut seen = Vec::new();

@@ -7,6 +7,16 @@ use crate::{FormatError, crc32c};
 use holdfast_base::{MAX_STREAMS, Ordinal, Sequence, Timestamp};
 
 const WHAT: &str = "chunk";
+const IMPOSSIBLE: &str = "a value that its column cannot have";
+
+/// Columns that others depend on, by number.
+const FLAGS: usize = 2;
+const EVENT: usize = 7;
+
+/// A bit for each column.
+const ALL: u16 = (1 << COLUMNS) - 1;
+/// Those in which every cell is a value, and which say nothing of payload or stream: excess, arrival, span, event, offset.
+const ANYTHING: u16 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << EVENT | 1 << 12;
 
 /// A column: where its cells are, how wide, and what to add to each.
 #[derive(Clone, Copy, Default, Debug)]
@@ -28,6 +38,9 @@ pub struct Chunk {
     payload_bytes: u32,
     sequence: u32,
     columns: [Column; COLUMNS],
+    /// The first row, and a bit for each column in which others may differ from it.
+    first: Row,
+    differing: u16,
     streams: Vec<ChunkStream>,
     /// Place in `streams` of each dictionary entry; `MAX_STREAMS`: none.
     places: Vec<u16>,
@@ -76,7 +89,7 @@ impl Chunk {
         let mut owned = Vec::with_capacity(len + 8);
         owned.extend_from_slice(bytes);
         owned.extend_from_slice(&[0; 8]);
-        let chunk = Self {
+        let mut chunk = Self {
             bytes: owned,
             first_row,
             rows,
@@ -84,9 +97,17 @@ impl Chunk {
             payload_bytes,
             sequence,
             columns,
+            first: Row::default(),
+            differing: ALL,
             streams,
             places,
         };
+        chunk.first = chunk.row(0).ok_or(FormatError::Malformed {
+            structure: WHAT,
+            at: HEAD_BYTES as u64,
+            what: IMPOSSIBLE,
+        })?;
+        chunk.differing = differing(&columns);
         chunk.check_rows()?;
         Ok(chunk)
     }
@@ -168,23 +189,28 @@ impl Chunk {
     /// A row without its ordinal, which depends on the rows before it; the excess is in its place.
     #[inline]
     fn row(&self, at: usize) -> Option<Row> {
-        let flags = Flags(u8::try_from(self.cell(2, at)).ok()?);
-        let event = if flags.has(Flags::EVENT) { self.cell(7, at) as i64 } else { 0 };
-        Some(Row {
-            stream: u16::try_from(self.cell(0, at)).ok()?,
-            kind: Kind::from_byte(u8::try_from(self.cell(1, at)).ok()?)?,
-            flags,
-            len: u32::try_from(self.cell(3, at)).ok()?,
-            ordinal: Ordinal(self.cell(4, at)),
-            arrival: Timestamp(self.cell(5, at) as i64),
-            span: self.cell(6, at),
-            event: Timestamp(event),
-            meta: u16::try_from(self.cell(8, at)).ok()?,
-            tag: u16::try_from(self.cell(9, at)).ok()?,
-            extra: u32::try_from(self.cell(10, at)).ok()?,
-            number: u32::try_from(self.cell(11, at)).ok()?,
-            offset: self.cell(12, at),
-        })
+        let (mut row, mut left) = (self.first, self.differing);
+        while left != 0 {
+            let column = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let cell = self.cell(column, at);
+            match column {
+                0 => row.stream = u16::try_from(cell).ok()?,
+                1 => row.kind = Kind::from_byte(u8::try_from(cell).ok()?)?,
+                FLAGS => row.flags = Flags(u8::try_from(cell).ok()?),
+                3 => row.len = u32::try_from(cell).ok()?,
+                4 => row.ordinal = Ordinal(cell),
+                5 => row.arrival = Timestamp(cell as i64),
+                6 => row.span = cell,
+                EVENT => row.event = Timestamp(if row.flags.has(Flags::EVENT) { cell as i64 } else { 0 }),
+                8 => row.meta = u16::try_from(cell).ok()?,
+                9 => row.tag = u16::try_from(cell).ok()?,
+                10 => row.extra = u32::try_from(cell).ok()?,
+                11 => row.number = u32::try_from(cell).ok()?,
+                _ => row.offset = cell,
+            }
+        }
+        Some(row)
     }
 
     fn place(&self, stream: u16) -> Option<usize> {
@@ -196,11 +222,14 @@ impl Chunk {
         let wrong = |what| FormatError::Malformed { structure: WHAT, at: HEAD_BYTES as u64, what };
         let mut payload = 0u64;
         let mut rows = vec![0u32; self.streams.len()];
-        for at in 0..self.rows as usize {
-            let row = self.row(at).ok_or_else(|| wrong("a value that its column cannot have"))?;
-            payload += row.payload() as u64;
+        // Where they differ in nothing of which anything is asked here, one is like the other.
+        let (looked_at, alike) =
+            if self.differing & !ANYTHING == 0 { (1, self.rows) } else { (self.rows, 1) };
+        for at in 0..looked_at as usize {
+            let row = self.row(at).ok_or_else(|| wrong(IMPOSSIBLE))?;
+            payload += row.payload() as u64 * u64::from(alike);
             let count = self.place(row.stream).and_then(|place| rows.get_mut(place));
-            *count.ok_or_else(|| wrong("a row of a stream that is not in the table"))? += 1;
+            *count.ok_or_else(|| wrong("a row of a stream that is not in the table"))? += alike;
         }
         if payload != u64::from(self.payload_bytes) {
             return Err(wrong("its rows do not add up to its payload"));
@@ -210,6 +239,14 @@ impl Chunk {
         }
         Ok(())
     }
+}
+
+/// A bit for each column that has more than its base.
+fn differing(columns: &[Column; COLUMNS]) -> u16 {
+    let wide = columns.iter().zip(0..).filter(|(column, _)| column.width > 0);
+    let differing = wide.fold(0, |bits, (_, number)| bits | 1 << number);
+    // Whether a row has an event time is a flag.
+    if differing & 1 << FLAGS == 0 { differing } else { differing | 1 << EVENT }
 }
 
 fn columns(get: &mut Get<'_>, count: usize, rows: usize) -> Result<[Column; COLUMNS], FormatError> {

@@ -1,6 +1,6 @@
 //! An open slot made again from the journal, after a crash. It allocates; nothing is hot here.
 
-use super::{Builder, Chunk, Entry, SlotId};
+use super::{Builder, CellsAt, Chunk, Entry, Row, RunRoom, SlotId};
 use crate::journal::Record;
 use crate::{Classes, FormatError};
 use holdfast_base::{BLOCK, Sequence, Timestamp};
@@ -112,15 +112,19 @@ impl Rebuild {
                 break;
             }
             let skip = (builder.rows() - chunk.first_row()) as usize;
-            for (row, at) in chunk.rows().skip(skip) {
-                let follows = at as usize == builder.payload_bytes();
-                let end = at as usize + row.payload();
-                // Without room even for an empty row the slot would have been sealed.
-                if !follows || end > there || row.payload() > builder.room() || builder.room() == 0 {
+            let rows: Vec<(Row, u32)> = chunk.rows().skip(skip).collect();
+            let mut rows = &rows[..];
+            while let Some((_, at)) = rows.first() {
+                if *at as usize != builder.payload_bytes() {
                     return;
                 }
-                builder.advance(buffer, row.payload());
-                builder.row(buffer, &row);
+                let run = run(builder, rows, there);
+                if run.is_empty() {
+                    return;
+                }
+                builder.advance(buffer, run.iter().map(|(row, _)| row.payload()).sum());
+                builder.elements(buffer, run, |(row, _)| *row, CellsAt::NONE);
+                rows = &rows[run.len()..];
             }
             first.remove();
         }
@@ -131,4 +135,21 @@ impl Rebuild {
         self.put_together(buffer);
         self.builder
     }
+}
+
+/// The rows of a chunk, of those that are left, that can be added at once: as many as close no chunk of the slot, or one. None:
+/// the payload of the first is not there, or has no room.
+fn run<'a>(builder: &Builder, rows: &'a [(Row, u32)], there: usize) -> &'a [(Row, u32)] {
+    let room = builder.run_room();
+    let mut bytes = 0;
+    let fits = |(row, at): &&(Row, u32)| {
+        bytes += row.payload() + RunRoom::ROW;
+        bytes <= room.bytes && *at as usize + row.payload() <= there
+    };
+    let count = rows.iter().take(room.rows).take_while(fits).count();
+    let Some((row, at)) = rows.first().filter(|_| count == 0) else { return &rows[..count] };
+    // Without room even for an empty row the slot would have been sealed.
+    let left = builder.room();
+    let one = *at as usize + row.payload() <= there && row.payload() <= left && left > 0;
+    &rows[..usize::from(one)]
 }

@@ -355,17 +355,13 @@ impl SlotSearch<'_, '_> {
         let texts = rows.len() * holdfast_format::MAX_TEXT;
         let mut cells: Vec<CellBuffer> =
             classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
-        let (mut header, mut data) = (Vec::new(), Vec::new());
-        for (row, at) in rows {
-            header.clear();
-            data.clear();
-            self.beginning(row, *at, &mut header, &mut data)?;
-            let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
-            let size = row.offset + u64::from(row.len);
-            let link_type = self.wants.link_types.get(usize::from(row.tag)).copied();
-            let original_size = size + u64::from(row.extra);
-            let element = Element { data: &data, size, original_size, link_type, header };
-            extractor.extract(&element, &mut cells);
+        if let (Some(fixed), Some((size, elements))) = (extractor.fixed(), alike(rows)) {
+            let mut data = Vec::with_capacity(elements.len());
+            self.effort.bytes += elements.len() as u64;
+            self.view.payload(elements.start, elements.end, &mut data)?;
+            fixed.extract_many(&data, size, &mut cells);
+        } else {
+            self.extract_each(rows, extractor, &mut cells)?;
         }
         for (place, number) in self.wants.attributes(&self.wants.places()) {
             if let Some(buffer) = cells.get(number) {
@@ -377,6 +373,28 @@ impl SlotSearch<'_, '_> {
                 let nulls = (buffer.nulls() > 0).then(|| buffer.valid().iter().map(|valid| !valid).collect());
                 loaded.insert(place, (own, nulls));
             }
+        }
+        Ok(())
+    }
+
+    /// The same one by one.
+    fn extract_each(
+        &mut self,
+        rows: &[Ending],
+        extractor: &mut Extractor,
+        cells: &mut [CellBuffer],
+    ) -> Result<(), Broken> {
+        let (mut header, mut data) = (Vec::new(), Vec::new());
+        for (row, at) in rows {
+            header.clear();
+            data.clear();
+            self.beginning(row, *at, &mut header, &mut data)?;
+            let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
+            let size = row.offset + u64::from(row.len);
+            let link_type = self.wants.link_types.get(usize::from(row.tag)).copied();
+            let original_size = size + u64::from(row.extra);
+            let element = Element { data: &data, size, original_size, link_type, header };
+            extractor.extract(&element, cells);
         }
         Ok(())
     }
@@ -432,6 +450,20 @@ impl SlotSearch<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Elements of one size that lie one behind the other: the size, and where they are.
+fn alike(rows: &[Ending]) -> Option<(usize, std::ops::Range<usize>)> {
+    let (first, start) = rows.first()?;
+    let (size, start) = (first.len as usize, *start as usize);
+    let follows = |(number, (row, at)): (usize, &Ending)| {
+        row.kind == Kind::Element
+            && row.meta == 0
+            && row.len == first.len
+            && *at as usize == start + number * size
+    };
+    let all = (1..=MAX_DATA).contains(&size) && rows.iter().enumerate().all(follows);
+    all.then(|| (size, start..start + rows.len() * size))
 }
 
 /// What rows tell of a column.
