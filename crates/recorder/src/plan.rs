@@ -45,8 +45,9 @@ const MOST_BATCHES: usize = 1024;
 /// lost because the capture thread had no processor for a moment.
 const PLENTY_OF_BATCHES: u64 = 128 << 20;
 
-/// The part of the memory to be had that they may take then.
+/// The part of the memory to be had that they may take then, and of the ring: what waits there is soon on it.
 const PLENTIFUL_BATCHES: u64 = 64;
+const BATCHES_OF_RING: u64 = 32;
 
 /// What the plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +189,8 @@ impl Rest {
     fn plentiful(self, needs: &Needs<'_>) -> Self {
         let columns: u64 = needs.columns.iter().map(|classes| self.in_a_batch(*classes)).sum();
         let one_of_each = (self.batch() * needs.sources as u64 + columns).max(1);
-        let each = PLENTY_OF_BATCHES.min(needs.available.0 / PLENTIFUL_BATCHES) / one_of_each;
+        let of_ring = u64::from(needs.slots) * needs.slot_bytes / BATCHES_OF_RING;
+        let each = PLENTY_OF_BATCHES.min(needs.available.0 / PLENTIFUL_BATCHES).min(of_ring) / one_of_each;
         Self {
             batches: usize::try_from(each).unwrap_or(usize::MAX).clamp(self.batches, MOST_BATCHES),
             ..self
@@ -359,9 +361,11 @@ mod tests {
     fn batches_grow_with_the_memory_to_be_had() {
         let rich = Needs { available: ByteSize::gib(8), ..needs(64 << 20, None) };
         let one = plan(&rich).unwrap();
-        assert!(one.batches * 4096 >= 1_000_000, "{one:?}");
+        assert!(one.batches * 4096 >= 900_000, "{one:?}");
         let four = plan(&Needs { sources: 4, ..rich }).unwrap();
         assert_eq!(four.batches, one.batches / 4);
+        let small = Needs { slots: 8, ..rich };
+        assert!((16..64).contains(&plan(&small).unwrap().batches));
         let texts: Classes = std::iter::repeat_n(Class::Bytes, 3).collect();
         let wide = plan(&Needs { columns: &[texts], ..rich }).unwrap();
         assert!(wide.total.0 <= one.total.0 && wide.batches < one.batches / 2, "{wide:?}");

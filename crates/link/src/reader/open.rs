@@ -16,7 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What several readers of a ring, one after the other or at once, know of its open slot.
 #[derive(Clone, Debug, Default)]
-pub struct OpenSlots(Arc<Mutex<Option<OpenSlot>>>);
+pub struct OpenSlots(Arc<Mutex<Asked>>);
+
+/// To keep what is known costs a copy of it: who asks for the first time may not ask again.
+#[derive(Debug, Default)]
+enum Asked {
+    #[default]
+    Never,
+    Once,
+    Again(Box<OpenSlot>),
+}
 
 impl OpenSlots {
     /// What the open slot has by now, to be read like any other; `None`: it is not open.
@@ -27,14 +36,15 @@ impl OpenSlots {
         streams: &[StreamStatus],
         sequence: Sequence,
     ) -> Result<Option<Arc<OpenImage>>, LinkError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = match kept.take().filter(|open| open.id.sequence == sequence) {
-            Some(open) => open,
-            None => OpenSlot::new(superblock, sequence)?,
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match std::mem::replace(&mut *asked, Asked::Once) {
+            Asked::Never => return take_once(connection, superblock, streams, sequence),
+            Asked::Again(open) if open.id.sequence == sequence => *open,
+            Asked::Once | Asked::Again(_) => OpenSlot::new(superblock, sequence)?,
         };
         let Some(mut open) = open.grow(connection, superblock, streams)? else { return Ok(None) };
         let image = open.image(superblock)?;
-        *kept = Some(open);
+        *asked = Asked::Again(Box::new(open));
         Ok(image)
     }
 }

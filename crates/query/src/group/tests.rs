@@ -1,3 +1,5 @@
+//! The step against the engine's own.
+
 use super::Grouping;
 use datafusion::arrow::array::{
     ArrayRef, FixedSizeBinaryArray, Int64Array, RecordBatch, TimestampNanosecondArray, UInt64Array,

@@ -16,7 +16,9 @@ const YOUNG: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Ways {
     open: OpenRing,
+    /// One that is handed on only as long as it is so old.
     spare: Arc<Mutex<Option<(Instant, RingReader)>>>,
+    young: Duration,
 }
 
 impl fmt::Debug for Ways {
@@ -34,13 +36,18 @@ pub(crate) struct Way {
 impl Ways {
     /// Ways that `open` opens.
     pub fn new(open: &OpenRing) -> Self {
-        Self { open: Arc::clone(open), spare: Arc::default() }
+        Self { open: Arc::clone(open), spare: Arc::default(), young: YOUNG }
+    }
+
+    /// The same, each opened anew: it sees the ring as it is by then.
+    pub fn anew(open: &OpenRing) -> Self {
+        Self { young: Duration::ZERO, ..Self::new(open) }
     }
 
     /// One that was given back a moment ago, or a new one.
     pub(crate) fn take(&self) -> Result<Way, LinkError> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((opened, reader)) = spare.filter(|(opened, _)| opened.elapsed() < YOUNG) {
+        if let Some((opened, reader)) = spare.filter(|(opened, _)| opened.elapsed() < self.young) {
             return Ok(Way { reader, opened });
         }
         let opened = Instant::now();

@@ -254,7 +254,7 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         let trouble = Arc::new(Trouble::default());
         let (schema, links) = (schema.clone(), Vec::new());
         let table =
-            StreamTable::new("log", recorded.stream, schema, links, Ways::new(&ring), Arc::clone(&trouble));
+            StreamTable::new("log", recorded.stream, schema, links, Ways::anew(&ring), Arc::clone(&trouble));
         (shown(&runtime, &engine(Arc::new(table)), &sql), trouble.take())
     };
     let (found, missed) = ask(&after);
