@@ -222,7 +222,7 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
 fn on_a_link<'f>(place: &Place, capture: &Path, packets: u64) -> Result<Contestant<'f>, Trouble> {
     tool::need("tcpreplay")?;
     let link = Link::make()?;
-    let server = Stenographer::begin(place, link.near())?;
+    let mut server = Stenographer::begin(place, link.near())?;
     let (capture, far, rate) = (capture.display().to_string(), link.far().to_owned(), LINK.to_string());
     let replay = ["netns", "exec", link.space(), "tcpreplay", "-q", "-K", "-p", &rate, "-i", &far, &capture];
     let start = Instant::now();

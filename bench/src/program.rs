@@ -119,6 +119,14 @@ impl Program {
         Ok(())
     }
 
+    /// Whether it is still there.
+    pub fn runs(&mut self) -> Result<(), Trouble> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.failed("it ended")),
+        }
+    }
+
     /// The most memory it ever had, in bytes.
     pub fn most_memory(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;

@@ -34,7 +34,15 @@ impl Stenographer {
         certify(&folder.join("certificates"))?;
         let age = format!("--fileage_sec={FILE_SECONDS}");
         // It would become `nobody`, who may not write here.
-        let flags = ["--uid=root", "--gid=root", "--seccomp=none", "--no_watchdogs", "--blocks=256", &age];
+        let flags = [
+            "--uid=root",
+            "--gid=root",
+            "--seccomp=none",
+            "--no_watchdogs",
+            "--blocks=256",
+            "--blockage_sec=1",
+            &age,
+        ];
         let config = serde_json::json!({
             "Threads": [{
                 "PacketsDirectory": folder.join("packets"),
@@ -58,7 +66,8 @@ impl Stenographer {
     }
 
     /// Packets that are in files of which there is an index.
-    pub fn packets(&self) -> Result<u64, Trouble> {
+    pub fn packets(&mut self) -> Result<u64, Trouble> {
+        self.program.runs()?;
         let (packets, index) = (self.folder.join("packets"), self.folder.join("index"));
         let indexed = fs::read_dir(&index).map_err(Trouble::file(&index, "read it"))?;
         let mut count = 0;

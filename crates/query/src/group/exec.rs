@@ -185,12 +185,11 @@ impl Step {
             let came = self.input.next().await.transpose()?;
             let time = self.metrics.elapsed_compute().clone();
             let _timer = time.timer();
-            match came {
-                Some(batch) => self.take(&batch)?,
-                None => {
-                    self.ended = true;
-                    self.hand_on()?;
-                }
+            if let Some(batch) = came {
+                self.take(&batch)?;
+            } else {
+                self.ended = true;
+                self.hand_on()?;
             }
         }
     }

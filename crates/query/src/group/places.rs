@@ -172,7 +172,7 @@ impl Places {
         let old = std::mem::replace(self, Self::new(self.kind.clone()));
         let valid = old
             .null
-            .map(|null| NullBuffer::from_iter((0..old.values.len() as u32).map(|group| group != null)));
+            .map(|null| (0..old.values.len() as u32).map(|group| group != null).collect::<NullBuffer>());
         let numbers = || old.values.iter().map(|value| *value as i64).collect::<Vec<_>>();
         Ok(match old.kind {
             Kind::Int => Arc::new(PrimitiveArray::<Int64Type>::new(numbers().into(), valid)),
