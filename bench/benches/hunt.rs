@@ -8,7 +8,7 @@ use holdfast_bench::compare::{Rounds, Spread};
 use holdfast_bench::link::Link;
 use holdfast_bench::place::Place;
 use holdfast_bench::program::holdfast;
-use holdfast_bench::reduct::{Client, FIRST, Server};
+use holdfast_bench::reduct::{Client, FIRST, NO_CONTENT, Server};
 use holdfast_bench::report::Report;
 use holdfast_bench::stenographer::Stenographer;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
@@ -210,7 +210,7 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
             let (status, some) = client.answer("GET", &format!("/b/bench/packets/batch?q={id}"), "", &[])?;
             match status {
                 200 => bytes += some.len(),
-                204 => return Ok((bytes / PACKET) as u64),
+                NO_CONTENT => return Ok((bytes / PACKET) as u64),
                 _ => return Err(not_taken(status, &some)),
             }
         }

@@ -14,6 +14,9 @@ pub const FIRST: u64 = 1_700_000_000_000_000;
 /// How often it is asked whether it is ready.
 const TRIES: u32 = 600;
 
+/// An answer without a body.
+pub const NO_CONTENT: u16 = 204;
+
 /// Bytes of an answer at most.
 const ANSWER: u64 = 64 << 20;
 
@@ -142,7 +145,8 @@ impl Client {
                 length = value.trim().parse().unwrap_or(0);
             }
         }
-        let length = length.min(ANSWER);
+        // It gives the length of a body that it does not send.
+        let length = if status == NO_CONTENT { 0 } else { length.min(ANSWER) };
         let read = std::io::copy(&mut (&mut self.stream).take(length), to)?;
         if read == length { Ok((status, read)) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
     }

@@ -49,6 +49,15 @@ const PLENTY_OF_BATCHES: u64 = 128 << 20;
 const PLENTIFUL_BATCHES: u64 = 64;
 const BATCHES_OF_RING: u64 = 32;
 
+/// Where memory is plentiful so many bytes of reads may wait for their turn: those of several readers.
+const PLENTY_OF_TICKETS: u64 = 64 << 20;
+
+/// So many reads may, at most.
+pub const MOST_TICKETS: usize = 32;
+
+/// The part of the memory to be had that they may take then.
+const PLENTIFUL_TICKETS: u64 = 256;
+
 /// What the plan is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs<'a> {
@@ -185,14 +194,17 @@ impl Rest {
         batches.clamp(self.batches, MOST_BATCHES.max(self.batches))
     }
 
-    /// With as many batches as cost nothing where memory is plentiful.
+    /// With as many batches and tickets as cost nothing where memory is plentiful.
     fn plentiful(self, needs: &Needs<'_>) -> Self {
         let columns: u64 = needs.columns.iter().map(|classes| self.in_a_batch(*classes)).sum();
         let one_of_each = (self.batch() * needs.sources as u64 + columns).max(1);
         let of_ring = u64::from(needs.slots) * needs.slot_bytes / BATCHES_OF_RING;
         let each = PLENTY_OF_BATCHES.min(needs.available.0 / PLENTIFUL_BATCHES).min(of_ring) / one_of_each;
+        let tickets =
+            PLENTY_OF_TICKETS.min(needs.available.0 / PLENTIFUL_TICKETS) / self.quantum(needs) as u64;
         Self {
             batches: usize::try_from(each).unwrap_or(usize::MAX).clamp(self.batches, MOST_BATCHES),
+            tickets: usize::try_from(tickets).unwrap_or(usize::MAX).clamp(self.tickets, MOST_TICKETS),
             ..self
         }
     }
@@ -370,6 +382,20 @@ mod tests {
         let wide = plan(&Needs { columns: &[texts], ..rich }).unwrap();
         assert!(wide.total.0 <= one.total.0 && wide.batches < one.batches / 2, "{wide:?}");
         assert_eq!(plan(&Needs { bound: Some(ByteSize::gib(4)), ..rich }).unwrap().batches, 16);
+    }
+
+    // Reads of several readers wait where the schedule sees them, as far as that costs nothing.
+    #[test]
+    fn tickets_grow_with_the_memory_to_be_had() {
+        let tickets = |quantum, available| {
+            let needs = Needs { promised: 4, quantum, available, ..needs(8 << 20, None) };
+            plan(&needs).unwrap().tickets
+        };
+        assert_eq!(tickets(1 << 20, ByteSize::gib(16)), 32);
+        assert_eq!(tickets(4 << 20, ByteSize::gib(16)), 16);
+        assert_eq!(tickets(8 << 20, ByteSize::gib(16)), 8);
+        assert_eq!(tickets(1 << 20, ByteSize::gib(4)), 16);
+        assert_eq!(tickets(1 << 20, ByteSize::gib(1)), 8);
     }
 
     // Promise 1: columns are memory like any other.

@@ -1,6 +1,6 @@
 //! Small reads of one slot, one after the other: for what is looked up rather than read through.
 
-use super::access::Got;
+use super::access::{Got, Want};
 use super::item::PlannedSlot;
 use super::pump::Pump;
 use super::seen::Seen;
@@ -9,6 +9,7 @@ use crate::LinkError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, SectionKind, Superblock};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Why something could not be looked up.
 #[derive(Debug)]
@@ -51,14 +52,13 @@ pub(crate) fn bytes(
     end: usize,
 ) -> Result<Vec<u8>, Miss> {
     let mut all = Vec::with_capacity(end.saturating_sub(start));
-    let quantum = pump.access.quantum();
     let mut under_way: VecDeque<(usize, usize, u64)> = VecDeque::new();
-    let mut next = start / BLOCK * BLOCK;
+    let mut next = pieces(pump, planned, start..end);
     loop {
-        while next < end && (under_way.is_empty() || !pump.is_busy()) {
-            let len = (end - next).next_multiple_of(BLOCK).min(quantum);
-            under_way.push_back((next, len, pump.submit(planned.want(next, len))?));
-            next += len;
+        while (under_way.is_empty() || !pump.is_busy())
+            && let Some(want) = next.next()
+        {
+            under_way.push_back((want.offset, want.len, pump.submit(want)?));
         }
         let Some((at, len, tag)) = under_way.pop_front() else { return Ok(all) };
         let miss = match pump.wait(tag)? {
@@ -76,6 +76,23 @@ pub(crate) fn bytes(
         }
         return Err(miss);
     }
+}
+
+/// Asks for as much of a range as may be asked for ahead: [`bytes`] of the same range takes it.
+pub(crate) fn ahead(pump: &mut Pump, planned: &PlannedSlot, range: Range<usize>) -> Result<(), LinkError> {
+    for want in pieces(pump, planned, range) {
+        if !pump.ahead(want)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The reads that a range takes.
+fn pieces(pump: &Pump, planned: &PlannedSlot, range: Range<usize>) -> impl Iterator<Item = Want> + use<> {
+    let (planned, quantum) = (*planned, pump.access.quantum());
+    let starts = (range.start / BLOCK * BLOCK..range.end).step_by(quantum);
+    starts.map(move |at| planned.want(at, (range.end - at).next_multiple_of(BLOCK).min(quantum)))
 }
 
 /// The head of a slot, read where the bird's-eye view does not have it.

@@ -3,7 +3,7 @@
 use super::access::{Got, Want};
 use super::open::{OpenImage, OpenSlots, take_once};
 use crate::client::Connection;
-use crate::wire::{Purpose, Reply, Request};
+use crate::wire::{MAX_PENDING, Purpose, Reply, Request};
 use crate::{LinkError, SharedArea};
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence};
 use holdfast_format::Superblock;
@@ -15,6 +15,14 @@ use std::time::Duration;
 
 /// Tickets asked for at once: enough to keep a drive busy while one piece is copied, little enough to be fair.
 pub(crate) const DEPTH: usize = 6;
+
+/// Bytes that are asked for ahead of the turn of what has them.
+pub(crate) const AHEAD: usize = 16 << 20;
+
+/// While so many reads are under way none is asked for ahead. With [`DEPTH`] more they are fewer than a recorder lets wait: else the
+/// word that gives a piece back would wait behind reads that wait for one.
+pub(crate) const MOST_AHEAD: usize = 16;
+const _: () = assert!(MOST_AHEAD + DEPTH < MAX_PENDING);
 
 /// Largest quantum that is made use of, whatever a recorder offers.
 const MOST: usize = 8 << 20;
@@ -72,7 +80,7 @@ impl Live {
         let superblock = Superblock::decode(&welcome.superblock)
             .map_err(|cause| LinkError::NotARing { path: connection.path().to_owned(), cause })?;
         let quantum = quantum(welcome.quantum);
-        let pool = BufferPool::new(DEPTH, quantum, Lock::No)?;
+        let pool = BufferPool::new(DEPTH + AHEAD / quantum, quantum, Lock::No)?;
         let (tickets, done) = (BTreeMap::new(), VecDeque::new());
         Ok(Self {
             connection,

@@ -1,7 +1,9 @@
-//! Reads under way, by tag: those that came early are kept until they are asked for.
+//! Reads under way, by tag: those that came early are kept until they are asked for. What will be read next can be asked for ahead.
 
 use super::access::{Access, Got, Want};
+use super::live::{AHEAD, MOST_AHEAD};
 use crate::LinkError;
+use holdfast_base::Sequence;
 use holdfast_media::Buffer;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,15 +16,44 @@ pub(crate) struct Pump {
     ready: BTreeMap<u64, Got>,
     /// Asked for, and not wanted any more.
     forgotten: BTreeSet<u64>,
+    /// Asked for before anybody wanted it.
+    ahead: Vec<(Want, u64)>,
 }
 
 impl Pump {
     pub(crate) fn new(access: Access) -> Self {
-        Self { access, next: 0, under_way: 0, ready: BTreeMap::new(), forgotten: BTreeSet::new() }
+        let (ready, forgotten) = (BTreeMap::new(), BTreeSet::new());
+        Self { access, next: 0, under_way: 0, ready, forgotten, ahead: Vec::new() }
     }
 
     /// Asks for a piece; its tag is what to ask for later.
     pub(crate) fn submit(&mut self, want: Want) -> Result<u64, LinkError> {
+        match self.ahead.iter().position(|(ahead, _)| *ahead == want) {
+            Some(at) => Ok(self.ahead.swap_remove(at).1),
+            None => self.ask(want),
+        }
+    }
+
+    /// Asks for a piece that is wanted later; `false`: enough has been asked for ahead.
+    pub(crate) fn ahead(&mut self, want: Want) -> Result<bool, LinkError> {
+        self.poll()?;
+        let asked: usize = self.ahead.iter().map(|(want, _)| want.len).sum();
+        if self.under_way >= MOST_AHEAD || asked > 0 && asked + want.len > AHEAD {
+            return Ok(false);
+        }
+        let tag = self.ask(want)?;
+        self.ahead.push((want, tag));
+        Ok(true)
+    }
+
+    /// Drops what was asked for ahead of a slot.
+    pub(crate) fn forget_ahead(&mut self, sequence: Sequence) {
+        for (_, tag) in self.ahead.extract_if(.., |(want, _)| want.sequence == sequence).collect::<Vec<_>>() {
+            self.forget(tag);
+        }
+    }
+
+    fn ask(&mut self, want: Want) -> Result<u64, LinkError> {
         let tag = self.next;
         self.next += 1;
         let buffer = self.access.take(want.len)?;
@@ -31,9 +62,10 @@ impl Pump {
         Ok(tag)
     }
 
-    /// Whether as many reads are under way as are of use.
+    /// Whether as many reads are under way as are of use, besides those ahead.
     pub(crate) fn is_busy(&self) -> bool {
-        self.under_way >= self.access.at_once()
+        let ahead = self.ahead.iter().filter(|(_, tag)| !self.is_ready(*tag)).count();
+        self.under_way - ahead >= self.access.at_once()
     }
 
     /// Takes what has come, without waiting.
@@ -100,6 +132,7 @@ impl Pump {
 
     /// Forgets everything asked for: waits for what is under way and drops it.
     pub(crate) fn drain(&mut self) -> Result<(), LinkError> {
+        self.ahead.clear();
         while self.under_way > 0 {
             self.one(true)?;
         }

@@ -106,6 +106,20 @@ impl RingReader {
         }
     }
 
+    /// Looks into a slot whose turn is next, to ask ahead for what will be read of it; nothing where that takes a read, or where an
+    /// index drive may have it.
+    pub fn foresee(&mut self, planned: &PlannedSlot) -> Option<SlotView<'_>> {
+        let seen = Seen::of(&self.pump.access, &self.superblock, planned).filter(|_| self.drive.is_none())?;
+        let (head, before) = (seen.head.clone(), self.reads_for(Purpose::Search));
+        let (seen, copy) = (Some(seen), Copied::Nothing);
+        Some(SlotView { reader: self, planned: *planned, head, seen, copy, copied: 0, looked: None, before })
+    }
+
+    /// Nothing more of what was asked for ahead of a slot is wanted.
+    pub fn forget_ahead(&mut self, sequence: Sequence) {
+        self.pump.forget_ahead(sequence);
+    }
+
     /// What an index drive has of a slot.
     fn copy_of(&self, planned: &PlannedSlot) -> Option<Copy> {
         planned.slot?;
@@ -183,6 +197,17 @@ impl SlotView<'_> {
             return Err(NotThere::Damaged(place));
         }
         Ok(bytes)
+    }
+
+    /// Asks for a section that is going to be read when the slot is looked into again.
+    pub fn ahead(&mut self, section: &Section) -> Result<(), NotThere> {
+        Ok(fetch::ahead(&mut self.reader.pump, &self.planned, section.range())?)
+    }
+
+    /// The same for its directory.
+    pub fn directory_ahead(&mut self) -> Result<(), NotThere> {
+        let range = self.head.directory_range().map_err(Miss::Wrong)?;
+        Ok(fetch::ahead(&mut self.reader.pump, &self.planned, range)?)
     }
 
     /// Its chunks, in the order of their rows.

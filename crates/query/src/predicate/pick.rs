@@ -107,6 +107,15 @@ impl Predicate {
         }
     }
 
+    /// Whether filters of a column may exclude something: single values of it are looked for.
+    pub fn looks_for_values_of(&self, place: usize) -> bool {
+        match self {
+            Self::Constant(_) | Self::Null(..) => false,
+            Self::Among(column, wanted) => *column == place && wanted.points().is_some(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(|part| part.looks_for_values_of(place)),
+        }
+    }
+
     /// Takes out of `picked` the elements that do not fulfil it. `cells` gives the cells of a column; `None` where all of them
     /// are null.
     pub fn pick<'a, F>(&self, picked: &mut [bool], cells: &F)

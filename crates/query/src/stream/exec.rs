@@ -1,6 +1,7 @@
 //! The search as a step of the engine's plan: threads that go through slots, each with a way to the ring of its own.
 
 use super::list::SlotList;
+use super::needs;
 use super::slot::{Broken, Effort, SlotSearch};
 use super::trouble::Trouble;
 use super::wants::Wants;
@@ -131,6 +132,7 @@ impl ExecutionPlan for StreamExec {
             work: Arc::clone(&self.work),
             schema: Arc::clone(&self.schema),
             wanted: Arc::clone(&self.wanted),
+            threads: self.properties.partitioning.partition_count(),
             to: stream.tx(),
         };
         stream.spawn_blocking(move || {
@@ -158,6 +160,8 @@ struct Worker {
     work: Arc<Work>,
     schema: SchemaRef,
     wanted: Arc<AtomicUsize>,
+    /// How many there are.
+    threads: usize,
     to: Sender<Result<RecordBatch>>,
 }
 
@@ -178,11 +182,22 @@ impl Worker {
     fn search(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let mut reader = self.work.ways.take().map_err(external)?.reader;
+        let mut next = None;
         loop {
             if self.is_enough() {
                 return Ok(());
             }
-            let Some((place, slot)) = self.work.list.take() else { return Ok(()) };
+            let Some((place, slot)) = next.take().or_else(|| self.work.list.take()) else { return Ok(()) };
+            // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
+            if reader.is_live() && self.work.wants.limit.is_none() {
+                next = self.work.list.take_ahead(self.threads);
+            }
+            if let Some(mut view) = next.and_then(|(_, slot)| reader.foresee(slot))
+                && let Err(Broken::NotThere(NotThere::Failed(error))) =
+                    needs::ahead(&mut view, &self.work.wants)
+            {
+                return Err(external(error));
+            }
             let (to, wanted) = (&self.to, &self.wanted);
             let mut sink = |batch: RecordBatch| {
                 let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
@@ -193,6 +208,7 @@ impl Worker {
                     Err(_) => ControlFlow::Break(()),
                 }
             };
+            let before = effort.bytes;
             let searched = match reader.look_into(slot) {
                 Ok(mut view) => {
                     let Work { wants, list, trouble, .. } = &*self.work;
@@ -212,6 +228,11 @@ impl Worker {
                 }
                 Err(error) => Err(Broken::NotThere(error)),
             };
+            reader.forget_ahead(slot.sequence);
+            if slot.slot.is_none() {
+                // The recorder's memory has it.
+                effort.bytes = before;
+            }
             self.work.list.done(place, effort.back);
             match searched {
                 Ok(()) => {}

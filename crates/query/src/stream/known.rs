@@ -4,7 +4,7 @@ use super::wants::Wants;
 use crate::columns::{Column, Fixed};
 use crate::predicate::{Facts, Pick, Points};
 use holdfast_base::Timestamp;
-use holdfast_format::{Block, Cell, DirectoryEntry, EntrySummary, Outline, Summary};
+use holdfast_format::{Block, Cell, DirectoryEntry, EntrySummary, Outline};
 use std::collections::HashMap;
 
 /// A time as a cell.
@@ -93,14 +93,4 @@ impl Pick for ChunkKnown<'_> {
     fn may_have(&self, _column: usize, _values: &Points<'_>) -> bool {
         true
     }
-}
-
-/// The outlines of some attributes of a dictionary entry, as far as a slot has them; `bytes` gives those of a section.
-pub(super) fn sections(
-    summary: &Summary,
-    entry: u16,
-    attributes: &[(usize, usize)],
-) -> Vec<(usize, holdfast_format::Section)> {
-    let section = |(_, number): &(usize, usize)| Some((*number, *summary.filter(entry, *number as u16)?));
-    attributes.iter().filter_map(section).collect()
 }

@@ -52,9 +52,19 @@ impl SlotList {
 
     /// The next one, and its place.
     pub(super) fn take(&self) -> Option<(usize, &PlannedSlot)> {
+        self.take_of(1)
+    }
+
+    /// The next one for a thread that is still at work on another, if there are enough for all of so many threads.
+    pub(super) fn take_ahead(&self, threads: usize) -> Option<(usize, &PlannedSlot)> {
+        self.take_of(threads)
+    }
+
+    /// The next one, if there are so many.
+    fn take_of(&self, least: usize) -> Option<(usize, &PlannedSlot)> {
         let mut state = self.state();
         let place = state.next;
-        let slot = self.slots.get(place)?;
+        let slot = self.slots.get(place).filter(|_| self.slots.len() - place >= least)?;
         state.next += 1;
         state.at_work.insert(place);
         if place >= state.renew {
@@ -137,6 +147,16 @@ mod tests {
         let mut wanted: Vec<u64> = wanted.iter().map(|sequence| sequence.0).collect();
         let next = wanted.split_off(now);
         (wanted, next)
+    }
+
+    #[test]
+    fn none_is_taken_ahead_that_another_thread_could_begin_with() {
+        let list = SlotList::new(slots(5), Pins::default());
+        assert_eq!(list.take_ahead(2).map(|(place, _)| place), Some(0));
+        assert_eq!(list.take_ahead(5).map(|(place, _)| place), None);
+        assert_eq!(list.take_ahead(4).map(|(place, _)| place), Some(1));
+        while list.take().is_some() {}
+        assert!(list.take_ahead(0).is_none());
     }
 
     // Promise 3: pinned are the slots that are needed, and no others.

@@ -4,6 +4,7 @@ mod arrays;
 mod exec;
 mod known;
 mod list;
+mod needs;
 mod slot;
 mod table;
 mod trouble;

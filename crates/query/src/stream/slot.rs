@@ -1,7 +1,8 @@
 //! One slot: passed over if it can be, else chunk by chunk, as few columns as it takes; payloads of hits only.
 
 use super::arrays::Column as Array;
-use super::known::{ChunkKnown, SlotKnown, sections, time};
+use super::known::{ChunkKnown, time};
+use super::needs::{self, Needed, Told};
 use super::trouble::Trouble;
 use super::wants::Wants;
 use crate::columns::Fixed;
@@ -13,7 +14,7 @@ use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_base::Ordinal;
 use holdfast_format::{
     Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags, FormatError,
-    Kind, Outline, OwnCells, Row, Section, SectionKind,
+    Kind, OwnCells, Row, Section, SectionKind,
 };
 use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView};
 use std::collections::HashMap;
@@ -115,9 +116,7 @@ impl SlotSearch<'_, '_> {
     pub(super) fn run(&mut self) -> Result<(), Broken> {
         let before = self.effort.bytes;
         self.effort.bytes += self.view.head_bytes();
-        let entries = self.view.summary().entries.iter();
-        let found = entries.zip(0..).find(|(entry, _)| entry.stream == self.wants.stream);
-        let Some((entry, number)) = found.map(|(entry, number)| (*entry, number)) else {
+        let Some((entry, number)) = needs::entry(self.view, self.wants) else {
             self.passed_over(before);
             return Ok(());
         };
@@ -135,21 +134,13 @@ impl SlotSearch<'_, '_> {
             self.torn = entry.ordinals.map(|(least, _)| least);
             self.trouble.expired(expired);
         }
-        let places = self.wants.places();
-        let attributes = self.wants.attributes(&places);
-        // Columns that are younger than the slot, or that nobody wrote, are made of its payload.
-        let made = attributes.iter().any(|(_, attribute)| *attribute >= entry.schema as usize);
-        let wanted = if made { &[][..] } else { &attributes[..] };
+        let Needed { made, rows, columns: wanted } = Needed::of(self.view, self.wants, &entry, number);
         let mut columns = Columns { sections: HashMap::new() };
-        for (_, attribute) in wanted {
-            if let Some(section) = self.view.summary().column(number, *attribute as u16).copied() {
-                columns.sections.insert(*attribute, (section, self.section(&section)?));
-            }
+        for (attribute, section) in wanted {
+            columns.sections.insert(attribute, (section, self.section(&section)?));
         }
-        let rows_wanted =
-            self.torn.is_some() || made || !self.wants.fixed(&places).is_empty() || attributes.is_empty();
         let blocks = columns.blocks(sequence)?;
-        if !rows_wanted {
+        if !rows && self.torn.is_none() {
             let mut chunks: Vec<u32> = blocks.keys().copied().collect();
             chunks.sort_unstable();
             for chunk in chunks {
@@ -169,34 +160,17 @@ impl SlotSearch<'_, '_> {
     /// Whether bounds and filters leave something to be looked for. What is not known without reading is read only if the rest
     /// does not exclude the slot.
     fn may_hold(&mut self, entry: &EntrySummary, number: u16) -> Result<bool, Broken> {
-        let looked_at = self.wants.attributes(&self.wants.predicate.columns());
-        let sections = sections(self.view.summary(), number, &looked_at);
-        let mut told: Vec<Option<(Section, Vec<u8>)>> =
-            sections.iter().map(|(_, section)| self.view.seen(section)).collect();
-        loop {
-            let mut outlines = HashMap::new();
-            for ((number, _), told) in sections.iter().zip(&told) {
-                if let Some((section, bytes)) = told {
-                    outlines.insert(*number, Outline::decode(bytes, section)?);
-                }
-            }
-            let sequence = self.view.header().sequence.0;
-            let known = SlotKnown { wants: self.wants, entry, sequence, outlines: &outlines };
-            if !self.wants.predicate.may_hold(&known) {
-                return Ok(false);
-            }
-            let is_whole = |told: &Option<(Section, Vec<u8>)>, whole: &Section| {
-                told.as_ref().is_some_and(|(section, _)| section == whole)
-            };
-            if sections.iter().zip(&told).all(|((_, section), told)| is_whole(told, section)) {
+        let mut told = Told::of(self.view, self.wants, number);
+        while told.may_hold(self.view, self.wants, entry)? {
+            let missing: Vec<Section> = told.missing().collect();
+            if missing.is_empty() {
                 return Ok(true);
             }
-            for ((_, section), told) in sections.iter().zip(&mut told) {
-                if !is_whole(told, section) {
-                    *told = Some((*section, self.section(section)?));
-                }
+            for section in missing {
+                told.tell(section, self.section(&section)?);
             }
         }
+        Ok(false)
     }
 
     fn section(&mut self, section: &Section) -> Result<Vec<u8>, Broken> {

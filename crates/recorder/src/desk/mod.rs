@@ -16,6 +16,7 @@ pub use jobs::THREAD as JOB_THREAD;
 pub use sources::Watch;
 
 use crate::capture::{Answer, Ask};
+use crate::plan::MOST_TICKETS;
 use callers::Callers;
 use figures::Figures;
 use holdfast_ingest::StopFlag;
@@ -32,8 +33,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 use tickets::Tickets;
 
-/// Asks under way at once: a few per step of the capture thread keep it free for capturing.
-pub const ASKS: usize = 16;
+/// Asks under way at once: reads, which wait for their turn, as many as there may be tickets, and a few others.
+pub const ASKS: usize = MOST_TICKETS + 16;
 
 /// How often the desk looks around when nothing happens.
 const TICK: Duration = Duration::from_millis(250);

@@ -31,7 +31,8 @@ pub enum Class {
 impl Class {
     const ALL: [Self; 5] = [Self::Rebuild, Self::Evacuation, Self::Search, Self::Export, Self::Scrub];
 
-    /// Visits' worth of bytes a round.
+    /// Half visits' worth of bytes a round: no more than it takes, for a class that asks a little at a time waits for the others'
+    /// turns each time.
     const fn weight(self) -> u64 {
         match self {
             Self::Rebuild => 4,
@@ -136,7 +137,7 @@ impl Reads {
                 let next = Class::ALL[self.turn];
                 // Nobody saves up while nothing waits.
                 let waits = self.flows.iter().any(|flow| flow.class == next);
-                let earned = self.credit[self.turn] + (next.weight() * self.visit) as i64;
+                let earned = self.credit[self.turn] + (next.weight() * self.visit).div_ceil(2) as i64;
                 self.credit[self.turn] = if waits { earned } else { 0 };
                 continue;
             };

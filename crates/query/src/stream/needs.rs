@@ -1,0 +1,128 @@
+//! What of a slot is read: told by what it holds, and by what is known of its filters, before anything of it is looked at.
+
+use super::known::SlotKnown;
+use super::slot::Broken;
+use super::wants::Wants;
+use holdfast_format::{EntrySummary, Outline, Section, SectionKind};
+use holdfast_link::SlotView;
+use std::collections::HashMap;
+
+/// What a slot has of the stream, and the number of that.
+pub(super) fn entry(view: &SlotView<'_>, wants: &Wants) -> Option<(EntrySummary, u16)> {
+    let entries = view.summary().entries.iter();
+    let found = entries.zip(0..).find(|(entry, _)| entry.stream == wants.stream);
+    found.map(|(entry, number)| (*entry, number))
+}
+
+/// What is to be read of a slot that may hold something.
+pub(super) struct Needed {
+    /// Whether attributes are made of the payload.
+    pub(super) made: bool,
+    /// Whether rows are needed.
+    pub(super) rows: bool,
+    /// By number of the attribute.
+    pub(super) columns: Vec<(usize, Section)>,
+}
+
+impl Needed {
+    pub(super) fn of(view: &SlotView<'_>, wants: &Wants, entry: &EntrySummary, number: u16) -> Self {
+        let places = wants.places();
+        let attributes = wants.attributes(&places);
+        // Columns that are younger than the slot, or that nobody wrote, are made of its payload.
+        let made = attributes.iter().any(|(_, attribute)| *attribute >= entry.schema as usize);
+        let column = |(_, attribute): &(usize, usize)| {
+            Some((*attribute, *view.summary().column(number, *attribute as u16)?))
+        };
+        let columns = if made { Vec::new() } else { attributes.iter().filter_map(column).collect() };
+        let rows = made || !wants.fixed(&places).is_empty() || attributes.is_empty();
+        Self { made, rows, columns }
+    }
+}
+
+/// The filters of the attributes that are looked at.
+pub(super) struct Told {
+    filters: Vec<Filter>,
+}
+
+/// The filter of an attribute.
+struct Filter {
+    attribute: usize,
+    section: Section,
+    /// What is known of it: all, or a section in its place that has only bounds.
+    told: Option<(Section, Vec<u8>)>,
+    /// Whether bounds are all that can be of use.
+    bounds: bool,
+}
+
+impl Filter {
+    fn is_enough(&self) -> bool {
+        self.told.as_ref().is_some_and(|(section, _)| self.bounds || *section == self.section)
+    }
+}
+
+impl Told {
+    /// What is known without reading.
+    pub(super) fn of(view: &SlotView<'_>, wants: &Wants, number: u16) -> Self {
+        let looked_at = wants.attributes(&wants.predicate.columns());
+        let filter = |(place, attribute): (usize, usize)| {
+            let section = *view.summary().filter(number, attribute as u16)?;
+            let bounds = !wants.predicate.looks_for_values_of(place);
+            Some(Filter { attribute, section, told: view.seen(&section), bounds })
+        };
+        Self { filters: looked_at.into_iter().filter_map(filter).collect() }
+    }
+
+    /// Whether bounds and filters leave something, as far as they are known.
+    pub(super) fn may_hold(
+        &self,
+        view: &SlotView<'_>,
+        wants: &Wants,
+        entry: &EntrySummary,
+    ) -> Result<bool, Broken> {
+        let mut outlines = HashMap::new();
+        for Filter { attribute, told, .. } in &self.filters {
+            if let Some((section, bytes)) = told {
+                outlines.insert(*attribute, Outline::decode(bytes, section)?);
+            }
+        }
+        let known = SlotKnown { wants, entry, sequence: view.header().sequence.0, outlines: &outlines };
+        Ok(wants.predicate.may_hold(&known))
+    }
+
+    /// Filters of which more has to be known.
+    pub(super) fn missing(&self) -> impl Iterator<Item = Section> {
+        self.filters.iter().filter(|filter| !filter.is_enough()).map(|filter| filter.section)
+    }
+
+    /// From here on a filter is known.
+    pub(super) fn tell(&mut self, section: Section, bytes: Vec<u8>) {
+        if let Some(filter) = self.filters.iter_mut().find(|filter| filter.section == section) {
+            filter.told = Some((section, bytes));
+        }
+    }
+}
+
+/// Asks for what is going to be read of a slot, as far as that can be told without reading.
+pub(super) fn ahead(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
+    let Some((entry, number)) = entry(view, wants).filter(|(entry, _)| entry.rows > 0) else { return Ok(()) };
+    let told = Told::of(view, wants, number);
+    if !told.may_hold(view, wants, &entry)? {
+        return Ok(());
+    }
+    let missing: Vec<Section> = told.missing().collect();
+    if !missing.is_empty() {
+        // What these say may exclude it.
+        return missing.iter().try_for_each(|section| Ok(view.ahead(section)?));
+    }
+    let Needed { rows, columns, .. } = Needed::of(view, wants, &entry, number);
+    for (_, section) in columns {
+        view.ahead(&section)?;
+    }
+    if rows {
+        if let Some(section) = view.summary().section(SectionKind::Chunks).copied() {
+            view.ahead(&section)?;
+        }
+        view.directory_ahead()?;
+    }
+    Ok(())
+}
