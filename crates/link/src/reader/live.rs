@@ -16,12 +16,12 @@ use std::time::Duration;
 /// Tickets asked for at once: enough to keep a drive busy while one piece is copied, little enough to be fair.
 pub(crate) const DEPTH: usize = 6;
 
-/// Bytes that are asked for ahead of the turn of what has them.
+/// Bytes of a slot that are asked for ahead of its turn.
 pub(crate) const AHEAD: usize = 16 << 20;
 
 /// While so many reads are under way none is asked for ahead. With [`DEPTH`] more they are fewer than a recorder lets wait: else the
 /// word that gives a piece back would wait behind reads that wait for one.
-pub(crate) const MOST_AHEAD: usize = 16;
+pub(crate) const MOST_AHEAD: usize = 20;
 const _: () = assert!(MOST_AHEAD + DEPTH < MAX_PENDING);
 
 /// Largest quantum that is made use of, whatever a recorder offers.
@@ -80,7 +80,8 @@ impl Live {
         let superblock = Superblock::decode(&welcome.superblock)
             .map_err(|cause| LinkError::NotARing { path: connection.path().to_owned(), cause })?;
         let quantum = quantum(welcome.quantum);
-        let pool = BufferPool::new(DEPTH + AHEAD / quantum, quantum, Lock::No)?;
+        // Those of the slot that is looked through, and of the next one.
+        let pool = BufferPool::new(DEPTH + 2 * (AHEAD / quantum), quantum, Lock::No)?;
         let (tickets, done) = (BTreeMap::new(), VecDeque::new());
         Ok(Self {
             connection,

@@ -187,16 +187,19 @@ impl Worker {
             if self.is_enough() {
                 return Ok(());
             }
+            let is_new = next.is_none();
             let Some((place, slot)) = next.take().or_else(|| self.work.list.take()) else { return Ok(()) };
             // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
             if reader.is_live() && self.work.wants.limit.is_none() {
                 next = self.work.list.take_ahead(self.threads);
             }
-            if let Some(mut view) = next.and_then(|(_, slot)| reader.foresee(slot))
-                && let Err(Broken::NotThere(NotThere::Failed(error))) =
-                    needs::ahead(&mut view, &self.work.wants)
-            {
-                return Err(external(error));
+            for (_, slot) in is_new.then_some((place, slot)).into_iter().chain(next) {
+                if let Some(mut view) = reader.foresee(slot)
+                    && let Err(Broken::NotThere(NotThere::Failed(error))) =
+                        needs::ahead(&mut view, &self.work.wants)
+                {
+                    return Err(external(error));
+                }
             }
             let (to, wanted) = (&self.to, &self.wanted);
             let mut sink = |batch: RecordBatch| {
