@@ -37,6 +37,20 @@ impl<'d> Run<'d> {
             self.recording.lines(LAP);
             self.recording.await_lines(self.dir, self.lines);
         }
+        self.await_written();
+    }
+
+    /// Waits until all slots but the open one are on the medium: until then others expire for them.
+    fn await_written(&self) {
+        let started = Instant::now();
+        loop {
+            let in_use =
+                ends(self.dir, "status r.hf --json", 0).json()["recorder"]["buffers_in_use"].as_u64();
+            if in_use.unwrap() <= 1 {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{in_use:?} slots are not written");
+        }
     }
 
     /// How many slots may be pinned.
