@@ -136,6 +136,19 @@ impl Schema {
         Self { attributes: self.attributes.iter().take(version).cloned().collect() }
     }
 
+    /// The attributes with these numbers and what else has to be read for them, with their numbers here, in order. Values that a
+    /// producer gives stand in one header, and each is found behind those before it.
+    pub fn part(&self, wanted: &[usize]) -> (Self, Vec<usize>) {
+        let is_given = |number: usize| self.attributes.get(number).is_some_and(|a| *a.from() == From::Given);
+        let behind = wanted.iter().filter(|number| is_given(**number)).max();
+        let is_needed = |number: usize| {
+            wanted.contains(&number) || (is_given(number) && behind.is_some_and(|last| number < *last))
+        };
+        let needed = self.attributes.iter().enumerate().filter(|(number, _)| is_needed(*number));
+        let (numbers, attributes) = needed.map(|(number, attribute)| (number, attribute.clone())).unzip();
+        (Self { attributes }, numbers)
+    }
+
     /// Whether `new` may follow this one: it begins with it. Units and comments may not change either, since what is recorded
     /// was recorded with them.
     pub fn extended_by(&self, new: &Self) -> Result<(), Grown> {

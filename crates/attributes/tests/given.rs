@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{buffers, cell, schema, shown};
-use holdfast_attributes::{Cell, Element, Extractor, Type, Value};
+use common::{buffers, cell, read, schema, shown};
+use holdfast_attributes::{Cell, Element, Extractor, Type, Value, given};
 use holdfast_base::Timestamp;
 use holdfast_format::MAX_TEXT;
 use proptest::prelude::*;
@@ -168,4 +168,24 @@ fn without_a_header_all_is_null_and_told_and_an_empty_one_is_one() {
     assert_eq!(read(Some(b"")), (None, false, false));
     assert_eq!(read(Some(b"\x08\0\x07\0\0\0\0\0\0\0")), (Some(Timestamp(7)), false, false));
     assert_eq!(read(Some(b"\xff\xff\x08\0\x07\0\0\0\0\0\0\0")), (None, true, false));
+}
+
+#[test]
+fn a_part_of_a_schema_finds_values_behind_those_that_nobody_wants() {
+    let whole = schema(&["n:uint=at:0:u8", "a:text=given", "b:uint=given", "m:uint=at:1:u8", "c:text=given"]);
+    let mut header = Vec::new();
+    for value in [&b"first"[..], &7u64.to_le_bytes(), b"third"] {
+        given::push(&mut header, Some(value));
+    }
+    let element = Element { header: Some(&header), ..Element::of(&[5, 6]) };
+    let values = ["5", "first", "7", "6", "third"];
+    assert_eq!(read(&whole, &element).0, values);
+    for wanted in 0..1 << whole.len() {
+        let wanted: Vec<usize> = (0..whole.len()).filter(|number| wanted >> number & 1 == 1).collect();
+        let (part, numbers) = whole.part(&wanted);
+        assert!(wanted.iter().all(|number| numbers.contains(number)));
+        assert!(numbers.iter().all(|number| wanted.contains(number) || *number != 0 && *number != 3));
+        assert!(read(&part, &element).0.into_iter().eq(numbers.iter().map(|number| values[*number])));
+    }
+    assert_eq!(whole.part(&[2]).1, [1, 2], "what stands behind the last one is not read");
 }

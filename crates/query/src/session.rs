@@ -13,6 +13,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use holdfast_base::ByteSize;
 use std::collections::HashMap;
@@ -63,15 +64,21 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, RING);
     config.options_mut().execution.time_zone = Some("UTC".to_owned());
-    let state = SessionStateBuilder::new()
+    let mut analyzer = Analyzer::new();
+    analyzer.rules.insert(0, Arc::new(Literals));
+    let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
+        .with_analyzer_rules(analyzer.rules)
+        // Asked before those of the engine, which come behind it.
+        .with_expr_planners(vec![Arc::new(Literals)])
         .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(Grouping::default()))
         // Nothing of what reads files.
         .with_table_factories(HashMap::new())
-        .with_file_formats(Vec::new())
-        .build();
-    let context = SessionContext::new_with_state(state);
+        .with_file_formats(Vec::new());
+    state.scalar_functions().get_or_insert_default().extend(functions::all());
+    let context = SessionContext::new_with_state(state.build());
     context.register_udtf("nearest", Arc::new(Nearest::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
     for (name, table) in streams {
@@ -86,20 +93,6 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     catalog.register_schema(RING, Arc::new(all))?;
     catalog.register_schema(STREAM, Arc::new(of_streams))?;
     context.register_catalog(CATALOG, Arc::new(catalog));
-    for function in functions::all() {
-        context.register_udf(function.as_ref().clone());
-    }
-    let state = context.state_ref();
-    let mut state = state.write();
-    let mut rules: Vec<_> = state.analyzer().rules.clone();
-    rules.insert(0, Arc::new(Literals));
-    let changed = SessionStateBuilder::new_from_existing(state.clone())
-        .with_analyzer_rules(rules)
-        .with_physical_optimizer_rule(Arc::new(Grouping::default()));
-    let mut planners = state.expr_planners().to_vec();
-    planners.insert(0, Arc::new(Literals));
-    *state = changed.with_expr_planners(planners).build();
-    drop(state);
     Ok(context)
 }
 

@@ -52,19 +52,14 @@ impl SlotList {
 
     /// The next one, and its place.
     pub(super) fn take(&self) -> Option<(usize, &PlannedSlot)> {
-        self.take_of(1)
+        self.take_ahead(1)
     }
 
     /// The next one for a thread that is still at work on another, if there are enough for all of so many threads.
     pub(super) fn take_ahead(&self, threads: usize) -> Option<(usize, &PlannedSlot)> {
-        self.take_of(threads)
-    }
-
-    /// The next one, if there are so many.
-    fn take_of(&self, least: usize) -> Option<(usize, &PlannedSlot)> {
         let mut state = self.state();
         let place = state.next;
-        let slot = self.slots.get(place).filter(|_| self.slots.len() - place >= least)?;
+        let slot = self.slots.get(place).filter(|_| self.slots.len() - place >= threads)?;
         state.next += 1;
         state.at_work.insert(place);
         if place >= state.renew {

@@ -4,7 +4,7 @@ use super::arrays::Column as Array;
 use super::known::{ChunkKnown, time};
 use super::needs::{self, Needed, Told};
 use super::trouble::Trouble;
-use super::wants::Wants;
+use super::wants::{Maker, Wants};
 use crate::columns::Fixed;
 use crate::predicate::Look;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -193,7 +193,7 @@ impl SlotSearch<'_, '_> {
         let chunks = self.section(&section.ok_or_else(missing)?)?;
         let directory = self.view.directory()?.to_vec();
         let none = HashMap::new();
-        let mut extractor = made.then(|| self.wants.extractor());
+        let mut maker = made.then(|| self.wants.maker());
         for (number, at) in directory.iter().enumerate() {
             let blocks = blocks.get(&(number as u32)).unwrap_or(&none);
             let known = ChunkKnown { wants: self.wants, entry: at, sequence: sequence.0, blocks };
@@ -207,7 +207,7 @@ impl SlotSearch<'_, '_> {
             let rows = chunk.rows().filter(|(row, _)| row.stream == entry && row.completes_element());
             let rows: Vec<Ending> = rows.collect();
             if !rows.is_empty() {
-                self.chunk(blocks, Some(at), &rows, extractor.as_mut())?;
+                self.chunk(blocks, Some(at), &rows, maker.as_mut())?;
             }
         }
         Ok(())
@@ -219,7 +219,7 @@ impl SlotSearch<'_, '_> {
         blocks: &HashMap<usize, Block<'_>>,
         entry: Option<&DirectoryEntry>,
         rows: &[Ending],
-        extractor: Option<&mut Extractor>,
+        maker: Option<&mut Maker>,
     ) -> Result<(), Broken> {
         let count = match entry {
             Some(_) => rows.len(),
@@ -231,8 +231,8 @@ impl SlotSearch<'_, '_> {
             );
         }
         let mut loaded: HashMap<usize, Loaded> = HashMap::new();
-        if let Some(extractor) = extractor {
-            self.extract(rows, extractor, &mut loaded)?;
+        if let Some(maker) = maker {
+            self.extract(rows, maker, &mut loaded)?;
         }
         let mut looked_at = self.wants.predicate.columns();
         // What is only looked at need not be made.
@@ -318,14 +318,14 @@ impl SlotSearch<'_, '_> {
         Ok(())
     }
 
-    /// Makes the cells of all attributes from payloads.
+    /// Makes the cells of the attributes that are looked at from payloads.
     fn extract(
         &mut self,
         rows: &[Ending],
-        extractor: &mut Extractor,
+        maker: &mut Maker,
         loaded: &mut HashMap<usize, Loaded>,
     ) -> Result<(), Broken> {
-        let classes = self.wants.schema.classes();
+        let Maker { extractor, classes, numbers } = maker;
         let texts = rows.len() * holdfast_format::MAX_TEXT;
         let mut cells: Vec<CellBuffer> =
             classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
@@ -338,7 +338,8 @@ impl SlotSearch<'_, '_> {
             self.extract_each(rows, extractor, &mut cells)?;
         }
         for (place, number) in self.wants.attributes(&self.wants.places()) {
-            if let Some(buffer) = cells.get(number) {
+            let made = numbers.iter().position(|made| *made == number);
+            if let Some(buffer) = made.and_then(|at| cells.get(at)) {
                 let own = match buffer.cells() {
                     Cells::Words(cells) => OwnCells::Words(cells.to_vec()),
                     Cells::Wide(cells) => OwnCells::Wide(cells.to_vec()),

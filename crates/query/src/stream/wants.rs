@@ -4,6 +4,7 @@ use crate::columns::{Column, Columns, Fixed};
 use crate::predicate::Predicate;
 use holdfast_attributes::{Extractor, Schema};
 use holdfast_base::StreamId;
+use holdfast_format::Classes;
 
 /// A search over one stream.
 #[derive(Clone, Debug)]
@@ -57,8 +58,20 @@ impl Wants {
         self.fixed(&self.projection).iter().any(|(_, fixed)| *fixed == Fixed::Payload)
     }
 
-    /// Who reads attributes where a slot has no columns of them.
-    pub(super) fn extractor(&self) -> Extractor {
-        Extractor::new(&self.schema)
+    /// Who reads the attributes that are looked at, where a slot has no columns of them.
+    pub(super) fn maker(&self) -> Maker {
+        let wanted: Vec<usize> =
+            self.attributes(&self.places()).into_iter().map(|(_, number)| number).collect();
+        let (schema, numbers) = self.schema.part(&wanted);
+        Maker { extractor: Extractor::new(&schema), classes: schema.classes(), numbers }
     }
+}
+
+/// Who reads attributes from payloads.
+pub(super) struct Maker {
+    pub(super) extractor: Extractor,
+    /// How the cells of each are kept.
+    pub(super) classes: Classes,
+    /// Which attribute each is.
+    pub(super) numbers: Vec<usize>,
 }
