@@ -60,7 +60,11 @@ fn sorted(mut given: Vec<Given>) -> Vec<Given> {
 
 #[test]
 fn everything_comes_back_with_a_recorder_and_without() {
-    for (slot_bytes, slots, elements) in [(64 << 10, 200, 300), (256 << 10, 64, 120), (4 << 20, 6, 150)] {
+    let small = [(64 << 10, 200, 300), (256 << 10, 64, 120), (4 << 20, 6, 150)];
+    let small = small.map(|(slot_bytes, slots, elements)| (slot_bytes, slots, elements, None));
+    // Of pieces of 8 MiB, few are under way at once.
+    for (slot_bytes, slots, elements, quantum) in small.into_iter().chain([(16 << 20, 8, 60, Some(8 << 20))])
+    {
         let maker = mixed(slot_bytes, slots, elements);
         assert!(maker.is_open(), "the open slot is a part of the test");
         let wanted = maker.all(1);
@@ -68,7 +72,7 @@ fn everything_comes_back_with_a_recorder_and_without() {
         assert_eq!(given[..].iter().filter(|one| matches!(one, Given::Preamble(..))).count(), 1);
         assert_eq!(without_preambles(given.clone()), wanted, "{slot_bytes}");
         assert_eq!(report.elements, wanted.iter().filter(|one| one.is_element()).count() as u64);
-        let recorder = FakeRecorder::start(maker, Mood::default());
+        let recorder = FakeRecorder::start(maker, Mood { quantum, ..Mood::default() });
         let mut live = RingReader::connect(recorder.socket()).unwrap();
         assert!(live.is_live() && live.pid() == Some(std::process::id()));
         assert_eq!(read(&mut live, &Selection::ALL).unwrap(), (given, report), "{slot_bytes}");

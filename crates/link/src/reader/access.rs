@@ -56,7 +56,7 @@ impl Access {
     /// Reads that may be under way.
     pub(crate) fn at_once(&self) -> usize {
         match self {
-            Self::Live(_) => super::live::DEPTH,
+            Self::Live(live) => live.at_once(),
             Self::Direct(_) => super::direct::AT_ONCE,
         }
     }
@@ -64,7 +64,7 @@ impl Access {
     /// Reads that may be under way or waiting to be used.
     pub(crate) fn depth(&self) -> usize {
         match self {
-            Self::Live(_) => super::live::DEPTH,
+            Self::Live(live) => live.depth(),
             Self::Direct(_) => super::direct::BUFFERS,
         }
     }

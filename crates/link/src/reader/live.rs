@@ -13,8 +13,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tickets asked for at once: enough to keep a drive busy while one piece is copied, little enough to be fair.
-pub(crate) const DEPTH: usize = 6;
+/// Tickets asked for at once: enough to keep a drive busy while one piece is copied, little enough to be fair. Of large pieces
+/// fewer, for no more than so many bytes: whoever is overtaken by what expires has them for nothing.
+const DEPTH: usize = 6;
+const UNDER_WAY: usize = 16 << 20;
 
 /// Bytes of a slot that are asked for ahead of its turn.
 pub(crate) const AHEAD: usize = 16 << 20;
@@ -117,6 +119,16 @@ impl Live {
 
     pub(crate) fn quantum(&self) -> usize {
         self.pool.stride()
+    }
+
+    /// Reads that may be under way.
+    pub(crate) fn at_once(&self) -> usize {
+        at_once(self.quantum())
+    }
+
+    /// Reads that may be under way or waiting to be used: none is missing while one is used.
+    pub(crate) fn depth(&self) -> usize {
+        (self.at_once() + 1).min(DEPTH)
     }
 
     pub(crate) fn pool(&mut self) -> &mut BufferPool {
@@ -238,4 +250,25 @@ impl Live {
 fn quantum(offered: u32) -> usize {
     let whole = offered as usize / CHECK_BLOCK * CHECK_BLOCK;
     whole.clamp(CHECK_BLOCK, MOST).max(BLOCK)
+}
+
+/// Reads of such a size that may be under way.
+fn at_once(quantum: usize) -> usize {
+    (UNDER_WAY / quantum).clamp(2, DEPTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promise 1: what a reader loses when it is overtaken is little, and the drive has work while it copies.
+    #[test]
+    fn no_more_is_under_way_than_may_be_lost() {
+        for quantum in (1..=MOST / CHECK_BLOCK).map(|blocks| blocks * CHECK_BLOCK) {
+            let at_once = at_once(quantum);
+            assert!((2..=DEPTH).contains(&at_once) && at_once * quantum <= UNDER_WAY.max(2 * quantum));
+            assert!(at_once == DEPTH || (at_once + 1) * quantum > UNDER_WAY, "{quantum}: more would do");
+        }
+        assert_eq!([1 << 20, 4 << 20, MOST].map(at_once), [6, 4, 2]);
+    }
 }

@@ -37,6 +37,14 @@ pub struct Mood {
     pub view: Option<Spoil>,
     /// So many slots may be pinned; none: it is of a release that knows no pins.
     pub pins: Option<usize>,
+    /// Bytes of a read at most, if not [`QUANTUM`].
+    pub quantum: Option<usize>,
+}
+
+impl Mood {
+    fn quantum(&self) -> usize {
+        self.quantum.unwrap_or(QUANTUM)
+    }
 }
 
 pub struct FakeRecorder {
@@ -137,7 +145,7 @@ struct Serving {
 
 impl Serving {
     fn new(maker: Maker, mood: Mood) -> Self {
-        let pool = BufferPool::shared(TICKETS, QUANTUM, Lock::No).unwrap();
+        let pool = BufferPool::shared(TICKETS, mood.quantum(), Lock::No).unwrap();
         let view = mood.view.map(|spoil| view(&maker, spoil));
         let (out, waiting) = (Vec::new(), Vec::new());
         let (asked, written, log, taken) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
@@ -269,9 +277,9 @@ impl Serving {
             version: self.mood.version.unwrap_or(holdfast_link::wire::VERSION),
             pid: std::process::id(),
             ring: self.maker.superblock.ring,
-            quantum: QUANTUM as u32,
+            quantum: self.mood.quantum() as u32,
             place: if self.view.is_some() { PLACE as u32 } else { 0 },
-            area: (TICKETS * QUANTUM) as u64,
+            area: (TICKETS * self.mood.quantum()) as u64,
             superblock: self.maker.superblock.encode(),
             file: self.mood.file,
             lane: "memory".to_owned(),
@@ -295,7 +303,7 @@ impl Serving {
         let Some(place) = place.filter(|_| !self.is_expired(sequence)) else { return Some(Reply::Expired) };
         let slot_bytes = self.maker.superblock.geometry.slot_bytes as usize;
         let inside = offset.checked_add(len).is_some_and(|end| end <= slot_bytes);
-        if len == 0 || len > QUANTUM || !(offset | len).is_multiple_of(BLOCK) || !inside {
+        if len == 0 || len > self.mood.quantum() || !(offset | len).is_multiple_of(BLOCK) || !inside {
             return Some(Reply::Error { text: format!("a read of {len} bytes at {offset}") });
         }
         let mut buffer = self.pool.take()?;
