@@ -1,13 +1,14 @@
-//! Hunting one address in recorded packets: `holdfast query` on a ring, `tshark` and `tcpdump` on the capture file that the ring was
-//! recorded from, `stenographer` on the same packets as they come over a link, and `ReductStore` with the address as a label of each
-//! record. Each is timed from the start of the question to its end, and has to find what is there.
+//! Hunting one address in recorded packets: `holdfast query` on a ring while its recorder runs, `tshark` and `tcpdump` on the capture
+//! file that the ring was recorded from, `stenographer`, which runs, too, on the same packets as they come over a link, and
+//! `ReductStore` with the address as a label of each record. Each is timed from the start of the question to its end, and has to find
+//! what is there.
 //!
 //! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000, and one comes three times.
 
 use holdfast_bench::compare::{Rounds, Spread};
 use holdfast_bench::link::Link;
 use holdfast_bench::place::Place;
-use holdfast_bench::program::holdfast;
+use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::reduct::{Client, FIRST, NO_CONTENT, Server};
 use holdfast_bench::report::Report;
 use holdfast_bench::stenographer::Stenographer;
@@ -17,6 +18,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 const PACKET: usize = 120;
@@ -146,17 +148,22 @@ fn ring<'f>(
     let (size, slot) = scale.pick(("16MiB", "256KiB"), ("1536MiB", "32MiB"));
     tool::output(&program, &["format", &ring, "--size", size, "--slot", slot, "--prefill"])?;
     let source = format!("replay:{}", capture.display());
-    let record =
-        ["record", &ring, "--source", &source, "--name", "packets", "--speed", "max", "--attr", "packets"];
+    let replay = ["--source", &source, "--name", "packets", "--speed", "max", "--attr", "packets"];
+    // Open when all is replayed, so that capture goes on.
+    let other = ["--source", "tcp:127.0.0.1:0", "--name", "other", "--frame", "lines"];
+    let arguments = [&["record", &ring][..], &replay, &other].concat();
     let start = Instant::now();
-    let said = tool::output(&program, &record)?;
+    let mut recorder =
+        Program::start(Path::new(&program), &arguments, Stdio::null(), &place.file("recorder"))?;
+    recorder.until("all is recorded", |_| {
+        let Ok(text) = tool::output(&program, &["streams", &ring, "--json"]) else { return false };
+        let streams = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let mut of_packets = streams.filter(|stream| stream["name"] == "packets");
+        of_packets.any(|stream| stream["received"] == packets && stream["lost"] == 0)
+    })?;
     let took = start.elapsed().as_secs_f64();
-    if !said.contains(&format!("{packets} elements")) || !said.contains("nothing lost") {
-        return Err(Trouble::Accounting(format!(
-            "{packets} packets were replayed, and the recorder says {said}"
-        )));
-    }
     let find = move || {
+        recorder.runs()?;
         let question = format!("select ordinal from packets where src = '{NEEDLE}'");
         let text = tool::output(&program, &["query", &ring, &question, "--format", "csv"])?;
         Ok(text.lines().count() as u64 - 1)
