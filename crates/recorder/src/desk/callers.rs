@@ -233,9 +233,7 @@ impl Callers {
             Answer::Preamble(Some(total), bytes) => Reply::Preamble { total, bytes },
             Answer::Preamble(None, _) => Reply::Expired,
             Answer::Outcome(outcome) => {
-                if matches!(outcome, Outcome::Grown { .. }) {
-                    figures.forget();
-                }
+                figures.forget();
                 Reply::Outcome(outcome)
             }
             Answer::OpenSlots(slots) => Reply::OpenSlots(slots),

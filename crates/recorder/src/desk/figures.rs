@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Bytes of the disk's last error that are kept.
 const ERROR_BYTES: usize = 512;
 
-/// Figures are asked for at most this often, however many clients want them.
+/// Figures are asked for at most this often, however many clients want them, but after each order.
 const LEAST_AGE: Duration = Duration::from_millis(10);
 
 /// What a run knows of itself from the start.
@@ -160,10 +160,9 @@ impl Figures {
         self.sheet.as_deref()
     }
 
-    /// The ring's outline has changed: what was known is not shown again.
+    /// An order was carried out: whoever is told so and asks then sees what it did.
     pub(super) fn forget(&mut self) {
         self.taken = None;
-        self.wanted = true;
     }
 
     /// The superblock in force, once figures have come.

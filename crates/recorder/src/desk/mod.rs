@@ -273,6 +273,7 @@ impl Desk {
             }
         }
         while let Some(Ended { caller, request, reply }) = self.jobs.ended() {
+            self.figures.forget();
             self.callers.reply(caller, request, &reply, &mut self.tickets);
         }
     }

@@ -110,6 +110,27 @@ fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
 }
 
 #[test]
+fn whoever_is_told_that_an_order_was_carried_out_sees_it() {
+    let place = Place::new();
+    let mut recorder = place.start(&lines(&["--flush", "1ms"]));
+    let mut stdin = recorder.stdin().unwrap();
+    stdin.write_all(b"keep me\n").unwrap();
+    recorder.await_packed(1);
+    let mut connection = recorder.connect();
+    let holds = |connection: &mut Connection| connection.status().unwrap().ring.holds;
+    // Each a moment after the figures before it.
+    for _ in 0..20 {
+        assert_eq!(holds(&mut connection), 0);
+        let outcome = hold(&mut connection, Timestamp::MIN, Timestamp::MAX);
+        let Outcome::Held { id, .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(holds(&mut connection), 1);
+        assert!(matches!(connection.order(Order::Release(id.into())).unwrap(), Outcome::Released { .. }));
+    }
+    drop(stdin);
+    assert!(recorder.end().status.success());
+}
+
+#[test]
 fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_one() {
     let place = Place::new();
     let mut recorder = place.start(&lines(&["--flush", "50ms"]));
@@ -128,11 +149,8 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
     let begin = HoldRequest { sequences: Some(Vec::new()), finding: Some(finding.clone()), ..request };
     let outcome = connection.order(Order::Hold(begin)).unwrap();
     let Outcome::Held { id, slots: 0, .. } = outcome else { panic!("{outcome:?}") };
-    // Figures are those of a moment ago.
-    let promised = |connection: &mut Connection, wanted| {
-        while connection.status().unwrap().ring.slots.promised != wanted {}
-    };
-    promised(&mut connection, 3);
+    let promised = |connection: &mut Connection| connection.status().unwrap().ring.slots.promised;
+    assert_eq!(promised(&mut connection), 3);
     // It is in the open slot: the answer comes when that much of it is durable.
     let (open, stream) = (connection.status().unwrap().ring.sequence, connection.streams().unwrap()[0].id);
     let found =
@@ -148,7 +166,7 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
     let late = ExtendRequest { sequences: vec![(open.next(), open.next())], ..found };
     let outcome = connection.order(Order::Extend(late)).unwrap();
     assert_eq!(outcome, Outcome::Extended { added: 0, slots: 1, left: 2, missed: 1 });
-    promised(&mut connection, 2);
+    assert_eq!(promised(&mut connection), 2);
     drop((stdin, connection));
     recorder.signal(Signal::KILL);
     assert!(!recorder.end().status.success());
