@@ -103,3 +103,36 @@ fn the_same_is_found_with_a_view_a_coarse_one_and_none_and_a_needle_that_is_nowh
     let ended = run(dir, "status r.hf");
     assert!(ended.out.contains("no recorder runs"), "{}", ended.out);
 }
+
+#[test]
+fn what_the_open_slot_does_not_have_is_told_without_it_and_what_it_has_is_found() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = start(dir, "--size 32MiB --slot 2MiB");
+    let mut count = 0;
+    // In chunks that are closed, and in the one that is not.
+    for more in [3, 3000, 3333] {
+        let lines: String = (count..count + more).map(document).collect();
+        recording.input.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
+        count += more;
+        recording.await_lines(dir, count);
+        for condition in
+            ["n = 16500001", "n = 7654321", "n in (7654321, 7654323)", "host = 'h1x'", "host > 'i'"]
+        {
+            let said = ask(dir, &format!("explain analyze select ordinal from log where {condition}"));
+            let slots = (figure(&said, "slots_searched"), figure(&said, "slots_pruned_unread"));
+            assert_eq!(slots, (0, 1), "{condition}: {said}");
+        }
+        for number in [0, 1, count / 2, count - 1] {
+            let n = number * 0x9e37_79b9 % 16_000_000;
+            let found = ask(dir, &format!("select ordinal from log where n = {n} and ordinal = {number}"));
+            assert_eq!(found, format!("ordinal\n{number}\n"));
+        }
+        let found = ask(dir, "select count(*) from log where host in ('h1x', 'h7') or n = 7654321");
+        let right = (0..count).filter(|number| document(*number).contains(":\"h7\"")).count();
+        assert_eq!(found, format!("count(*)\n{right}\n"));
+        let found = ask(dir, "select count(*) from log where host is null");
+        assert_eq!(found, format!("count(*)\n{}\n", count.div_ceil(500)));
+    }
+    assert_eq!(recording.end().0, Some(0));
+}

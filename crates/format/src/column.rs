@@ -13,7 +13,7 @@ mod write;
 pub use block::{Block, Blocks, Column, OwnCells, Packed};
 pub use cell::Cell;
 pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
-pub use outline::Outline;
+pub use outline::{OpenOutline, Outline};
 
 pub(crate) use block::place_of;
 pub(crate) use filter::{BLOCK_BYTES, Filter};

@@ -4,6 +4,7 @@ use crate::LinkError;
 use crate::shared::SharedArea;
 use crate::wire::{HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
+use holdfast_format::OpenOutline;
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -456,6 +457,23 @@ impl Connection {
         let request = Request::OpenGains { sequence, cursor };
         match self.call(&request)? {
             reply @ (Reply::Gains { .. } | Reply::Pending | Reply::Expired) => Ok(reply),
+            other => Err(unexpected(&request, &other)),
+        }
+    }
+
+    /// What an open slot has of an attribute of a stream so far, and whether one of the values that have these hashes may be among
+    /// it; `None`: nothing is told of it.
+    pub fn open_outline(
+        &mut self,
+        sequence: Sequence,
+        stream: StreamId,
+        attribute: u16,
+        values: Vec<u64>,
+    ) -> Result<Option<OpenOutline>, LinkError> {
+        let request = Request::OpenOutline { sequence, stream, attribute, values };
+        match self.call(&request)? {
+            Reply::OpenOutline(outline) => Ok(Some(outline)),
+            Reply::Pending | Reply::Expired => Ok(None),
             other => Err(unexpected(&request, &other)),
         }
     }

@@ -4,7 +4,7 @@
 use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
-use holdfast_format::{Cause, Counters, Finding, StreamKind};
+use holdfast_format::{Cause, Counters, Finding, OpenOutline, StreamKind};
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS,
     LaneFile, LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose,
@@ -154,6 +154,14 @@ fn request() -> impl Strategy<Value = Request> {
         Just(Request::OpenSlots),
         (any::<u64>(), any::<u64>())
             .prop_map(|(sequence, cursor)| Request::OpenGains { sequence: Sequence(sequence), cursor }),
+        (any::<u64>(), any::<u32>(), any::<u16>(), prop::collection::vec(any::<u64>(), 0..9)).prop_map(
+            |(sequence, stream, attribute, values)| Request::OpenOutline {
+                sequence: Sequence(sequence),
+                stream: StreamId(stream),
+                attribute,
+                values,
+            }
+        ),
         sequences().prop_map(|sequences| Request::Pin { sequences }),
     ]
 }
@@ -456,6 +464,14 @@ fn reply() -> impl Strategy<Value = Reply> {
             end,
             records
         }),
+        (any::<u32>(), any::<u32>(), prop::option::of(any::<(u128, u128)>()), any::<bool>()).prop_map(
+            |(cells, nulls, bounds, may_have)| Reply::OpenOutline(OpenOutline {
+                cells,
+                nulls,
+                bounds,
+                may_have
+            })
+        ),
         any::<u32>().prop_map(|granted| Reply::Pinned { granted }),
         Just(Reply::Expired),
         Just(Reply::Pending),

@@ -119,6 +119,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let source = std::thread::spawn(move || feed(producer, &stopped));
 
     let mut sheet = Some(sheet(&capture, clock.now()));
+    let mut values = Some(vec![7; 64]);
     let (mut slots, mut gains) = (Some(Vec::with_capacity(64)), Some(Vec::with_capacity(200 << 10)));
     // Two clients that pin all they can, one after the other.
     let mut pins: Vec<Vec<Sequence>> = (0..3).map(|_| Vec::with_capacity(64)).collect();
@@ -154,6 +155,12 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
             {
                 back.clear();
                 gains = Some(back);
+            }
+            let stream = entry.stream;
+            if let Some(Answer::Outline(_, back)) =
+                capture.ask(5, Ask::Outline(open, stream, 0, values.take().unwrap()), now)
+            {
+                values = Some(back);
             }
         }
     };

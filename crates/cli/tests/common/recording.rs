@@ -2,9 +2,11 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use crate::common::{holdfast, recorder_program, run};
+use rustix::fs::OFlags;
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Write, read_to_string};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -37,13 +39,21 @@ impl Recording {
         )
         .unwrap();
         let line = format!("record r.hf --source file:pipe --name log --frame {frame} --flush 100ms {more}");
-        let child = holdfast(dir)
+        let mut child = holdfast(dir)
             .args(line.split_whitespace())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let input = OpenOptions::new().write(true).open(&pipe).unwrap();
+        // Not before it is read from: it may be refused.
+        let input = loop {
+            match OpenOptions::new().write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&pipe) {
+                Ok(input) => break input,
+                Err(_) if child.try_wait().unwrap().is_none() => std::thread::yield_now(),
+                Err(error) => panic!("{error}: {}", read_to_string(child.stderr.take().unwrap()).unwrap()),
+            }
+        };
+        rustix::fs::fcntl_setfl(&input, OFlags::empty()).unwrap();
         Self { child, input: Some(input), next: 0 }
     }
 

@@ -104,6 +104,12 @@ impl Filter {
         }
     }
 
+    /// Whether a value with that hash may be in it, while it is being filled.
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        let block = self.blocks[block_of(hash, self.blocks.len())];
+        block.iter().zip(bits(hash)).all(|(pair, bits)| pair & bits == bits)
+    }
+
     /// How many values are in it, told by the bits that are set: each value has one of the 32 of a block's first word. That is
     /// exact to a hundredth where the filter is not far too small.
     pub(crate) fn values(&self) -> usize {
@@ -176,6 +182,7 @@ mod tests {
             for _ in 0..again {
                 filter.insert(values.iter().map(|value| hash(*value)));
             }
+            prop_assert!(values.iter().all(|value| filter.may_have(hash(*value))));
             let most = filter.bytes_for(filter.values());
             let bytes = folded(&mut filter);
             prop_assert!(bytes.len() <= most);

@@ -70,6 +70,19 @@ impl<'a> Outline<'a> {
     }
 }
 
+/// What an open slot holds of one column so far, in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOutline {
+    /// How many cells there are: as many as elements of the stream end in the slot.
+    pub cells: u32,
+    /// How many of them are null.
+    pub nulls: u32,
+    /// Least and greatest [rank](Cell::rank) of the cells that are not null; `None`: all are.
+    pub bounds: Option<(u128, u128)>,
+    /// Whether a cell with one of the [hashes](Cell::hash) that were asked for may be among them; if it is, then always.
+    pub may_have: bool,
+}
+
 /// Puts all but the filter, which follows.
 pub(crate) fn put_outline(
     put: &mut Put<'_>,

@@ -14,7 +14,7 @@ use crate::bytes::{Put, blocks};
 use crate::geometry::check_slot_size;
 use crate::journal::{OpenEntries, OpenEntry};
 use crate::slot::summary::summary_bytes;
-use crate::{Classes, FormatError, Name, crc32c};
+use crate::{Classes, FormatError, Name, OpenOutline, crc32c};
 use holdfast_base::{
     Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp, copy,
 };
@@ -217,6 +217,13 @@ impl Builder {
             gather: Gather::none(),
             ..*self
         }
+    }
+
+    /// What the open slot has so far of a column of a dictionary entry, and whether one of the cells that have these
+    /// [hashes](crate::Cell::hash) may be among it: what an [`Outline`](crate::Outline) tells of it once it is sealed. `None`: it has
+    /// no such column.
+    pub fn outline(&self, entry: u16, column: u16, hashes: &[u64]) -> Option<OpenOutline> {
+        self.gather.outline(entry, column, hashes)
     }
 
     /// Begins a slot in `buffer`, whose old contents do not matter. What the builder held before is forgotten.

@@ -7,7 +7,7 @@ use crate::bytes::Put;
 use crate::column::{
     BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, cell_bytes, place_of, put_outline,
 };
-use crate::{Cell, CellBuffer, Cells, Class, Classes, FormatError, MAX_TEXT, crc32c};
+use crate::{Cell, CellBuffer, Cells, Class, Classes, FormatError, MAX_TEXT, OpenOutline, crc32c};
 use std::ops::Range;
 
 /// Where the cells of some rows are: those of the first one that completes an element stand at `first`, those of the next
@@ -207,6 +207,20 @@ impl Gathered {
         }
         self.values = filter.values();
         self.pending.clear();
+    }
+
+    /// What it has so far, in blocks and pending; whether any value with one of these hashes may be among it.
+    fn outline(&self, hashes: &[u64]) -> OpenOutline {
+        let (mut bounds, mut may_have) = (self.bounds, hashes.iter().any(|hash| self.filter.may_have(*hash)));
+        let (cells, valid) = (self.pending.cells(), self.pending.valid());
+        for cell in (0..valid.len()).filter(|at| valid[*at]).filter_map(|at| cells.at(at)) {
+            let rank = cell.rank();
+            let (least, greatest) = bounds.unwrap_or((rank, rank));
+            bounds = Some((least.min(rank), greatest.max(rank)));
+            may_have = may_have || hashes.contains(&cell.hash());
+        }
+        let cells = self.cells + self.pending.len() as u32;
+        OpenOutline { cells, nulls: self.nulls + self.pending.nulls() as u32, bounds, may_have }
     }
 
     /// Ends its filter; none where bounds say as much.
@@ -444,6 +458,13 @@ impl Gather {
             self.outlines += column.outline_bytes(1);
         }
         (self.pending, self.full) = (0, false);
+    }
+
+    /// What a column of an entry has so far; `None`: the open slot has no such column.
+    pub(super) fn outline(&self, entry: u16, number: u16, hashes: &[u64]) -> Option<OpenOutline> {
+        let owner = self.owners.get(usize::from(entry)).filter(|owner| owner.active)?;
+        let column = self.columns[owner.columns.clone()].get(usize::from(number))?;
+        Some(column.outline(hashes))
     }
 
     fn with_cells(&mut self) -> impl Iterator<Item = &mut Gathered> {

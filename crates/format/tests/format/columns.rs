@@ -4,8 +4,8 @@
 use crate::world::{Item, RING, STREAMS, Slot, entries_with, key, read_column, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Cell, CellBuffer, CellsAt, Class, Classes, Entry, Flags, FormatError, Kind, MAX_TEXT, Outline,
-    Row, SectionKind, SlotFlags, check_image,
+    Builder, Cell, CellBuffer, CellsAt, Class, Classes, Entry, Flags, FormatError, Kind, MAX_TEXT,
+    OpenOutline, Outline, Row, SectionKind, SlotFlags, check_image,
 };
 use std::iter::repeat_n;
 
@@ -112,6 +112,58 @@ fn what_is_always_the_same_needs_no_filter_and_few_values_a_small_one() {
     assert_eq!(few.filter_bytes(), 32);
     assert_eq!((0..20_000_000).step_by(1_000_000).filter(|n| few.may_have(Cell::Word(*n))).count(), 20);
     assert!((0..19_000_000).step_by(1000).filter(|n| few.may_have(Cell::Word(*n))).count() < 600);
+}
+
+#[test]
+fn an_open_slot_tells_of_its_columns_what_is_in_blocks_and_what_is_not() {
+    let classes = some(&[Class::Word, Class::Wide, Class::Bytes]);
+    let entries = [Entry { classes, ..Entry::default() }, Entry::default()];
+    let (mut builder, mut buffer) = (Builder::new(256 << 10, 2), vec![0; 256 << 10]);
+    builder.prepare(&entries).unwrap();
+    let spread = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8;
+    let text = |n: u64| spread(n).to_string();
+    // A slot behind another one has nothing of it.
+    for first in [0, 1 << 40] {
+        builder.open(&mut buffer, slot_id(4), Timestamp(0), &entries).unwrap();
+        let empty = OpenOutline { cells: 0, nulls: 0, bounds: None, may_have: false };
+        assert_eq!(builder.outline(0, 0, &[Cell::Word(spread(first)).hash()]), Some(empty));
+        // Chunks are of 256 rows.
+        for number in first..first + 700 {
+            let mut cells = classes.iter().map(|class| CellBuffer::new(class, 1, 99)).collect::<Vec<_>>();
+            cells[0].word(spread(number));
+            if number % 7 == 0 {
+                cells[1].null()
+            } else {
+                cells[1].wide(u128::from(spread(number)) << 50)
+            }
+            cells[2].bytes(text(number).as_bytes());
+            let row = Row { ordinal: Ordinal(number), ..Row::default() };
+            builder.row_with(&mut buffer, &row, CellsAt { columns: &cells, first: 0 });
+            if (number - first) % 37 != 0 && number != first + 699 {
+                continue;
+            }
+            let count = (number - first + 1) as u32;
+            let (mut words, mut nulls) = ((u64::MAX, 0), 0);
+            for there in first..=number {
+                words = (words.0.min(spread(there)), words.1.max(spread(there)));
+                nulls += u32::from(there % 7 == 0);
+                let may_have =
+                    |column, cell: Cell<'_>| builder.outline(0, column, &[7, cell.hash()]).unwrap().may_have;
+                assert!(may_have(0, Cell::Word(spread(there))));
+                assert_eq!(may_have(1, Cell::Wide(u128::from(spread(there)) << 50)), there % 7 != 0);
+                assert!(may_have(2, Cell::Bytes(text(there).as_bytes())));
+            }
+            let word = builder.outline(0, 0, &[]).unwrap();
+            let bounds = Some((words.0.into(), words.1.into()));
+            assert_eq!(word, OpenOutline { cells: count, nulls: 0, bounds, may_have: false });
+            let wide =
+                builder.outline(0, 1, &[Cell::Wide(7).hash(), Cell::Word(spread(first)).hash()]).unwrap();
+            assert_eq!((wide.cells, wide.nulls, wide.may_have), (count, nulls, false));
+        }
+    }
+    for (entry, column) in [(0, 3), (1, 0), (2, 0)] {
+        assert_eq!(builder.outline(entry, column, &[7]), None);
+    }
 }
 
 /// Blocks lie in half a slot's memory while it is open, so that a slot may be full of them before it is full.

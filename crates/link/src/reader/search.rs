@@ -2,6 +2,7 @@
 //! has been checked.
 
 use super::RingReader;
+use super::access::Access;
 use super::fetch::{self, Looked, Miss};
 use super::item::{Element, Item, PlannedSlot, Selection};
 use super::plan::missing_between;
@@ -13,8 +14,8 @@ use crate::index_drive::{Copy, image};
 use crate::wire::Purpose;
 use holdfast_base::{Age, Ordinal, Sequence, StreamId};
 use holdfast_format::{
-    Blocks, Chunk, DirectoryEntry, FormatError, Outline, PartHeader, Section, SectionKind, Summary,
-    Superblock, crc32c,
+    Blocks, Chunk, DirectoryEntry, FormatError, OpenOutline, Outline, PartHeader, Section, SectionKind,
+    Summary, Superblock, crc32c,
 };
 use holdfast_ring::Range as Selected;
 use std::ops::{ControlFlow, Range};
@@ -113,6 +114,23 @@ impl RingReader {
         let (head, before) = (seen.head.clone(), self.reads_for(Purpose::Search));
         let (seen, copy) = (Some(seen), Copied::Nothing);
         Some(SlotView { reader: self, planned: *planned, head, seen, copy, copied: 0, looked: None, before })
+    }
+
+    /// What a slot that is open has of an attribute of a stream so far, and whether one of the values that have these
+    /// [hashes](holdfast_format::Cell::hash) may be among it; `None`: nothing is told of it.
+    pub fn open_outline(
+        &mut self,
+        planned: &PlannedSlot,
+        stream: StreamId,
+        attribute: u16,
+        values: Vec<u64>,
+    ) -> Result<Option<OpenOutline>, LinkError> {
+        match &mut self.pump.access {
+            Access::Live(live) if planned.slot.is_none() => {
+                live.connection().open_outline(planned.sequence, stream, attribute, values)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Nothing more of what was asked for ahead of a slot is wanted.

@@ -41,6 +41,8 @@ pub mod kind {
     pub const ACTS: u16 = 13;
     /// Pin.
     pub const PIN: u16 = 14;
+    /// What an open slot has of an attribute.
+    pub const OPEN_OUTLINE: u16 = 15;
     /// What is added for a reply.
     pub const REPLY: u16 = 128;
     /// Expired.

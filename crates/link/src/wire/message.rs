@@ -2,6 +2,7 @@
 
 use crate::wire::status::Status;
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
+use holdfast_format::OpenOutline;
 use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
 
 /// Version of the protocol: a recorder answers a client of another version with an error and closes.
@@ -25,6 +26,9 @@ pub const MAX_RANGES: usize = 2048;
 
 /// Slots that a client may pin: a search renews its pins long before it has gone through so many.
 pub const MAX_PINS: usize = 1024;
+
+/// Values that a client may ask an open slot for at once.
+pub const MAX_VALUES: usize = 64;
 
 /// Requests that a client may have unanswered; more wait in its socket.
 pub const MAX_PENDING: usize = 32;
@@ -99,6 +103,17 @@ pub enum Request {
         sequence: Sequence,
         /// 0, or what the last reply gave.
         cursor: u64,
+    },
+    /// What an open slot has of an attribute so far, in short.
+    OpenOutline {
+        /// Which.
+        sequence: Sequence,
+        /// The stream.
+        stream: StreamId,
+        /// The attribute's number in the stream's schema.
+        attribute: u16,
+        /// [Hashes](holdfast_format::Cell::hash) of the values that are looked for: [`MAX_VALUES`] at most.
+        values: Vec<u64>,
     },
     /// What of these slots may be kept from expiring is, until the next such request or the end of the connection; those that
     /// were before, and are not among them, are not any more.
@@ -203,6 +218,8 @@ pub enum Reply {
         /// Journal records 11 to 13, as in a commit.
         records: Vec<u8>,
     },
+    /// To [`Request::OpenOutline`].
+    OpenOutline(OpenOutline),
     /// To [`Request::Pin`].
     Pinned {
         /// How many of them are kept, for as long as there is anything else to overwrite.
@@ -211,7 +228,7 @@ pub enum Reply {
     /// To [`Request::Read`] and [`Request::OpenGains`]: the sequence has expired (or never was).
     Expired,
     /// To [`Request::Read`]: the sequence is not on the medium yet: ask again later. To [`Request::OpenGains`]: the slot
-    /// is sealed: read it.
+    /// is sealed: read it. To [`Request::OpenOutline`]: nothing is told of it.
     Pending,
     /// To anything.
     Error {
@@ -278,6 +295,7 @@ impl Request {
             Self::Done { .. } => "done",
             Self::OpenSlots => "open slots",
             Self::OpenGains { .. } => "open gains",
+            Self::OpenOutline { .. } => "open outline",
             Self::Pin { .. } => "pin",
         }
     }
@@ -300,6 +318,7 @@ impl Reply {
             Self::Done { .. } => "done",
             Self::OpenSlots(_) => "open slots",
             Self::Gains { .. } => "gains",
+            Self::OpenOutline(_) => "open outline",
             Self::Pinned { .. } => "pinned",
             Self::Expired => "expired",
             Self::Pending => "pending",

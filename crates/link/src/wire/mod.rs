@@ -16,8 +16,8 @@ mod status_bytes;
 pub use bytes::WireError;
 pub use frame::{Head, kind};
 pub use message::{
-    HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, MAX_PINS, MAX_RANGES, MAX_REQUEST, OpenSequence, PIECE,
-    Purpose, Reply, Request, VERSION, Welcome,
+    HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, MAX_PINS, MAX_RANGES, MAX_REQUEST, MAX_VALUES,
+    OpenSequence, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 pub use status::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,

@@ -9,6 +9,7 @@ use crate::wire::ring::{
 };
 use crate::wire::status_bytes::{STREAM_LEAST, get_status, get_stream, put_status, put_stream};
 use holdfast_base::{BLOCK, RingId, Sequence};
+use holdfast_format::OpenOutline;
 use holdfast_ring::ActNumbers;
 
 impl Reply {
@@ -60,6 +61,11 @@ impl Reply {
             Self::Gains { cursor, end, records } => {
                 put.u64(*cursor).u8(u8::from(*end)).bytes(records);
             }
+            Self::OpenOutline(OpenOutline { cells, nulls, bounds, may_have }) => {
+                put.u32(*cells).u32(*nulls).u8(u8::from(*may_have)).u8(u8::from(bounds.is_some()));
+                let (least, greatest) = bounds.unwrap_or_default();
+                put.bytes(&least.to_le_bytes()).bytes(&greatest.to_le_bytes());
+            }
             Self::Pinned { granted } => {
                 put.u32(*granted);
             }
@@ -103,6 +109,13 @@ impl Reply {
                 let (cursor, end) = (get.u64("cursor")?, get.bool("end")?);
                 Self::Gains { cursor, end, records: get.rest().to_vec() }
             }
+            kind::OPEN_OUTLINE => {
+                let (cells, nulls) = (get.u32("cells")?, get.u32("nulls")?);
+                let (may_have, some) = (get.bool("may have")?, get.bool("bounds")?);
+                let (least, greatest) = (get.id("least")?, get.id("greatest")?);
+                let bounds = some.then(|| (u128::from_le_bytes(least), u128::from_le_bytes(greatest)));
+                Self::OpenOutline(OpenOutline { cells, nulls, bounds, may_have })
+            }
             kind::SCHEMA => Self::Schema { text: get.text("schema")? },
             kind::PIN => Self::Pinned { granted: get.u32("granted")? },
             _ => match head.kind {
@@ -128,6 +141,7 @@ impl Reply {
             Self::Done { .. } => kind::DONE,
             Self::OpenSlots(_) => kind::OPEN_SLOTS,
             Self::Gains { .. } => kind::OPEN_GAINS,
+            Self::OpenOutline(_) => kind::OPEN_OUTLINE,
             Self::Schema { .. } => kind::SCHEMA,
             Self::Pinned { .. } => kind::PIN,
             Self::Expired => return kind::EXPIRED,

@@ -40,6 +40,12 @@ impl Request {
             Self::OpenGains { sequence, cursor } => {
                 put.u64(sequence.0).u64(*cursor);
             }
+            Self::OpenOutline { sequence, stream, attribute, values } => {
+                put.u64(sequence.0).u32(stream.0).u16(*attribute);
+                put.list(values, |put, value| {
+                    put.u64(*value);
+                });
+            }
             Self::Pin { sequences } => {
                 put.list(sequences, |put, sequence| {
                     put.u64(sequence.0);
@@ -79,6 +85,12 @@ impl Request {
             kind::OPEN_GAINS => {
                 Self::OpenGains { sequence: Sequence(get.u64("sequence")?), cursor: get.u64("cursor")? }
             }
+            kind::OPEN_OUTLINE => Self::OpenOutline {
+                sequence: Sequence(get.u64("sequence")?),
+                stream: StreamId(get.u32("stream")?),
+                attribute: get.u16("attribute")?,
+                values: get.list("values", 8, |get| get.u64("value"))?,
+            },
             kind::SCHEMA => Self::Schema { stream: StreamId(get.u32("stream")?) },
             kind::PIN => {
                 Self::Pin { sequences: get.list("sequences", 8, |get| Ok(Sequence(get.u64("sequence")?)))? }
@@ -101,6 +113,7 @@ impl Request {
             Self::Done { .. } => kind::DONE,
             Self::OpenSlots => kind::OPEN_SLOTS,
             Self::OpenGains { .. } => kind::OPEN_GAINS,
+            Self::OpenOutline { .. } => kind::OPEN_OUTLINE,
             Self::Schema { .. } => kind::SCHEMA,
             Self::Pin { .. } => kind::PIN,
         }

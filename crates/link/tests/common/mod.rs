@@ -7,7 +7,7 @@ pub mod recorder;
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Builder, Codec, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags, Gap, Geometry, Key, Kind, Name,
-    Record, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
+    OpenOutline, Record, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
 use holdfast_link::{Item, LinkError, Missing, Plan, ReadReport, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
@@ -401,6 +401,12 @@ impl Maker {
     /// Whether a slot is open.
     pub fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// What the open slot has of an attribute of a stream.
+    pub fn outline(&self, stream: StreamId, attribute: u16, values: &[u64]) -> Option<OpenOutline> {
+        let entry = self.entries.iter().position(|entry| entry.stream == stream)?;
+        self.builder.outline(entry as u16, attribute, values)
     }
 
     /// What the open slot has beyond a cursor, as the inside of a commit, and whether that was all.

@@ -258,6 +258,11 @@ impl Serving {
                 self.taken.lock().unwrap().insert(sequence.0);
                 self.gains(sequence.0, cursor)
             }
+            Request::OpenOutline { sequence, stream, attribute, values } => {
+                let open = self.maker.is_open() && sequence.0 == self.maker.sequence;
+                let outline = open.then(|| self.maker.outline(stream, attribute, &values)).flatten();
+                outline.map_or(Reply::Pending, Reply::OpenOutline)
+            }
             Request::Pin { sequences } => {
                 let Some(most) = self.mood.pins else {
                     client.reply(id, &Reply::Error { text: "frames of type 14 are not known".to_owned() })?;

@@ -2,6 +2,7 @@
 
 use super::list::SlotList;
 use super::needs;
+use super::open;
 use super::slot::{Broken, Effort, SlotSearch};
 use super::trouble::Trouble;
 use super::wants::Wants;
@@ -15,7 +16,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use holdfast_link::{LinkError, NotThere};
+use holdfast_link::{LinkError, NotThere, RingReader};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -212,8 +213,14 @@ impl Worker {
                 }
             };
             let before = effort.bytes;
-            let searched = match reader.look_into(slot) {
-                Ok(mut view) => {
+            let look = |reader: &mut RingReader| open::may_hold(reader, &self.work.wants, slot);
+            let searched = match look(&mut reader).map_err(external)?.then(|| reader.look_into(slot)) {
+                None => {
+                    effort.pruned += 1;
+                    effort.unread += 1;
+                    Ok(())
+                }
+                Some(Ok(mut view)) => {
                     let Work { wants, list, trouble, .. } = &*self.work;
                     let mut search = SlotSearch {
                         view: &mut view,
@@ -229,7 +236,7 @@ impl Worker {
                     effort.copied += view.copied();
                     search
                 }
-                Err(error) => Err(Broken::NotThere(error)),
+                Some(Err(error)) => Err(Broken::NotThere(error)),
             };
             reader.forget_ahead(slot.sequence);
             if slot.slot.is_none() {

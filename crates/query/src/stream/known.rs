@@ -12,7 +12,7 @@ pub(super) fn time(time: Timestamp) -> u64 {
     time.0 as u64 ^ 1 << 63
 }
 
-fn between(first: u64, last: u64) -> Facts {
+pub(super) fn between(first: u64, last: u64) -> Facts {
     Facts { bounds: Some((first.into(), last.into())), nulls: Some(0), cells: u64::MAX }
 }
 

@@ -5,6 +5,7 @@ mod exec;
 mod known;
 mod list;
 mod needs;
+mod open;
 mod slot;
 mod table;
 mod trouble;

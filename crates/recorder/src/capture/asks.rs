@@ -6,7 +6,7 @@
 
 use super::{Away, Capture};
 use holdfast_base::{BLOCK, ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{CommitWriter, Counters, Cursor};
+use holdfast_format::{CommitWriter, Counters, Cursor, OpenOutline};
 use holdfast_link::wire::OpenSequence;
 use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_ring::{
@@ -91,6 +91,8 @@ pub enum Ask {
     OpenSlots(Vec<OpenSequence>),
     /// Records of the open slot beyond a cursor.
     Gains(Sequence, u64, Vec<u8>),
+    /// What the open slot has of a stream's attribute so far; whether one of the values with these hashes may be among it.
+    Outline(Sequence, StreamId, u16, Vec<u64>),
     /// These slots are to expire after others for a client's sake, and no longer those that it named before.
     Pin(u64, Vec<Sequence>),
 }
@@ -127,6 +129,8 @@ pub enum Answer {
     OpenSlots(Vec<OpenSequence>),
     /// The next cursor, and whether this was all; or why not.
     Gains(Result<(u64, bool), NotRead>, Vec<u8>),
+    /// That, if it can be told; and memory that is not needed any more.
+    Outline(Option<OpenOutline>, Vec<u64>),
     /// How many of them do, and memory that is not needed any more.
     Pinned(u32, Vec<Sequence>),
 }
@@ -228,6 +232,12 @@ impl<D: Disk> Capture<D> {
                 Some(Answer::OpenSlots(out))
             }
             Ask::Gains(sequence, cursor, out) => Some(self.open_gains(sequence, cursor, out)),
+            Ask::Outline(sequence, stream, attribute, values) => {
+                let entry = self.entries.iter().position(|entry| entry.stream == stream);
+                let entry = entry.filter(|_| self.shows(sequence));
+                let outline = entry.and_then(|at| self.packer.slot().outline(at as u16, attribute, &values));
+                Some(Answer::Outline(outline, values))
+            }
             Ask::Pin(client, sequences) => {
                 let (granted, memory) = self.driver.ring_mut().claim(client, sequences);
                 Some(Answer::Pinned(granted, memory))
@@ -343,10 +353,15 @@ impl<D: Disk> Capture<D> {
         }
     }
 
-    fn open_gains(&mut self, sequence: Sequence, cursor: u64, mut out: Vec<u8>) -> Answer {
+    /// Whether a slot is open, and may be shown.
+    fn shows(&mut self, sequence: Sequence) -> bool {
         let open = self.packer.is_open() && self.packer.slot().sequence() == sequence;
         let rows = self.driver.ring().journaled().rows;
-        if !open || !self.opening.is_settled(rows, self.slots_sealed) {
+        open && self.opening.is_settled(rows, self.slots_sealed)
+    }
+
+    fn open_gains(&mut self, sequence: Sequence, cursor: u64, mut out: Vec<u8>) -> Answer {
+        if !self.shows(sequence) {
             let why = match self.not_there(sequence) {
                 // Sealed and written: it is read like any other.
                 NotRead::Expired if self.driver.ring().holds_sequence(sequence) => NotRead::Pending,

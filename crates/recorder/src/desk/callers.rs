@@ -8,7 +8,7 @@ use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
-use holdfast_link::wire::{MAX_PINS, PIECE, Purpose, Reply, Request};
+use holdfast_link::wire::{MAX_PINS, MAX_VALUES, PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Outcome, Refusal, Work};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, VecDeque};
@@ -239,6 +239,8 @@ impl Callers {
             Answer::OpenSlots(slots) => Reply::OpenSlots(slots),
             Answer::Gains(Ok((cursor, end)), records) => Reply::Gains { cursor, end, records },
             Answer::Gains(Err(why), _) => not_read(why),
+            Answer::Outline(Some(outline), _) => Reply::OpenOutline(outline),
+            Answer::Outline(None, _) => Reply::Pending,
             Answer::Pinned(granted, _) => Reply::Pinned { granted },
             Answer::Figures(_) | Answer::Chore(_) => return,
         };
@@ -336,6 +338,9 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::Pin { sequences } if sequences.len() > MAX_PINS => {
             wrong(&format!("a client pins at most {MAX_PINS} slots: name those that are needed first"))
         }
+        Request::OpenOutline { values, .. } if values.len() > MAX_VALUES => {
+            wrong(&format!("an open slot is asked for {MAX_VALUES} values at once at most"))
+        }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
         request if !help.window.has_room() => Served::Later(request),
         Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
@@ -352,6 +357,9 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::OpenSlots => Served::Asked(help.window.ask(Ask::OpenSlots(Vec::with_capacity(OPEN_SLOTS)))),
         Request::OpenGains { sequence, cursor } => {
             Served::Asked(help.window.ask(Ask::Gains(sequence, cursor, Vec::with_capacity(PIECE))))
+        }
+        Request::OpenOutline { sequence, stream, attribute, values } => {
+            Served::Asked(help.window.ask(Ask::Outline(sequence, stream, attribute, values)))
         }
         Request::Pin { sequences } => Served::Asked(help.window.ask(Ask::Pin(caller, sequences))),
         Request::Read { sequence, offset, len, purpose } => {

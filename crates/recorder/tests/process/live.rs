@@ -112,7 +112,7 @@ fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
 #[test]
 fn whoever_is_told_that_an_order_was_carried_out_sees_it() {
     let place = Place::new();
-    let mut recorder = place.start(&lines(&["--flush", "1ms"]));
+    let mut recorder = place.start(&lines(&["--flush", "10ms"]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"keep me\n").unwrap();
     recorder.await_packed(1);
