@@ -52,10 +52,14 @@ fn values(number: u64, elements: u64) -> (u32, u32, u32, u16) {
     (a, (word >> 32) as u32, number as u32, (word >> 17) as u16 % 100)
 }
 
+/// The file of `SQLite`.
+const ROWS: &str = "rows.sqlite";
+
 /// One that holds the elements and is asked.
 enum Contestant {
     Holdfast { program: PathBuf, ring: PathBuf, index: Option<PathBuf> },
     Sqlite { file: PathBuf },
+    SqlitePackage { python: PathBuf, file: PathBuf },
     Duck { python: PathBuf, file: PathBuf },
 }
 
@@ -64,8 +68,9 @@ impl Contestant {
         match self {
             Self::Holdfast { index: None, .. } => "Holdfast",
             Self::Holdfast { .. } => "Holdfast, index in memory",
-            Self::Sqlite { .. } => "SQLite",
-            Self::Duck { .. } => "DuckDB",
+            Self::Sqlite { .. } => "SQLite, its program",
+            Self::SqlitePackage { .. } => "SQLite, Python package",
+            Self::Duck { .. } => "DuckDB, Python package",
         }
     }
 
@@ -85,6 +90,14 @@ impl Contestant {
                 command.arg("-readonly").arg(file).arg(question);
                 command
             }
+            Self::SqlitePackage { python, file } => {
+                let mut command = Command::new(python);
+                let script = "import sqlite3, sys\n\
+                              base = sqlite3.connect('file:' + sys.argv[1] + '?mode=ro', uri=True)\n\
+                              print(base.execute(sys.argv[2]).fetchone()[0])";
+                command.args(["-c", script]).arg(file).arg(question);
+                command
+            }
             Self::Duck { python, file } => {
                 let mut command = Command::new(python);
                 let script = "import duckdb, sys\n\
@@ -102,7 +115,7 @@ impl Contestant {
     fn bytes(&self) -> u64 {
         match self {
             Self::Holdfast { .. } => 0,
-            Self::Sqlite { file } | Self::Duck { file, .. } => file.metadata().map_or(0, |file| file.len()),
+            Self::Sqlite { file } | Self::SqlitePackage { file, .. } | Self::Duck { file, .. } => file.metadata().map_or(0, |file| file.len()),
         }
     }
 }
@@ -144,6 +157,10 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     }
     report.table(&rows);
     contestants.insert(1, copied(&contestants[0].0, &place)?);
+    if let Some(at) = contestants.iter().position(|(who, _)| matches!(who, Contestant::Sqlite { .. })) {
+        let package = Contestant::SqlitePackage { python: python(), file: place.file(ROWS) };
+        contestants.insert(at + 1, (package, contestants[at].1));
+    }
     let mut rows = vec![row!["", "asked", "ms from start to end", "M elements/s"]];
     for (what, question) in QUESTIONS {
         let right = contestants[0].0.ask(question)?;
@@ -439,7 +456,7 @@ fn write_rows(path: &Path, elements: u64) -> Result<(), Trouble> {
 /// Rows, and then the index: quicker than both at once.
 fn sqlite(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
     let program = tool::need("sqlite3")?;
-    let file = place.file("rows.sqlite");
+    let file = place.file(ROWS);
     let import = format!(".import {} bench", rows.display());
     let start = Instant::now();
     output(Command::new(program).arg(&file).args([
@@ -451,8 +468,12 @@ fn sqlite(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
     Ok((Contestant::Sqlite { file }, start.elapsed().as_secs_f64()))
 }
 
+fn python() -> PathBuf {
+    std::env::var_os("HOLDFAST_PYTHON").unwrap_or_else(|| "python3".into()).into()
+}
+
 fn duck(place: &Place, rows: &Path) -> Result<(Contestant, f64), Trouble> {
-    let python = PathBuf::from(std::env::var_os("HOLDFAST_PYTHON").unwrap_or_else(|| "python3".into()));
+    let python = python();
     let there = output(Command::new(&python).args(["-c", "import duckdb"]));
     there.map_err(|_| Trouble::skipped("no Python package duckdb here (scripts/need bench installs it)"))?;
     let file = place.file("rows.duckdb");
