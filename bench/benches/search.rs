@@ -115,7 +115,9 @@ impl Contestant {
     fn bytes(&self) -> u64 {
         match self {
             Self::Holdfast { .. } => 0,
-            Self::Sqlite { file } | Self::SqlitePackage { file, .. } | Self::Duck { file, .. } => file.metadata().map_or(0, |file| file.len()),
+            Self::Sqlite { file } | Self::SqlitePackage { file, .. } | Self::Duck { file, .. } => {
+                file.metadata().map_or(0, |file| file.len())
+            }
         }
     }
 }

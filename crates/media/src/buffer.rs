@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::arena::Arena;
+use crate::share::copy_out;
 use holdfast_base::{BLOCK, ByteSize};
 use rustix::fs::SealFlags;
 use std::fmt;
@@ -68,6 +69,14 @@ pub struct Region {
 pub struct Buffer {
     arena: Arc<Arena>,
     index: u32,
+    bytes: usize,
+}
+
+/// What a buffer has, for whoever wants to read it while the disk writes from it.
+#[derive(Clone)]
+pub struct Peek {
+    arena: Arc<Arena>,
+    at: usize,
     bytes: usize,
 }
 
@@ -205,6 +214,11 @@ impl Buffer {
         self.index as usize * self.bytes
     }
 
+    /// A way to what it has, that stays when the buffer goes.
+    pub fn peek(&self) -> Peek {
+        Peek { arena: Arc::clone(&self.arena), at: self.position(), bytes: self.bytes }
+    }
+
     /// Its address, for the kernel.
     pub(crate) fn address(&self) -> *mut u8 {
         self.arena.at(self.position()).as_ptr()
@@ -224,6 +238,26 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.address(), self.bytes) }
+    }
+}
+
+impl Peek {
+    /// Copies what the buffer has now from `offset` on; `false`: not all of that is inside. If its owner writes to it meanwhile, the
+    /// copy is a mixture of old and new.
+    #[must_use]
+    pub fn copy(&self, offset: usize, into: &mut [u8]) -> bool {
+        let inside = offset.checked_add(into.len()).is_some_and(|end| end <= self.bytes);
+        if inside && !into.is_empty() {
+            // SAFETY: all of it lies inside the arena that `self` keeps, which is mapped for reading.
+            unsafe { copy_out(self.arena.at(self.at + offset).as_ptr(), into) };
+        }
+        inside
+    }
+}
+
+impl fmt::Debug for Peek {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Peek({} bytes at {})", self.bytes, self.at)
     }
 }
 
@@ -253,6 +287,22 @@ mod tests {
         for (at, buffer) in taken.iter().enumerate() {
             assert!(buffer.iter().all(|b| *b == at as u8 + 1), "the arena outlives its pool");
         }
+    }
+
+    #[test]
+    fn what_a_buffer_has_is_seen_wherever_it_goes() {
+        let mut pool = BufferPool::new(2, 8192, Lock::No).unwrap();
+        let mut second = pool.take().and_then(|_| pool.take()).unwrap();
+        let peek = second.peek();
+        second[8000..].fill(7);
+        let away = std::thread::spawn(move || second).join().unwrap();
+        drop(pool);
+        let mut seen = [9; 192];
+        assert!(peek.copy(8000, &mut seen) && seen == [7; 192]);
+        assert!(peek.copy(7999, &mut seen[..2]) && seen[..2] == [0, 7]);
+        assert!(peek.copy(8192, &mut []) && !peek.copy(8001, &mut seen) && !peek.copy(usize::MAX, &mut seen));
+        drop(away);
+        assert!(peek.copy(8191, &mut seen[..1]) && seen[0] == 7, "the memory outlives its buffer");
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod share;
 mod turns;
 mod uring;
 
-pub use buffer::{Buffer, BufferPool, Lock, PoolError, Region};
+pub use buffer::{Buffer, BufferPool, Lock, Peek, PoolError, Region};
 pub use device::{
     Access, CreateError, Device, Footing, Foreign, Holder, OpenError, Prefill, create_file, extend_file,
     owner, signature, wipe,

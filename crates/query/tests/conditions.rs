@@ -252,7 +252,7 @@ fn conditions_on_cells_find_what_the_engine_finds() {
     let (columns, batch) = (world.columns.clone(), world.batch.clone());
     let listening = Arc::new(Listening { columns, batch, heard: Mutex::default() });
     let told = engine(Arc::clone(&listening) as Arc<dyn TableProvider>);
-    let mut some = 0;
+    let (mut some, mut fewer) = (0, 0);
     for (condition, all) in TOLD.iter().map(|c| (c, true)).chain(LEFT.iter().map(|c| (c, false))) {
         let expected = runtime
             .block_on(ordinals(&plain, condition))
@@ -268,8 +268,16 @@ fn conditions_on_cells_find_what_the_engine_finds() {
             let both: Vec<u64> = unfiltered.into_iter().filter(|at| found.contains(at)).collect();
             assert_eq!(both, expected, "{condition}: {predicate:?}");
         }
+        for tells in [|column: usize| column % 2 == 0, |column: usize| column % 2 == 1, |_| true, |_| false] {
+            let part = predicate.told_by(&tells);
+            assert!(part.columns().into_iter().all(tells), "{part:?}");
+            let left = world.picked(&part);
+            assert!(found.iter().all(|at| left.contains(at)), "{condition}: {part:?}");
+            fewer += usize::from(found.len() < left.len() && left.len() < ROWS);
+        }
         some += usize::from(!expected.is_empty() && expected.len() < ROWS);
     }
+    assert!(fewer > 3, "parts of conditions hardly divide the rows: {fewer}");
     assert!(some > TOLD.len() * 3 / 4, "too few conditions divide the rows: {some}");
 }
 

@@ -2,14 +2,14 @@
 //! stalls, bad places and a device that goes away; promise 6: no ordinal is given twice over a crash.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
-use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
-use holdfast_format::{Cause, Geometry, Key, StreamKind};
+use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
+use holdfast_format::{Cause, Geometry, Key, StreamKind, check_image};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_link::{Item, Missing, RingReader, Selection};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
-use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, Phase, Stream};
+use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, Reader, Stream};
 use holdfast_ring::{
-    Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,
+    Class, Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -350,6 +350,86 @@ fn after_a_crash_ordinals_go_on_where_nobody_has_seen_one_and_a_gap_says_so() {
         // A run that ended well is followed by no gap.
         assert!(!recover(&mut MemoryDisk::from_image(made(30))).unwrap().after_crash());
     }
+}
+
+/// A disk that stands still from then on, for ten seconds.
+fn still_from(first: Duration) -> FaultPlan {
+    let stall = Stall { first, length: Duration::from_secs(10), every: None };
+    FaultPlan { stalls: vec![stall], ..FaultPlan::default() }
+}
+
+impl Rig {
+    /// Feeds until a slot is on its way to a disk that stands still: which.
+    fn feed_until_one_is_on_its_way(&mut self, since: Timestamp) -> Sequence {
+        loop {
+            self.feed(1);
+            if let Some(first) = self.capture.driver().on_the_way().min()
+                && self.clock.now() > since
+            {
+                return first;
+            }
+        }
+    }
+
+    fn read(&mut self, sequence: Sequence) -> Option<Answer> {
+        let reader = Reader { class: Class::Search, client: 1 };
+        let buffer = Buffer::aligned(SLOT as usize).unwrap();
+        self.capture.ask(7, Ask::Read(sequence, 0, SLOT as u32, buffer, reader), self.clock.now())
+    }
+
+    fn wait_for(&mut self, sequence: Sequence) {
+        self.clock.set(self.clock.now() + Duration::from_secs(11));
+        while self.capture.driver().on_the_way().any(|moving| moving == sequence) {
+            self.step();
+        }
+    }
+}
+
+/// What came a moment ago is read however long the disk takes.
+#[test]
+fn a_slot_on_its_way_is_read_from_memory_and_is_the_same_on_the_medium() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let plan = still_from(50 * MS);
+    let mut rig = Rig::start_with(made(30), plan, 3, &clock, Overload::DropNewest, 5);
+    let first = rig.feed_until_one_is_on_its_way(clock.now() + 60 * MS);
+    let Some(Answer::Read(early, len, Ok(()))) = rig.read(first) else { panic!("it was not read") };
+    assert_eq!(len as u64, SLOT);
+    rig.wait_for(first);
+    assert!(rig.read(first).is_none(), "from the disk");
+    let Answer::Read(late, _, Ok(())) = rig.answer() else { panic!("it was not read") };
+    let bytes = early.iter().rposition(|byte| *byte != 0).unwrap();
+    assert!(bytes > SLOT as usize * 9 / 10 && early[..bytes] == late[..bytes]);
+    assert!(check_image(&early[..bytes.next_multiple_of(4096)], &Key([9; 32]), RingId([7; 16])).is_ok());
+    rig.end();
+}
+
+/// Promise 6: an ordinal that somebody has seen is never given again, so nothing is shown that a second crash could take along with the
+/// gap of the first.
+#[test]
+fn after_a_crash_nothing_is_shown_before_its_gaps_are_durable() {
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut rig = Rig::start(made(30), FaultPlan::default(), 4, &clock, Overload::Block);
+    rig.feed(300);
+    let image = rig.capture.into_disk().crash();
+    // Before the first slot is full.
+    let plan = still_from(2 * MS);
+    let mut rig = Rig::start_with(image, plan, 5, &clock, Overload::DropNewest, 5);
+    let first = rig.feed_until_one_is_on_its_way(clock.now() + 3 * MS);
+    assert_eq!(rig.capture.slots_sealed(), 1);
+    while !rig.capture.driver().on_the_way().any(|moving| moving > first) {
+        rig.feed(1);
+    }
+    let open = rig.capture.driver().ring().status("r").sequence;
+    let shown = |rig: &mut Rig| {
+        let gains = rig.capture.ask(8, Ask::Gains(open, 0, Vec::with_capacity(1 << 20)), clock.now());
+        matches!(gains, Some(Answer::Gains(Ok(_), _)))
+    };
+    assert!(matches!(rig.read(first), Some(Answer::Read(_, _, Err(NotRead::Pending)))));
+    assert!(!shown(&mut rig));
+    rig.wait_for(first);
+    assert!(rig.read(first).is_none(), "it is on the medium");
+    assert!(shown(&mut rig));
+    rig.end();
 }
 
 /// Promise 4: what the sources had handed over when a hold was given is in it, and survives a crash once it stands.

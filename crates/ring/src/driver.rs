@@ -22,7 +22,7 @@ use crate::table::State;
 use crate::{Order, OrderId, Outcome, Recovered};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor, Key, Superblock, restamp};
-use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, PoolError, Request};
+use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, Peek, PoolError, Request};
 use line::Line;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -57,6 +57,8 @@ struct Moving {
     bytes: usize,
     /// With the disk when `None`.
     buffer: Option<Buffer>,
+    /// What it has, wherever it is.
+    peek: Peek,
     since: Timestamp,
     /// When it was sealed.
     sealed: Timestamp,
@@ -212,6 +214,7 @@ impl<D: Disk> Driver<D> {
         self.moving.push(Moving {
             sequence: slot.sealed.sequence,
             bytes: slot.sealed.bytes,
+            peek: slot.image.peek(),
             buffer: Some(slot.image),
             since: now,
             sealed: now,
@@ -315,6 +318,20 @@ impl<D: Disk> Driver<D> {
         self.moving.iter().map(|moving| moving.sequence)
     }
 
+    /// Copies a piece of a slot that is sealed and not on the medium yet, from `offset` of it on; `false`: there is no such slot, or it
+    /// ends before.
+    #[must_use]
+    pub fn peek(&self, sequence: Sequence, offset: usize, into: &mut [u8]) -> bool {
+        let Some(moving) = self.moving.iter().find(|moving| moving.sequence == sequence) else {
+            return false;
+        };
+        // What the buffer has behind its slot is none of it.
+        let there = moving.bytes.saturating_sub(offset).min(into.len());
+        let (there, behind) = into.split_at_mut(there);
+        behind.fill(0);
+        moving.peek.copy(offset.min(moving.bytes), there)
+    }
+
     /// Takes a free slot buffer.
     pub fn take_buffer(&mut self) -> Option<Buffer> {
         let buffer = self.free.pop();
@@ -341,6 +358,7 @@ impl<D: Disk> Driver<D> {
         let moving = Moving {
             sequence: slot.sequence,
             bytes: slot.bytes,
+            peek: buffer.peek(),
             buffer: Some(buffer),
             since: now,
             sealed: now,

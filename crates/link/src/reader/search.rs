@@ -217,6 +217,15 @@ impl SlotView<'_> {
         Ok(bytes)
     }
 
+    /// Reads a part of a section, where its checksum, if it has one, does not tell.
+    pub fn part(&mut self, section: &Section, part: Range<usize>) -> Result<Vec<u8>, NotThere> {
+        let whole = section.range();
+        if part.start > part.end || part.end > whole.len() {
+            return Err(NotThere::Damaged(format!("section at {}: a part of it is outside", section.offset)));
+        }
+        self.index(whole.start + part.start..whole.start + part.end)
+    }
+
     /// Asks for a section that is going to be read when the slot is looked into again.
     pub fn ahead(&mut self, section: &Section) -> Result<(), NotThere> {
         Ok(fetch::ahead(&mut self.reader.pump, &self.planned, section.range())?)

@@ -163,6 +163,17 @@ impl Predicate {
         }
     }
 
+    /// As much of it as some columns tell: whatever fulfils it fulfils that.
+    #[must_use]
+    pub fn told_by(&self, tells: &impl Fn(usize) -> bool) -> Self {
+        match self {
+            Self::Among(column, _) | Self::Null(column, _) if !tells(*column) => Self::Constant(true),
+            Self::Constant(_) | Self::Among(..) | Self::Null(..) => self.clone(),
+            Self::All(parts) => Self::all(parts.iter().map(|part| part.told_by(tells))),
+            Self::Any(parts) => Self::any(parts.iter().map(|part| part.told_by(tells))),
+        }
+    }
+
     fn visit(&self, see: &mut impl FnMut(usize)) {
         match self {
             Self::Constant(_) => {}

@@ -119,7 +119,10 @@ pub(super) fn ahead(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken
         view.ahead(&section)?;
     }
     if rows {
-        if let Some(section) = view.summary().section(SectionKind::Chunks).copied() {
+        // Of a few chunks it is read once it is known of which.
+        if !wants.leaves_few()
+            && let Some(section) = view.summary().section(SectionKind::Chunks).copied()
+        {
             view.ahead(&section)?;
         }
         view.directory_ahead()?;

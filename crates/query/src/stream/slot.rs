@@ -6,7 +6,7 @@ use super::needs::{self, Needed, Told};
 use super::trouble::Trouble;
 use super::wants::{Maker, Wants};
 use crate::columns::Fixed;
-use crate::predicate::Look;
+use crate::predicate::{Look, Predicate};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
@@ -111,7 +111,7 @@ impl Columns {
     }
 }
 
-impl SlotSearch<'_, '_> {
+impl<'r> SlotSearch<'_, 'r> {
     /// Searches it.
     pub(super) fn run(&mut self) -> Result<(), Broken> {
         let before = self.effort.bytes;
@@ -174,9 +174,18 @@ impl SlotSearch<'_, '_> {
     }
 
     fn section(&mut self, section: &Section) -> Result<Vec<u8>, Broken> {
+        self.read(section.bytes as usize, |view| view.section(section))
+    }
+
+    /// Reads so many bytes, and counts what of them comes from the ring.
+    fn read(
+        &mut self,
+        len: usize,
+        read: impl FnOnce(&mut SlotView<'r>) -> Result<Vec<u8>, NotThere>,
+    ) -> Result<Vec<u8>, Broken> {
         let before = self.view.copied();
-        let bytes = self.view.section(section)?;
-        self.effort.bytes += u64::from(section.bytes) - (self.view.copied() - before);
+        let bytes = read(self.view)?;
+        self.effort.bytes += len as u64 - (self.view.copied() - before);
         Ok(bytes)
     }
 
@@ -190,19 +199,34 @@ impl SlotSearch<'_, '_> {
         let sequence = self.view.header().sequence;
         let section = self.view.summary().section(SectionKind::Chunks).copied();
         let missing = || NotThere::Damaged("summary: a section is missing".to_owned());
-        let chunks = self.section(&section.ok_or_else(missing)?)?;
+        let section = section.ok_or_else(missing)?;
         let directory = self.view.directory()?.to_vec();
         let none = HashMap::new();
         let mut maker = made.then(|| self.wants.maker());
+        let told = if made { Predicate::Constant(true) } else { self.wants.told_by_attributes() };
+        let mut left = Vec::new();
         for (number, at) in directory.iter().enumerate() {
             let blocks = blocks.get(&(number as u32)).unwrap_or(&none);
             let known = ChunkKnown { wants: self.wants, entry: at, sequence: sequence.0, blocks };
-            if !at.may_have(entry) || !self.wants.predicate.may_hold(&known) {
-                continue;
+            if at.may_have(entry) && self.wants.predicate.may_hold(&known) && self.leaves(&told, blocks)? {
+                left.push((at, blocks));
             }
+        }
+        // What is read at once takes one turn at reading.
+        let bytes: u64 = left.iter().map(|(at, _)| u64::from(at.bytes)).sum();
+        let whole = (2 * bytes >= section.bytes.into()).then(|| self.section(&section)).transpose()?;
+        for (at, blocks) in left {
             let range = at.offset as usize..at.offset as usize + at.bytes as usize;
-            let bytes =
-                chunks.get(range).ok_or_else(|| NotThere::Damaged("chunk directory: outside".to_owned()))?;
+            let part;
+            let bytes = match &whole {
+                Some(chunks) => chunks
+                    .get(range)
+                    .ok_or_else(|| NotThere::Damaged("chunk directory: outside".to_owned()))?,
+                None => {
+                    part = self.read(range.len(), |view| view.part(&section, range))?;
+                    &part
+                }
+            };
             let chunk = Chunk::decode_at(at, sequence, bytes)?;
             let rows = chunk.rows().filter(|(row, _)| row.stream == entry && row.completes_element());
             let rows: Vec<Ending> = rows.collect();
@@ -234,32 +258,12 @@ impl SlotSearch<'_, '_> {
         if let Some(maker) = maker {
             self.extract(rows, maker, &mut loaded)?;
         }
-        let mut looked_at = self.wants.predicate.columns();
-        // What is only looked at need not be made.
-        let mut lent = HashMap::new();
-        for (place, number) in self.wants.attributes(&looked_at) {
-            if !loaded.contains_key(&place)
-                && !self.wants.projection.contains(&place)
-                && let Some(words) = blocks.get(&number).map(Block::packed).transpose()?.flatten()
-            {
-                lent.insert(place, words);
-            }
-        }
-        looked_at.retain(|place| !lent.contains_key(place));
-        self.load(&looked_at, blocks, rows, &mut loaded)?;
         let mut picked = vec![true; count];
         if let Some(torn) = self.torn {
             let is_torn = |row: &Row| row.kind == Kind::Fragment && row.ordinal == torn;
             picked.iter_mut().zip(rows).for_each(|(picked, (row, _))| *picked = !is_torn(row));
         }
-        let cells = |place: usize| {
-            if let Some(words) = lent.get(&place) {
-                return Some(Look::Packed(words));
-            }
-            let (cells, nulls) = loaded.get(&place)?;
-            Some(Look::Cells(cells.lent(), nulls.as_deref()))
-        };
-        self.wants.predicate.pick(&mut picked, &cells);
+        self.pick(&self.wants.predicate, blocks, rows, &mut loaded, &mut picked)?;
         if !picked.contains(&true) {
             return Ok(());
         }
@@ -290,6 +294,51 @@ impl SlotSearch<'_, '_> {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Broken::Enough),
         }
+    }
+
+    /// Whether a condition on attributes leaves any element of a chunk; true where its columns are damaged, which whoever goes on
+    /// finds.
+    fn leaves(&self, told: &Predicate, blocks: &HashMap<usize, Block<'_>>) -> Result<bool, Broken> {
+        let Some(count) = blocks.values().next().map(Block::cells) else { return Ok(true) };
+        if *told == Predicate::Constant(true) || blocks.values().any(|block| block.cells() != count) {
+            return Ok(true);
+        }
+        let mut picked = vec![true; count];
+        self.pick(told, blocks, &[], &mut HashMap::new(), &mut picked)?;
+        Ok(picked.contains(&true))
+    }
+
+    /// Takes out of `picked` the elements of a chunk that do not fulfil a condition.
+    fn pick(
+        &self,
+        predicate: &Predicate,
+        blocks: &HashMap<usize, Block<'_>>,
+        rows: &[Ending],
+        loaded: &mut HashMap<usize, Loaded>,
+        picked: &mut [bool],
+    ) -> Result<(), Broken> {
+        let mut looked_at = predicate.columns();
+        // What is only looked at need not be made.
+        let mut lent = HashMap::new();
+        for (place, number) in self.wants.attributes(&looked_at) {
+            if !loaded.contains_key(&place)
+                && !self.wants.projection.contains(&place)
+                && let Some(words) = blocks.get(&number).map(Block::packed).transpose()?.flatten()
+            {
+                lent.insert(place, words);
+            }
+        }
+        looked_at.retain(|place| !lent.contains_key(place));
+        self.load(&looked_at, blocks, rows, loaded)?;
+        let cells = |place: usize| {
+            if let Some(words) = lent.get(&place) {
+                return Some(Look::Packed(words));
+            }
+            let (cells, nulls) = loaded.get(&place)?;
+            Some(Look::Cells(cells.lent(), nulls.as_deref()))
+        };
+        predicate.pick(picked, &cells);
+        Ok(())
     }
 
     /// Decodes columns that are not there yet.

@@ -53,6 +53,17 @@ impl Wants {
         places.iter().filter_map(fixed).collect()
     }
 
+    /// As much of the condition as attributes tell.
+    pub(super) fn told_by_attributes(&self) -> Predicate {
+        self.predicate.told_by(&|place| matches!(self.columns.at(place), Some((Column::Attribute(_), _))))
+    }
+
+    /// Whether few elements may be left once attributes have told: single values are looked for.
+    pub(super) fn leaves_few(&self) -> bool {
+        let told = self.told_by_attributes();
+        told.columns().iter().any(|place| told.looks_for_values_of(*place))
+    }
+
     /// Whether payloads are wanted.
     pub(super) fn payload(&self) -> bool {
         self.fixed(&self.projection).iter().any(|(_, fixed)| *fixed == Fixed::Payload)

@@ -96,7 +96,7 @@ fn shown(runtime: &tokio::runtime::Runtime, context: &SessionContext, sql: &str)
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
-const QUERIES: [&str; 29] = [
+const QUERIES: [&str; 31] = [
     "select count(*) from log",
     "select count(id), count(temp), count(host), count(up), count(addr) from log",
     "select count(*) from log where host = 'alpha'",
@@ -125,6 +125,8 @@ const QUERIES: [&str; 29] = [
     "select event_time from log where event_time is not null",
     "select a.ordinal from log a join log b on a.id = b.id and a.ordinal < b.ordinal order by 1 limit 7",
     "select date_bin(interval '10 milliseconds', time) t, count(*) from log group by t order by t",
+    "select ordinal, time, hex(payload) from log where id = 77 and (host = 'alpha' or size > 90) and ordinal > 50 order by ordinal",
+    "select ordinal, host from log where id in (7, 8, 499) or size > 20000 order by ordinal",
     "select count(*) from log where host in ('alpha', 'gamma', 'x') and temp between -10 and 20 and up is not null",
 ];
 

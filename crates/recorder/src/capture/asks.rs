@@ -336,10 +336,14 @@ impl<D: Disk> Capture<D> {
         // The length comes back with the number: nothing has to be remembered.
         let number = id & READ_ID | ((len / BLOCK) as u64) << READ_ID_BITS;
         let wanted = SlotRead { id: number, class, client, sequence, offset: u64::from(offset), len };
-        let buffer = match self.driver.read(&wanted, buffer, now) {
+        let mut buffer = match self.driver.read(&wanted, buffer, now) {
             Ok(()) => return None,
             Err(buffer) => buffer,
         };
+        // What is being written is in our memory still.
+        if self.is_settled() && self.driver.peek(sequence, offset as usize, &mut buffer[..len]) {
+            return Some(Answer::Read(buffer, len as u32, Ok(())));
+        }
         Some(Answer::Read(buffer, len as u32, Err(self.not_there(sequence))))
     }
 
@@ -355,9 +359,14 @@ impl<D: Disk> Capture<D> {
 
     /// Whether a slot is open, and may be shown.
     fn shows(&mut self, sequence: Sequence) -> bool {
-        let open = self.packer.is_open() && self.packer.slot().sequence() == sequence;
+        self.packer.is_open() && self.packer.slot().sequence() == sequence && self.is_settled()
+    }
+
+    /// Whether what is not durable may be shown: what the run began with is.
+    fn is_settled(&mut self) -> bool {
         let rows = self.driver.ring().journaled().rows;
-        open && self.opening.is_settled(rows, self.slots_sealed)
+        let written = self.first.is_some_and(|first| self.driver.on_the_way().all(|moving| moving != first));
+        self.opening.is_settled(self.first.is_none().then_some(rows), written)
     }
 
     fn open_gains(&mut self, sequence: Sequence, cursor: u64, mut out: Vec<u8>) -> Answer {

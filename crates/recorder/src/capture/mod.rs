@@ -16,7 +16,7 @@ pub use end::Phase;
 pub use opening::{CRASH_STEP, Stream};
 
 use feed::Feed;
-use holdfast_base::{Age, ByteSize, Clock, LaneNo, SlotNo, StreamId, Timestamp};
+use holdfast_base::{Age, ByteSize, Clock, LaneNo, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, Cursor, Entry, FormatError, SlotFlags, SlotId};
 use holdfast_ingest::{Inlet, Packer, Pressure};
 use holdfast_media::{Buffer, Disk};
@@ -60,6 +60,8 @@ pub struct Capture<D: Disk> {
     /// A commit's worth of memory for what clients ask of the open slot.
     gains: Vec<u8>,
     slots_sealed: u64,
+    /// The first of them.
+    first: Option<Sequence>,
 }
 
 /// The longest time in which it did not look what there is: asleep, at work, or without a processor.
@@ -119,6 +121,7 @@ impl<D: Disk> Capture<D> {
             offset: wall.0.saturating_sub(now.0),
             gains: vec![0; commit],
             slots_sealed: 0,
+            first: None,
         })
     }
 
@@ -274,6 +277,7 @@ impl<D: Disk> Capture<D> {
         let moving = SealedSlot { sequence: sealed.sequence, age, bytes: sealed.bytes, bounds };
         self.driver.sealed(buffer, moving, &self.counted, now);
         self.slots_sealed += 1;
+        self.first = self.first.or(Some(sealed.sequence));
         // Streams without a source had their say in the first slot.
         self.entries.truncate(self.feeds.len().max(1));
     }

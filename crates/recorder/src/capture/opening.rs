@@ -79,9 +79,10 @@ impl Opening {
         }
     }
 
-    /// Whether what the journal (`rows` of the open slot) or the medium has includes them.
-    pub(super) fn is_settled(&mut self, rows: u32, slots_sealed: u64) -> bool {
-        self.settled |= self.gaps.is_empty() && (slots_sealed > 0 || rows >= self.rows);
+    /// Whether they are durable: in the slot that they began, once that is `written`, or in the journal, which has so many `rows` of
+    /// it while it is open.
+    pub(super) fn is_settled(&mut self, rows: Option<u32>, written: bool) -> bool {
+        self.settled |= self.gaps.is_empty() && (written || rows.is_some_and(|rows| rows >= self.rows));
         self.settled
     }
 }
