@@ -268,7 +268,12 @@ fn conditions_on_cells_find_what_the_engine_finds() {
             let both: Vec<u64> = unfiltered.into_iter().filter(|at| found.contains(at)).collect();
             assert_eq!(both, expected, "{condition}: {predicate:?}");
         }
-        for tells in [|column: usize| column % 2 == 0, |column: usize| column % 2 == 1, |_| true, |_| false] {
+        for tells in [
+            |column: usize| column.is_multiple_of(2),
+            |column: usize| !column.is_multiple_of(2),
+            |_| true,
+            |_| false,
+        ] {
             let part = predicate.told_by(&tells);
             assert!(part.columns().into_iter().all(tells), "{part:?}");
             let left = world.picked(&part);

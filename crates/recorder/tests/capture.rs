@@ -393,7 +393,7 @@ fn a_slot_on_its_way_is_read_from_memory_and_is_the_same_on_the_medium() {
     let mut rig = Rig::start_with(made(30), plan, 3, &clock, Overload::DropNewest, 5);
     let first = rig.feed_until_one_is_on_its_way(clock.now() + 60 * MS);
     let Some(Answer::Read(early, len, Ok(()))) = rig.read(first) else { panic!("it was not read") };
-    assert_eq!(len as u64, SLOT);
+    assert_eq!(u64::from(len), SLOT);
     rig.wait_for(first);
     assert!(rig.read(first).is_none(), "from the disk");
     let Answer::Read(late, _, Ok(())) = rig.answer() else { panic!("it was not read") };

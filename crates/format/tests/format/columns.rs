@@ -132,9 +132,9 @@ fn an_open_slot_tells_of_its_columns_what_is_in_blocks_and_what_is_not() {
             let mut cells = classes.iter().map(|class| CellBuffer::new(class, 1, 99)).collect::<Vec<_>>();
             cells[0].word(spread(number));
             if number % 7 == 0 {
-                cells[1].null()
+                cells[1].null();
             } else {
-                cells[1].wide(u128::from(spread(number)) << 50)
+                cells[1].wide(u128::from(spread(number)) << 50);
             }
             cells[2].bytes(text(number).as_bytes());
             let row = Row { ordinal: Ordinal(number), ..Row::default() };

@@ -218,14 +218,11 @@ impl<'r> SlotSearch<'_, 'r> {
         for (at, blocks) in left {
             let range = at.offset as usize..at.offset as usize + at.bytes as usize;
             let part;
-            let bytes = match &whole {
-                Some(chunks) => chunks
-                    .get(range)
-                    .ok_or_else(|| NotThere::Damaged("chunk directory: outside".to_owned()))?,
-                None => {
-                    part = self.read(range.len(), |view| view.part(&section, range))?;
-                    &part
-                }
+            let bytes = if let Some(chunks) = &whole {
+                chunks.get(range).ok_or_else(|| NotThere::Damaged("chunk directory: outside".to_owned()))?
+            } else {
+                part = self.read(range.len(), |view| view.part(&section, range))?;
+                &part[..]
             };
             let chunk = Chunk::decode_at(at, sequence, bytes)?;
             let rows = chunk.rows().filter(|(row, _)| row.stream == entry && row.completes_element());
