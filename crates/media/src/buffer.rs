@@ -65,7 +65,7 @@ pub struct Region {
     stride: usize,
 }
 
-/// One aligned piece of memory. There is never a second handle to the same bytes.
+/// One aligned piece of memory. There is never a second handle to the same bytes that could write to them ([`Peek`] can copy).
 pub struct Buffer {
     arena: Arc<Arena>,
     index: u32,
@@ -229,7 +229,7 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the piece lies inside the arena that `self` keeps, and `self` is its only handle.
+        // SAFETY: the piece lies inside the arena that `self` keeps, and nobody else writes to it.
         unsafe { std::slice::from_raw_parts(self.address(), self.bytes) }
     }
 }
@@ -242,13 +242,14 @@ impl DerefMut for Buffer {
 }
 
 impl Peek {
-    /// Copies what the buffer has now from `offset` on; `false`: not all of that is inside. If its owner writes to it meanwhile, the
-    /// copy is a mixture of old and new.
+    /// Copies what the buffer has now from `offset` on; `false`: not all of that is inside. To be called where nobody writes to the
+    /// buffer meanwhile, as while the disk has it: the copy would be a mixture of old and new.
     #[must_use]
     pub fn copy(&self, offset: usize, into: &mut [u8]) -> bool {
         let inside = offset.checked_add(into.len()).is_some_and(|end| end <= self.bytes);
         if inside && !into.is_empty() {
-            // SAFETY: all of it lies inside the arena that `self` keeps, which is mapped for reading.
+            // SAFETY: all of it lies inside the arena that `self` keeps, which is mapped for reading; volatile, as what other processes
+            // write to is read.
             unsafe { copy_out(self.arena.at(self.at + offset).as_ptr(), into) };
         }
         inside

@@ -394,6 +394,11 @@ fn a_slot_on_its_way_is_read_from_memory_and_is_the_same_on_the_medium() {
     let first = rig.feed_until_one_is_on_its_way(clock.now() + 60 * MS);
     let Some(Answer::Read(early, len, Ok(()))) = rig.read(first) else { panic!("it was not read") };
     assert_eq!(u64::from(len), SLOT);
+    // Capture has its turn before much is copied.
+    let copied = (1..100).take_while(|_| matches!(rig.read(first), Some(Answer::Read(_, _, Ok(()))))).count();
+    assert_eq!(copied as u64 + 1, (1 << 20) / SLOT);
+    rig.step();
+    assert!(matches!(rig.read(first), Some(Answer::Read(_, _, Ok(())))));
     rig.wait_for(first);
     assert!(rig.read(first).is_none(), "from the disk");
     let Answer::Read(late, _, Ok(())) = rig.answer() else { panic!("it was not read") };

@@ -318,13 +318,13 @@ impl<D: Disk> Driver<D> {
         self.moving.iter().map(|moving| moving.sequence)
     }
 
-    /// Copies a piece of a slot that is sealed and not on the medium yet, from `offset` of it on; `false`: there is no such slot, or it
-    /// ends before.
+    /// Copies a piece of a slot of this run that is sealed and not on the medium yet, from `offset` of it on, with zeros behind its end;
+    /// `false`: there is no such slot. Its buffer is written to in this thread alone, and not while the disk has it.
     #[must_use]
     pub fn peek(&self, sequence: Sequence, offset: usize, into: &mut [u8]) -> bool {
-        let Some(moving) = self.moving.iter().find(|moving| moving.sequence == sequence) else {
-            return false;
-        };
+        // What was rebuilt may be known by its place already, and does not say so itself before it is written.
+        let is_it = |moving: &&Moving| moving.sequence == sequence && !moving.extra;
+        let Some(moving) = self.moving.iter().find(is_it) else { return false };
         // What the buffer has behind its slot is none of it.
         let there = moving.bytes.saturating_sub(offset).min(into.len());
         let (there, behind) = into.split_at_mut(there);

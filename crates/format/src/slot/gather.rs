@@ -217,7 +217,7 @@ impl Gathered {
             let rank = cell.rank();
             let (least, greatest) = bounds.unwrap_or((rank, rank));
             bounds = Some((least.min(rank), greatest.max(rank)));
-            may_have = may_have || hashes.contains(&cell.hash());
+            may_have = may_have || (!hashes.is_empty() && hashes.contains(&cell.hash()));
         }
         let cells = self.cells + self.pending.len() as u32;
         OpenOutline { cells, nulls: self.nulls + self.pending.nulls() as u32, bounds, may_have }

@@ -227,7 +227,7 @@ pub enum Reply {
     },
     /// To [`Request::Read`] and [`Request::OpenGains`]: the sequence has expired (or never was).
     Expired,
-    /// To [`Request::Read`]: the sequence may not be shown yet: ask again later. To [`Request::OpenGains`]: the slot
+    /// To [`Request::Read`]: the sequence cannot be read yet: ask again later. To [`Request::OpenGains`]: the slot
     /// is sealed: read it. To [`Request::OpenOutline`]: nothing is told of it.
     Pending,
     /// To anything.

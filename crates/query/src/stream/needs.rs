@@ -114,13 +114,13 @@ pub(super) fn ahead(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken
         // What these say may exclude it.
         return missing.iter().try_for_each(|section| Ok(view.ahead(section)?));
     }
-    let Needed { rows, columns, .. } = Needed::of(view, wants, &entry, number);
+    let Needed { made, rows, columns } = Needed::of(view, wants, &entry, number);
     for (_, section) in columns {
         view.ahead(&section)?;
     }
     if rows {
         // Of a few chunks it is read once it is known of which.
-        if !wants.leaves_few()
+        if (made || !wants.leaves_few())
             && let Some(section) = view.summary().section(SectionKind::Chunks).copied()
         {
             view.ahead(&section)?;

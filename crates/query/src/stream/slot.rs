@@ -54,7 +54,7 @@ impl From<FormatError> for Broken {
 pub(super) struct Effort {
     /// Slots that were passed over by their bounds and filters.
     pub(super) pruned: u64,
-    /// Those of them of which nothing was read: the recorder's bird's-eye view told enough.
+    /// Those of them of which nothing was read: the recorder's bird's-eye view told enough, or the recorder of its open slot.
     pub(super) unread: u64,
     /// Slots that were looked into.
     pub(super) searched: u64,
@@ -208,11 +208,11 @@ impl<'r> SlotSearch<'_, 'r> {
         for (number, at) in directory.iter().enumerate() {
             let blocks = blocks.get(&(number as u32)).unwrap_or(&none);
             let known = ChunkKnown { wants: self.wants, entry: at, sequence: sequence.0, blocks };
-            if at.may_have(entry) && self.wants.predicate.may_hold(&known) && self.leaves(&told, blocks)? {
+            if at.may_have(entry) && self.wants.predicate.may_hold(&known) && self.leaves(&told, blocks) {
                 left.push((at, blocks));
             }
         }
-        // What is read at once takes one turn at reading.
+        // A few chunks are read one by one; of many all are, which takes one turn at reading.
         let bytes: u64 = left.iter().map(|(at, _)| u64::from(at.bytes)).sum();
         let whole = (2 * bytes >= section.bytes.into()).then(|| self.section(&section)).transpose()?;
         for (at, blocks) in left {
@@ -295,14 +295,14 @@ impl<'r> SlotSearch<'_, 'r> {
 
     /// Whether a condition on attributes leaves any element of a chunk; true where its columns are damaged, which whoever goes on
     /// finds.
-    fn leaves(&self, told: &Predicate, blocks: &HashMap<usize, Block<'_>>) -> Result<bool, Broken> {
-        let Some(count) = blocks.values().next().map(Block::cells) else { return Ok(true) };
+    fn leaves(&self, told: &Predicate, blocks: &HashMap<usize, Block<'_>>) -> bool {
+        let Some(count) = blocks.values().next().map(Block::cells) else { return true };
         if *told == Predicate::Constant(true) || blocks.values().any(|block| block.cells() != count) {
-            return Ok(true);
+            return true;
         }
         let mut picked = vec![true; count];
-        self.pick(told, blocks, &[], &mut HashMap::new(), &mut picked)?;
-        Ok(picked.contains(&true))
+        let looked = self.pick(told, blocks, &[], &mut HashMap::new(), &mut picked);
+        looked.is_err() || picked.contains(&true)
     }
 
     /// Takes out of `picked` the elements of a chunk that do not fulfil a condition.

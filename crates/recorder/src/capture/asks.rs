@@ -28,6 +28,9 @@ const ACTS: usize = 32;
 const READ_ID_BITS: u32 = 38;
 const READ_ID: u64 = (1 << READ_ID_BITS) - 1;
 
+/// Bytes of slots on their way that are copied for readers between two steps, and one read: then capture has its turn.
+const MOST_COPIED: usize = 1 << 20;
+
 /// Bytes in front of a commit's records.
 const COMMIT_HEAD: usize = 128;
 
@@ -140,7 +143,7 @@ pub enum Answer {
 pub enum NotRead {
     /// It has expired, or never was.
     Expired,
-    /// It is on its way to the medium.
+    /// It is on its way to the medium, and is not shown yet.
     Pending,
     /// The disk failed.
     Failed(DiskError),
@@ -340,8 +343,12 @@ impl<D: Disk> Capture<D> {
             Ok(()) => return None,
             Err(buffer) => buffer,
         };
-        // What is being written is in our memory still.
-        if self.is_settled() && self.driver.peek(sequence, offset as usize, &mut buffer[..len]) {
+        // What is being written is in our memory still; whoever wants more of it than may be copied at once asks again.
+        if self.copied < MOST_COPIED
+            && self.is_settled()
+            && self.driver.peek(sequence, offset as usize, &mut buffer[..len])
+        {
+            self.copied += len;
             return Some(Answer::Read(buffer, len as u32, Ok(())));
         }
         Some(Answer::Read(buffer, len as u32, Err(self.not_there(sequence))))

@@ -62,6 +62,8 @@ pub struct Capture<D: Disk> {
     slots_sealed: u64,
     /// The first of them.
     first: Option<Sequence>,
+    /// Bytes of slots on their way that readers were given since the last step.
+    copied: usize,
 }
 
 /// The longest time in which it did not look what there is: asleep, at work, or without a processor.
@@ -122,6 +124,7 @@ impl<D: Disk> Capture<D> {
             gains: vec![0; commit],
             slots_sealed: 0,
             first: None,
+            copied: 0,
         })
     }
 
@@ -158,6 +161,7 @@ impl<D: Disk> Capture<D> {
 
     /// One round: takes in what the disk has done, waiting for that at most `wait`, and one batch of every source.
     pub fn step(&mut self, now: Timestamp, wait: Duration) -> Step {
+        self.copied = 0;
         self.look(now);
         self.poll(now, wait);
         self.cut_old(now);

@@ -233,7 +233,7 @@ impl Callers {
             Answer::Preamble(Some(total), bytes) => Reply::Preamble { total, bytes },
             Answer::Preamble(None, _) => Reply::Expired,
             Answer::Outcome(outcome) => {
-                figures.forget();
+                figures.forget(matches!(outcome, Outcome::Grown { .. }));
                 Reply::Outcome(outcome)
             }
             Answer::OpenSlots(slots) => Reply::OpenSlots(slots),

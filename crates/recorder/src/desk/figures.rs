@@ -83,6 +83,8 @@ pub(super) struct Figures {
     /// The sheet that is not with the capture thread.
     spare: Option<Box<Sheet>>,
     taken: Option<Instant>,
+    /// Whether the superblock is the one in force.
+    current: bool,
     wanted: bool,
     asked: bool,
     device: (DeviceState, Timestamp),
@@ -109,7 +111,7 @@ impl Figures {
             slots_sealed: 0,
         }));
         let device = (DeviceState::Ok, facts.since);
-        Self { facts, sheet: None, spare, taken: None, wanted: true, asked: false, device }
+        Self { facts, sheet: None, spare, taken: None, current: false, wanted: true, asked: false, device }
     }
 
     /// Somebody wants figures.
@@ -153,6 +155,7 @@ impl Figures {
         self.device = state;
         self.spare = self.sheet.replace(sheet).or(self.spare.take());
         self.taken = Some(now);
+        self.current = true;
         self.asked = false;
     }
 
@@ -160,14 +163,15 @@ impl Figures {
         self.sheet.as_deref()
     }
 
-    /// An order was carried out: whoever is told so and asks then sees what it did.
-    pub(super) fn forget(&mut self) {
+    /// An order was carried out: whoever is told so and asks then sees what it did. If the ring has `grown`, the superblock is another.
+    pub(super) fn forget(&mut self, grown: bool) {
         self.taken = None;
+        self.current &= !grown;
     }
 
     /// The superblock in force, once figures have come.
     pub(super) fn superblock(&self) -> Option<Superblock> {
-        self.taken.is_some().then(|| self.facts.superblock.clone())
+        self.current.then(|| self.facts.superblock.clone())
     }
 
     pub(super) fn slot_bytes(&self) -> u64 {

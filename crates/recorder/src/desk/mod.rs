@@ -273,7 +273,7 @@ impl Desk {
             }
         }
         while let Some(Ended { caller, request, reply }) = self.jobs.ended() {
-            self.figures.forget();
+            self.figures.forget(false);
             self.callers.reply(caller, request, &reply, &mut self.tickets);
         }
     }
