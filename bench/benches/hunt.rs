@@ -1,7 +1,8 @@
-//! Hunting one address in recorded packets: `holdfast query` on a ring while its recorder runs, `tshark` and `tcpdump` on the capture
-//! file that the ring was recorded from, `stenographer`, which runs, too, on the same packets as they come over a link, and
-//! `ReductStore` with the address as a label of each record. Each is timed from the start of the question to its end, and has to find
-//! what is there.
+//! Hunting one address in recorded packets: `holdfast query` and, in a session that is open, `holdfast sql` on a ring while its
+//! recorder runs, `tshark` and `tcpdump` on the capture file that the ring was recorded from, `stenographer`, which runs, too, on
+//! the same packets as they come over a link, and `ReductStore` with the address as a label of each record. Each is timed from the
+//! start of the question to its end, and has to give the packets that are there: programs are started for each question, servers
+//! run already.
 //!
 //! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000, and one comes three times.
 
@@ -11,6 +12,7 @@ use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::reduct::{Client, FIRST, NO_CONTENT, Server};
 use holdfast_bench::report::Report;
+use holdfast_bench::session::Session;
 use holdfast_bench::stenographer::Stenographer;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
 use std::fmt::Write as _;
@@ -94,6 +96,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let capture = place.file("packets.pcap");
     write_capture(&capture, packets).map_err(Trouble::file(&capture, "write it"))?;
     let mut contestants = vec![ring(&program, &place, &capture, packets, scale)?];
+    contestants.push(in_session(&program, &place, packets)?);
     if scale == Scale::Real {
         let files = ["tshark", "tcpdump"].into_iter().map(|name| in_file(name, &capture, packets));
         for peer in files.chain([on_a_link(&place, &capture, packets), labels(&place, packets / 20)]) {
@@ -164,11 +167,31 @@ fn ring<'f>(
     let took = start.elapsed().as_secs_f64();
     let find = move || {
         recorder.runs()?;
-        let question = format!("select ordinal from packets where src = '{NEEDLE}'");
-        let text = tool::output(&program, &["query", &ring, &question, "--format", "csv"])?;
-        Ok(text.lines().count() as u64 - 1)
+        let text = tool::output(&program, &["query", &ring, &question(), "--json"])?;
+        let row = serde_json::from_str(&text);
+        let row = row.map_err(|_| Trouble::Accounting(format!("`holdfast query` says {text}")))?;
+        Ok(found(&row))
     };
-    Ok(Contestant { name: "Holdfast", packets, took: Some(took), find: Box::new(find) })
+    Ok(Contestant { name: "Holdfast, `query`", packets, took: Some(took), find: Box::new(find) })
+}
+
+/// One row with all packets in it.
+fn question() -> String {
+    format!("select array_agg(hex(payload)) found from packets where src = '{NEEDLE}'")
+}
+
+/// How many packets that row has, each whole.
+fn found(row: &serde_json::Value) -> u64 {
+    let packets = row["found"].as_array().map_or(&[][..], Vec::as_slice);
+    let whole = |packet: &&serde_json::Value| packet.as_str().is_some_and(|hex| hex.len() == 2 * PACKET);
+    packets.iter().filter(whole).count() as u64
+}
+
+/// The same ring, asked through a program that runs already, as the servers of others do.
+fn in_session<'f>(program: &Path, place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
+    let mut session = Session::begin(program, &place.file("ring"))?;
+    let find = move || Ok(found(&session.row(&question())?));
+    Ok(Contestant { name: "Holdfast, `sql`", packets, took: None, find: Box::new(find) })
 }
 
 /// Who looks through the capture file.

@@ -10,6 +10,7 @@ use holdfast_bench::compare::{Rounds, Spread};
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::report::Report;
+use holdfast_bench::session::Session;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -328,35 +329,21 @@ fn first_row(program: &Path, ring: &Path) -> Result<f64, Trouble> {
 
 /// Seconds from when an element is given to the recorder until a question finds it, of so many of them.
 fn fresh(program: &Path, ring: &Path, to: SocketAddr, count: u64) -> Result<Vec<f64>, Trouble> {
-    let mut command = Command::new(program);
-    command.arg("sql").arg(ring).arg("--json");
-    let text = format!("{command:?}");
-    let trouble = |cause: std::io::Error| Trouble::Program { command: text.clone(), said: cause.to_string() };
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(trouble)?;
-    let (Some(mut questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(Trouble::skipped("no pipes to `holdfast sql`"));
+    let mut session = Session::begin(program, ring)?;
+    let trouble = |cause: std::io::Error| Trouble::Program {
+        command: "a connection to the recorder".to_owned(),
+        said: cause.to_string(),
     };
-    let mut answers = BufReader::new(answers);
     let mut elements = TcpStream::connect(to).map_err(trouble)?;
     elements.set_nodelay(true).map_err(trouble)?;
     let mut found = Vec::new();
     for number in 1..=count {
         let start = Instant::now();
         writeln!(elements, "{{\"n\":{number}}}").map_err(trouble)?;
-        loop {
-            writeln!(questions, "select count(*) c from fresh where n = {number};").map_err(trouble)?;
-            let mut line = String::new();
-            answers.read_line(&mut line).map_err(trouble)?;
-            match line.trim() {
-                "{\"c\":1}" => break,
-                "{\"c\":0}" => {}
-                other => return Err(Trouble::Accounting(format!("`holdfast sql` says {other:?}"))),
-            }
-        }
+        let question = format!("select count(*) c from fresh where n = {number}");
+        while session.row(&question)?["c"] != 1 {}
         found.push(start.elapsed().as_secs_f64());
     }
-    drop(questions);
-    child.wait().map_err(trouble)?;
     Ok(found)
 }
 

@@ -17,6 +17,7 @@ pub mod program;
 pub mod recorders;
 pub mod reduct;
 pub mod report;
+pub mod session;
 pub mod stenographer;
 pub mod tool;
 mod trouble;
