@@ -52,6 +52,11 @@ impl Candidates {
                 self.slots.retain(|(slot, _)| slot.sequence() >= *naming);
                 self.failed.retain(|(sequence, _)| sequence >= naming);
             }
+            Record::CleanEnd { .. } => {
+                // All of it is.
+                self.slots.clear();
+                self.failed.clear();
+            }
             Record::OpenSlot(open) => {
                 let known = self.slots.iter().any(|(slot, _)| slot.sequence() == open.sequence);
                 if known || self.slots.len() == MOST {

@@ -5,7 +5,8 @@ use holdfast_base::{BLOCK, RingId};
 use holdfast_format::{CommitHead, Geometry, Key, Records, commit_len, read_commit};
 use holdfast_media::DiskError;
 
-/// Bytes that are read at once: some commits, as one that is cut off at the end is read again.
+/// Bytes that are read at once, at most: some commits, as one that is cut off at the end is read again. Few at first, for
+/// there may be few commits.
 pub(crate) const WINDOW: usize = 8 << 20;
 
 /// Where a walk came to.
@@ -47,11 +48,12 @@ pub(crate) fn walk(
     let (start, bytes) = (geometry.extent_offset(extent), geometry.extent_bytes());
     // Of a few commits no more than they can take.
     let most_bytes = (most.saturating_mul(geometry.commit_bytes() as u64)).min(window.size() as u64);
+    let mut at_once = (geometry.commit_bytes() as u64).min(most_bytes);
     let mut walked: Option<Walked> = None;
     let mut at = 0;
     let mut seen = 0;
     while at < bytes && seen < most {
-        let piece = match window.read(start + at, (bytes - at).min(most_bytes) as usize) {
+        let piece = match window.read(start + at, (bytes - at).min(at_once) as usize) {
             Ok(piece) => piece,
             // A torn or unreadable place in a larger piece: what lies before it can still be read block by block.
             Err(_) => match read_small(window, start + at, key, ring) {
@@ -59,6 +61,7 @@ pub(crate) fn walk(
                 None => return Ok(walked),
             },
         };
+        at_once = (2 * at_once).min(most_bytes);
         let mut used = 0;
         while used < piece.len() && seen < most {
             let rest = &piece[used..];

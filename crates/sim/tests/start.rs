@@ -176,6 +176,30 @@ fn with_the_largest_slots_a_restart_reads_little_more_than_what_the_open_slot_ha
 }
 
 #[test]
+fn after_a_clean_end_no_slot_is_read_to_be_sure_of_it() {
+    const SLOT: u64 = 32 * MIB;
+    let read_of_slots = |clean: bool| {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let mut run = Run::start(made(SLOT, 16), &clock, b"preamble");
+        fill_slowly(&mut run, SLOT, 1);
+        run.recorder.seal(SlotFlags::SHORT);
+        run.until("the last slot", |run| run.recorder.driver.is_idle());
+        if clean {
+            run.recorder.driver.ring_mut().end(clock.now());
+            run.until("the end", |run| run.recorder.driver.is_idle());
+        }
+        let mut disk = run.recorder.into_disk().copy();
+        let recovered = recover(&mut disk).unwrap();
+        assert_eq!((recovered.data().count(), recovered.rebuilt.len()), (1, 0));
+        let first_slot = recovered.superblock.geometry.first_slot();
+        let of_slots = disk.reads.iter().filter(|(at, _)| *at >= first_slot);
+        of_slots.map(|(_, len)| *len as u64).sum::<u64>()
+    };
+    assert!(read_of_slots(true) <= 32 * BLOCK as u64);
+    assert!(read_of_slots(false) >= 16 * MIB, "what may have been in flight is read in full");
+}
+
+#[test]
 fn the_check_behind_capture_reads_several_heads_at_once_and_one_beside_a_write() {
     const SLOTS: u64 = 400;
     let clock = ManualClock::new(Timestamp(1_000_000_000));
