@@ -1,6 +1,6 @@
 //! Writing slots: elements in memory, through packer, ring and lane, to a preallocated file and to a loop device over
 //! it, beside `fio` writing the same place sequentially with requests of a slot's size, as many at once, direct and
-//! `O_DSYNC`, from huge pages. The file was written once before.
+//! `O_DSYNC`, from huge pages. The file was written once before. Buffers are as many as the recorder has of itself on such a ring.
 
 use holdfast_base::{ByteSize, Clock, SystemClock};
 use holdfast_bench::compare::Rounds;
@@ -34,8 +34,8 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let setups: &[Setup] = scale.pick(
         &[Setup { slot_bytes: 1 << 20, buffers: 4, writes: 2 }],
         &[
-            Setup { slot_bytes: 64 << 20, buffers: 4, writes: 2 },
-            Setup { slot_bytes: 8 << 20, buffers: 6, writes: 2 },
+            Setup { slot_bytes: 64 << 20, buffers: 7, writes: 2 },
+            Setup { slot_bytes: 8 << 20, buffers: 63, writes: 2 },
         ],
     );
     let most = setups.iter().map(|setup| setup.slot_bytes * setup.writes as u64).max().unwrap_or(0);
