@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::session::{RingArg, link};
 use holdfast_base::{Age, Sequence};
 use holdfast_link::{IndexDrive, LinkError, NotThere, PlannedSlot, RingReader, Selection};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 /// Where copies of the index are.
@@ -93,6 +93,29 @@ impl<'d> Copies<'d> {
         Ok(())
     }
 
+    /// Takes away those that are not as they were made.
+    fn look_through(&mut self, sound: &mut Sound, enough: &dyn Fn() -> bool) -> Result<(), Trouble> {
+        let all: HashSet<Sequence> = self.bytes.keys().map(|(_, sequence)| *sequence).collect();
+        sound.0.retain(|sequence| all.contains(sequence));
+        let unknown = self.bytes.keys().rev().filter(|(_, sequence)| !sound.0.contains(sequence));
+        let mut damaged = Vec::new();
+        for copy in unknown.copied().collect::<Vec<_>>() {
+            if enough() {
+                break;
+            }
+            if self.drive.is_sound(copy.1) {
+                sound.0.insert(copy.1);
+            } else {
+                damaged.push(copy);
+            }
+        }
+        for copy in damaged {
+            self.used -= self.bytes.remove(&copy).unwrap_or(0);
+            self.remove(copy.1)?;
+        }
+        Ok(())
+    }
+
     fn has(&self, slot: &PlannedSlot) -> bool {
         self.bytes.contains_key(&(slot.age, slot.sequence))
     }
@@ -150,20 +173,26 @@ fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
     Ok(slots)
 }
 
+/// Copies that have been looked through since this process began, or that it made: what others left behind may be damaged.
+#[derive(Debug, Default)]
+pub(crate) struct Sound(HashSet<Sequence>);
+
 /// Takes away the copies of slots that the ring no longer has.
 pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<(), Trouble> {
     Copies::of(drive, &slots(reader)?).map(|_| ())
 }
 
-/// Copies what has no copy yet, the youngest first, within `limit` bytes, until `enough`.
+/// Takes away copies that are damaged, and copies what has none, the youngest first, within `limit` bytes, until `enough`.
 pub(crate) fn copy(
     reader: &mut RingReader,
     drive: &IndexDrive,
     limit: u64,
+    sound: &mut Sound,
     enough: &dyn Fn() -> bool,
 ) -> Result<Done, Trouble> {
     let slots = slots(reader)?;
     let mut copies = Copies::of(drive, &slots)?;
+    copies.look_through(sound, enough)?;
     copies.shrink(limit)?;
     let (mut done, mut is_full) = (Done::default(), false);
     let missing: Vec<&PlannedSlot> = slots.iter().rev().filter(|slot| !copies.has(slot)).collect();
@@ -190,6 +219,7 @@ pub(crate) fn copy(
             break;
         };
         copies.put(slot, &image, &gone)?;
+        sound.0.insert(slot.sequence);
         done.copied += 1;
     }
     let without = slots.len() - copies.bytes.len() - done.damaged.len();

@@ -97,6 +97,12 @@ fn what_is_copied_is_found_the_same_and_not_read_from_the_ring() {
         assert_eq!(&ask(dir, question, "--index drive"), wanted, "{question}");
         assert_eq!(&ask(dir, question, "--index nowhere"), wanted, "{question}");
     }
+    // What is damaged is copied again, and nothing else.
+    let damaged = (0..all.len()).filter(|number| number % 4 != 3).count() as u64;
+    let said = ends(dir, "index r.hf --index drive --once --json", 0).json();
+    assert_eq!((said["removed"].as_u64(), said["copied"].as_u64()), (Some(damaged), Some(damaged)), "{said}");
+    let said = ends(dir, "index r.hf --index drive --once --json", 0).json();
+    assert_eq!((said["removed"].as_u64(), said["copied"].as_u64()), (Some(0), Some(0)), "{said}");
 }
 
 #[test]

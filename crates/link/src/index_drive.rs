@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// What a file is called until all of it is there.
 const UNFINISHED: &str = "unfinished";
 
+/// Bytes of a copy that are checked at once.
+const CHECKED: usize = 16 * CHECK_BLOCK;
+
 /// The copies of one ring.
 #[derive(Clone, Debug)]
 pub struct IndexDrive {
@@ -82,6 +85,11 @@ impl IndexDrive {
         }
     }
 
+    /// Whether the copy of a slot is there, and all of it is as it was made.
+    pub fn is_sound(&self, sequence: Sequence) -> bool {
+        self.open(sequence).is_some_and(|copy| copy.is_sound())
+    }
+
     /// The copy of what held `sequence`.
     pub(crate) fn open(&self, sequence: Sequence) -> Option<Copy> {
         let file = File::open(self.path(sequence)).ok()?;
@@ -113,6 +121,15 @@ impl Copy {
     /// Bytes before the payload.
     pub(crate) fn head_bytes(&self) -> usize {
         self.copy.head as usize
+    }
+
+    fn is_sound(&self) -> bool {
+        let all = self.copy.slot_bytes();
+        let mut piece = vec![0; all.min(CHECKED)];
+        (0..all).step_by(CHECKED).all(|start| {
+            let len = CHECKED.min(all - start);
+            self.fill(start, &mut piece[..len]).is_some()
+        })
     }
 
     /// The bytes in a range of the slot; `None` where they are not among them, or not as they were.

@@ -1,7 +1,7 @@
 //! `holdfast index`: keeps copies of a ring's index on a faster drive, behind capture.
 
 use crate::failure::{Failure, Result};
-use crate::index::{self, Done, IndexArg, Trouble};
+use crate::index::{self, Done, IndexArg, Sound, Trouble};
 use crate::out::{Out, counted};
 use crate::session::{self, RingArg};
 use crate::times;
@@ -71,9 +71,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     };
     let end = session::interruption()?;
     let ending = || end.load(Ordering::Relaxed);
-    let mut told = Told::default();
+    let (mut told, mut sound) = (Told::default(), Sound::default());
     loop {
-        match index::copy(&mut reader, &drive, args.size.0, &ending) {
+        match index::copy(&mut reader, &drive, args.size.0, &mut sound, &ending) {
             Ok(done) => told.tell(&done, args.once, out)?,
             Err(Trouble::Drive(failure)) => {
                 return Err(failure.advice("make room there, or say how much may be taken with --size"));
