@@ -168,6 +168,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
         ("bytes", Side::Right),
         ("streams", Side::Left),
         ("range", Side::Left),
+        ("since", Side::Left),
         ("until", Side::Left),
         ("owner", Side::Left),
         ("reason", Side::Left),
@@ -190,6 +191,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
             ByteSize(row.bytes).to_string(),
             if row.streams.is_empty() { "all".to_owned() } else { row.streams.join(", ") },
             show::range(&hold.range),
+            times::to_the_second(hold.created),
             until,
             clean(row.owner),
             clean(row.reason),
@@ -246,7 +248,9 @@ mod tests {
         let text = |holds: &[HoldStatus]| table(holds, &streams, ByteSize::mib(1)).to_string();
         let plain = text(&[hold(None)]);
         assert!(
-            plain.starts_with("hold  slots  bytes  streams  range  until     owner  reason\n"),
+            plain.starts_with(
+                "hold  slots  bytes  streams  range  since                 until     owner  reason\n"
+            ),
             "{plain}"
         );
         let sampled = Finding {
