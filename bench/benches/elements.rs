@@ -20,11 +20,13 @@ const SIZES: [u64; 5] = [20, 64, 1500, 1 << 20, 60 << 20];
 const REFERENCE: usize = 3;
 const MIB: f64 = 1_048_576.0;
 
-/// What the four attributes of an element of 20 bytes are like.
-const COLUMNS: [(&str, Content); 3] = [
-    ("20 B, no attributes, without packer", Content::None),
-    ("20 B, 4 random attributes", Content::Random),
-    ("20 B, 4 attributes as packets have", Content::Packets),
+/// What the four attributes of an element are like, and how long it is.
+const COLUMNS: [(&str, Content, usize); 5] = [
+    ("20 B, no attributes, without packer", Content::None, 20),
+    ("20 B, 4 random attributes", Content::Random, 20),
+    ("20 B, 4 attributes as packets have", Content::Packets, 20),
+    ("1.5 KiB, 4 random attributes", Content::Random, 1500),
+    ("1.5 KiB, 4 attributes as packets have", Content::Packets, 1500),
 ];
 
 #[derive(Clone, Copy)]
@@ -54,9 +56,10 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     })?;
     let mut buffer = pool_again(slot_bytes)?;
     let mut beside = [0.0; COLUMNS.len()];
-    let elements = scale.pick(50_000, 8_000_000);
+    let elements = |size: usize| scale.pick(1 << 20, 160 << 20) / size as u64;
     let columns = Rounds::run(scale.pick(1, 15), COLUMNS.len(), |which| {
-        let (rate, bytes, back) = gather(COLUMNS[which].1, elements, slot_bytes, buffer.take())?;
+        let (_, content, size) = COLUMNS[which];
+        let (rate, bytes, back) = gather((content, size), elements(size), slot_bytes, buffer.take())?;
         (buffer, beside[which]) = (Some(back), bytes);
         Ok(rate)
     })?;
@@ -78,15 +81,18 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         rows.push(row![ByteSize(*size), million, mib.show(0), ratio.show(2), verdict]);
     }
     report.table(&rows);
-    let mut rows = vec![row!["element", "M elements/s", "bytes beside its own", "verdict"]];
-    for (which, (name, content)) in COLUMNS.iter().enumerate() {
+    let mut rows = vec![row!["element", "M elements/s", "bytes beside its own", "% of its own", "verdict"]];
+    for (which, (name, content, size)) in COLUMNS.iter().enumerate() {
         let Spread { median, least, most } = columns.of(which);
         let million = Spread { median: median / 1e6, least: least / 1e6, most: most / 1e6 };
-        let verdict = match content {
-            Content::None => String::new(),
-            Content::Random | Content::Packets => Goal::AtLeast(5.0).verdict(&million),
+        let share = 100.0 * beside[which] / *size as f64;
+        let verdict = match (content, size) {
+            (Content::Random | Content::Packets, 20) => Goal::AtLeast(5.0).verdict(&million),
+            (Content::Packets, _) => Goal::AtMost(2.0).verdict(&Spread::of(std::iter::once(share))),
+            _ => String::new(),
         };
-        rows.push(row![name, million.show(2), format!("{:.1}", beside[which]), verdict]);
+        let (bytes, share) = (format!("{:.1}", beside[which]), format!("{share:.1}"));
+        rows.push(row![name, million.show(2), bytes, share, verdict]);
     }
     report.table(&rows);
     report.finish()
@@ -99,12 +105,11 @@ fn pool_again(slot_bytes: u64) -> Result<Option<Buffer>, Trouble> {
 
 /// Elements a second, bytes that each takes beside its own, and the buffer back.
 fn gather(
-    content: Content,
+    (content, size): (Content, usize),
     elements: u64,
     slot_bytes: u64,
     buffer: Option<Buffer>,
 ) -> Result<(f64, f64, Buffer), Trouble> {
-    const SIZE: usize = 20;
     const RUN: usize = 256;
     let mut buffer = buffer.ok_or_else(|| Trouble::Accounting("the buffer did not come back".into()))?;
     let count = if matches!(content, Content::None) { 0 } else { 4 };
@@ -114,7 +119,7 @@ fn gather(
     builder.prepare(&[entry]).map_err(Trouble::of("preparing columns"))?;
     let mut columns: Vec<CellBuffer> =
         classes.iter().map(|class| CellBuffer::new(class, BATCH_ROWS, 0)).collect();
-    let bytes = vec![7; SIZE * BATCH_ROWS];
+    let bytes = vec![7; size * BATCH_ROWS];
     let mut rows = Vec::with_capacity(BATCH_ROWS);
     let (mut ordinal, mut state, mut sequence, mut sealed_bytes) = (0, 1, 0, 0);
     let mut took = Duration::ZERO;
@@ -131,7 +136,7 @@ fn gather(
         for _ in 0..BATCH_ROWS {
             let now = ordinal as i64 * 150;
             let arrival = Timestamp(now);
-            rows.push(Row { len: SIZE as u32, ordinal: Ordinal(ordinal), arrival, ..Row::default() });
+            rows.push(Row { len: size as u32, ordinal: Ordinal(ordinal), arrival, ..Row::default() });
             for (column, cell) in columns.iter_mut().zip(cells(content, &mut state, now)) {
                 column.word(cell);
             }
@@ -142,8 +147,8 @@ fn gather(
         while first < BATCH_ROWS {
             let room = builder.run_room();
             let run =
-                RUN.min(room.rows).min(BATCH_ROWS - first).min(room.bytes / (SIZE + builder.row_room(0)));
-            if run == 0 && builder.room() < SIZE {
+                RUN.min(room.rows).min(BATCH_ROWS - first).min(room.bytes / (size + builder.row_room(0)));
+            if run == 0 && builder.room() < size {
                 sealed_bytes +=
                     builder.seal(&mut buffer, &key, SlotNo(0), Timestamp(0), SlotFlags::default()).bytes;
                 open(&mut builder, &mut buffer)?;
@@ -151,7 +156,7 @@ fn gather(
             }
             let run = run.max(1);
             let cells = CellsAt { columns: &columns, first };
-            let bytes = &bytes[first * SIZE..(first + run) * SIZE];
+            let bytes = &bytes[first * size..(first + run) * size];
             builder.write_elements(&mut buffer, bytes, &rows[first..first + run], |row| *row, cells);
             first += run;
         }
@@ -160,7 +165,7 @@ fn gather(
     let start = Instant::now();
     sealed_bytes += builder.seal(&mut buffer, &key, SlotNo(0), Timestamp(0), SlotFlags::default()).bytes;
     took += start.elapsed();
-    let beside = sealed_bytes as f64 / ordinal as f64 - SIZE as f64;
+    let beside = sealed_bytes as f64 / ordinal as f64 - size as f64;
     Ok((ordinal as f64 / took.as_secs_f64(), beside, buffer))
 }
 

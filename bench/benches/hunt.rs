@@ -11,7 +11,7 @@ use holdfast_bench::link::Link;
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::reduct::{Client, FIRST, NO_CONTENT, Server};
-use holdfast_bench::report::Report;
+use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::session::Session;
 use holdfast_bench::stenographer::Stenographer;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
@@ -87,7 +87,13 @@ struct Contestant<'f> {
     /// Seconds until it had them; nothing for who reads the file itself.
     took: Option<f64>,
     find: Finder<'f>,
+    /// Which of Holdfast's it is compared with: a program with a program, who is there already with who is.
+    beside: Option<usize>,
 }
+
+/// Where Holdfast's are among the contestants.
+const PROGRAM: usize = 0;
+const SESSION: usize = 1;
 
 fn bench(scale: Scale) -> Result<(), Trouble> {
     let packets: u64 = scale.pick(5_000, 4_000_000);
@@ -120,14 +126,23 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         "packets",
         "thousand a second taken",
         "ms until all are found",
-        "million a second searched"
+        "million a second searched",
+        "to Holdfast's",
+        "verdict"
     ]];
     for (at, who) in contestants.iter().enumerate() {
         let taken =
             who.took.map_or("–".to_owned(), |took| format!("{:.0}", who.packets as f64 / took / 1e3));
         let took = rounds.of(at);
         let rate = format!("{:.2}", who.packets as f64 / took.median / 1e6);
-        rows.push(row![who.name, who.packets, taken, milliseconds(&took).show(0), rate]);
+        let (ratio, verdict) = match who.beside {
+            None => (String::new(), String::new()),
+            Some(holdfast) => {
+                let ratio = rounds.ratio(at, holdfast);
+                (ratio.show(2), Goal::AtLeast(1.0).verdict(&ratio))
+            }
+        };
+        rows.push(row![who.name, who.packets, taken, milliseconds(&took).show(0), rate, ratio, verdict]);
     }
     report.table(&rows);
     report.say(&format!(
@@ -172,7 +187,13 @@ fn ring<'f>(
         let row = row.map_err(|_| Trouble::Accounting(format!("`holdfast query` says {text}")))?;
         Ok(found(&row))
     };
-    Ok(Contestant { name: "Holdfast, `query`", packets, took: Some(took), find: Box::new(find) })
+    Ok(Contestant {
+        name: "Holdfast, `query`",
+        packets,
+        took: Some(took),
+        find: Box::new(find),
+        beside: None,
+    })
 }
 
 /// One row with all packets in it.
@@ -191,7 +212,7 @@ fn found(row: &serde_json::Value) -> u64 {
 fn in_session<'f>(program: &Path, place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
     let mut session = Session::begin(program, &place.file("ring"))?;
     let find = move || Ok(found(&session.row(&question())?));
-    Ok(Contestant { name: "Holdfast, `sql`", packets, took: None, find: Box::new(find) })
+    Ok(Contestant { name: "Holdfast, `sql`", packets, took: None, find: Box::new(find), beside: None })
 }
 
 /// Who looks through the capture file.
@@ -207,7 +228,7 @@ fn in_file<'f>(name: &'static str, capture: &Path, packets: u64) -> Result<Conte
         };
         Ok(text.lines().filter(|line| line.contains(&host)).count() as u64)
     };
-    Ok(Contestant { name, packets, took: None, find: Box::new(find) })
+    Ok(Contestant { name, packets, took: None, find: Box::new(find), beside: Some(PROGRAM) })
 }
 
 /// `ReductStore`, with fewer of them.
@@ -245,7 +266,13 @@ fn labels<'f>(place: &Place, packets: u64) -> Result<Contestant<'f>, Trouble> {
             }
         }
     };
-    Ok(Contestant { name: "ReductStore, labels", packets, took: Some(took), find: Box::new(find) })
+    Ok(Contestant {
+        name: "ReductStore, labels",
+        packets,
+        took: Some(took),
+        find: Box::new(find),
+        beside: Some(SESSION),
+    })
 }
 
 /// Who records the packets as they come over a link, and knows where the address is.
@@ -273,7 +300,13 @@ fn on_a_link<'f>(place: &Place, capture: &Path, packets: u64) -> Result<Contesta
         let found = server.ask(&format!("host {NEEDLE}"))?;
         Ok((found.len().saturating_sub(CAPTURE_HEAD) / (CAPTURE_HEAD_OF_ONE + PACKET)) as u64)
     };
-    Ok(Contestant { name: "stenographer", packets: there, took: Some(took), find: Box::new(find) })
+    Ok(Contestant {
+        name: "stenographer",
+        packets: there,
+        took: Some(took),
+        find: Box::new(find),
+        beside: Some(SESSION),
+    })
 }
 
 fn not_taken(status: u16, said: &[u8]) -> Trouble {

@@ -9,7 +9,7 @@ use holdfast_base::ByteSize;
 use holdfast_bench::compare::{Rounds, Spread};
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
-use holdfast_bench::report::Report;
+use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::session::Session;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
 use std::fs::File;
@@ -164,7 +164,8 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         let package = Contestant::SqlitePackage { python: python(), file: place.file(ROWS) };
         contestants.insert(at + 1, (package, contestants[at].1));
     }
-    let mut rows = vec![row!["", "asked", "ms from start to end", "M elements/s"]];
+    let mut rows =
+        vec![row!["", "asked", "ms from start to end", "M elements/s", "to Holdfast's", "verdict"]];
     for (what, question) in QUESTIONS {
         let right = contestants[0].0.ask(question)?;
         check(question, right, elements)?;
@@ -182,7 +183,12 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         })?;
         for (at, (who, _)) in contestants.iter().enumerate() {
             let took = rounds.of(at);
-            rows.push(row![who.name(), what, milliseconds(&took).show(0), rate(took.median)]);
+            let ratio = rounds.ratio(at, 0);
+            let (ratio, verdict) = match who {
+                Contestant::Holdfast { .. } => (String::new(), String::new()),
+                _ => (ratio.show(2), Goal::AtLeast(1.0).verdict(&ratio)),
+            };
+            rows.push(row![who.name(), what, milliseconds(&took).show(0), rate(took.median), ratio, verdict]);
         }
     }
     report.table(&rows);
