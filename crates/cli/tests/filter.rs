@@ -50,7 +50,10 @@ fn packets(file: &[u8]) -> Vec<(i64, u32, Vec<u8>)> {
 
 #[test]
 fn real_packets_pass_as_tcpdump_lets_them() {
-    let Some(data) = std::env::var_os("HOLDFAST_TEST_DATA") else { return };
+    let Some(data) = std::env::var_os("HOLDFAST_TEST_DATA") else {
+        println!("skipped: there are no real captures ($HOLDFAST_TEST_DATA names the folder of real inputs)");
+        return;
+    };
     let Some(tcpdump) = tool("tcpdump") else { return };
     let mut files: Vec<PathBuf> =
         fs::read_dir(PathBuf::from(data).join("pcap")).unwrap().map(|file| file.unwrap().path()).collect();
