@@ -3,7 +3,9 @@
 use crate::failure::{Failure, Kind, Result, reason};
 use crate::out::counted;
 use crate::session::{self, link};
+use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
 use holdfast_base::{ByteSize, Ordinal, StreamId};
@@ -11,7 +13,7 @@ use holdfast_ingest::packet::Preamble;
 use holdfast_link::{LinkError, OpenSlots, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{Missed, OpenRing};
-use holdfast_query::{Engine, Limits, RingError, ask, engine, hits};
+use holdfast_query::{Engine, Expired, Limits, RingError, answer, ask, engine, hits};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -107,8 +109,7 @@ impl Sql {
         to: impl FnOnce(Format) -> Result<Box<dyn Write + Send>>,
     ) -> Result<u64> {
         let wrong = |error: DataFusionError| failure(&error, sql);
-        let frame = ask(&self.engine.context, sql).await.map_err(wrong)?;
-        let mut batches = frame.execute_stream().await.map_err(wrong)?;
+        let mut batches = answer(&self.engine, sql).await.map_err(wrong)?;
         let broken = |error: OutputError| match error {
             OutputError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::said(Kind::Done),
             OutputError::Io(error) => {
@@ -150,6 +151,9 @@ fn link_types(preamble: &[u8]) -> Vec<u16> {
     interfaces.iter().map(|interface| interface.link_type.0).collect()
 }
 
+/// What helps against slots that expire while they are asked for.
+const YOUNGER: &str = "ask for younger data (time > now() - interval '10 minutes'), or hold the range first";
+
 /// What the engine says against a question, with the place in it where it knows that.
 pub(crate) fn failure(error: &DataFusionError, sql: &str) -> Failure {
     if let DataFusionError::External(external) = error.find_root()
@@ -157,8 +161,23 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str) -> Failure {
     {
         return link(error);
     }
+    if let DataFusionError::External(external) = error.find_root()
+        && let Some(Expired(slots)) = external.downcast_ref()
+    {
+        let slots = counted(*slots, "slot");
+        return Failure::failed(format_args!(
+            "{slots} expired while the query was at work: without what was in them the answer would be wrong"
+        ))
+        .advice(YOUNGER);
+    }
     let text = error.strip_backtrace();
     let failure = match error.find_root() {
+        // A value that is none of its column's type.
+        DataFusionError::ArrowError(cause, _)
+            if matches!(**cause, ArrowError::CastError(_) | ArrowError::ParseError(_)) =>
+        {
+            Failure::usage(cause)
+        }
         DataFusionError::ResourcesExhausted(_) => {
             return Failure::failed(text).advice("give it more --memory, or more room with --spill");
         }
@@ -167,10 +186,48 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str) -> Failure {
         }
         _ => Failure::failed(text),
     };
-    match place(&failure.to_string(), sql) {
+    match place(&failure.to_string(), sql).or_else(|| unknown(error.find_root(), sql)) {
         Some(shown) => failure.advice(shown),
         None => failure,
     }
+}
+
+/// The place of a name that there is not, or the end of a question that lacks something.
+fn unknown(error: &DataFusionError, sql: &str) -> Option<String> {
+    let text = error.to_string();
+    if text.contains("found: EOF") {
+        return mark(sql, sql.trim_end().len());
+    }
+    let name = match error {
+        DataFusionError::SchemaError(cause, _) => match &**cause {
+            SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
+                field.name()
+            }
+            _ => return None,
+        },
+        // A table is named with what it is in.
+        _ => text.split('\'').nth(1)?.rsplit('.').next()?,
+    };
+    mark(sql, word(sql, name)?)
+}
+
+/// Where a name stands in a question.
+fn word(sql: &str, name: &str) -> Option<usize> {
+    let (sql, name) = (sql.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_whole = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| sql.as_bytes().get(at));
+        !is_part(before) && !is_part(sql.as_bytes().get(at + name.len()))
+    };
+    sql.match_indices(&name).map(|(at, _)| at).find(|at| !name.is_empty() && is_whole(*at))
+}
+
+/// The line of a question with a mark under what stands at that byte of it.
+fn mark(sql: &str, at: usize) -> Option<String> {
+    let before = sql.get(..at)?;
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next()?.chars().count();
+    Some(format!("here:\n  {}\n  {}^", sql.lines().nth(line).unwrap_or_default(), " ".repeat(column)))
 }
 
 /// The line of the question that a message speaks of, with a mark under its column.
@@ -199,7 +256,7 @@ pub(crate) fn told(missed: &Missed) -> Result<()> {
             "{} expired while the query was at work: the result lacks what was in them",
             counted(*expired, "slot")
         ))
-        .advice("ask for younger data (time > now() - interval '10 minutes'), or hold the range first"));
+        .advice(YOUNGER));
     }
     if *partial > 0 {
         return Err(Failure::failed(format_args!(
@@ -220,5 +277,15 @@ mod tests {
         assert_eq!(shown, "here:\n  x t\n    ^");
         assert_eq!(place("no such place", "select 1"), None);
         assert_eq!(place("Line: 9, Column: 1", "select 1"), None);
+        let sql = "select nosuch_2,\n  nosuch from t";
+        let named = |text: &str| unknown(&DataFusionError::Plan(text.to_owned()), sql);
+        let shown = "here:\n    nosuch from t\n    ^";
+        assert_eq!(named("table 'holdfast.ring.nosuch' not found").as_deref(), Some(shown));
+        assert_eq!(named("Invalid function 'NoSuch'. Did you mean 'now'?").as_deref(), Some(shown));
+        assert_eq!(named("Invalid function 'such'"), None);
+        assert_eq!(
+            named("Expected: an expression, found: EOF").unwrap(),
+            "here:\n    nosuch from t\n                 ^"
+        );
     }
 }

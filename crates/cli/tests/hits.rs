@@ -140,6 +140,19 @@ fn what_is_no_list_of_elements_is_refused() {
         assert!(refused.err.contains(said), "{sql}: {}", refused.err);
         assert!(!dir.join("out").exists() && !dir.join("out.part").exists(), "{sql}");
     }
+    // A mark stands under what there is not, and behind a question that lacks its end.
+    for (sql, at) in [
+        ("select nosuch from log", 7),
+        ("select ordinal from nosuch", 20),
+        ("select ordinal + nosuch(ordinal) from log", 17),
+        ("select ordinal from log where", 29),
+    ] {
+        let refused = query(dir, sql, "", 2);
+        let marked = format!("here:\n  {sql}\n  {}^", " ".repeat(at));
+        assert!(refused.err.contains(&marked), "{sql}: {}", refused.err);
+    }
+    let refused = query(dir, "select size from log where size = 'abc'", "", 2);
+    assert!(refused.err.contains("'abc'") && !refused.err.contains("Optimizer"), "{}", refused.err);
     query(dir, "select ordinal from eth0 where ordinal > 70000", "--format pcapng -o out", 3);
     assert!(!dir.join("out").exists() && !dir.join("out.part").exists());
     fs::write(dir.join("out"), "mine").unwrap();

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod answer;
 mod columns;
 pub mod find;
 mod functions;
@@ -19,6 +20,7 @@ mod session;
 pub mod stream;
 pub mod tables;
 
+pub use answer::{Expired, answer};
 pub use columns::{Column, Columns, Fixed, address_type, arrow_type};
 pub use hits::{Hits, hits};
 pub use ring::{Engine, RingError, engine};

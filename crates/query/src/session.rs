@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// Who is told of first when memory runs out.
 const TOLD: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 
+/// The part of a sorting thread's memory that is kept for merging: one in so many.
+const MERGING: usize = 4;
+
 /// What a query may use.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -63,7 +66,12 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, RING);
-    config.options_mut().execution.time_zone = Some("UTC".to_owned());
+    let execution = &mut config.options_mut().execution;
+    execution.time_zone = Some("UTC".to_owned());
+    // Every thread that sorts keeps so much for merging what it has put aside; the usual 10 MB each are more than all where memory
+    // is short.
+    let share = limits.memory.0 as usize / (MERGING * limits.threads.get());
+    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
     let mut analyzer = Analyzer::new();
     analyzer.rules.insert(0, Arc::new(Literals));
     let mut state = SessionStateBuilder::new()

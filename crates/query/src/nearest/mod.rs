@@ -93,7 +93,8 @@ impl TableFunctionImpl for Nearest {
     }
 }
 
-struct NearestTable {
+/// The table that the function makes.
+pub(crate) struct NearestTable {
     left: Arc<dyn TableProvider>,
     right: Arc<dyn TableProvider>,
     /// The columns of the one, then those of the other.

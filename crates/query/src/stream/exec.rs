@@ -137,15 +137,21 @@ impl ExecutionPlan for StreamExec {
             to: stream.tx(),
         };
         stream.spawn_blocking(move || {
-            let mut effort = Effort::default();
-            let ended = worker.run(&mut effort, &mut |found| {
+            let (mut effort, mut counted) = (Effort::default(), [0; 5]);
+            // Counted before what was found is given: whoever has enough then asks how it was come by.
+            let mut count = |effort: &Effort, found: usize| {
                 rows.add(found);
-            });
+                let Effort { pruned, unread, searched, bytes, copied, .. } = *effort;
+                for ((count, so_far), amount) in
+                    counts.iter().zip(&mut counted).zip([pruned, unread, searched, bytes, copied])
+                {
+                    count.add(usize::try_from(amount.saturating_sub(*so_far)).unwrap_or(usize::MAX));
+                    *so_far = amount.max(*so_far);
+                }
+            };
+            let ended = worker.run(&mut effort, &mut count);
             worker.work.trouble.partial(effort.partial);
-            let Effort { pruned, unread, searched, bytes, copied, .. } = effort;
-            for (count, amount) in counts.iter().zip([pruned, unread, searched, bytes, copied]) {
-                count.add(usize::try_from(amount).unwrap_or(usize::MAX));
-            }
+            count(&effort, 0);
             ended
         });
         Ok(stream.build())
@@ -167,8 +173,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
-        let ended = self.search(effort, found);
+    fn run(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
+        let ended = self.search(effort, count);
         if ended.is_err() || self.is_enough() {
             self.work.list.stop();
         }
@@ -180,7 +186,7 @@ impl Worker {
         self.to.is_closed() || self.wanted.load(Ordering::Relaxed) == 0
     }
 
-    fn search(&mut self, effort: &mut Effort, found: &mut dyn FnMut(usize)) -> Result<()> {
+    fn search(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let mut reader = self.work.ways.take().map_err(external)?.reader;
         let mut next = None;
@@ -203,16 +209,18 @@ impl Worker {
                 }
             }
             let (to, wanted) = (&self.to, &self.wanted);
-            let mut sink = |batch: RecordBatch| {
+            let before = effort.bytes;
+            // What is open the recorder's memory has.
+            let read = |bytes: u64| if slot.slot.is_none() { before } else { bytes };
+            let mut sink = |batch: RecordBatch, so_far: &Effort| {
                 let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
-                found(batch.num_rows());
+                count(&Effort { bytes: read(so_far.bytes), ..*so_far }, batch.num_rows());
                 match to.blocking_send(Ok(batch)) {
                     Ok(()) => ControlFlow::Continue(()),
                     // Whoever asked has gone.
                     Err(_) => ControlFlow::Break(()),
                 }
             };
-            let before = effort.bytes;
             let look = |reader: &mut RingReader| open::may_hold(reader, &self.work.wants, slot);
             let searched = match look(&mut reader).map_err(external)?.then(|| reader.look_into(slot)) {
                 None => {
@@ -239,10 +247,7 @@ impl Worker {
                 Some(Err(error)) => Err(Broken::NotThere(error)),
             };
             reader.forget_ahead(slot.sequence);
-            if slot.slot.is_none() {
-                // The recorder's memory has it.
-                effort.bytes = before;
-            }
+            effort.bytes = read(effort.bytes);
             self.work.list.done(place, effort.back);
             match searched {
                 Ok(()) => {}

@@ -83,7 +83,8 @@ pub(super) struct SlotSearch<'a, 'r> {
     pub(super) trouble: &'a Trouble,
     pub(super) schema: &'a SchemaRef,
     pub(super) effort: &'a mut Effort,
-    pub(super) sink: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    /// Takes what is found, with what was done until then.
+    pub(super) sink: &'a mut dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()>,
     /// The element that ends here and whose beginning has expired: it is none any more.
     pub(super) torn: Option<Ordinal>,
 }
@@ -287,7 +288,8 @@ impl<'r> SlotSearch<'_, 'r> {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(hits));
         let batch = RecordBatch::try_new_with_options(SchemaRef::clone(self.schema), arrays, &options)?;
-        match (self.sink)(batch) {
+        let so_far = Effort { copied: self.effort.copied + self.view.copied(), ..*self.effort };
+        match (self.sink)(batch, &so_far) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Broken::Enough),
         }

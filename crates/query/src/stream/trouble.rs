@@ -41,6 +41,11 @@ impl Trouble {
         Missed { expired: expired.len() as u64, ..missed }
     }
 
+    /// Slots that have expired since it was asked last.
+    pub(crate) fn expired_so_far(&self) -> u64 {
+        self.state().expired.len() as u64
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,17 +5,18 @@
 mod found;
 mod recorded;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch};
+use datafusion::arrow::array::{Array as _, ArrayRef, RecordBatch};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
 use holdfast_attributes::{Element, Extractor, Schema, Value};
 use holdfast_base::{ByteSize, SlotNo};
 use holdfast_format::{CellBuffer, Flags};
 use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble, Ways};
-use holdfast_query::{Column, Columns, Fixed, Limits, ask, session};
+use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, session};
 use recorded::Recorded;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -246,7 +247,7 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         planned.last().unwrap().sequence
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let ask = |first: &Image| {
+    let opened = |first: &Image| {
         // The list is made of what is there first.
         let (opened, images) = (AtomicUsize::new(0), [first.clone(), after.clone()]);
         let ring: OpenRing = Arc::new(move || {
@@ -257,13 +258,85 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         let (schema, links) = (schema.clone(), Vec::new());
         let table =
             StreamTable::new("log", recorded.stream, schema, links, Ways::anew(&ring), Arc::clone(&trouble));
-        (shown(&runtime, &engine(Arc::new(table)), &sql), trouble.take())
+        Engine { context: engine(Arc::new(table)), trouble }
+    };
+    let ask = |first: &Image| {
+        let Engine { context, trouble } = opened(first);
+        (shown(&runtime, &context, &sql), trouble.take())
     };
     let (found, missed) = ask(&after);
     assert_eq!(missed, Missed::default());
     let (partly, missed) = ask(&before);
     assert_eq!(missed, Missed { expired: expired.len() as u64, ..Missed::default() });
     assert!(partly == found, "{}", partly.len());
+    // What is computed over all of them would be wrong.
+    let computed = [
+        "select count(*) from log",
+        "select host, max(id) from log group by host",
+        "select ordinal, id - lag(id) over (order by ordinal) from log",
+        "select ordinal from log where id not in (select id from log where up)",
+    ];
+    for (question, is_list) in computed.map(|question| (question, false)).into_iter().chain([(&*sql, true)]) {
+        let of = |first: &Image| {
+            runtime.block_on(async {
+                answer(&opened(first), question).await?.try_collect::<Vec<RecordBatch>>().await
+            })
+        };
+        assert!(of(&after).is_ok(), "{question}");
+        match of(&before) {
+            Ok(_) => assert!(is_list, "{question}"),
+            Err(error) => assert!(!is_list && error.to_string().contains("expired"), "{question}: {error}"),
+        }
+    }
+}
+
+// Event times jump to and fro: what came late is found, too.
+#[test]
+fn events_are_found_by_their_time_in_whatever_order_they_came() {
+    let schema = Schema::typed(["event_time:time=json:id", "id:uint=json:id"]).unwrap();
+    let queries = [
+        "select count(*), count(event_time), min(event_time), max(event_time) from log",
+        "select ordinal, event_time, id from log where event_time between '1970-01-01T00:01:00Z' and '1970-01-01T00:02:00Z' order by ordinal",
+        "select ordinal from log where event_time < '1970-01-01T00:00:03Z' or event_time > '1970-01-01T00:08:15Z' order by ordinal",
+        "select ordinal, event_time from log where event_time = '1970-01-01T00:01:17Z' order by ordinal",
+        "select ordinal from log where event_time is null order by ordinal",
+        "select event_time, ordinal from log order by event_time nulls last, ordinal limit 50",
+        "select date_bin(interval '1 minute', event_time) minute, count(*) from log group by minute order by minute",
+    ];
+    for seed in [11, 12] {
+        let (image, recorded) = Recorded::make(seed, 4000, Some(&schema));
+        let events = naive(&image, &schema, &recorded);
+        let times = events.column_by_name(Fixed::EventTime.name()).unwrap();
+        assert!(times.null_count() > 10 && times.len() - times.null_count() > 1000, "{times:?}");
+        compare(&image, &recorded, &schema, &queries);
+    }
+}
+
+#[test]
+fn a_search_ends_as_soon_as_enough_is_found_and_tells_how_far_it_came() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    let (image, recorded) = Recorded::make(6, 9000, Some(&schema));
+    let slots = RingReader::over(Box::new(MemoryDisk::from_image(image.clone())))
+        .unwrap()
+        .plan(&Selection::ALL)
+        .unwrap()
+        .slots
+        .len() as u64;
+    assert!(slots > 8, "{slots} slots");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let searched = |question: &str| {
+        let ring: OpenRing =
+            Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
+        let ring = Ways::anew(&ring);
+        let table =
+            StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::default());
+        let said = shown(&runtime, &engine(Arc::new(table)), &format!("explain analyze {question}"));
+        let number = said.split("slots_searched=").nth(1).unwrap();
+        number.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().unwrap()
+    };
+    let few = searched("select ordinal from log limit 3");
+    // Each of two threads may have begun one.
+    assert!((1..=2).contains(&few), "{few} of {slots} slots");
 }
 
 #[test]

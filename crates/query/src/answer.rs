@@ -1,0 +1,76 @@
+//! Answers to questions, where slots may expire before they are searched. A list goes on without them: each of its rows is
+//! right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of them:
+//! it ends instead.
+
+use crate::nearest::NearestTable;
+use crate::ring::Engine;
+use crate::session::ask;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What an answer lacks that is computed over all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("slots that expired while the query was at work: {0}")]
+pub struct Expired(pub u64);
+
+/// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
+pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
+    let frame = ask(&engine.context, sql).await?;
+    let is_list = is_list(frame.logical_plan())?;
+    let batches = frame.execute_stream().await?;
+    if is_list {
+        return Ok(batches);
+    }
+    let (schema, trouble) = (batches.schema(), Arc::clone(&engine.trouble));
+    let whole = batches.map(move |batch| match trouble.expired_so_far() {
+        0 => batch,
+        lost => batch.and(Err(DataFusionError::External(Box::new(Expired(lost))))),
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, whole)))
+}
+
+/// Whether each row of an answer stands for itself: it is what it is whatever other rows there are.
+fn is_list(plan: &LogicalPlan) -> Result<bool> {
+    if matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
+        return Ok(true);
+    }
+    let computed = plan.exists(|node| {
+        let is_row_by_row = matches!(
+            node,
+            LogicalPlan::Projection(_)
+                | LogicalPlan::Filter(_)
+                | LogicalPlan::Sort(_)
+                | LogicalPlan::Limit(_)
+                | LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::Union(_)
+                | LogicalPlan::Values(_)
+                | LogicalPlan::EmptyRelation(_)
+        ) || matches!(node, LogicalPlan::TableScan(scan) if !is_joined(scan));
+        Ok(!is_row_by_row || node.expressions().iter().any(asks))
+    })?;
+    Ok(!computed)
+}
+
+/// Whether a table puts rows of others together.
+fn is_joined(scan: &TableScan) -> bool {
+    let table = source_as_provider(&scan.source);
+    table.is_ok_and(|table| (table.as_ref() as &dyn Any).is::<NearestTable>())
+}
+
+/// Whether an expression has a question in it.
+fn asks(expr: &Expr) -> bool {
+    let is_question = |expr: &Expr| {
+        Ok(matches!(
+            expr,
+            Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_)
+        ))
+    };
+    expr.exists(is_question).unwrap_or(true)
+}
