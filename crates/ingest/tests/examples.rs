@@ -10,6 +10,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
@@ -116,7 +117,7 @@ fn check(producer: &Path, [plain, with_header]: [&str; 2]) {
 
 /// What finds no room is given up, said, and in gaps.
 fn check_drops(producer: &Path) {
-    const LINES: usize = 20_000;
+    const MORE: usize = 20_000;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("area.sock").display().to_string();
     let options = SourceOptions { area: Some(ByteSize::kib(64)), ..SourceOptions::default() };
@@ -129,14 +130,28 @@ fn check_drops(producer: &Path) {
         .spawn()
         .unwrap();
     let mut input = running.stdin.take().unwrap();
-    let text = [&[b'x'; 99][..], b"\n"].concat().repeat(LINES);
-    let feeder = std::thread::spawn(move || input.write_all(&text));
-    // Nothing is given back before it has ended.
-    rig.starve(4);
+    let line = [&[b'x'; 99][..], b"\n"].concat();
+    let is_starved = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let feeder = scope.spawn(|| {
+            let mut sent = 0;
+            // However much is given up before: until the source has nothing left to put them into, and more than the area holds.
+            while !is_starved.load(Ordering::Relaxed) {
+                input.write_all(&line).unwrap();
+                sent += 1;
+            }
+            input.write_all(&line.repeat(MORE)).unwrap();
+            drop(input);
+            (sent + MORE) as u64
+        });
+        // Nothing is given back before it has ended.
+        rig.starve(4);
+        is_starved.store(true, Ordering::Relaxed);
+        feeder.join().unwrap()
+    });
     let ended = running.wait_with_output().unwrap();
-    feeder.join().unwrap().unwrap();
     assert!(ended.status.success());
-    rig.collect_until(|collector| collector.elements.len() as u64 + collector.all_lost() == LINES as u64);
+    rig.collect_until(|collector| collector.elements.len() as u64 + collector.all_lost() == sent);
     let (collector, _) = rig.stop();
     let said = String::from_utf8(ended.stderr).unwrap();
     let lost = collector.lost(Cause::NoBuffer as u8);
