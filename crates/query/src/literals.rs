@@ -7,6 +7,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
@@ -123,8 +124,12 @@ impl AnalyzerRule for Literals {
             if let LogicalPlan::TableScan(scan) = &plan {
                 schema.merge(&scan.projected_schema);
             }
+            // What lies above knows an expression by its name, which has the literal in it.
+            let names = NamePreserver::new(&plan);
             plan.map_expressions(|expression| {
-                expression.transform_up(|expression| rewrite(expression, &schema))
+                let name = names.save(&expression);
+                let rewritten = expression.transform_up(|expression| rewrite(expression, &schema))?;
+                Ok(rewritten.update_data(|expression| name.restore(expression)))
             })
         });
         rewritten.map(|plan| plan.data)

@@ -1,6 +1,8 @@
 //! Bytes of a payload: as numbers, at an offset, and as text.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray, UInt64Array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, StringViewArray, UInt64Array,
+};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{
@@ -9,10 +11,19 @@ use datafusion::logical_expr::{
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// What bits stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Number {
+    Uint,
+    Int,
+    Float,
+}
+
 /// A number at an offset: so many bytes, and which comes first.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberAt {
     name: &'static str,
+    number: Number,
     bytes: usize,
     little: bool,
     signature: Signature,
@@ -26,18 +37,30 @@ struct Shown {
 }
 
 pub(super) fn all() -> Vec<ScalarUDF> {
+    use Number::{Float, Int, Uint};
     let numbers = [
-        ("u8", 1, false),
-        ("u16be", 2, false),
-        ("u16le", 2, true),
-        ("u32be", 4, false),
-        ("u32le", 4, true),
-        ("u64be", 8, false),
-        ("u64le", 8, true),
+        ("u8", Uint, 1, false),
+        ("u16be", Uint, 2, false),
+        ("u16le", Uint, 2, true),
+        ("u32be", Uint, 4, false),
+        ("u32le", Uint, 4, true),
+        ("u64be", Uint, 8, false),
+        ("u64le", Uint, 8, true),
+        ("i8", Int, 1, false),
+        ("i16be", Int, 2, false),
+        ("i16le", Int, 2, true),
+        ("i32be", Int, 4, false),
+        ("i32le", Int, 4, true),
+        ("i64be", Int, 8, false),
+        ("i64le", Int, 8, true),
+        ("f32be", Float, 4, false),
+        ("f32le", Float, 4, true),
+        ("f64be", Float, 8, false),
+        ("f64le", Float, 8, true),
     ];
-    let number = |(name, bytes, little)| {
+    let number = |(name, number, bytes, little)| {
         let signature = Signature::any(2, Volatility::Immutable);
-        ScalarUDF::from(NumberAt { name, bytes, little, signature })
+        ScalarUDF::from(NumberAt { name, number, bytes, little, signature })
     };
     let shown = |name| ScalarUDF::from(Shown { name, signature: Signature::any(1, Volatility::Immutable) });
     numbers.into_iter().map(number).chain(["hex", "text"].map(shown)).collect()
@@ -54,7 +77,11 @@ impl ScalarUDFImpl for NumberAt {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [DataType::BinaryView, offset] if offset.is_integer() => Ok(DataType::UInt64),
+            [DataType::BinaryView, offset] if offset.is_integer() => Ok(match self.number {
+                Number::Uint => DataType::UInt64,
+                Number::Int => DataType::Int64,
+                Number::Float => DataType::Float64,
+            }),
             _ => plan_err!("{0} wants bytes and an offset, such as {0}(payload, 4)", self.name),
         }
     }
@@ -73,7 +100,17 @@ impl ScalarUDFImpl for NumberAt {
             let digit = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
             Some(if self.little { bytes.iter().rev().fold(0, digit) } else { bytes.iter().fold(0, digit) })
         });
-        Ok(ColumnarValue::Array(Arc::new(numbers.collect::<UInt64Array>())))
+        let unused = 64 - 8 * self.bytes as u32;
+        let signed = |bits: u64| (bits << unused) as i64 >> unused;
+        let float = |bits: u64| match self.bytes {
+            4 => f64::from(f32::from_bits(bits as u32)),
+            _ => f64::from_bits(bits),
+        };
+        Ok(ColumnarValue::Array(match self.number {
+            Number::Uint => Arc::new(numbers.collect::<UInt64Array>()),
+            Number::Int => Arc::new(numbers.map(|bits| bits.map(signed)).collect::<Int64Array>()),
+            Number::Float => Arc::new(numbers.map(|bits| bits.map(float)).collect::<Float64Array>()),
+        }))
     }
 }
 

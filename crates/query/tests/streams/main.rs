@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 mod found;
+mod generated;
 mod recorded;
 
 use datafusion::arrow::array::{Array as _, ArrayRef, RecordBatch};

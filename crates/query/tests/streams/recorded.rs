@@ -15,6 +15,14 @@ use std::time::Duration;
 const SLOT: u64 = 256 << 10;
 const SLOTS: u64 = 20;
 
+/// What elements are made of.
+pub(crate) struct Content {
+    /// Whether most of them have a header that their producer gives.
+    pub(crate) header: bool,
+    /// Makes the element of a number; the function gives a number below another, at random.
+    pub(crate) element: fn(&mut dyn FnMut(u64) -> u64, u64) -> Vec<u8>,
+}
+
 /// What was recorded.
 pub(crate) struct Recorded {
     /// The stream of JSON lines.
@@ -31,8 +39,7 @@ fn made() -> Image {
 }
 
 /// A document, or what should have been one.
-fn line(seed: &mut Seed, number: u64) -> Vec<u8> {
-    let mut pick = |of: u64| seed.below(of);
+pub(crate) fn line(pick: &mut dyn FnMut(u64) -> u64, number: u64) -> Vec<u8> {
     if pick(40) == 0 {
         return b"{\"id\":7, \"host\": broken".to_vec();
     }
@@ -71,6 +78,11 @@ fn header(seed: &mut Seed) -> Option<Vec<u8>> {
 impl Recorded {
     /// Records so many lines with this schema.
     pub(crate) fn make(seed: u64, elements: u64, schema: Option<&Schema>) -> (Image, Self) {
+        Self::of(seed, elements, schema, &Content { header: true, element: line })
+    }
+
+    /// Records so many elements of this content with this schema.
+    pub(crate) fn of(seed: u64, elements: u64, schema: Option<&Schema>, content: &Content) -> (Image, Self) {
         let clock = ManualClock::new(Timestamp(1_000_000_000));
         let mut disk = FaultyDisk::new(made(), FaultPlan::default(), seed, clock.clone());
         let recovered = recover(&mut disk).unwrap();
@@ -116,9 +128,9 @@ impl Recorded {
                 producers[0].element(&[], &noise, Marks::default()).unwrap();
                 producers[0].idle().unwrap();
             }
-            let line = line(&mut random, number);
+            let line = (content.element)(&mut |of| random.below(of), number);
             producers[1].stamp();
-            let header = header(&mut random);
+            let header = if content.header { header(&mut random) } else { None };
             let flags = if header.is_some() { Flags::HEADER } else { Flags::default() };
             let marks = Marks { flags, ..Marks::default() };
             producers[1].element(&header.unwrap_or_default(), &line, marks).unwrap();
