@@ -2,19 +2,16 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
+#[path = "common/evaluating.rs"]
+mod evaluating;
 #[path = "common/filled.rs"]
 mod filled;
-#[path = "common/recording.rs"]
-mod recording;
 
-use common::{documented, ends, folder, holdfast, run};
+use common::{documented, ends, folder, run};
+use evaluating::{Evaluator, left};
 use filled::{Filler, START, STEP, line};
-use recording::{PATIENCE, Recording};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
-use std::time::Instant;
 
 fn fill(dir: &Path, lines: u64) {
     let mut filler = Filler::open(&dir.join("r.hf"));
@@ -25,13 +22,6 @@ fn fill(dir: &Path, lines: u64) {
 fn ring(dir: &Path) {
     ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
     fill(dir, 3000);
-}
-
-/// The lines of the stream that can be read.
-fn left(dir: &Path) -> Vec<String> {
-    let text = ends(dir, "read r.hf --stream log --format jsonl", 0);
-    let elements = text.lines().into_iter().filter(|line| line["kind"] == "element");
-    elements.map(|line| line["text"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -97,117 +87,6 @@ fn conditions_that_cannot_be_asked_are_refused() {
         assert!(ended.err.contains(said), "{line}: {}", ended.err);
     }
     ends(dir, "holds r.hf --json", 3);
-}
-
-/// An evaluator at work, and what it says.
-struct Evaluator {
-    child: Child,
-    said: BufReader<ChildStdout>,
-}
-
-impl Evaluator {
-    fn start(dir: &Path, line: &str) -> Self {
-        let words = line.split_whitespace().map(|word| word.replace('_', " "));
-        let mut child = holdfast(dir).args(words).arg("--json").stdout(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        Self { child, said }
-    }
-
-    /// The next that it says.
-    fn next(&mut self) -> Value {
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"))
-    }
-
-    /// Reads what it says until it has found so many elements in all.
-    fn await_found(&mut self, mut count: u64) -> Value {
-        loop {
-            let said = self.next();
-            count = count.checked_sub(said["elements"].as_u64().unwrap()).unwrap();
-            if count == 0 {
-                return said;
-            }
-        }
-    }
-
-    fn end(mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Evaluator {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[test]
-fn a_standing_hold_takes_what_arrives_and_goes_on_after_a_restart() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    // Every 977th line has this length.
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let command = "hold r.hf --where length(text(payload))_-_length(trim(text(payload)))_=_0_and_ordinal_%_500_=_7 \
-                   --standing --quota 30 --reason seventh";
-    let mut evaluator = Evaluator::start(dir, command);
-    evaluator.await_found(4);
-    recording.lines(1000);
-    let said = evaluator.await_found(2);
-    assert_eq!((&said["slots"], &said["quota_left"]), (&Value::from(6), &Value::from(24)), "{said}");
-    let status = ends(dir, "status r.hf --json", 0).json();
-    assert_eq!(status["slots"]["promised"], said["quota_left"]);
-    assert_eq!(evaluator.end(), Some(0));
-    // Nobody evaluates for a while.
-    recording.lines(1000);
-    recording.await_lines(dir, 4000);
-    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
-    // What was found a moment before the first one ended may be found again: it is held once.
-    while evaluator.next()["slots"] != 8 {}
-    assert_eq!(evaluator.end(), Some(0));
-    for _ in 0..8 {
-        recording.lines(4000);
-    }
-    recording.await_lines(dir, 36_000);
-    let (code, _, err) = recording.end();
-    assert_eq!(code, Some(0), "{err}");
-    let kept = left(dir);
-    for ordinal in (7..4000).step_by(500) {
-        assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
-    }
-    let rest = kept.iter().filter(|text| (0..4000).any(|ordinal| **text == line(ordinal))).count();
-    assert!(rest < 2000, "what nobody asked for has expired");
-}
-
-#[test]
-fn a_standing_hold_ends_with_its_quota() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(100);
-    recording.await_lines(dir, 100);
-    let mut evaluator = Evaluator::start(dir, "hold r.hf --where size_>_0 --standing --quota 5 --reason all");
-    evaluator.next();
-    let started = Instant::now();
-    let mut sent = 100;
-    let code = loop {
-        recording.lines(100);
-        sent += 100;
-        recording.await_lines(dir, sent);
-        if let Some(status) = evaluator.child.try_wait().unwrap() {
-            break status.code();
-        }
-        assert!(started.elapsed() < PATIENCE, "it goes on");
-    };
-    assert_eq!(code, Some(1));
-    let holds = ends(dir, "holds r.hf --json", 0).lines();
-    assert!(holds[0]["slots"].as_u64() <= Some(5), "{}", holds[0]);
-    recording.end();
 }
 
 #[test]

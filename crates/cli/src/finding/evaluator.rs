@@ -67,7 +67,7 @@ pub(super) struct Evaluator {
     /// In which time.
     times: Span,
     watches: Vec<Watch>,
-    /// From where on streams are looked through that are not watched yet.
+    /// From where on streams are looked through that are not watched; up to where they are sampled.
     begin: Vec<(StreamId, Ordinal)>,
     rolling: Vec<Rolling>,
     /// Up to when a sample has been taken.
@@ -114,7 +114,12 @@ impl Evaluator {
         let mut turn = Turn::default();
         match self.wanted.clone() {
             Wanted::Found(search) => self.look(&search, &known, open, &mut turn)?,
-            Wanted::Sample(sample) => self.sample(sample, &mut reader, now)?,
+            Wanted::Sample(sample) => {
+                self.sample(sample, &mut reader, now)?;
+                let held = |id| self.streams.is_empty() || self.streams.contains(&id);
+                let known = known.iter().filter(|stream| held(stream.id));
+                self.begin = known.map(|stream| (stream.id, stream.counters.next_ordinal)).collect();
+            }
         }
         if !self.rolling.is_empty() {
             let (known, spans) = self.around();
@@ -257,8 +262,9 @@ impl Evaluator {
         }
         let range = (self.sampled, end);
         self.sampled = self.sampled.max(end + Duration::from_nanos(1));
+        let known = self.rolling.len();
         for span in sample.spans(range).filter(|_| range.0 <= range.1) {
-            if self.rolling.iter().all(|rolling| rolling.span != span) {
+            if self.rolling[..known].iter().all(|rolling| rolling.span != span) {
                 self.rolling.push(Rolling { at: None, span });
             }
         }

@@ -74,6 +74,12 @@ impl Filler {
         filler
     }
 
+    /// Goes on with this line.
+    pub fn goes_on_at(mut self, line: u64) -> Self {
+        self.next[0] = line;
+        self
+    }
+
     fn tick(&mut self) -> Timestamp {
         use holdfast_base::Clock;
         let now = Timestamp(self.clock.now().0 + STEP);

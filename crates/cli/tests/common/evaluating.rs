@@ -1,0 +1,78 @@
+//! A program that looks for what holds are to keep, for tests of such holds.
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+use crate::common::{ends, holdfast};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+
+/// The lines of the stream that can be read.
+pub fn left(dir: &Path) -> Vec<String> {
+    let text = ends(dir, "read r.hf --stream log --format jsonl", 0);
+    let elements = text.lines().into_iter().filter(|line| line["kind"] == "element");
+    elements.map(|line| line["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// An evaluator at work, and what it says.
+pub struct Evaluator {
+    pub child: Child,
+    said: BufReader<ChildStdout>,
+    warned: BufReader<ChildStderr>,
+}
+
+impl Evaluator {
+    pub fn start(dir: &Path, line: &str) -> Self {
+        let words = line.split_whitespace().map(|word| word.replace('_', " "));
+        let mut command = holdfast(dir);
+        command.args(words).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        let warned = BufReader::new(child.stderr.take().unwrap());
+        Self { child, said, warned }
+    }
+
+    /// The next that it says.
+    pub fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}{error}: {}", self.warning()))
+    }
+
+    /// The next that it warns of.
+    pub fn warning(&mut self) -> String {
+        let mut line = String::new();
+        self.warned.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Reads what it says until it has found so many elements in all.
+    pub fn await_found(&mut self, mut count: u64) -> Value {
+        loop {
+            let said = self.next();
+            count = count.checked_sub(said["elements"].as_u64().unwrap()).unwrap();
+            if count == 0 {
+                return said;
+            }
+        }
+    }
+
+    /// Kills it, in whatever it does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub fn end(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Evaluator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,210 @@
+//! Holds that stand: what arrives is found and kept, whoever looks for it is interrupted or killed, and what came meanwhile is
+//! caught up with.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+#[path = "common/evaluating.rs"]
+mod evaluating;
+#[path = "common/filled.rs"]
+mod filled;
+#[path = "common/recording.rs"]
+mod recording;
+
+use common::{ends, folder};
+use evaluating::{Evaluator, left};
+use filled::{Filler, START, STEP};
+use holdfast_base::Timestamp;
+use recording::{PATIENCE, Recording, line};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::time::Instant;
+
+/// Every 500th line is wanted, of which there are two after each thousand.
+const WANTED: &str =
+    "hold r.hf --where length(text(payload))_-_length(trim(text(payload)))_=_0_and_ordinal_%_500_=_7";
+
+fn takes_what_arrives_and_goes_on(is_killed: bool) {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(2000);
+    recording.await_lines(dir, 2000);
+    let command = format!("{WANTED} --standing --quota 30 --reason seventh");
+    let mut evaluator = Evaluator::start(dir, &command);
+    evaluator.await_found(4);
+    recording.lines(1000);
+    let said = evaluator.await_found(2);
+    assert_eq!((&said["slots"], &said["quota_left"]), (&Value::from(6), &Value::from(24)), "{said}");
+    let status = ends(dir, "status r.hf --json", 0).json();
+    assert_eq!(status["slots"]["promised"], said["quota_left"]);
+    if is_killed {
+        evaluator.kill();
+    } else {
+        assert_eq!(evaluator.end(), Some(0));
+    }
+    // Nobody evaluates for a while.
+    recording.lines(1000);
+    recording.await_lines(dir, 4000);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    // What was found a moment before the first one ended may be found again: it is held once.
+    while evaluator.next()["slots"] != 8 {}
+    assert_eq!(evaluator.end(), Some(0));
+    for _ in 0..8 {
+        recording.lines(4000);
+    }
+    recording.await_lines(dir, 36_000);
+    let (code, _, err) = recording.end();
+    assert_eq!(code, Some(0), "{err}");
+    let kept = left(dir);
+    for ordinal in (7..4000).step_by(500) {
+        assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
+    }
+    let rest = kept.iter().filter(|text| (0..4000).any(|ordinal| **text == line(ordinal))).count();
+    assert!(rest < 2000, "what nobody asked for has expired");
+}
+
+#[test]
+fn a_standing_hold_takes_what_arrives_and_goes_on_after_a_restart() {
+    takes_what_arrives_and_goes_on(false);
+}
+
+#[test]
+fn a_standing_hold_goes_on_after_whoever_looked_for_it_was_killed() {
+    takes_what_arrives_and_goes_on(true);
+}
+
+#[test]
+fn a_standing_hold_fires_on_a_condition_over_several() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(2000);
+    recording.await_lines(dir, 2000);
+    let more = "--when count(*)_>=_5 --within 1h --standing --quota 40 --reason five";
+    let mut evaluator = Evaluator::start(dir, &format!("{WANTED} {more}"));
+    let first = evaluator.next();
+    assert_eq!((&first["elements"], &first["slots"]), (&Value::from(0), &Value::from(0)), "four are too few");
+    recording.lines(1000);
+    // The fifth and the sixth; with them all that the window reaches back to.
+    evaluator.await_found(2);
+    assert_eq!(evaluator.end(), Some(0));
+    for _ in 0..8 {
+        recording.lines(4000);
+    }
+    recording.await_lines(dir, 35_000);
+    recording.end();
+    let kept = left(dir);
+    for ordinal in (7..2508).step_by(500) {
+        assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
+    }
+    assert!(!kept.contains(&line(6000)), "what nobody asked for has expired");
+}
+
+#[test]
+fn a_standing_hold_is_distilled_while_it_grows() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 12MiB --slot 64KiB");
+    recording.lines(2000);
+    recording.await_lines(dir, 2000);
+    let command = format!("{WANTED} --standing --quota 70 --distil --reason few");
+    let mut evaluator = Evaluator::start(dir, &command);
+    let (mut sent, mut found, mut originals) = (2000, 0, 0);
+    let started = Instant::now();
+    // Until two lots of slots have been given back: the copy of the first was written again with the second.
+    while originals < 16 {
+        assert!(started.elapsed() < PATIENCE, "{originals} slots were distilled of {sent} lines");
+        recording.lines(1000);
+        sent += 1000;
+        recording.await_lines(dir, sent);
+        while found < (sent - 7).div_ceil(500) {
+            let said = evaluator.next();
+            match said["originals"].as_u64() {
+                Some(slots) => originals += slots,
+                None => found += said["elements"].as_u64().unwrap_or_else(|| panic!("{said}")),
+            }
+        }
+    }
+    assert_eq!(evaluator.end(), Some(0));
+    recording.end();
+    let kept = left(dir);
+    let wanted: HashSet<String> = (7..sent).step_by(500).map(line).collect();
+    assert_eq!(kept.iter().filter(|text| wanted.contains(*text)).count(), wanted.len());
+    // They lay in a slot each.
+    let holds = ends(dir, "holds r.hf --json", 0).lines();
+    let slots = holds[0]["slots"].as_u64().unwrap();
+    assert!(slots + originals <= wanted.len() as u64 + 4, "{slots} and {originals} of {}", wanted.len());
+    ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn a_standing_sample_goes_on_and_tells_what_expired_before() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    // A hundred lines a second; a break of a tenth between one fill and the next.
+    let fill = |first: u64, lines: u64, breaks: u64| {
+        let start = Timestamp(START + (first + 10 * breaks) as i64 * STEP);
+        let mut filler = Filler::open_at(&dir.join("r.hf"), start).goes_on_at(first);
+        filler.lines(lines);
+        filler.close();
+    };
+    fill(0, 3000, 0);
+    let span = format!("--from {START} --to {}", START + 100_000 * STEP);
+    let command = format!("hold r.hf --sample 1s/10s {span} --standing --quota 60 --reason usual");
+    let mut evaluator = Evaluator::start(dir, &command);
+    let first = evaluator.next()["slots"].as_u64().unwrap();
+    assert!(first >= 3, "{first}");
+    evaluator.kill();
+    fill(3000, 3000, 1);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    let more = evaluator.next();
+    assert!(more["slots"].as_u64() >= Some(first + 3), "{more}");
+    evaluator.kill();
+    // So much that some of it is gone before anybody looks.
+    fill(6000, 60_000, 2);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    let said = evaluator.warning();
+    assert!(said.contains("of log expired before they were looked at (6000 up to "), "{said}");
+    evaluator.kill();
+    let kept: HashSet<String> = left(dir).into_iter().collect();
+    let (mut sampled, mut others) = (0, 0);
+    for ordinal in 0..6000 {
+        let breaks = u64::from(ordinal >= 3000);
+        let at = START + (ordinal + 10 * breaks + 1) as i64 * STEP;
+        let is_kept = kept.contains(&line(ordinal));
+        if at % 10_000_000_000 < 1_000_000_000 {
+            sampled += 1;
+            assert!(is_kept, "{ordinal}");
+        } else {
+            others += u64::from(is_kept);
+        }
+    }
+    assert!(sampled > 500 && others < 2500, "{sampled} sampled, {others} others");
+}
+
+#[test]
+fn a_standing_hold_ends_with_its_quota() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --where size_>_0 --standing --quota 5 --reason all");
+    evaluator.next();
+    let started = Instant::now();
+    let mut sent = 100;
+    let code = loop {
+        recording.lines(100);
+        sent += 100;
+        recording.await_lines(dir, sent);
+        if let Some(status) = evaluator.child.try_wait().unwrap() {
+            break status.code();
+        }
+        assert!(started.elapsed() < PATIENCE, "it goes on");
+    };
+    assert_eq!(code, Some(1));
+    let holds = ends(dir, "holds r.hf --json", 0).lines();
+    assert!(holds[0]["slots"].as_u64() <= Some(5), "{}", holds[0]);
+    recording.end();
+}
