@@ -1,4 +1,4 @@
-//! What goes on record: who takes data out of a ring, and why. Where no recorder runs a ring is only read, and nothing is.
+//! What goes on record: who takes data out of a ring, and why.
 
 use crate::commands::hold::who;
 use crate::failure::Result;
@@ -7,6 +7,7 @@ use crate::session::{link, refused};
 use holdfast_base::MAX_REASON;
 use holdfast_link::{RingReader, Selection};
 use holdfast_ring::{ExportRequest, Order, Outcome};
+use std::path::Path;
 
 /// Who does something, and why.
 #[derive(clap::Args, Clone, Debug)]
@@ -30,20 +31,38 @@ impl Because {
         self.owner.clone().unwrap_or_else(who)
     }
 
-    /// Puts on record that `what` is taken out of a selection, before it is.
+    /// Puts on record that `what` is taken out of a selection, before it is, by the recorder that `reader` asks. Where none
+    /// runs, see [`Self::export_alone`].
     pub(crate) fn export(&self, reader: &mut RingReader, selection: &Selection, what: &str) -> Result<()> {
         let Some(connection) = reader.connection() else { return Ok(()) };
+        noted(connection.order(self.order(selection, what)).map_err(|error| link(&error))?)
+    }
+
+    /// The same where no recorder runs, and somebody said who he is or why: otherwise a ring that nobody records to is only read.
+    /// Readers that were opened before are of the ring as it was: whether there are any such.
+    pub(crate) fn export_alone(&self, ring: &Path, selection: &Selection, what: &str) -> Result<bool> {
+        if self.reason.is_none() && self.owner.is_none() || orders::recorder(ring)?.is_some() {
+            return Ok(false);
+        }
+        noted(orders::give(ring, &self.order(selection, what))?)?;
+        Ok(true)
+    }
+
+    fn order(&self, selection: &Selection, what: &str) -> Order {
         let mut reason = match &self.reason {
             Some(reason) => format!("{reason} ({what})"),
             None => what.to_owned(),
         };
         reason.truncate(reason.floor_char_boundary(MAX_REASON));
         let Selection { streams, range } = selection.clone();
-        let order = Order::Export(ExportRequest { streams, range, reason, owner: self.owner() });
-        match connection.order(order).map_err(|error| link(&error))? {
-            Outcome::Noted => Ok(()),
-            Outcome::Refused(refusal) => Err(refused(&refusal)),
-            other => Err(orders::unexpected(&other)),
-        }
+        Order::Export(ExportRequest { streams, range, reason, owner: self.owner() })
+    }
+}
+
+fn noted(outcome: Outcome) -> Result<()> {
+    match outcome {
+        Outcome::Noted => Ok(()),
+        Outcome::Refused(refusal) => Err(refused(&refusal)),
+        other => Err(orders::unexpected(&other)),
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Destination<'a> {
     pub(crate) force: bool,
     /// Who wants it, and why.
     pub(crate) because: &'a Because,
+    /// What is put on record.
+    pub(crate) what: &'a str,
 }
 
 #[derive(Serialize)]
@@ -94,8 +96,7 @@ pub(crate) fn export(
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
         if found == 0 {
             let all = Selection { streams: vec![id], range: Range::ALL };
-            let place = to.file.map_or("standard output".into(), Path::to_string_lossy);
-            to.because.export(&mut reader, &all, &format!("{} to {place} of `{question}`", format.name()))?;
+            to.because.export(&mut reader, &all, to.what)?;
         }
         let range = Range { ordinals: Some((*first, Ordinal(last.0.saturating_add(1)))), ..Range::ALL };
         let plan = reader.plan(&Selection { streams: vec![id], range }).map_err(|error| link(&error))?;

@@ -13,6 +13,7 @@ use filled::Filler;
 use holdfast_base::Timestamp;
 use recording::Recording;
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,7 +40,14 @@ fn what_is_done_to_a_ring_alone_is_on_record() {
     ends(dir, "release r.hf 1 --reason closed --owner you", 0);
     ends(dir, "release r.hf 7", 3);
     ends(dir, "purge r.hf --stream log --ordinals 900..910 --held --reason the_law --yes", 0);
+    // To read alone writes nothing, unless somebody wants it on record.
+    let before = fs::read(dir.join("r.hf")).unwrap();
     ends(dir, "read r.hf --stream log -o log", 0);
+    ends(dir, "query r.hf select_ordinal_from_log --format csv -o log.csv", 0);
+    assert!(fs::read(dir.join("r.hf")).unwrap() == before, "the ring was written to");
+    ends(dir, "read r.hf --stream eth0 -o eth0 --reason case_13", 0);
+    ends(dir, "query r.hf select_*_from_log --format parquet -o all.parquet --owner they", 0);
+    ends(dir, "query r.hf select_ordinal_from_eth0 --format pcapng -o some.pcapng --reason case_14", 0);
     let fields = ["act", "number", "hold", "stream", "owner", "reason", "ordinals", "slots"];
     let mut told = acts(dir, "audit r.hf --json", &fields);
     // All within a moment: in the order of their numbers, the purge last.
@@ -54,6 +62,9 @@ fn what_is_done_to_a_ring_alone_is_on_record() {
             "hold 1 1 log me case 12",
             "hold 2 2 null tester all of it",
             "release 3 1 log you closed",
+            "export 4 null eth0 tester case 13 (pcapng to eth0)",
+            "export 5 null null they parquet to all.parquet of `select * from log`",
+            "export 6 null null tester case 14 (pcapng to some.pcapng of `select ordinal from eth0`)",
             "purge 1 null log tester the law",
         ]
     );
@@ -62,14 +73,14 @@ fn what_is_done_to_a_ring_alone_is_on_record() {
     let said = ends(dir, "audit r.hf", 0).out;
     assert!(said.contains("ordinals 900..910") && !said.contains("dropped"), "{said}");
     ends(dir, "audit r.hf --since +1d", 3);
-    assert_eq!(acts(dir, "audit r.hf --since -1h --json", &fields).len(), 4);
+    assert_eq!(acts(dir, "audit r.hf --since -1h --json", &fields).len(), 7);
     // The other hold ends by itself, in a year.
     let now = std::time::UNIX_EPOCH.elapsed().unwrap() + Duration::from_hours(24 * 365);
     let mut filler = Filler::open_at(&dir.join("r.hf"), Timestamp(now.as_nanos() as i64));
     filler.lines(1);
     filler.close();
     let last = acts(dir, "audit r.hf --json", &fields).pop().unwrap();
-    assert_eq!(of(&last), "end 4 2 null  all of it");
+    assert_eq!(of(&last), "end 7 2 null  all of it");
 }
 
 #[test]
@@ -85,6 +96,7 @@ fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
     ends(dir, "query r.hf select_ordinal_from_log_where_ordinal<7 --format mcap -o some.mcap", 0);
     ends(dir, "query r.hf select_ordinal_from_log_where_ordinal>700 --format mcap -o none.mcap", 3);
     ends(dir, "query r.hf select_ordinal_from_log", 0);
+    ends(dir, "query r.hf select_count(*)_from_log --format csv -o count.csv --owner me", 0);
     ends(dir, "hold r.hf --stream log --reason kept", 0);
     ends(dir, "release r.hf 1 --reason closed", 0);
     let fields = ["act", "number", "owner", "reason", "stream", "ordinals"];
@@ -97,6 +109,7 @@ fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
             "export case 12 (raw to some)",
             "export raw to standard output",
             "export mcap to some.mcap of `select ordinal from log where ordinal<7`",
+            "export csv to count.csv of `select count(*) from log`",
             "hold kept",
             "release closed",
         ]
@@ -112,5 +125,54 @@ fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
     );
     // Numbers go on.
     ends(dir, "hold r.hf --stream log --reason again", 0);
-    assert_eq!(acts(dir, "audit r.hf --json", &fields).last().unwrap()[1], Value::from(6));
+    assert_eq!(acts(dir, "audit r.hf --json", &fields).last().unwrap()[1], Value::from(7));
+}
+
+#[test]
+fn all_that_is_ever_on_record_can_be_kept_in_a_file() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(100);
+    filler.close();
+    let append = || {
+        let said = ends(dir, "audit r.hf --append acts --json", 0).json();
+        documented("audit", [&said]);
+        (said["appended"].as_u64().unwrap(), said["dropped"].as_u64().unwrap())
+    };
+    assert_eq!(append(), (0, 0));
+    ends(dir, "hold r.hf --stream log --reason one", 0);
+    ends(dir, "purge r.hf --stream log --ordinals 5..7 --held --reason law --yes", 0);
+    assert_eq!(append(), (2, 0));
+    assert_eq!(append(), (0, 0));
+    // The machine went down while it was written to.
+    let file = dir.join("acts");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+    assert_eq!(append(), (1, 0));
+    ends(dir, "release r.hf 1", 0);
+    assert_eq!(append(), (1, 0));
+    let kept: Vec<Value> =
+        fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut told = ends(dir, "audit r.hf --json", 0).lines();
+    told.pop();
+    let by_number = |mut acts: Vec<Value>| {
+        acts.sort_by_key(|act| (act["act"] == "purge", act["number"].as_u64()));
+        acts
+    };
+    assert_eq!(by_number(kept), by_number(told));
+    // More at once than the ring keeps.
+    for hold in 2..40 {
+        ends(dir, "hold r.hf --stream log --reason more", 0);
+        ends(dir, &format!("release r.hf {hold}"), 0);
+    }
+    let said = ends(dir, "audit r.hf --append acts", 1);
+    assert!(said.err.contains("had been dropped before"), "{}", said.err);
+    // Neither another ring's, nor something else.
+    ends(dir, "format s.hf --size 16MiB --slot 64KiB", 0);
+    assert!(ends(dir, "audit s.hf --append acts", 1).err.contains("another ring"));
+    fs::write(dir.join("notes"), "milk\n").unwrap();
+    assert!(ends(dir, "audit r.hf --append notes", 1).err.contains("no file of acts"));
+    assert_eq!(fs::read(dir.join("notes")).unwrap(), b"milk\n");
 }

@@ -6,9 +6,10 @@ use crate::failure::{Failure, Kind, Result};
 use crate::hits::{self, Destination};
 use crate::index::IndexArg;
 use crate::out::Out;
-use crate::session::RingArg;
+use crate::session::{self, RingArg};
 use crate::sql::{self, LimitArgs};
-use holdfast_link::OpenSlots;
+use clap::ValueEnum as _;
+use holdfast_link::{OpenSlots, Selection};
 use holdfast_query::output::Format;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -21,7 +22,8 @@ use std::path::{Path, PathBuf};
     original_size, slot, its attributes (`holdfast streams RING --attributes`), payload. `streams`,\n\
     `slots`, `holds` and `gaps` are tables, too. Addresses are compared as they are written:\n\
     src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), hex(payload), text(payload),\n\
-    matches(payload, 'GET /[a-z]+'), and u8, u16be, u16le … u64le of (payload, offset).\n\n\
+    matches(payload, 'GET /[a-z]+'), date_bin(interval '10 seconds', time), and the numbers u8, u16be,\n\
+    i32le, f32be … of (payload, offset).\n\n\
     pcapng and mcap have the elements themselves, in the order of their ordinals, for a question\n\
     of which each row is an element of one stream, with its ordinal.\n\n\
     Exits with 1 when something could not be looked into (what was found is written), with 3 when no\n\
@@ -80,6 +82,12 @@ enum Written {
     Elements(export::Format),
 }
 
+impl Form {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 impl From<Form> for Written {
     fn from(form: Form) -> Self {
         match form {
@@ -105,14 +113,27 @@ impl Args {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let usual = if out.is_json() { Form::Jsonl } else { Form::Table };
+    let form = args.format.unwrap_or(usual);
+    let written = form.into();
     let file = args.output.as_deref().filter(|_| !args.to_stdout());
+    let place = file.map_or("standard output".into(), Path::to_string_lossy);
+    let what = format!("{} to {place} of `{}`", form.name(), args.sql);
+    // Rows that are looked at are no export; what becomes a file is one.
+    let is_export = file.is_some() || matches!(written, Written::Elements(_));
+    if is_export {
+        args.because.export_alone(&path, &Selection::ALL, &what)?;
+    }
     let sql = sql::open(&path, &args.limits.limits(), args.index.folder(&args.ring)?, &OpenSlots::default())?;
-    let rows = match args.format.unwrap_or(usual).into() {
-        Written::Rows(format) => {
-            sql.answer(&args.sql, format, |format| destination(file, format, args.force))?
-        }
+    let rows = match written {
+        Written::Rows(format) => sql.answer(&args.sql, format, |format| {
+            let to = destination(file, format, args.force)?;
+            if is_export {
+                args.because.export(&mut session::open(&path)?, &Selection::ALL, &what)?;
+            }
+            Ok(to)
+        })?,
         Written::Elements(format) => {
-            let to = Destination { file, force: args.force, because: &args.because };
+            let to = Destination { file, force: args.force, because: &args.because, what: &what };
             hits::export(&sql, &args.sql, &path, format, &to, out)?
         }
     };

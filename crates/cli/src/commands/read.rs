@@ -116,7 +116,11 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         _ => Output::stdout(format.is_binary())?,
     };
     let export = Export::new(format, &chosen, output)?;
-    args.because.export(&mut reader, &selection, &args.what(format))?;
+    let what = args.what(format);
+    if args.because.export_alone(&path, &selection, &what)? {
+        reader = session::open(&path)?;
+    }
+    args.because.export(&mut reader, &selection, &what)?;
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
     let mut sink = Sink::new(export, wanted, progress::bar(plan.bytes, true))?;
     sink.fill(&mut reader, &plan)?;
