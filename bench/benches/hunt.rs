@@ -146,7 +146,8 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     }
     report.table(&rows);
     report.say(&format!(
-        "Packets of {PACKET} bytes from {SENDERS} senders. Holdfast reads past the page cache, in which the others have all of it."
+        "Packets of {PACKET} bytes; their senders are uniform among {SENDERS}, and the one that is looked for sends {HITS}. Holdfast \
+         reads past the page cache, in which the others have all of it."
     ));
     report.finish()
 }

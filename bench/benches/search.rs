@@ -7,6 +7,7 @@
 
 use holdfast_base::ByteSize;
 use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::cores::Cores;
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::report::{Goal, Report};
@@ -139,7 +140,11 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let place = Place::with_room(scale.pick(64 << 20, 8 << 30))?;
     let program = holdfast("holdfast", scale)?;
     let mut report = Report::new("search", scale);
-    let (holdfast, took) = record(&program, &place, elements, scale)?;
+    // With whoever sends them, and the disk's thread.
+    let one_core = place.file("ring of one core");
+    let (_, alone) = Cores::Last.run(|| record(&program, &place, &one_core, elements, scale))?;
+    std::fs::remove_file(&one_core).map_err(Trouble::file(&one_core, "remove it"))?;
+    let (holdfast, took) = record(&program, &place, &place.file("ring"), elements, scale)?;
     let mut contestants = vec![(holdfast, took)];
     if scale == Scale::Real {
         let rows = place.file("rows.csv");
@@ -158,6 +163,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
             if let Contestant::Holdfast { ring, .. } = who { written(&program, ring)? } else { who.bytes() };
         rows.push(row![who.name(), rate(*took), format!("{:.0}", bytes as f64 / elements as f64)]);
     }
+    rows.insert(1, row!["Holdfast, all on one core", rate(alone), String::new()]);
     report.table(&rows);
     contestants.insert(1, copied(&contestants[0].0, &place)?);
     if let Some(at) = contestants.iter().position(|(who, _)| matches!(who, Contestant::Sqlite { .. })) {
@@ -377,8 +383,13 @@ fn check(question: &str, answer: u64, elements: u64) -> Result<(), Trouble> {
 }
 
 /// Records them through a pipe; seconds from the first byte to the recorder's end.
-fn record(program: &Path, place: &Place, elements: u64, scale: Scale) -> Result<(Contestant, f64), Trouble> {
-    let ring = place.file("ring");
+fn record(
+    program: &Path,
+    place: &Place,
+    ring: &Path,
+    elements: u64,
+    scale: Scale,
+) -> Result<(Contestant, f64), Trouble> {
     let path = ring.display().to_string();
     let (size, slot) = (ring_bytes(scale).to_string(), scale.pick("256KiB", "64MiB"));
     output(Command::new(program).args(["format", &path, "--size", &size, "--slot", slot, "--prefill"]))?;
@@ -404,7 +415,7 @@ fn record(program: &Path, place: &Place, elements: u64, scale: Scale) -> Result<
             "{elements} elements were sent, and the recorder says {said}"
         )));
     }
-    Ok((Contestant::Holdfast { program: program.to_owned(), ring, index: None }, took))
+    Ok((Contestant::Holdfast { program: program.to_owned(), ring: ring.to_owned(), index: None }, took))
 }
 
 /// The same ring, with copies of its index in a folder that the page cache has; seconds that they took.
