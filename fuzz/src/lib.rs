@@ -16,6 +16,7 @@ pub mod commit;
 pub mod filter_program;
 pub mod framing;
 pub mod index_copy;
+pub mod index_directory;
 pub mod json;
 pub mod layout;
 pub mod mcap_file;
@@ -59,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     target("slot", slot::run, slot::seeds, 3000),
     target("birds_eye", birds_eye::run, birds_eye::seeds, 3000),
     target("index_copy", index_copy::run, index_copy::seeds, 4000),
+    target("index_directory", index_directory::run, index_directory::seeds, 4000),
     target("chunk", chunk::run, chunk::seeds, 4000),
     target("recover", recover::run, recover::seeds, 600),
     target("capture_file", capture_file::run, capture_file::seeds, 800),

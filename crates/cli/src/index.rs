@@ -5,22 +5,26 @@ use crate::session::{RingArg, link};
 use holdfast_base::{Age, Sequence};
 use holdfast_link::{IndexDrive, LinkError, NotThere, PlannedSlot, RingReader, Selection};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::PathBuf;
+
+/// For a copy that finds no room, so many times its bytes are freed at most.
+const MOST_FREED: u64 = 4;
 
 /// Where copies of the index are.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct IndexArg {
-    /// Folder on an index drive, with what `holdfast index` keeps there [default: `index` of the ring in the
-    /// configuration file]
-    #[arg(long = "index", value_name = "DIR")]
-    folder: Option<PathBuf>,
+    /// Folder on an index drive, or a device of its own, with what `holdfast index` keeps there [default: `index`
+    /// of the ring in the configuration file]
+    #[arg(long = "index", value_name = "PATH")]
+    place: Option<PathBuf>,
 }
 
 impl IndexArg {
-    /// The folder, if there is one.
-    pub(crate) fn folder(&self, ring: &RingArg) -> Result<Option<PathBuf>> {
-        match &self.folder {
-            Some(folder) => Ok(Some(folder.clone())),
+    /// Where, if that is known.
+    pub(crate) fn place(&self, ring: &RingArg) -> Result<Option<PathBuf>> {
+        match &self.place {
+            Some(place) => Ok(Some(place.clone())),
             None => ring.index(),
         }
     }
@@ -84,7 +88,7 @@ impl<'d> Copies<'d> {
     }
 
     fn trouble(&self, doing: &str, error: &std::io::Error) -> Trouble {
-        Trouble::Drive(Failure::io(doing, self.drive.folder(), error))
+        Trouble::Drive(Failure::io(doing, self.drive.path(), error))
     }
 
     fn remove(&mut self, sequence: Sequence) -> Result<(), Trouble> {
@@ -152,13 +156,26 @@ impl<'d> Copies<'d> {
     }
 
     fn put(&mut self, slot: &PlannedSlot, image: &[u8], gone: &[(Age, Sequence)]) -> Result<(), Trouble> {
+        let mut freed = 0;
         self.is_shrunk |= !gone.is_empty();
         for copy in gone {
             self.used -= self.bytes.remove(copy).unwrap_or(0);
             self.remove(copy.1)?;
         }
-        let put = self.drive.put(slot.sequence, image);
-        put.map_err(|error| self.trouble("cannot write a copy", &error))?;
+        while let Err(error) = self.drive.put(slot.sequence, image) {
+            // What is free on a device lies in pieces, or other rings have it: more of the oldest go, but not many for one.
+            let oldest = self.bytes.first_key_value().map(|(copy, bytes)| (*copy, *bytes));
+            let oldest = oldest.filter(|(copy, bytes)| {
+                *copy < (slot.age, slot.sequence) && freed + bytes <= MOST_FREED * image.len() as u64
+            });
+            let Some((copy, bytes)) = oldest.filter(|_| error.kind() == ErrorKind::StorageFull) else {
+                return Err(self.trouble("cannot write a copy", &error));
+            };
+            freed += bytes;
+            self.is_shrunk = true;
+            self.used -= self.bytes.remove(&copy).unwrap_or(0);
+            self.remove(copy.1)?;
+        }
         self.bytes.insert((slot.age, slot.sequence), image.len() as u64);
         self.used += image.len() as u64;
         Ok(())

@@ -7,7 +7,7 @@ mod figures;
 #[path = "common/recording.rs"]
 mod recording;
 
-use common::{documented, ends, folder, holdfast};
+use common::{Loop, documented, ends, folder, holdfast, run};
 use figures::figure;
 use recording::{PATIENCE, Recording};
 use std::fs;
@@ -157,8 +157,97 @@ fn it_goes_on_with_what_comes_and_alone() {
     assert!(follower.wait().unwrap().success());
     recording.end();
     let nowhere = ends(dir, "index r.hf", 2);
-    assert!(nowhere.err.contains("--index DIR"), "{}", nowhere.err);
+    assert!(nowhere.err.contains("--index PATH"), "{}", nowhere.err);
     fs::write(dir.join("file"), "").unwrap();
     let failed = ends(dir, "index r.hf --index file --once", 1);
     assert!(failed.err.contains("cannot keep copies"), "{}", failed.err);
+}
+
+/// What is asked of the ring with an index drive, read from nothing else.
+fn is_answered_from(dir: &Path, drive: &str, wanted: &[String]) {
+    for (question, wanted) in QUESTIONS.iter().zip(wanted) {
+        assert_eq!(&ask(dir, question, &format!("--index {drive}")), wanted, "{question}");
+    }
+    let said = ask(dir, &format!("explain analyze {}", QUESTIONS[1]), &format!("--index {drive}"));
+    assert!(figure(&said, "bytes_read") == 0 && figure(&said, "bytes_read_index") > 0, "{said}");
+}
+
+/// Fills a device, spoils it, and lets it serve two rings.
+fn serves_as_a_device(dir: &Path, drive: &str) {
+    let wanted = QUESTIONS.map(|question| ask(dir, question, ""));
+    let index = format!("index r.hf --index {drive} --once --json");
+    let said = ends(dir, &index, 0).json();
+    let slots = said["slots"].as_u64().unwrap();
+    assert!(slots > 10 && said["copied"].as_u64() == Some(slots), "{said}");
+    is_answered_from(dir, drive, &wanted);
+    // Of another ring, with slots of the same numbers; neither disturbs the other.
+    fs::rename(dir.join("r.hf"), dir.join("first.hf")).unwrap();
+    start(dir, 3000).end();
+    let others = QUESTIONS.map(|question| ask(dir, question, ""));
+    assert_ne!(others, wanted);
+    ends(dir, &index, 0);
+    is_answered_from(dir, drive, &others);
+    fs::rename(dir.join("r.hf"), dir.join("second.hf")).unwrap();
+    fs::rename(dir.join("first.hf"), dir.join("r.hf")).unwrap();
+    is_answered_from(dir, drive, &wanted);
+    let said = ends(dir, &index, 0).json();
+    assert_eq!((said["copied"].as_u64(), said["removed"].as_u64()), (Some(0), Some(0)), "{said}");
+    // A block of the directory, and bytes of copies.
+    let device = fs::File::options().write(true).open(dir.join(drive)).unwrap();
+    for at in [4096, 700_000, 2_000_000] {
+        std::os::unix::fs::FileExt::write_all_at(&device, &[0x5a; 100], at).unwrap();
+    }
+    for (question, wanted) in QUESTIONS.iter().zip(&wanted) {
+        assert_eq!(&ask(dir, question, &format!("--index {drive}")), wanted, "{question}");
+    }
+    let said = ends(dir, &index, 0).json();
+    assert!(said["slots"].as_u64() == Some(slots) && said["copied"].as_u64() > Some(0), "{said}");
+    is_answered_from(dir, drive, &wanted);
+}
+
+#[test]
+fn a_file_that_stands_for_a_device_serves_several_rings() {
+    let folder = folder();
+    let dir = folder.path();
+    start(dir, 8000).end();
+    let drive = fs::File::create(dir.join("device")).unwrap();
+    drive.set_len(32 << 20).unwrap();
+    serves_as_a_device(dir, "device");
+    // What is on it is not lost by mistake, and nothing else is taken for it.
+    let refused = ends(dir, "format device", 1);
+    assert!(refused.err.contains("an index drive of Holdfast"), "{}", refused.err);
+    fs::write(dir.join("notes"), vec![b'x'; 1 << 20]).unwrap();
+    let refused = ends(dir, "index r.hf --index notes --once", 1);
+    assert!(refused.err.contains("--force"), "{}", refused.err);
+    assert!(fs::read(dir.join("notes")).unwrap().iter().all(|byte| *byte == b'x'));
+    ends(dir, "index r.hf --index notes --once --force", 0);
+}
+
+#[test]
+fn a_device_serves_as_an_index_drive() {
+    let folder = folder();
+    let dir = folder.path();
+    let Some(device) = Loop::new(&dir.join("disk"), 32 << 20) else { return };
+    start(dir, 8000).end();
+    serves_as_a_device(dir, &device.0);
+}
+
+#[test]
+fn the_oldest_give_way_where_a_device_has_no_room_for_all() {
+    let folder = folder();
+    let dir = folder.path();
+    start(dir, 8000).end();
+    let wanted = QUESTIONS.map(|question| ask(dir, question, ""));
+    ends(dir, "index r.hf --index drive --once", 0);
+    let all = copies(dir);
+    let bytes: u64 = all.iter().map(|file| file.metadata().unwrap().len()).sum();
+    fs::File::create(dir.join("device")).unwrap().set_len(bytes / 2).unwrap();
+    let said = run(dir, "index r.hf --index device --once");
+    assert!(said.code == Some(1) && said.err.contains("make room there"), "{:?} {}", said.code, said.err);
+    let index = format!("index r.hf --index device --once --json --size {}", bytes / 4);
+    let said = ends(dir, &index, 0).json();
+    assert!(said["slots"].as_u64() > Some(2) && said["left"].as_u64() > Some(2), "{said}");
+    for (question, wanted) in QUESTIONS.iter().zip(&wanted) {
+        assert_eq!(&ask(dir, question, "--index device"), wanted, "{question}");
+    }
 }

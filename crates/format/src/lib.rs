@@ -12,6 +12,7 @@ mod column;
 mod error;
 mod geometry;
 mod index_copy;
+mod index_directory;
 mod journal;
 mod name;
 mod recovery_string;
@@ -28,6 +29,7 @@ pub use column::{
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};
 pub use index_copy::IndexCopy;
+pub use index_directory::{DriveBlock, DriveEntry, DriveHead};
 pub use journal::{
     Act, ActRecord, CommitHead, CommitWriter, CopyRecord, Finding, HoldRecord, MAX_COMMIT, OpenEntries,
     OpenEntry, OpenSlot, PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len,

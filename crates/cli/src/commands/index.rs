@@ -23,12 +23,14 @@ const REST: u32 = 20;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "What a search reads of a slot before it knows that something is in it (times, bounds, filters, columns) is\n\
-    copied to a folder of the ring's own in DIR, the youngest slots first, and taken away when the slot\n\
-    expires. It reads as any search does, behind capture. Nothing depends on the copies: what is lost,\n\
-    out of date or damaged there is read from the ring, and copied again.\n\n\
+    copied to PATH, the youngest slots first, and taken away when the slot expires. PATH is a folder, in\n\
+    which each ring has its own, or a device that has nothing else on it and may serve several rings.\n\
+    It reads as any search does, behind capture. Nothing depends on the copies: what is lost, out of date\n\
+    or damaged there is read from the ring, and copied again.\n\n\
     It goes on with what comes, until it is interrupted. `holdfast query` and `sql` find the copies by\n\
-    --index DIR, or by `index = \"DIR\"` of the ring in the configuration file.\n\n\
+    --index PATH, or by `index = \"PATH\"` of the ring in the configuration file.\n\n\
     Examples:\n  holdfast index lab.hf --index /ssd/holdfast --size 20GiB\n  \
+    holdfast index lab.hf --index /dev/nvme0n1p3 --size 60GiB\n  \
     holdfast index lab.hf --index /ssd/holdfast --once\n  \
     holdfast query lab.hf \"select count(*) from eth0 where dst_port = 443\" --index /ssd/holdfast"
 )]
@@ -40,6 +42,9 @@ pub(crate) struct Args {
     /// How much of the drive the copies of this ring may take; the oldest slots go without
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
     size: ByteSize,
+    /// Use a device that has something else on it
+    #[arg(long)]
+    force: bool,
     /// End when what is there is copied
     #[arg(long)]
     once: bool,
@@ -57,17 +62,17 @@ struct Shown {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     session::give_way();
-    let folder = args.index.folder(&args.ring)?.ok_or_else(|| {
+    let place = args.index.place(&args.ring)?.ok_or_else(|| {
         Failure::usage("it is not said where the copies are to be")
-            .advice("name a folder on the index drive with --index DIR")
+            .advice("name a folder on the index drive, or a device, with --index PATH")
     })?;
     let (path, mut reader) = args.ring.open()?;
-    let drive = IndexDrive::new(&folder, reader.superblock().ring);
-    let cannot = |error: io::Error| Failure::io("cannot keep copies", drive.folder(), &error);
-    let Some(_owner) = drive.own().map_err(cannot)? else {
+    let drive = IndexDrive::new(&place, reader.superblock().ring);
+    let cannot = |error: io::Error| Failure::io("cannot keep copies", drive.path(), &error);
+    let Some(_owner) = drive.own(args.force).map_err(cannot)? else {
         return Err(Failure::failed("another `holdfast index` keeps the copies of this ring")
-            .at_path(drive.folder())
-            .advice("stop it first, or give another folder"));
+            .at_path(drive.path())
+            .advice("stop it first, or give another place"));
     };
     let end = session::interruption()?;
     let ending = || end.load(Ordering::Relaxed);

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let Outcome::Purged { elements, bytes, slots } = outcome else {
         return Err(orders::unexpected(&outcome));
     };
-    if let Some(folder) = args.index.folder(&args.ring)? {
+    if let Some(folder) = args.index.place(&args.ring)? {
         sweep(&path, &folder)?;
     }
     if out.is_json() {
@@ -95,8 +95,8 @@ fn sweep(path: &Path, folder: &Path) -> Result<()> {
     let drive = IndexDrive::new(folder, reader.superblock().ring);
     index::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
         Trouble::Ring(failure) | Trouble::Drive(failure) => failure.advice(format_args!(
-            "the range is destroyed on the ring, but not what {} has of its index: delete that folder",
-            drive.folder().display()
+            "the range is destroyed on the ring, but not what {} has of its index: delete that",
+            drive.path().display()
         )),
     })
 }

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if is_export {
         args.because.export_alone(&path, &Selection::ALL, &what)?;
     }
-    let sql = sql::open(&path, &args.limits.limits(), args.index.folder(&args.ring)?, &OpenSlots::default())?;
+    let sql = sql::open(&path, &args.limits.limits(), args.index.place(&args.ring)?, &OpenSlots::default())?;
     let rows = match written {
         Written::Rows(format) => sql.answer(&args.sql, format, |format| {
             let to = destination(file, format, args.force)?;

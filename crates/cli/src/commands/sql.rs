@@ -38,7 +38,7 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
-    let index = args.index.folder(&args.ring)?;
+    let index = args.index.place(&args.ring)?;
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let slots = OpenSlots::default();
     let open = || sql::open(&path, &args.limits.limits(), index.clone(), &slots);

@@ -7,6 +7,7 @@ mod columns;
 mod golden;
 mod hostile;
 mod index_copy;
+mod index_directory;
 mod lanes;
 mod rebuild;
 mod records;

@@ -48,6 +48,7 @@ impl fmt::Display for Foreign {
 const MARKS: &[(usize, &[u8], &str)] = &[
     (512, b"EFI PART", "a GPT partition table"),
     (4096, b"EFI PART", "a GPT partition table"),
+    (0, b"HFIXDRV1", "an index drive of Holdfast"),
     (0, b"LUKS\xba\xbe", "a LUKS encrypted volume"),
     (16 << 10, b"SKUL\xba\xbe", "a LUKS encrypted volume"),
     (32 << 10, b"SKUL\xba\xbe", "a LUKS encrypted volume"),

@@ -184,14 +184,22 @@ const SPOILS: [fn(&mut Vec<u8>); 7] = [
     |file| file.clear(),
 ];
 
+// Promise 5, in a folder and on what stands for a device.
 #[test]
 fn copies_on_an_index_drive_change_no_result_whatever_becomes_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    copies_change_no_result(folder.path());
+    let device = folder.path().join("device");
+    std::fs::File::create(&device).unwrap().set_len(64 << 20).unwrap();
+    copies_change_no_result(&device);
+}
+
+fn copies_change_no_result(place: &Path) {
     let schema = Schema::typed(SCHEMA).unwrap();
     let (image, recorded) = Recorded::make(9, 3000, Some(&schema));
-    let folder = tempfile::tempdir().unwrap();
     let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))).unwrap();
-    let drive = IndexDrive::new(folder.path(), reader.superblock().ring);
-    assert!(drive.own().unwrap().is_some());
+    let drive = IndexDrive::new(place, reader.superblock().ring);
+    assert!(drive.own(false).unwrap().is_some());
     let slots = reader.plan(&Selection::ALL).unwrap().slots;
     assert!(slots.len() > 8, "{}", slots.len());
     let sound: Vec<_> = slots
@@ -204,13 +212,13 @@ fn copies_on_an_index_drive_change_no_result_whatever_becomes_of_them() {
             spoil(&mut copy);
             drive.put(*sequence, &copy).unwrap();
         }
-        compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
+        compare_with(&image, &recorded, &schema, &QUERIES, Some(place));
     }
     // Each is that of another slot; some are gone.
     for ((sequence, _), (_, copy)) in sound.iter().zip(sound.iter().cycle().skip(1)) {
         drive.put(*sequence, copy).unwrap();
     }
-    compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
+    compare_with(&image, &recorded, &schema, &QUERIES, Some(place));
     for (number, (sequence, copy)) in sound.iter().enumerate() {
         drive.put(*sequence, copy).unwrap();
         if number % 3 == 0 {
@@ -218,8 +226,8 @@ fn copies_on_an_index_drive_change_no_result_whatever_becomes_of_them() {
         }
     }
     assert_eq!(drive.copies().unwrap().len(), sound.len() - sound.len().div_ceil(3));
-    compare_with(&image, &recorded, &schema, &QUERIES, Some(folder.path()));
-    compare_with(&image, &recorded, &schema, &QUERIES, Some(&folder.path().join("nowhere")));
+    compare_with(&image, &recorded, &schema, &QUERIES, Some(place));
+    compare_with(&image, &recorded, &schema, &QUERIES, Some(&place.join("nowhere")));
 }
 
 // Promise 3: what was there when the search began and has expired since is told of, each slot once, whatever was in it; all

@@ -1,16 +1,19 @@
-//! Copies of slots' indexes in a folder on a faster drive: one file a slot, in a folder of the ring's own. Nothing depends on
-//! them: what is not there, or is not what was copied, is read from the ring.
+//! Copies of slots' indexes on a faster drive: in a folder (`folder`), or on a device that has nothing else (`device`). Nothing
+//! depends on them: what is not there, or is not what was copied, is read from the ring.
 
+mod device;
+mod folder;
+
+use device::Device;
+use folder::Folder;
 use holdfast_base::{CHECK_BLOCK, RingId, Sequence};
 use holdfast_format::{IndexCopy, PartHeader};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-
-/// What a file is called until all of it is there.
-const UNFINISHED: &str = "unfinished";
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of a copy that are checked at once.
 const CHECKED: usize = 16 * CHECK_BLOCK;
@@ -19,69 +22,68 @@ const CHECKED: usize = 16 * CHECK_BLOCK;
 #[derive(Clone, Debug)]
 pub struct IndexDrive {
     ring: RingId,
-    folder: PathBuf,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(Folder),
+    Device(Arc<Device>),
 }
 
 impl IndexDrive {
-    /// Those of a ring in `folder`, where those of others may be, too. Nothing is made.
-    pub fn new(folder: &Path, ring: RingId) -> Self {
-        Self { ring, folder: folder.join(ring.to_string()) }
-    }
-
-    /// Where they are.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Makes it ready to be written by this process alone, until what comes back is dropped. `None`: another one writes here.
-    pub fn own(&self) -> io::Result<Option<File>> {
-        fs::create_dir_all(&self.folder)?;
-        let owned = File::options().create(true).append(true).open(self.folder.join("owner"))?;
-        match owned.try_lock() {
-            Ok(()) => Ok(Some(owned)),
-            Err(fs::TryLockError::WouldBlock) => Ok(None),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
-    }
-
-    fn path(&self, sequence: Sequence) -> PathBuf {
-        self.folder.join(format!("{:016x}", sequence.0))
-    }
-
-    /// Which slots there are copies of, and the bytes that each takes; none where there is no folder.
-    pub fn copies(&self) -> io::Result<Vec<(Sequence, u64)>> {
-        let listed = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            listed => listed?,
+    /// Those of a ring in a folder or on a device (or a file that stands for one), where those of others may be, too. Nothing is
+    /// made.
+    pub fn new(path: &Path, ring: RingId) -> Self {
+        let is_folder = path.metadata().map_or(true, |found| found.is_dir());
+        let place = if is_folder {
+            Place::Folder(Folder::new(path, ring))
+        } else {
+            Place::Device(Arc::new(Device::new(path, ring)))
         };
-        let mut copies = Vec::new();
-        for file in listed {
-            let file = file?;
-            let name = file.file_name();
-            let number = name.to_str().filter(|name| name.len() == 16);
-            if let Some(number) = number.and_then(|name| u64::from_str_radix(name, 16).ok()) {
-                // One that is gone by now is none.
-                copies.extend(file.metadata().ok().map(|found| (Sequence(number), found.len())));
-            }
+        Self { ring, place }
+    }
+
+    /// Where they are: the ring's own folder, or the device.
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::Folder(folder) => folder.path(),
+            Place::Device(device) => device.path(),
         }
+    }
+
+    /// Makes it ready to be written by this process alone, until what comes back is dropped. `None`: another one writes here. A
+    /// device that has something else on it is left as it is unless `force` says otherwise.
+    pub fn own(&self, force: bool) -> io::Result<Option<File>> {
+        match &self.place {
+            Place::Folder(folder) => folder.own(),
+            Place::Device(device) => device.own(force),
+        }
+    }
+
+    /// Which slots there are copies of, and the bytes that each takes; none where there is nothing yet.
+    pub fn copies(&self) -> io::Result<Vec<(Sequence, u64)>> {
+        let mut copies = match &self.place {
+            Place::Folder(folder) => folder.copies()?,
+            Place::Device(device) => device.copies()?,
+        };
         copies.sort_unstable();
         Ok(copies)
     }
 
     /// Puts a copy there, whole or not at all.
     pub fn put(&self, sequence: Sequence, copy: &[u8]) -> io::Result<()> {
-        let unfinished = self.folder.join(UNFINISHED);
-        let mut file = File::create(&unfinished)?;
-        // What a crash leaves of it does not pass its checks: it need not be waited for.
-        file.write_all(copy)?;
-        fs::rename(&unfinished, self.path(sequence))
+        match &self.place {
+            Place::Folder(folder) => folder.put(sequence, copy),
+            Place::Device(device) => device.put(sequence, copy),
+        }
     }
 
     /// Takes a copy away, if it is there.
     pub fn remove(&self, sequence: Sequence) -> io::Result<()> {
-        match fs::remove_file(self.path(sequence)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
+        match &self.place {
+            Place::Folder(folder) => folder.remove(sequence),
+            Place::Device(device) => device.remove(sequence),
         }
     }
 
@@ -92,16 +94,18 @@ impl IndexDrive {
 
     /// The copy of what held `sequence`.
     pub(crate) fn open(&self, sequence: Sequence) -> Option<Copy> {
-        let file = File::open(self.path(sequence)).ok()?;
+        let (file, base, all) = match &self.place {
+            Place::Folder(folder) => folder.open(sequence)?,
+            Place::Device(device) => device.open(sequence)?,
+        };
         let mut front = [0; IndexCopy::FRONT];
-        file.read_exact_at(&mut front, 0).ok()?;
+        file.read_exact_at(&mut front, base).ok()?;
         let start = IndexCopy::start_of(&front).ok()?;
-        let all = file.metadata().ok()?.len();
-        // A file that ends too soon is not worth the memory that it speaks of.
+        // One that ends too soon is not worth the memory that it speaks of.
         let mut bytes = vec![0; Some(start).filter(|start| *start as u64 <= all)?];
-        file.read_exact_at(&mut bytes, 0).ok()?;
+        file.read_exact_at(&mut bytes, base).ok()?;
         let copy = IndexCopy::decode(&bytes).ok()?;
-        (copy.ring == self.ring && copy.sequence == sequence).then_some(Copy { file, copy })
+        (copy.ring == self.ring && copy.sequence == sequence).then_some(Copy { file, base, copy })
     }
 }
 
@@ -114,6 +118,8 @@ pub(crate) fn image(header: &PartHeader, bytes: &[u8]) -> Vec<u8> {
 #[derive(Debug)]
 pub(crate) struct Copy {
     file: File,
+    /// Where it begins there.
+    base: u64,
     copy: IndexCopy,
 }
 
@@ -165,7 +171,7 @@ impl Copy {
 
     /// Reads whole check blocks, and checks them.
     fn fill(&self, start: usize, into: &mut [u8]) -> Option<()> {
-        self.file.read_exact_at(into, (self.copy.start() + start) as u64).ok()?;
+        self.file.read_exact_at(into, self.base + (self.copy.start() + start) as u64).ok()?;
         self.copy.is_sound(start, into).then_some(())
     }
 }

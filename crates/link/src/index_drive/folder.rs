@@ -1,0 +1,80 @@
+//! Copies as files: one a slot, in a folder of the ring's own.
+
+use holdfast_base::{RingId, Sequence};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What a file is called until all of it is there.
+const UNFINISHED: &str = "unfinished";
+
+/// The ring's folder.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// That of a ring.
+    pub(super) fn new(of_all: &Path, ring: RingId) -> Self {
+        Self { path: of_all.join(ring.to_string()) }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn own(&self) -> io::Result<Option<File>> {
+        fs::create_dir_all(&self.path)?;
+        let owned = File::options().create(true).append(true).open(self.path.join("owner"))?;
+        match owned.try_lock() {
+            Ok(()) => Ok(Some(owned)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn file(&self, sequence: Sequence) -> PathBuf {
+        self.path.join(format!("{:016x}", sequence.0))
+    }
+
+    pub(super) fn copies(&self) -> io::Result<Vec<(Sequence, u64)>> {
+        let listed = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            listed => listed?,
+        };
+        let mut copies = Vec::new();
+        for file in listed {
+            let file = file?;
+            let name = file.file_name();
+            let number = name.to_str().filter(|name| name.len() == 16);
+            if let Some(number) = number.and_then(|name| u64::from_str_radix(name, 16).ok()) {
+                // One that is gone by now is none.
+                copies.extend(file.metadata().ok().map(|found| (Sequence(number), found.len())));
+            }
+        }
+        Ok(copies)
+    }
+
+    pub(super) fn put(&self, sequence: Sequence, copy: &[u8]) -> io::Result<()> {
+        let unfinished = self.path.join(UNFINISHED);
+        let mut file = File::create(&unfinished)?;
+        // What a crash leaves of it does not pass its checks: it need not be waited for.
+        file.write_all(copy)?;
+        fs::rename(&unfinished, self.file(sequence))
+    }
+
+    pub(super) fn remove(&self, sequence: Sequence) -> io::Result<()> {
+        match fs::remove_file(self.file(sequence)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// The file of a copy, where it begins in it, and its bytes.
+    pub(super) fn open(&self, sequence: Sequence) -> Option<(File, u64, u64)> {
+        let file = File::open(self.file(sequence)).ok()?;
+        let bytes = file.metadata().ok()?.len();
+        Some((file, 0, bytes))
+    }
+}
