@@ -27,6 +27,9 @@ pub const STALL: Duration = Duration::from_secs(5);
 /// Bytes of an unfinished element that are kept aside per connection.
 const CARRY: usize = 8 << 10;
 
+/// Memory that is set aside for connections.
+pub const CONNECTIONS_MEMORY: u64 = (MAX_CONNECTIONS * (CARRY + size_of::<Connection>())) as u64;
+
 /// Events taken at once.
 const EVENTS: usize = 64;
 
