@@ -18,7 +18,7 @@ use holdfast_media::{Access, BufferPool, Device, Lock, RealDisk};
 use holdfast_ring::SCAN_READS;
 use std::fs::File;
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -51,6 +51,8 @@ enum Input {
     Packets(Link, &'static str),
     /// A file of packets of so many bytes, replayed as fast as can be.
     Replay(usize),
+    /// So many connections, all of which stop within an element again and again.
+    Connections(usize),
 }
 
 /// Memory that packet rings take beside all else.
@@ -69,6 +71,8 @@ fn resident(program: &Path, scale: Scale, report: &mut Report) -> Result<(), Tro
         ("datagrams of 60 KiB (udp)", Input::Datagrams(60 << 10)),
         ("packets of 60 B (replay)", Input::Replay(60)),
         ("packets of 60 KiB (replay)", Input::Replay(60 << 10)),
+        ("packets of 40 MiB (replay)", Input::Replay(40 << 20)),
+        ("pieces of elements (tcp)", Input::Connections(scale.pick(50, 900))),
     ];
     match Link::make() {
         Ok(link) => inputs.push(("packets from two rings (iface)", Input::Packets(link, "2"))),
@@ -107,6 +111,7 @@ fn most_memory(
     let (source, more): (String, Vec<&str>) = match input {
         Input::Pipe(framing, _) => ("stdin".into(), vec!["--frame", framing]),
         Input::Datagrams(_) => (format!("udp:127.0.0.1:{}", free_port()?), vec![]),
+        Input::Connections(_) => (format!("tcp:127.0.0.1:{}", free_port()?), vec!["--frame", "fixed:8000"]),
         Input::Packets(link, rings) => (format!("iface:{}", link.near()), vec!["--rings", rings]),
         Input::Replay(packet) => {
             let file = place.file("packets.pcap");
@@ -130,6 +135,10 @@ fn most_memory(
             recorder.until("recording", |recorder| recorder.said().contains("; recording "))?;
             given = send_datagrams(source.trim_start_matches("udp:"), *bytes, total)?;
         }
+        Input::Connections(count) => {
+            recorder.until("recording", |recorder| recorder.said().contains("; recording "))?;
+            given = send_pieces(source.trim_start_matches("tcp:"), *count, total)?;
+        }
         Input::Packets(link, _) => {
             recorder.until("recording", |recorder| recorder.said().contains("; recording "))?;
             let most = total / 1400;
@@ -152,7 +161,7 @@ fn most_memory(
         recorder.most_memory().unwrap_or(0)
     };
     drop(pipe);
-    if matches!(input, Input::Datagrams(_) | Input::Packets(..)) {
+    if matches!(input, Input::Datagrams(_) | Input::Packets(..) | Input::Connections(_)) {
         recorder.interrupt();
     }
     // The line without end is cut by the end of the input, which is told by exit code 1.
@@ -182,6 +191,22 @@ fn send_datagrams(address: &str, bytes: usize, total: u64) -> Result<u64, Troubl
         // An empty one takes as much on its way as others of some size. So many of them are more than all buffers hold,
         // and do not take minutes to send.
         given += bytes.max(256) as u64;
+    }
+    Ok(given)
+}
+
+/// Over all connections in turn, so that each waits in the middle of an element while others deliver.
+fn send_pieces(address: &str, count: usize, total: u64) -> Result<u64, Trouble> {
+    let connect = |_| TcpStream::connect(address);
+    let connections: Result<Vec<TcpStream>, _> = (0..count).map(connect).collect();
+    let mut connections = connections.map_err(Trouble::of("sending over TCP"))?;
+    let piece = vec![7; 7000];
+    let mut given = 0;
+    while given < total {
+        for connection in &mut connections {
+            connection.write_all(&piece).map_err(Trouble::of("sending over TCP"))?;
+            given += piece.len() as u64;
+        }
     }
     Ok(given)
 }

@@ -91,6 +91,7 @@ pub(crate) fn status() -> Status {
                     unknown_losses: 1,
                     undecodable: 17,
                     too_long: 2,
+                    refused: 3,
                     ..SourceStatus::default()
                 },
             ],

@@ -34,7 +34,8 @@ pub struct SourceCounters {
     pub interface_drops: AtomicU64,
     /// Producers that are connected (TCP, shared memory).
     pub connections: AtomicU64,
-    /// Those that were refused or put out by us.
+    /// Those that were refused or put out by us: too many, no memory or descriptor for them, silent inside of a large
+    /// element while others wait, or an area that they broke.
     pub refused: AtomicU64,
     /// Batches sent.
     pub batches: AtomicU64,

@@ -29,6 +29,6 @@ pub use packer::{Packer, Place, Progress};
 pub use producer::{Carry, FLUSH_AGE, Inlet, Marks, Overload, Producer, ProducerSettings, channel};
 pub use queue::{Closed, Parker, Waker};
 pub use source::{
-    AREA_LIMITS, DEFAULT_AREA, MAX_CONNECTIONS, MAX_PREAMBLE, Opened, PreambleFrom, Running, STALL, Source,
-    SourceEnd, SourceError, SourceOptions, SourceSpec, Speed, StopFlag, open, spawn,
+    AREA_LIMITS, CONNECTIONS_MEMORY, DEFAULT_AREA, MAX_CONNECTIONS, MAX_PREAMBLE, Opened, PreambleFrom,
+    Running, STALL, Source, SourceEnd, SourceError, SourceOptions, SourceSpec, Speed, StopFlag, open, spawn,
 };

@@ -13,10 +13,6 @@
 //! 15 end of data: behind it an index, which repeats schemas and channels
 //! ```
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 mod lz4;
 mod preamble;
 mod reader;
@@ -26,15 +22,6 @@ pub use reader::{Damage, MOST_RECORD, Message, ReadError, Reader, Record};
 
 /// What such a file begins with.
 pub const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";
-
-/// Memory that reading the file at this path takes; none if it is of another kind, or not there.
-pub fn memory(path: &Path) -> u64 {
-    let mut magic = [0; MAGIC.len()];
-    // Not of a pipe, which nobody may have opened for writing yet.
-    let file = path.metadata().is_ok_and(|what| what.is_file()).then(|| File::open(path));
-    let read = file.is_some_and(|file| file.and_then(|mut file| file.read_exact(&mut magic)).is_ok());
-    if read && magic == MAGIC { 2 * MOST_RECORD as u64 } else { 0 }
-}
 
 /// What records are.
 mod opcode {

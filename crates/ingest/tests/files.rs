@@ -130,11 +130,17 @@ fn an_input_that_ends_inside_an_element_says_where_and_counts_it() {
     assert_eq!(collector.gaps.len(), 1, "the loss is known, and no other is told");
 }
 
+/// A named pipe in `dir`.
+fn named_pipe(dir: &Path) -> PathBuf {
+    let path = dir.join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    path
+}
+
 #[test]
 fn a_named_pipe_goes_from_writer_to_writer_until_stopped() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("fifo");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let path = named_pipe(dir.path());
     let options = SourceOptions { framing: Some(Framing::Lines), ..SourceOptions::default() };
     let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
     let mut rig = Rig::start(opened, stop, 4);
@@ -155,8 +161,7 @@ fn a_named_pipe_goes_from_writer_to_writer_until_stopped() {
 #[test]
 fn a_source_that_waits_for_a_slow_writer_sends_what_it_has_and_stops_when_told() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("fifo");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let path = named_pipe(dir.path());
     let options = SourceOptions { framing: Some(Framing::Fixed(10)), ..SourceOptions::default() };
     let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
     let mut rig = Rig::start(opened, stop, 4);
@@ -167,6 +172,68 @@ fn a_source_that_waits_for_a_slow_writer_sends_what_it_has_and_stops_when_told()
     assert_eq!(end.unwrap(), SourceEnd::Stopped);
     assert_eq!(collector.recorded_bytes() + collector.lost_bytes(), 13);
     assert_eq!((collector.elements.len(), collector.lost(Cause::Aborted as u8)), (1, 1));
+}
+
+#[test]
+fn what_was_written_into_a_pipe_before_a_stop_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = named_pipe(dir.path());
+    for preamble in [None, Some(PreambleFrom::Leading(ByteSize(3)))] {
+        let options = SourceOptions {
+            framing: Some(Framing::Fixed(10)),
+            preamble: preamble.clone(),
+            ..SourceOptions::default()
+        };
+        let (opened, stop) = opened(&format!("file:{}", path.display()), &options);
+        let mut writer = std::fs::File::options().write(true).open(&path).unwrap();
+        if preamble.is_some() {
+            writer.write_all(b"PRE").unwrap();
+        }
+        writer.write_all(&b"0123456789".repeat(6000)).unwrap();
+        writer.write_all(b"cut").unwrap();
+        // Before the source has looked at the pipe even once.
+        stop.stop();
+        let (collector, end) = Rig::start(opened, stop, 4).finish();
+        assert_eq!(end.unwrap(), SourceEnd::Stopped);
+        assert_eq!(collector.preamble.as_deref(), preamble.map(|_| &b"PRE"[..]));
+        assert_eq!((collector.elements.len(), collector.lost(Cause::Aborted as u8)), (6000, 1));
+        assert_eq!((collector.recorded_bytes(), collector.lost_bytes()), (60_000, 3));
+    }
+}
+
+#[test]
+fn a_pipe_that_never_empties_a_device_without_end_and_a_file_stop_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = named_pipe(dir.path());
+    let options = SourceOptions { framing: Some(Framing::Fixed(1000)), ..SourceOptions::default() };
+    let (source, stop) = opened(&format!("file:{}", path.display()), &options);
+    let mut rig = Rig::start(source, stop, 4);
+    let writer = std::thread::spawn(move || {
+        let mut writer = std::fs::File::options().write(true).open(&path).unwrap();
+        let mut written = 0;
+        // Until nobody reads any more.
+        while let Ok(n) = writer.write(&[7; 5000]) {
+            written += n as u64;
+        }
+        written
+    });
+    rig.collect_until(|collector| collector.elements.len() > 100);
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert!(collector.recorded_bytes() + collector.lost_bytes() <= writer.join().unwrap());
+
+    let (source, stop) = opened("file:/dev/zero", &options);
+    let mut rig = Rig::start(source, stop, 4);
+    rig.collect_until(|collector| collector.elements.len() > 100);
+    assert_eq!(rig.stop().1.unwrap(), SourceEnd::Stopped);
+
+    // Nobody waits until it is read, and it is there later, too.
+    let file = dir.path().join("file");
+    std::fs::write(&file, vec![7; 100_000]).unwrap();
+    let (source, stop) = opened(&format!("file:{}", file.display()), &options);
+    stop.stop();
+    let (collector, end) = Rig::start(source, stop, 4).finish();
+    assert_eq!((end.unwrap(), collector.next), (SourceEnd::Stopped, 0));
 }
 
 #[test]
@@ -205,11 +272,35 @@ fn child_that_reads_standard_input() {
     };
     let (opened, stop) = opened("stdin", &options);
     assert!(opened.leads && opened.preamble.is_none());
+    if std::env::var_os("HOLDFAST_TEST_STOP").is_some() {
+        stop.stop();
+    }
     let (collector, end) = Rig::start(opened, stop, 4).finish();
     let preamble = collector.preamble.as_ref().unwrap();
     let cut = matches!(end, Err(SourceError::Cut { have: 1, want: Some(9), .. }));
     let sum: usize = collector.elements.iter().map(|element| element.data.len()).sum();
     println!("RESULT {preamble:?} {} {sum} {cut}", collector.elements.len());
+}
+
+#[test]
+fn what_was_written_to_standard_input_before_a_stop_is_taken() {
+    let (input, mut pipe) = std::io::pipe().unwrap();
+    pipe.write_all(b"HEAD").unwrap();
+    for size in [0usize, 1, 30_000, 77, 20_000] {
+        pipe.write_all(&(size as u32).to_be_bytes()).unwrap();
+        pipe.write_all(&vec![5; size]).unwrap();
+    }
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_reads_standard_input", "--nocapture"])
+        .envs([("HOLDFAST_TEST_STDIN", "1"), ("HOLDFAST_TEST_STOP", "1")])
+        .stdin(input)
+        .output()
+        .unwrap();
+    // The writer is there all the time.
+    drop(pipe);
+    assert!(child.status.success());
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(said.contains("RESULT [72, 69, 65, 68] 5 50078 false"), "{said}");
 }
 
 #[test]

@@ -122,6 +122,85 @@ fn tcp_under_drop_newest_counts_all_that_it_drops() {
     assert!(collector.lost(Cause::NoBuffer as u8) >= 1000);
 }
 
+/// Waits until the kernel has handed over all that was sent: the other side may read it.
+fn await_delivery(stream: &TcpStream) {
+    let port = format!(":{:04X} ", stream.local_addr().unwrap().port());
+    loop {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let mut ours = table.lines().filter_map(|line| line.split_once(": ").map(|(_, rest)| rest));
+        let ours = ours.find(|rest| rest.get(8..14) == Some(&port)).unwrap();
+        // The addresses, the state, and then what is not acknowledged yet.
+        if ours.split_ascii_whitespace().nth(3).unwrap().starts_with("00000000:") {
+            return;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_producers_sent_before_a_stop_is_recorded_or_counted() {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(false)));
+    let options = SourceOptions { framing: Some(Framing::Len32), ..SourceOptions::default() };
+    let (opened, stop) = opened(&format!("tcp:{address}"), &options);
+    let producers: Vec<TcpStream> = (0..5)
+        .map(|producer| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            for number in 0..20 {
+                let data = element(producer, number, 900);
+                stream.write_all(&(data.len() as u32).to_le_bytes()).unwrap();
+                stream.write_all(&data).unwrap();
+            }
+            // Two do not get to the end of another one.
+            if producer % 2 == 1 {
+                stream.write_all(&[100, 0, 0, 0, 1, 2, 3]).unwrap();
+            }
+            await_delivery(&stream);
+            stream
+        })
+        .collect();
+    // Before any of them is let in.
+    stop.stop();
+    let (collector, end) = Rig::start(opened, stop, 4).finish();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert_eq!((collector.elements.len(), collector.lost(Cause::Aborted as u8)), (100, 2));
+    assert_eq!((collector.next, collector.lost_bytes()), (102, 6));
+    for (at, found) in collector.elements.iter().enumerate() {
+        assert!(found.data == element(at / 20, at % 20, 900), "{at}");
+    }
+    drop(producers);
+}
+
+#[test]
+fn what_comes_behind_an_open_element_before_a_stop_is_taken() {
+    let (mut rig, address) = tcp(Framing::Fixed(40_000), Overload::Block);
+    let mut large = TcpStream::connect(address).unwrap();
+    // Its element is begun, and too large to be set aside.
+    large.write_all(&vec![1; 60_000]).unwrap();
+    await_delivery(&large);
+    rig.collect_until(|collector| collector.elements.len() == 1);
+    let mut small = TcpStream::connect(address).unwrap();
+    small.write_all(&vec![2; 40_000]).unwrap();
+    await_delivery(&small);
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert_eq!((collector.elements.len(), collector.lost(Cause::Aborted as u8)), (2, 1));
+    assert_eq!((collector.lost_bytes(), &collector.elements[1].data), (20_000, &vec![2; 40_000]));
+}
+
+#[test]
+fn a_producer_that_never_pauses_does_not_keep_the_source_from_ending() {
+    let (mut rig, address) = tcp(Framing::Fixed(1000), Overload::Block);
+    let mut stream = TcpStream::connect(address).unwrap();
+    // Until the connection is closed.
+    let data = vec![7; 100_000];
+    let producer = thread::spawn(move || while stream.write_all(&data).is_ok() {});
+    rig.collect_until(|collector| collector.elements.len() > 1000);
+    let (collector, end) = rig.stop();
+    assert_eq!(end.unwrap(), SourceEnd::Stopped);
+    assert!(collector.all_lost() <= 1, "{:?}", collector.gaps);
+    producer.join().unwrap();
+}
+
 fn udp(overload: Overload) -> (Rig, UdpSocket) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port(true)));
     let options = SourceOptions { overload: Some(overload), ..SourceOptions::default() };

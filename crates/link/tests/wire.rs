@@ -305,9 +305,16 @@ fn source() -> impl Strategy<Value = SourceStatus> {
     let dropped = dropped.prop_map(|(cause, elements, bytes)| Dropped { cause, elements, bytes });
     let states = prop::sample::select(vec![SourceState::Running, SourceState::Ended, SourceState::Failed]);
     let texts = (text(), text(), text());
-    (any::<u32>(), texts, any::<[u64; 12]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
+    (any::<u32>(), texts, any::<[u64; 13]>(), prop::collection::vec(dropped, 0..4), any::<u32>(), states)
         .prop_map(
-            |(id, (name, spec, error), [a, b, c, d, e, f, g, h, i, j, k, l], dropped, connections, state)| {
+            |(
+                id,
+                (name, spec, error),
+                [a, b, c, d, e, f, g, h, i, j, k, l, m],
+                dropped,
+                connections,
+                state,
+            )| {
                 SourceStatus {
                     stream: StreamId(id),
                     name,
@@ -326,6 +333,7 @@ fn source() -> impl Strategy<Value = SourceStatus> {
                     undecodable: k,
                     too_long: l,
                     connections,
+                    refused: m,
                     state,
                     error,
                 }

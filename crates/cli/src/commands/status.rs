@@ -170,6 +170,7 @@ struct SourceShown<'a> {
     undecodable_elements: u64,
     too_long_texts: u64,
     connections: u32,
+    refused_producers: u64,
     dropped: Vec<DroppedShown>,
 }
 
@@ -306,6 +307,7 @@ impl<'a> RecorderShown<'a> {
                     undecodable_elements: source.undecodable,
                     too_long_texts: source.too_long,
                     connections: source.connections,
+                    refused_producers: source.refused,
                     dropped: source
                         .dropped
                         .iter()
@@ -496,11 +498,15 @@ fn recorder_lines(
             0 => String::new(),
             frames => format!(", {} lost by the interface", counted(frames, "frame")),
         };
+        let refused = match source.refused {
+            0 => String::new(),
+            producers => format!(", {} refused or put out", counted(producers, "producer")),
+        };
         let nulls = nulls(source);
         say(
             "",
             format!(
-                "{} ({}) {rate}, {} elements/s{beyond}{before}{nulls}, {}{error}",
+                "{} ({}) {rate}, {} elements/s{beyond}{before}{nulls}{refused}, {}{error}",
                 clean(&source.name),
                 clean(&source.spec),
                 grouped(*elements),
@@ -588,7 +594,7 @@ mod tests {
             "holds            2; 40 slots promised to what they are still to find; 500 MiB more may be held";
         assert!(text.lines().any(|line| line == holds), "{text}");
         let over = text.lines().find(|line| line.contains("adc (file")).unwrap();
-        let said = ", 3 MiB of it beyond its rate, 17 elements undecodable, 2 texts too long, running";
+        let said = ", 3 MiB of it beyond its rate, 17 elements undecodable, 2 texts too long, 3 producers refused or put out, running";
         assert!(over.contains(said), "{over}");
     }
 
@@ -620,6 +626,7 @@ mod tests {
         assert_eq!(shown["recorder"]["sources"][1]["beyond_rate_elements"], 60);
         assert_eq!(shown["recorder"]["sources"][1]["undecodable_elements"], 17);
         assert_eq!(shown["recorder"]["sources"][1]["too_long_texts"], 2);
+        assert_eq!(shown["recorder"]["sources"][1]["refused_producers"], 3);
         assert_eq!(shown["recorder"]["payload_bytes_per_second"], 1 << 20);
         assert_eq!(shown["recorder"]["birds_eye"]["slots"], 600);
     }

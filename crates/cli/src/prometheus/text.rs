@@ -199,7 +199,7 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&str, &str, Count); 11] = [
+        let counts: [(&str, &str, Count); 12] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
             ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
@@ -232,6 +232,11 @@ impl Page {
                 "stream_interface_drops_total",
                 "Packets the interface dropped before the kernel saw them.",
                 |source| source.interface_drops,
+            ),
+            (
+                "stream_refused_producers_total",
+                "Producers that were turned away or put out by the recorder.",
+                |source| source.refused,
             ),
         ];
         for (name, help, count) in counts {
@@ -371,6 +376,7 @@ mod tests {
             format!("holdfast_stream_undecodable_elements_total{ring},stream=\"adc\"}} 17"),
             format!("holdfast_stream_too_long_texts_total{ring},stream=\"adc\"}} 2"),
             format!("holdfast_stream_unknown_losses_total{ring},stream=\"adc\"}} 1"),
+            format!("holdfast_stream_refused_producers_total{ring},stream=\"adc\"}} 3"),
             format!("holdfast_stream_dropped_elements_total{ring},stream=\"eth0\",cause=\"kernel\"}} 1234"),
             format!(
                 "holdfast_lane_written_bytes_total{ring},lane=\"/data/lab.hf\",kind=\"slots\"}} 629145600"

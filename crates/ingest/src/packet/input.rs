@@ -6,7 +6,8 @@ use std::io::{self, Read};
 const CHUNK: usize = 256 << 10;
 
 /// Reads ahead in large pieces and hands out one unit (a block, a record) at a time. Its memory grows with what
-/// really came, never with what a length field promises.
+/// really came, never with what a length field promises; where it is known how much there is, not for what cannot
+/// come whole either.
 #[derive(Debug)]
 pub(crate) struct Input<R> {
     source: R,
@@ -14,11 +15,26 @@ pub(crate) struct Input<R> {
     start: usize,
     end: usize,
     position: u64,
+    /// Bytes that the source has, as far as that is known.
+    length: u64,
+    /// Bytes of the largest unit that came whole.
+    largest: usize,
 }
 
 impl<R: Read> Input<R> {
-    pub(crate) fn new(source: R) -> Self {
-        Self { source, buffer: Vec::new(), start: 0, end: 0, position: 0 }
+    /// Over a source of `length` bytes (`u64::MAX`: nobody knows), in memory that may be there already.
+    pub(crate) fn within(source: R, length: u64, buffer: Vec<u8>) -> Self {
+        Self { source, buffer, start: 0, end: 0, position: 0, length, largest: 0 }
+    }
+
+    /// Memory in which all that came would have had room.
+    pub(crate) fn room(&self) -> usize {
+        self.largest.next_multiple_of(CHUNK)
+    }
+
+    /// The memory, to be used again.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.buffer
     }
 
     /// Position in the file of the current unit's first byte.
@@ -29,6 +45,11 @@ impl<R: Read> Input<R> {
     /// Tries to have `wanted` bytes of the current unit; tells how many there are, fewer only at the end.
     /// After an error the same call may be made again, nothing is lost.
     pub(crate) fn want(&mut self, wanted: usize) -> io::Result<usize> {
+        let left = self.length.saturating_sub(self.position);
+        let there = self.end - self.start;
+        if there < wanted && wanted > CHUNK && wanted as u64 > left {
+            return Ok(there.max(left as usize));
+        }
         while self.end - self.start < wanted {
             if self.start > 0 && self.buffer.len() - self.start < wanted {
                 self.buffer.copy_within(self.start..self.end, 0);
@@ -47,6 +68,7 @@ impl<R: Read> Input<R> {
                 Err(error) => return Err(error),
             }
         }
+        self.largest = self.largest.max(wanted);
         Ok(wanted)
     }
 
@@ -93,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_source_loses_nothing() {
-        let mut input = Input::new(Stutter((0..10).collect(), false));
+        let mut input = Input::within(Stutter((0..10).collect(), false), u64::MAX, Vec::new());
         let mut errors = 0;
         for unit in [4usize, 3, 3] {
             while input.want(unit).is_err() {
@@ -112,7 +134,7 @@ mod tests {
     #[test]
     fn units_larger_than_a_chunk_come_whole() {
         let bytes: Vec<u8> = (0..3 * CHUNK).map(|n| (n % 251) as u8).collect();
-        let mut input = Input::new(&bytes[..]);
+        let mut input = Input::within(&bytes[..], u64::MAX, Vec::new());
         assert_eq!(input.want(100).unwrap(), 100);
         input.skip(100);
         let rest = bytes.len() - 100;

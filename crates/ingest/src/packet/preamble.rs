@@ -52,6 +52,8 @@ pub struct ScanReport {
     pub notes: ReadNotes,
     /// Where the file stops being readable, if it does.
     pub broke: Option<Broken>,
+    /// Bytes of memory in which the largest block has room.
+    pub room: usize,
 }
 
 /// Why a capture file cannot be used at all.
@@ -181,7 +183,16 @@ impl LiveInterface<'_> {
 
 /// Looks through a whole capture file: makes its preamble, of at most `limit` bytes, and counts.
 pub fn scan(source: impl Read, limit: usize) -> Result<(Preamble, ScanReport), ScanError> {
-    let mut reader = Reader::new(source);
+    scan_within(source, u64::MAX, limit)
+}
+
+/// The same, of a file of `length` bytes: a block that says it is longer than what is left takes no memory.
+pub fn scan_within(
+    source: impl Read,
+    length: u64,
+    limit: usize,
+) -> Result<(Preamble, ScanReport), ScanError> {
+    let mut reader = Reader::within(source, length, Vec::new());
     let mut builder = Builder::new();
     let mut report = ScanReport::default();
     let mut described = 0;
@@ -227,6 +238,7 @@ pub fn scan(source: impl Read, limit: usize) -> Result<(Preamble, ScanReport), S
     report.interfaces = described;
     report.left_out = builder.left_out;
     report.notes = reader.notes();
+    report.room = reader.room();
     Ok((Preamble { bytes: builder.finish(), interfaces: reader.plain_interfaces() }, report))
 }
 

@@ -133,8 +133,14 @@ impl From<io::Error> for Stop {
 impl<R: Read> Reader<R> {
     /// A reader of the capture file that `source` gives from its first byte on.
     pub fn new(source: R) -> Self {
+        Self::within(source, u64::MAX, Vec::new())
+    }
+
+    /// The same, of a file of `length` bytes and in memory that is there already: where it is as large as
+    /// [`Reader::room`] said after the file was read before, none is allocated for blocks.
+    pub fn within(source: R, length: u64, memory: Vec<u8>) -> Self {
         Self {
-            input: Input::new(source),
+            input: Input::within(source, length, memory),
             format: Format::Unknown,
             interfaces: Vec::new(),
             option_bytes: 0,
@@ -159,6 +165,16 @@ impl<R: Read> Reader<R> {
             };
         }
         self.interfaces
+    }
+
+    /// Bytes of memory in which every block so far would have had room.
+    pub fn room(&self) -> usize {
+        self.input.room()
+    }
+
+    /// The memory for blocks, to be used again.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.input.into_buffer()
     }
 
     /// What could not be given in full so far.

@@ -1,7 +1,7 @@
 //! Standard input, files, named pipes and character devices: one stream of bytes each.
 
 use super::error::{Fault, SourceError};
-use super::stop::{StopFlag, Woken, timespec, wait};
+use super::stop::{StopFlag, Woken, has_input, timespec, wait};
 use super::stream::{end_of_stream, read_leading};
 use super::{Source, SourceEnd};
 use crate::framing::Cutter;
@@ -12,6 +12,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+
+/// Bytes that are taken at a stop of a device that does not tell how much it has: it may have no end.
+const UNTOLD: u64 = 64 << 10;
 
 /// What is said of an input that has less than its preamble.
 pub(super) fn ends_early(bytes: ByteSize) -> String {
@@ -160,9 +163,35 @@ impl FileSource {
         }
     }
 
-    /// What is there of the last element is kept where the framing allows, and else counted.
-    fn stopped(&self, out: &mut Producer) -> Result<SourceEnd, Fault> {
+    /// What was written before the stop is taken. What is there of the last element is kept where the framing allows,
+    /// and else counted.
+    fn stopped(&mut self, out: &mut Producer) -> Result<SourceEnd, Fault> {
+        // Nobody waits until a file is read, and it stays.
+        if !matches!(self.wait, Wait::Never) {
+            self.take_rest(out)?;
+        }
         end_of_stream(out, &self.cutter)?;
         Ok(SourceEnd::Stopped)
+    }
+
+    /// Takes what is there at this moment: a writer that goes on does not keep us from ending.
+    fn take_rest(&mut self, out: &mut Producer) -> Result<(), Fault> {
+        let mut left = rustix::io::ioctl_fionread(&self.file).unwrap_or(UNTOLD);
+        while left > 0 && has_input(&self.file).map_err(|error| self.failed(error))? {
+            let space = out.space(&self.cutter)?;
+            let most = space.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match self.file.read(&mut space[..most]) {
+                Ok(0) => break,
+                Ok(n) => {
+                    left -= n as u64;
+                    out.feed(n, &mut self.cutter)?;
+                    out.settle()?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+        Ok(())
     }
 }

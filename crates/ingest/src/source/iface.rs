@@ -85,6 +85,7 @@ pub(super) fn open(
         framing: Framing::Whole,
         overload,
         notes: Vec::new(),
+        memory: 0,
     })
 }
 

@@ -8,7 +8,7 @@ use super::replay::{Pace, wait_until_due};
 use super::stop::StopFlag;
 use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed};
 use crate::framing::{Framing, MAX_HEADER};
-use crate::mcap::{Channels, Damage, Message, ReadError, Reader, Record, scan};
+use crate::mcap::{self, Channels, Damage, Message, ReadError, Reader, Record, scan};
 use crate::producer::{Marks, Overload, Producer};
 use holdfast_attributes::given;
 use holdfast_base::Timestamp;
@@ -63,6 +63,7 @@ pub(super) fn open(
         framing: Framing::Attr32,
         overload,
         notes,
+        memory: 2 * mcap::MOST_RECORD as u64,
     })
 }
 

@@ -25,7 +25,7 @@ pub use run::{Running, SourceEnd, spawn};
 pub use shm::{AREA_LIMITS, DEFAULT_AREA};
 pub use spec::{PreambleFrom, SourceOptions, SourceSpec, Speed};
 pub use stop::StopFlag;
-pub use tcp::{MAX_CONNECTIONS, STALL};
+pub use tcp::{CONNECTIONS_MEMORY, MAX_CONNECTIONS, STALL};
 
 use crate::producer::Producer;
 

@@ -36,6 +36,9 @@ pub struct Opened {
     pub overload: Overload,
     /// What its user should know: a buffer smaller than asked for, for example.
     pub notes: Vec<String>,
+    /// Memory that reading takes beside its batches, as far as it depends on what is in the input: of a file that is
+    /// replayed.
+    pub memory: u64,
 }
 
 impl std::fmt::Debug for Opened {
@@ -65,6 +68,7 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
         framing,
         overload,
         notes,
+        memory: 0,
     };
     let file_opened = |(source, leading): (FileSource, Option<Vec<u8>>)| {
         let leads = source.leading.is_some();

@@ -12,7 +12,7 @@ use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed, messa
 use crate::framing::Framing;
 use crate::mcap;
 use crate::packet::filter::FileFilter;
-use crate::packet::{ReadError, Reader, scan};
+use crate::packet::{ReadError, Reader, scan_within};
 use crate::producer::{Overload, Producer};
 use holdfast_attributes::Counter;
 use holdfast_base::{MAX_META, Timestamp};
@@ -34,6 +34,10 @@ struct ReplaySource {
     speed: Speed,
     repeat: bool,
     scratch: Vec<u8>,
+    /// Bytes of the file when it was looked through.
+    length: u64,
+    /// Memory in which its largest packet has room.
+    room: Vec<u8>,
 }
 
 /// Looks through the file once, for its interfaces; the packets are read when the source runs.
@@ -45,7 +49,8 @@ pub(super) fn open(
 ) -> Result<Opened, SourceError> {
     let failed = |what, error| problem(name, what, error);
     let mut file = open_at_once(path).map_err(|error| failed("open the file", error))?;
-    if !file.metadata().map_err(|error| failed("look at the file", error))?.is_file() {
+    let about = file.metadata().map_err(|error| failed("look at the file", error))?;
+    if !about.is_file() {
         let what = "only an ordinary file can be replayed: it is looked through first".to_owned();
         return Err(SourceError::Unfit { name: name.to_owned(), what });
     }
@@ -60,7 +65,7 @@ pub(super) fn open(
         let why = "it counts the messages of MCAP files, and this is none";
         return Err(SourceError::Option { name: name.to_owned(), option: "--counter mcap", why });
     }
-    let (preamble, report) = scan(&file, MAX_PREAMBLE.0 as usize)
+    let (preamble, report) = scan_within(&file, about.len(), MAX_PREAMBLE.0 as usize)
         .map_err(|error| SourceError::Scan { name: name.to_owned(), error })?;
     file.rewind().map_err(|error| failed("read the file again", error))?;
     let filter = options.filter.as_deref().map(|text| FileFilter::compile(text, preamble.interfaces()));
@@ -75,6 +80,9 @@ pub(super) fn open(
     if let Some(broke) = &report.broke {
         notes.push(format!("{name}: {broke}; whole packets before it: {}", report.packets));
     }
+    // Touched, so that it is there before the first packet is.
+    let mut room = vec![1; report.room];
+    room.fill(0);
     let source = ReplaySource {
         name: name.to_owned(),
         file,
@@ -83,6 +91,8 @@ pub(super) fn open(
         speed: options.speed.unwrap_or(Speed::Times(1.0)),
         repeat: options.repeat && report.packets > 0,
         scratch: Vec::with_capacity(MAX_META),
+        length: about.len(),
+        room,
     };
     Ok(Opened {
         source: Box::new(source),
@@ -92,6 +102,7 @@ pub(super) fn open(
         framing: Framing::Whole,
         overload,
         notes,
+        memory: report.room as u64,
     })
 }
 
@@ -145,7 +156,7 @@ impl ReplaySource {
     }
 
     fn replay_once(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
-        let mut reader = Reader::new(&self.file);
+        let mut reader = Reader::within(&self.file, self.length, std::mem::take(&mut self.room));
         let mut pace = Pace::of(self.speed);
         loop {
             if stop.is_stopped() {
@@ -153,7 +164,7 @@ impl ReplaySource {
             }
             let packet = match reader.next_packet() {
                 Ok(Some(packet)) => packet,
-                Ok(None) => return Ok(SourceEnd::Ended),
+                Ok(None) => break,
                 Err(error) => return Err(self.failed(error)),
             };
             if self.filter.as_ref().is_some_and(|filter| !filter.accepts(&packet)) {
@@ -179,6 +190,8 @@ impl ReplaySource {
             }
             out.element(meta, data, marks)?;
         }
+        self.room = reader.into_memory();
+        Ok(SourceEnd::Ended)
     }
 }
 

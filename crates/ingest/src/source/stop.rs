@@ -69,6 +69,20 @@ pub(crate) fn wait(input: impl AsFd, stop: &StopFlag, at_most: Option<Duration>)
     }
 }
 
+/// Whether `input` has bytes, or a connection, that are taken without waiting, whatever the flag says. An end alone is
+/// neither.
+pub(crate) fn has_input(input: impl AsFd) -> io::Result<bool> {
+    let input = input.as_fd();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, Some(&timespec(Duration::ZERO))) {
+            Ok(_) => return Ok(fds[0].revents().contains(PollFlags::IN)),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 pub(crate) fn timespec(span: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),

@@ -1,7 +1,7 @@
 //! What sources of plain bytes share: the end of a stream, and reading its first bytes as a preamble.
 
 use super::error::{Fault, SourceError};
-use super::stop::{StopFlag, Woken, wait};
+use super::stop::{StopFlag, Woken, has_input, wait};
 use crate::Cause;
 use crate::framing::{Cutter, Tail};
 use crate::producer::Producer;
@@ -60,7 +60,7 @@ pub(super) fn read_whole(mut file: File, most: u64, stop: &StopFlag) -> io::Resu
     }
 }
 
-/// Reads exactly `bytes` bytes, unless the input ends or the flag is raised before.
+/// Reads exactly `bytes` bytes, unless the input ends before, or the flag is raised and the rest is not there yet.
 pub(super) fn read_leading(
     file: &mut File,
     bytes: usize,
@@ -72,6 +72,8 @@ pub(super) fn read_leading(
     while at < bytes {
         match if waits { wait(&*file, stop, None)? } else { Woken::Ready } {
             Woken::Ready => {}
+            // What has come by then counts.
+            Woken::Stopped if has_input(&*file)? => {}
             Woken::Stopped => return Ok(None),
             // A signal: there may still be nothing to read.
             Woken::TimedOut => continue,

@@ -27,6 +27,9 @@ pub const STALL: Duration = Duration::from_secs(5);
 /// Bytes of an unfinished element that are kept aside per connection.
 const CARRY: usize = 8 << 10;
 
+/// Memory that is set aside for connections.
+pub const CONNECTIONS_MEMORY: u64 = (MAX_CONNECTIONS * (CARRY + size_of::<Connection>())) as u64;
+
 /// Events taken at once.
 const EVENTS: usize = 64;
 
@@ -119,8 +122,9 @@ impl TcpSource {
         }
     }
 
+    /// Lets in who is there, up to as many as there may be: a crowd does not keep the others waiting.
     fn accept(&mut self, out: &Producer) {
-        loop {
+        for _ in 0..MAX_CONNECTIONS {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -229,17 +233,44 @@ impl TcpSource {
         Ok(())
     }
 
+    /// What producers sent before the stop is taken, of those too that were not let in yet.
     fn stopped(&mut self, out: &mut Producer) -> Result<SourceEnd, Fault> {
+        if self.listening {
+            self.accept(out);
+        }
         if let Some(at) = self.floor.take() {
-            self.close(at, out)?;
+            self.take_rest(at, out)?;
         }
         for at in 0..self.connections.len() {
-            if self.connections[at].stream.is_some() {
-                out.resume(&mut self.connections[at].carry)?;
-                self.close(at, out)?;
-            }
+            out.resume(&mut self.connections[at].carry)?;
+            self.take_rest(at, out)?;
         }
         Ok(SourceEnd::Stopped)
+    }
+
+    /// Takes what a connection has, as far as it is there without waiting, and closes it. No more than its buffer in the
+    /// kernel holds: a producer that goes on sending does not keep us from ending.
+    fn take_rest(&mut self, at: usize, out: &mut Producer) -> Result<(), Fault> {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else { return Ok(()) };
+        let there = rustix::io::ioctl_fionread(&*stream).unwrap_or(0);
+        let room = rustix::net::sockopt::socket_recv_buffer_size(&*stream).unwrap_or(0);
+        let mut left = there.max(room as u64);
+        while left > 0 {
+            let space = out.space(&connection.cutter)?;
+            let most = space.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            match stream.read(&mut space[..most]) {
+                Ok(n) if n > 0 => {
+                    left -= n as u64;
+                    out.feed(n, &mut connection.cutter)?;
+                    out.settle()?;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Nothing more is there, or its end.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        self.close(at, out)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cut and damaged files: what is whole is delivered, and the place is told (promise 8).
 
 use crate::builder::{File, read_all, read_whole};
-use holdfast_ingest::packet::{Broken, Damage, MAX_BLOCK, ReadError, ScanError, scan};
+use holdfast_ingest::packet::{Broken, Damage, MAX_BLOCK, ReadError, Reader, ScanError, scan, scan_within};
 use proptest::prelude::*;
 
 fn broken(bytes: &[u8]) -> Broken {
@@ -39,6 +39,37 @@ fn a_file_cut_anywhere_gives_all_packets_before_the_cut_and_the_place() {
                 Some(error) => panic!("{error}"),
             }
         }
+    }
+}
+
+// Promise 1: what a file says of itself is no reason to take memory.
+#[test]
+fn a_length_beyond_the_end_of_a_file_takes_no_memory_and_a_large_packet_what_was_said() {
+    let mut file = pcap();
+    let small = scan(&file.bytes[..], 1 << 16).unwrap().1.room;
+    file.record(9, 0, 3 << 20, &[], &vec![5; 3 << 20]);
+    let whole = file.bytes.len();
+    // A packet of 40 MiB, of which there are 8.
+    file.bytes.extend([10u32, 0, 40 << 20, 40 << 20].map(u32::to_be_bytes).concat());
+    file.bytes.extend(vec![5; 8 << 20]);
+    let length = file.bytes.len() as u64;
+    let (_, report) = scan_within(&file.bytes[..], length, 1 << 16).unwrap();
+    assert_eq!((report.packets, report.broke), (5, Some(broken(&file.bytes))));
+    assert!(small < 1 << 20 && (3 << 20..4 << 20).contains(&report.room), "{small} {}", report.room);
+    // As replaying has it: all memory is there before.
+    let memory = |length| {
+        let mut reader = Reader::within(&file.bytes[..], length, vec![0; report.room]);
+        let mut packets = 0;
+        while let Ok(Some(_)) = reader.next_packet() {
+            packets += 1;
+        }
+        (packets, reader.into_memory().len())
+    };
+    assert_eq!(memory(length), (5, report.room));
+    // It became longer since it was looked through, behind a packet and within one, which may be in memory already.
+    for length in [whole as u64, whole as u64 - 1] {
+        let (packets, bytes) = memory(length);
+        assert!((4..=5).contains(&packets) && bytes == report.room, "{length}: {packets}, {bytes}");
     }
 }
 

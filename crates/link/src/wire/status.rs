@@ -167,6 +167,8 @@ pub struct SourceStatus {
     pub too_long: u64,
     /// Connections that are open now.
     pub connections: u32,
+    /// Producers that were turned away, or put out, by the recorder: what they had to send is not there.
+    pub refused: u64,
     /// Whether it still delivers.
     pub state: SourceState,
     /// Its last error, empty for none.

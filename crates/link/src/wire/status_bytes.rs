@@ -14,7 +14,7 @@ use holdfast_ring::StreamStatus;
 pub(crate) const STREAM_LEAST: usize = 84;
 
 /// Bytes of a source's status at least.
-const SOURCE_LEAST: usize = 115;
+const SOURCE_LEAST: usize = 123;
 
 /// Bytes of a lane's status at least.
 const LANE_LEAST: usize = 50 + 2 * 8 * (LATENCY_BUCKETS + 2);
@@ -154,7 +154,7 @@ fn put_source(put: &mut Put, source: &SourceStatus) {
     put.u64(source.elements).u64(source.bytes).u64(source.packed_elements).u64(source.packed_bytes);
     put.u64(source.unknown_losses).u64(source.kernel_drops).u64(source.interface_drops).u64(source.waiting);
     put.u64(source.beyond_elements).u64(source.beyond_bytes).u64(source.undecodable).u64(source.too_long);
-    put.u32(source.connections);
+    put.u32(source.connections).u64(source.refused);
     put.list(&source.dropped, |put, dropped| {
         put.u8(dropped.cause as u8).u64(dropped.elements).u64(dropped.bytes);
     });
@@ -178,6 +178,7 @@ fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
         undecodable: get.u64("undecodable elements")?,
         too_long: get.u64("texts that are too long")?,
         connections: get.u32("connections")?,
+        refused: get.u64("producers refused")?,
         dropped: get.list("causes", 17, get_dropped)?,
         name: get.text("name")?,
         spec: get.text("spec")?,

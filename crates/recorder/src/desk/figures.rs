@@ -169,6 +169,11 @@ impl Figures {
         self.current &= !grown;
     }
 
+    /// What is known of the sources.
+    pub(super) fn sources(&self) -> &[SourceFacts] {
+        &self.facts.sources
+    }
+
     /// The superblock in force, once figures have come.
     pub(super) fn superblock(&self) -> Option<Superblock> {
         self.current.then(|| self.facts.superblock.clone())
@@ -303,6 +308,7 @@ impl Figures {
             undecodable: counters.undecodable.load(Ordering::Relaxed),
             too_long: counters.too_long.load(Ordering::Relaxed),
             connections: counters.connections.load(Ordering::Relaxed) as u32,
+            refused: counters.refused.load(Ordering::Relaxed),
             dropped,
             state,
             error,

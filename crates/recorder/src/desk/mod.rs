@@ -213,6 +213,7 @@ impl Desk {
         }
         self.round(Instant::now());
         self.sources.gather(true, &mut self.progress);
+        self.progress.tell_of_refused(&self.figures);
         self.progress.clear();
         Report { failures: self.sources.into_failures() }
     }

@@ -7,6 +7,7 @@ use holdfast_base::{Rate, Timestamp, many};
 use holdfast_media::Fault;
 use holdfast_ring::{DeviceState, Margin};
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often the line is renewed.
@@ -24,11 +25,22 @@ pub(super) struct Progress {
     device: DeviceState,
     /// The least slack that was told of.
     told: Option<Duration>,
+    /// Sources of which it was told that they refuse producers.
+    refusing: Vec<usize>,
 }
 
 impl Progress {
     pub(super) fn new(shown: bool, quiet: bool) -> Self {
-        Self { shown, quiet, asked: None, last: None, length: 0, device: DeviceState::Well, told: None }
+        Self {
+            shown,
+            quiet,
+            asked: None,
+            last: None,
+            length: 0,
+            device: DeviceState::Well,
+            told: None,
+            refusing: Vec::new(),
+        }
     }
 
     /// Whether figures are wanted for it: always about once a second, for a device that goes away is told in any case.
@@ -58,6 +70,7 @@ impl Progress {
         }
         self.device = sheet.device;
         self.tell_of_margin(sheet);
+        self.tell_of_refused(figures);
         let seen = watched(sheet);
         let Some((before, last)) = self.last else {
             self.last = Some((now, seen));
@@ -97,6 +110,21 @@ impl Progress {
         }
     }
 
+    /// Says once of each source that producers find no place there: what they go on to send is nowhere counted.
+    pub(super) fn tell_of_refused(&mut self, figures: &Figures) {
+        for (at, source) in figures.sources().iter().enumerate() {
+            if source.counters.refused.load(Ordering::Relaxed) > 0 && !self.refusing.contains(&at) {
+                self.refusing.push(at);
+                self.error(&format!(
+                    "{} ({}): a producer was refused or put out: {}; `holdfast status` counts them",
+                    source.name,
+                    source.spec,
+                    why_refused(&source.spec)
+                ));
+            }
+        }
+    }
+
     /// Takes the line away.
     pub(super) fn clear(&mut self) {
         if self.length > 0 {
@@ -117,6 +145,16 @@ impl Progress {
     pub(super) fn error(&mut self, text: &str) {
         self.clear();
         complain(text);
+    }
+}
+
+/// For what a kind of source turns producers away.
+fn why_refused(spec: &str) -> &'static str {
+    if spec.starts_with("shm:") {
+        "one at a time may deliver there, it must keep to the protocol, and there must be memory for its area"
+    } else {
+        "1024 at a time may deliver there, each takes an open file (ulimit -n), and none may fall silent in a large \
+         element while others wait"
     }
 }
 

@@ -1,9 +1,8 @@
 //! Where threads run, memory that is there, and memory that stays. What the system forbids is told, and done without.
 
 use holdfast_base::ByteSize;
-use holdfast_ingest::mcap;
 use holdfast_ingest::packet::af_packet::Options;
-use holdfast_ingest::{DEFAULT_AREA, SourceOptions, SourceSpec};
+use holdfast_ingest::{CONNECTIONS_MEMORY, DEFAULT_AREA, SourceOptions, SourceSpec};
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -118,7 +117,7 @@ fn group_limit(groups: &str, read: impl Fn(&str) -> Option<String>) -> Option<u6
     least
 }
 
-/// Memory that a source of this kind takes beside its batches.
+/// Memory that a source of this kind takes beside its batches, and beside what depends on its input.
 pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
     let counter = if options.counter.is_some() { 128 << 10 } else { 0 };
     let own = match spec {
@@ -127,8 +126,8 @@ pub(super) fn of_source(spec: &SourceSpec, options: &SourceOptions) -> u64 {
             (ring.block_bytes * ring.blocks * options.rings.unwrap_or(1)) as u64 + (1 << 20)
         }
         SourceSpec::Udp { .. } => 4 << 20,
-        SourceSpec::Replay(path) => (2 << 20) + mcap::memory(path),
-        SourceSpec::Tcp(_) => 1 << 20,
+        SourceSpec::Replay(_) => 2 << 20,
+        SourceSpec::Tcp(_) => (1 << 20) + CONNECTIONS_MEMORY,
         SourceSpec::Shm(_) => options.area.unwrap_or(DEFAULT_AREA).0 + (128 << 10),
         SourceSpec::Stdin | SourceSpec::File(_) => 128 << 10,
     };

@@ -1,6 +1,6 @@
-//! The start of a run, in the order that a person would want it to fail in: the ring, its owner, recovery, sources,
-//! memory, the socket. Nothing is captured before all of it has worked, and a ring file that was made for this run is
-//! removed again when it has not.
+//! The start of a run, in the order that a person would want it to fail in: the ring, its owner, files that are replayed,
+//! memory, recovery, the other sources, the socket. Nothing is captured before all of it has worked, and a ring file that
+//! was made for this run is removed again when it has not.
 
 mod attributes;
 mod error;
@@ -20,7 +20,8 @@ use attributes::Attributes;
 use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many, typed};
 use holdfast_format::Superblock;
 use holdfast_ingest::{
-    Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel, open,
+    Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, SourceSpec, StopFlag, channel,
+    open,
 };
 use holdfast_link::path;
 use holdfast_link::server::Listener;
@@ -115,9 +116,9 @@ fn start_on(
         path::lane_file(&device).map_err(|cause| StartError::Look { path: settings.ring.clone(), cause })?;
     let slot_bytes = superblock.geometry.slot_bytes;
     let cores = Cores::choose(&settings.cpus, &mut warnings);
-    let source_bytes = settings.sources.iter().map(|s| memory::of_source(&s.spec, &s.options)).sum();
     let (slots, sources) = (superblock.geometry.slots, settings.sources.len());
     let available = memory::available();
+    let (replayed, source_bytes) = open_replayed(settings, stop)?;
     let mut attributes = Attributes::wanted(settings);
     let promise = weighed(settings, &superblock, &mut attributes, &mut warnings)?;
     let needs = Needs {
@@ -151,7 +152,7 @@ fn start_on(
     let floor = recovered.last_arrival.unwrap_or(Timestamp::MIN);
     let clock = Arc::new(SystemClock::not_before(floor + Duration::from_nanos(1)));
     warnings.extend(behind(&clock));
-    let opened = open_sources(settings, stop, &mut warnings)?;
+    let opened = open_sources(settings, replayed, stop, &mut warnings)?;
     let parker = Parker::new();
     let waker = parker.waker();
     let options = LaneOptions { cpu: cores.lane, realtime: settings.realtime };
@@ -415,15 +416,32 @@ impl Known {
     }
 }
 
+/// Opens files that are replayed, and tells what memory all sources take. Such files are looked through first, and how
+/// much they take is then known before any is distributed; nothing is lost while they wait.
+fn open_replayed(settings: &Settings, stop: &StopFlag) -> Result<(Vec<Option<Opened>>, u64), StartError> {
+    let mut bytes = 0;
+    let mut all = Vec::new();
+    for source in &settings.sources {
+        let replayed = matches!(source.spec, SourceSpec::Replay(_));
+        let opened = replayed.then(|| open(&source.spec, &source.options, stop)).transpose()?;
+        bytes += memory::of_source(&source.spec, &source.options);
+        bytes += opened.as_ref().map_or(0, |opened| opened.memory);
+        all.push(opened);
+    }
+    Ok((all, bytes))
+}
+
+/// Opens all others, too.
 fn open_sources(
     settings: &Settings,
+    replayed: Vec<Option<Opened>>,
     stop: &StopFlag,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Opened>, StartError> {
     pipes::refuse_shared(&settings.sources)?;
     let mut all = Vec::new();
-    for source in &settings.sources {
-        let opened = open(&source.spec, &source.options, stop)?;
+    for (source, replayed) in settings.sources.iter().zip(replayed) {
+        let opened = replayed.map_or_else(|| open(&source.spec, &source.options, stop), Ok)?;
         warnings.extend(opened.notes.iter().cloned());
         all.push(opened);
     }

@@ -1,7 +1,7 @@
 //! The real program, started, watched and ended by tests.
 
 use crate::watch::Watch;
-use holdfast_base::{StreamId, Timestamp};
+use holdfast_base::{ByteSize, StreamId, Timestamp};
 use holdfast_link::client::Connection;
 use holdfast_link::path::{find, socket_in};
 use holdfast_link::{Item, RingReader, Selection};
@@ -94,6 +94,14 @@ impl Place {
         let _watch = Watch::over(&child);
         let output = child.wait_with_output().unwrap();
         (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    /// The least memory that a recorder of such a ring says it takes, as an option has it.
+    pub(crate) fn least(&self, options: &[&str]) -> String {
+        let (code, said) = self.refused(&[options, &["--memory", "1KiB"]].concat());
+        assert_eq!(code, 2, "{said}");
+        let least: ByteSize = said.trim().rsplit_once("at least ").unwrap().1.parse().unwrap();
+        format!("{}KiB", least.0.div_ceil(1024))
     }
 
     /// Everything on the ring, without a recorder.

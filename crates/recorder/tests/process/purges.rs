@@ -3,7 +3,7 @@
 
 use crate::common::{Contents, Place, Recorder};
 use crate::device::Frail;
-use holdfast_base::{ByteSize, Ordinal};
+use holdfast_base::Ordinal;
 use holdfast_format::Cause;
 use holdfast_ring::{Order, Outcome, PurgeRequest, Range};
 use std::sync::mpsc::channel;
@@ -25,15 +25,6 @@ fn purge(from: u64, to: u64) -> Order {
     })
 }
 
-/// The least memory that a recorder of such a ring says it takes.
-fn least(place: &Place, options: &[&str]) -> String {
-    let options: Vec<&str> = options.iter().copied().chain(["--memory", "1KiB"]).collect();
-    let (code, said) = place.refused(&options);
-    assert_eq!(code, 2, "{said}");
-    let least: ByteSize = said.trim().rsplit_once("at least ").unwrap().1.parse().unwrap();
-    format!("{}KiB", least.0.div_ceil(1024))
-}
-
 /// All lines are there but those that were purged, and what expired before the first.
 fn without(contents: &Contents, sent: u64, purged: &[std::ops::Range<u64>]) {
     assert!(contents.damaged.is_empty() && contents.partial == 0, "{}", contents.brief());
@@ -53,7 +44,7 @@ fn without(contents: &Contents, sent: u64, purged: &[std::ops::Range<u64>]) {
 fn purges_beside_a_recording_at_full_speed_take_just_their_range_with_the_least_memory() {
     let place = Place::in_memory();
     let options: Vec<&str> = ["--size", "48MiB", "--slot", "64KiB"].into_iter().chain(SOURCE).collect();
-    let least = least(&place, &options);
+    let least = place.least(&options);
     let options: Vec<&str> = options.into_iter().chain(["--memory", &least, "--flush", "20ms"]).collect();
     let mut recorder = place.start(&options);
     let mut stdin = recorder.stdin().unwrap();

@@ -5,7 +5,8 @@
 use crate::common::{Contents, Place, Recorder, Running, reader};
 use holdfast_format::Cause;
 use rustix::process::Signal;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 
@@ -133,6 +134,28 @@ fn a_recorder_that_is_killed_has_nothing_twice_and_says_that_something_may_be_lo
     assert_eq!(numbers.last(), Some(&9099));
     let crashes = contents.gaps.iter().filter(|gap| gap.4 == Cause::Crash && gap.3.is_none()).count();
     assert_eq!(crashes, 3, "{}", contents.brief());
+}
+
+#[test]
+fn a_producer_that_finds_no_place_is_told_of_in_status_and_log() {
+    let scene = Scene::new();
+    let recorder = scene.start(true, &[]);
+    let come = || {
+        let mut producer = UnixStream::connect(&scene.socket).unwrap();
+        let mut greeting = [0; 16];
+        producer.read_exact(&mut greeting).unwrap();
+        producer
+    };
+    let (first, second) = (come(), come());
+    let status = recorder.connect().status().unwrap().recorder.unwrap();
+    assert_eq!((status.sources[0].connections, status.sources[0].refused), (1, 1));
+    drop((first, second));
+    recorder.signal(Signal::INT);
+    let ended = recorder.end();
+    assert!(ended.status.success(), "{}", ended.err);
+    let told =
+        ended.err.matches("a producer was refused or put out: one at a time may deliver there").count();
+    assert_eq!(told, 1, "{}", ended.err);
 }
 
 #[test]
