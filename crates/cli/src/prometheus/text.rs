@@ -8,11 +8,12 @@ use holdfast_ring::{RingStatus, SlotCounts};
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
-/// The page. What the run was admitted for is told where that is guaranteed, and only there.
-pub(crate) fn page(status: &Status, guaranteed: bool) -> String {
+/// The page. `oldest_live` is the oldest data that nothing holds, as `status` tells it. What the run was admitted for is
+/// told where that is guaranteed, and only there.
+pub(crate) fn page(status: &Status, oldest_live: Option<Timestamp>, guaranteed: bool) -> String {
     let ring = &status.ring;
     let mut page = Page { text: String::with_capacity(16 << 10), ring: ring_label(ring) };
-    page.recorder(status, guaranteed);
+    page.recorder(status, oldest_live, guaranteed);
     page.slots(&ring.slots);
     page.streams(status);
     page.lanes(status);
@@ -80,7 +81,7 @@ impl Page {
         self.single("recorder_up", "gauge", "1 while a recorder owns the ring.", u8::from(up));
     }
 
-    fn recorder(&mut self, status: &Status, guaranteed: bool) {
+    fn recorder(&mut self, status: &Status, oldest_live: Option<Timestamp>, guaranteed: bool) {
         let ring = &status.ring;
         self.up(status.recorder.is_some());
         self.single("holds", "gauge", "Holds that stand.", ring.holds);
@@ -93,10 +94,17 @@ impl Page {
         );
         if let Some(oldest) = ring.oldest {
             let now = status.recorder.as_ref().map_or(ring.newest.unwrap_or(oldest), |recorder| recorder.now);
+            // With nothing but held data one goes back no time at all: an alert on too little must fire.
             self.single(
                 "oldest_data_age_seconds",
                 "gauge",
-                "Age of the oldest data that has not expired.",
+                "Age of the oldest data that is neither expired nor held: how far back one can go. 0 where all is held.",
+                now.since(oldest_live.unwrap_or(now)).as_secs_f64(),
+            );
+            self.single(
+                "oldest_kept_age_seconds",
+                "gauge",
+                "Age of the oldest data of all, held data included.",
                 now.since(oldest).as_secs_f64(),
             );
         }
@@ -268,7 +276,7 @@ impl Page {
         }
         self.family("stream_up", "gauge", "1 while the source delivers, 0 when it has ended or failed.");
         for source in sources {
-            let up = u8::from(source.state == SourceState::Running);
+            let up = u8::from(source.state == SourceState::Running && source.error.is_empty());
             self.sample("stream_up", &[("stream", &source.name)], up);
         }
     }
@@ -331,7 +339,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_help_a_type_and_one_sample_per_label_set() {
-        let page = page(&sample::status(), true);
+        let page = page(&sample::status(), None, true);
         let (mut helped, mut typed, mut seen) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -355,7 +363,8 @@ mod tests {
 
     #[test]
     fn the_figures_are_those_of_the_recorder() {
-        let page = page(&sample::status(), true);
+        let status = sample::status();
+        let page = page(&status, status.ring.oldest, true);
         let ring = r#"{ring="lab \"one\"""#;
         for wanted in [
             format!("holdfast_recorder_up{ring}}} 1"),
@@ -364,6 +373,7 @@ mod tests {
             format!("holdfast_slots{ring},state=\"free\"}} 300"),
             format!("holdfast_slots_holdable{ring}}} 500"),
             format!("holdfast_slots_promised{ring}}} 40"),
+            format!("holdfast_oldest_kept_age_seconds{ring}}} 600"),
             format!("holdfast_stream_received_elements_total{ring},stream=\"eth0\"}} 600000"),
             format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
             format!("holdfast_stream_beyond_rate_elements_total{ring},stream=\"adc\"}} 60"),
@@ -397,7 +407,7 @@ mod tests {
     // Promise 1: no rate is told as guaranteed where the ring does its best; how near it came to losing something is.
     #[test]
     fn what_is_not_guaranteed_yet_is_not_told_as_such() {
-        let page = page(&sample::status(), false);
+        let page = page(&sample::status(), None, false);
         assert!(!page.contains("guaranteed_bytes_per_second"), "{page}");
         assert!(page.contains("holdfast_slack_least_seconds"), "{page}");
     }
