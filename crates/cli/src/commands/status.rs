@@ -369,15 +369,19 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotSt
         (None, None) => say("reaches back", "nothing is recorded yet".to_owned()),
     }
     match (&reach, &rates) {
-        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => say(
-            "oldest expires",
-            format!(
-                "in about {} at {}; a full ring reaches back {}",
-                times::spoken(*expires),
-                rates.slots,
-                times::spoken(*full)
-            ),
-        ),
+        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => {
+            let uptime = status.recorder.as_ref().map_or(Duration::ZERO, |recorder| recorder.uptime);
+            say(
+                "oldest expires",
+                format!(
+                    "in about {} at {}, the average since the start {} ago; a full ring reaches back {}",
+                    times::spoken(*expires),
+                    rates.slots,
+                    times::spoken(uptime),
+                    times::spoken(*full)
+                ),
+            );
+        }
         (Some(_), None) => say("oldest expires", "not while no recorder runs".to_owned()),
         (Some(_), Some(_)) => say("oldest expires", "not while nothing comes in".to_owned()),
         (None, _) => {}
@@ -483,7 +487,12 @@ fn recorder_lines(
 ) {
     say(
         "comes in",
-        format!("{}, {} elements/s; {} to disk", rates.payload, grouped(rates.elements), rates.disk),
+        format!(
+            "on average {}, {} elements/s; {} to disk",
+            rates.payload,
+            grouped(rates.elements),
+            rates.disk
+        ),
     );
     for (source, (rate, elements)) in recorder.sources.iter().zip(&rates.sources) {
         let error =
@@ -568,7 +577,7 @@ mod tests {
             [
                 "/data/lab.hf \"lab \"one\"\": 1 GiB, recorder 4711 up 10 min",
                 "reaches back     10 min, to 2026-11-20T09:55:00Z",
-                "oldest expires   in about 5 min 8 s at 1 MiB/s; a full ring reaches back 15 min 10 s",
+                "oldest expires   in about 5 min 8 s at 1 MiB/s, the average since the start 10 min ago; a full ring reaches back 15 min 10 s",
                 "being lost       yes: eth0 1 234 elements (dropped by the kernel); adc an unknown number",
             ]
         );
