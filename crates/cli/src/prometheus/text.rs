@@ -274,7 +274,11 @@ impl Page {
         for source in sources {
             self.sample("stream_connections", &[("stream", &source.name)], source.connections);
         }
-        self.family("stream_up", "gauge", "1 while the source delivers, 0 when it has ended or failed.");
+        self.family(
+            "stream_up",
+            "gauge",
+            "1 while the source delivers, 0 when it has ended or failed, or its interface is down.",
+        );
         for source in sources {
             let up = u8::from(source.state == SourceState::Running && source.error.is_empty());
             self.sample("stream_up", &[("stream", &source.name)], up);
@@ -369,11 +373,11 @@ mod tests {
         for wanted in [
             format!("holdfast_recorder_up{ring}}} 1"),
             format!("holdfast_oldest_data_age_seconds{ring}}} 600"),
+            format!("holdfast_oldest_kept_age_seconds{ring}}} 600"),
             format!("holdfast_slots{ring},state=\"held\"}} 100"),
             format!("holdfast_slots{ring},state=\"free\"}} 300"),
             format!("holdfast_slots_holdable{ring}}} 500"),
             format!("holdfast_slots_promised{ring}}} 40"),
-            format!("holdfast_oldest_kept_age_seconds{ring}}} 600"),
             format!("holdfast_stream_received_elements_total{ring},stream=\"eth0\"}} 600000"),
             format!("holdfast_stream_written_elements_total{ring},stream=\"eth0\"}} 598766"),
             format!("holdfast_stream_beyond_rate_elements_total{ring},stream=\"adc\"}} 60"),
@@ -402,6 +406,36 @@ mod tests {
         ] {
             assert!(page.lines().any(|line| line == wanted), "{wanted} is not in\n{page}");
         }
+    }
+
+    #[test]
+    fn what_is_held_does_not_lengthen_how_far_back_one_can_go() {
+        let status = sample::status();
+        let told = |oldest_live| {
+            let page = page(&status, oldest_live, true);
+            let figure = |name: &str| {
+                let line = page.lines().find(|line| line.starts_with(&format!("holdfast_{name}{{")));
+                line.and_then(|line| line.rsplit(' ').next()).unwrap().to_owned()
+            };
+            (figure("oldest_data_age_seconds"), figure("oldest_kept_age_seconds"))
+        };
+        let ages = |live: &str, kept: &str| (live.to_owned(), kept.to_owned());
+        assert_eq!(told(Some(sample::NOW - Duration::from_secs(90))), ages("90", "600"));
+        assert_eq!(told(None), ages("0", "600"), "all is held");
+    }
+
+    #[test]
+    fn a_source_whose_interface_is_down_is_not_up() {
+        let mut status = sample::status();
+        status.recorder.as_mut().unwrap().sources[0].error = "the interface is down".to_owned();
+        let page = page(&status, None, true);
+        let up = |name: &str| {
+            let sample = format!("stream=\"{name}\"}} ");
+            let found =
+                page.lines().find(|line| line.starts_with("holdfast_stream_up{") && line.contains(&sample));
+            found.and_then(|line| line.rsplit(' ').next())
+        };
+        assert_eq!((up("eth0"), up("adc")), (Some("0"), Some("1")), "{page}");
     }
 
     // Promise 1: no rate is told as guaranteed where the ring does its best; how near it came to losing something is.

@@ -169,7 +169,7 @@ pub struct SourceStatus {
     pub connections: u32,
     /// Whether it still delivers.
     pub state: SourceState,
-    /// Its last error, empty for none.
+    /// Its last error, or why it delivers nothing while it runs; empty for none.
     pub error: String,
 }
 
