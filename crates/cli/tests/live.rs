@@ -61,6 +61,16 @@ fn every_command_answers_while_it_is_recorded() {
     }
     assert!(ends(dir, read, 0).bytes == before);
     ends(dir, "read r.hf --stream log --ordinals 0..1", 3);
+    // How far back one can go is told without what is held, by the metrics as by the status.
+    let reaches = || ends(dir, "status r.hf --json", 0).json()["reaches_back_seconds"].as_f64().unwrap();
+    let (earlier, page, later) = (reaches(), ends(dir, "metrics r.hf", 0).out, reaches());
+    let age = |name: &str| {
+        let line =
+            page.lines().find(|line| line.starts_with(&format!("holdfast_oldest_{name}_age_seconds{{")));
+        line.unwrap().rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(earlier <= age("data") && age("data") <= later, "{earlier} to {later}: {page}");
+    assert!(later < age("kept"), "{later}: {page}");
     let purged =
         ends(dir, "purge r.hf --stream log --ordinals 500..600 --held --reason law --json", 0).json();
     assert_eq!(purged["elements"], 100);

@@ -32,6 +32,8 @@ pub struct SourceCounters {
     pub waited: AtomicU64,
     /// Frames that the interface's own counters say were lost before the kernel could take them, since the start.
     pub interface_drops: AtomicU64,
+    /// The interface is switched off: nothing arrives until it is up again.
+    pub down: AtomicBool,
     /// Producers that are connected (TCP, shared memory).
     pub connections: AtomicU64,
     /// Those that were refused or put out by us: too many, no memory or descriptor for them, silent inside of a large

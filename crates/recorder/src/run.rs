@@ -302,6 +302,7 @@ fn summarize<D: Disk>(
             .filter(|(_, count)| *count > 0)
             .collect(),
         interrupted: counters.interrupted.load(Ordering::Relaxed),
+        interface_drops: counters.interface_drops.load(Ordering::Relaxed),
     });
     let mut errors = report.failures;
     if let Ended::Stuck { slots, batches, error } = ended {

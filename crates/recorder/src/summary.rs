@@ -19,6 +19,8 @@ pub struct StreamSummary {
     pub dropped: Vec<(Cause, u64)>,
     /// How often elements may have been lost upstream, and nobody knows how many.
     pub interrupted: u64,
+    /// Frames that the interface lost before we could see them.
+    pub interface_drops: u64,
 }
 
 /// A run.
@@ -130,6 +132,9 @@ impl Summary {
             out.push_str(", ");
             stream.lost_here(&mut out);
             stream.lost_upstream(&mut out);
+            if stream.interface_drops > 0 {
+                let _ = write!(out, "; {} lost by the interface", many(stream.interface_drops, "frame"));
+            }
             out.push('\n');
         }
         let counts = &self.counts;
@@ -189,7 +194,11 @@ impl Summary {
                 let comma = if at > 0 { "," } else { "" };
                 let _ = write!(out, "{comma}{}:{count}", quoted(cause.name()));
             }
-            let _ = write!(out, "}},\"interrupted\":{}}}", stream.interrupted);
+            let _ = write!(
+                out,
+                "}},\"interrupted\":{},\"interface_drops\":{}}}",
+                stream.interrupted, stream.interface_drops
+            );
         }
         out.push_str("],\"errors\":[");
         let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
@@ -244,6 +253,7 @@ mod tests {
                 counters,
                 dropped: vec![(Cause::NoBuffer, 3)],
                 interrupted: 0,
+                interface_drops: 0,
             }],
             errors: vec!["a\\b".into()],
         }
@@ -277,12 +287,22 @@ mod tests {
         let text = summary.text();
         let said = "3 elements lost (no free buffer 3), and an unknown number in 1; 7 elements lost upstream, and an unknown number 2 times\n";
         assert!(text.contains(said), "{text}");
-        assert!(summary.json().contains("\"lost\":{\"no_buffer\":3,\"upstream\":7},\"interrupted\":2}"));
+        assert!(summary.json().contains("\"lost\":{\"no_buffer\":3,\"upstream\":7},\"interrupted\":2,"));
         summary.streams[0].counters = Counters::default();
         summary.streams[0] = stream(&[(Cause::Upstream, 1)], 0, &summary.streams[0]);
         assert!(summary.text().contains(", nothing lost; 1 element lost upstream\n"), "{}", summary.text());
         summary.streams[0] = stream(&[], 1, &summary.streams[0]);
         assert!(summary.text().contains(", nothing lost; an unknown number lost upstream\n"));
+    }
+
+    #[test]
+    fn what_the_interface_lost_is_told_beside_what_was_lost_here() {
+        let mut summary = summary();
+        summary.streams[0].counters = Counters::default();
+        summary.streams[0].interface_drops = 1;
+        let text = summary.text();
+        assert!(text.contains(", nothing lost; 1 frame lost by the interface\n"), "{text}");
+        assert!(summary.json().contains(",\"interrupted\":0,\"interface_drops\":1}]"), "{}", summary.json());
     }
 
     #[test]
@@ -304,7 +324,7 @@ mod tests {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
         assert!(
-            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0}],\"errors\":[\"a\\\\b\"]}\n"),
             "{json}"
         );
     }

@@ -1,5 +1,5 @@
 //! How the slot table keeps its memory within 65 bytes a slot: a row of 56, 8 for finding a sequence, and one for claims, which
-//! is beside the row. Bits only; what they mean is the table's.
+//! is beside the row. (The spans of whole blocks of slots are a 32nd of a byte each.) Bits only; what they mean is the table's.
 
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, Sequence, SlotNo, Timestamp};
@@ -30,7 +30,10 @@ pub(crate) struct Row {
     mark: u8,
 }
 
-const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() < 65, "the memory bound says 65 bytes a slot");
+/// Memory of a slot in the table, as docs/operations.md has it.
+pub(crate) const BYTES_A_SLOT: usize = 65;
+
+const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() + size_of::<u8>() <= BYTES_A_SLOT);
 
 /// A number in eight bits: exact below 16, then the next one that three bits behind the first tell. What is too large for that
 /// is as large as can be.
@@ -117,6 +120,12 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn new(slots: u32) -> Self {
         Self { places: vec![EMPTY; (2 * slots as usize).max(2)] }
+    }
+
+    /// Memory that it takes.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<u32>()
     }
 
     /// Where a sequence belongs: consecutive ones far apart, so that old ones among them are found as soon.

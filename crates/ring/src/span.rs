@@ -39,8 +39,15 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
+    /// Memory that they take.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.blocks.capacity() * size_of::<Span>()
+    }
+
     /// Takes in so many slots, the new ones without data.
     pub(crate) fn grow(&mut self, slots: usize) {
+        self.blocks.reserve_exact(slots.div_ceil(BLOCK).saturating_sub(self.blocks.len()));
         self.blocks.resize(slots.div_ceil(BLOCK), Span::NONE);
     }
 

@@ -240,7 +240,10 @@ impl Table {
         if more == 0 {
             return;
         }
+        // No more than is wanted: a ring grows seldom, and its memory is told beforehand.
+        self.rows.reserve_exact(more as usize);
         self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
+        self.claims.reserve_exact(more as usize);
         self.claims.resize(slots as usize, 0);
         self.counts.total += more;
         self.counts.free += more;
@@ -463,6 +466,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packed::BYTES_A_SLOT;
 
     #[test]
     fn counts_and_places_follow_every_change() {
@@ -487,6 +491,19 @@ mod tests {
         data(&mut table, 1, 12, 0);
         assert_eq!((table.find(Sequence(11)), table.find(Sequence(12))), (None, Some(SlotNo(1))));
         assert_eq!(table.counts(), SlotCounts { live: 2, held: 0, damaged: 0, ..counts });
+    }
+
+    #[test]
+    fn a_table_takes_the_memory_that_is_told_of_it_however_it_became_so_large() {
+        const SLOTS: u32 = 16_384;
+        let mut grown = Table::new(9000);
+        grown.grow(SLOTS);
+        for table in [Table::new(SLOTS), grown] {
+            let rows = table.rows.capacity() * size_of::<Row>();
+            let spans = table.spans.bytes();
+            assert!(spans <= SLOTS as usize / 32, "{spans}");
+            assert_eq!(rows + table.claims.capacity() + table.index.bytes(), BYTES_A_SLOT * SLOTS as usize);
+        }
     }
 
     // Promise 1: a file has a place on its device for what was written once, and for nothing else.

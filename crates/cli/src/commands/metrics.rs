@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
 use crate::prometheus::{http, text};
 use crate::session::{RingArg, link};
+use crate::watch::rates;
 use crate::{guarantee, orders};
 use holdfast_link::place;
 use rustix::process::{Pid, getppid};
@@ -88,8 +89,14 @@ fn page(path: &Path) -> Result<String> {
     match orders::recorder(path)? {
         Some(mut recorder) => {
             let status = recorder.status().map_err(|error| link(&error))?;
+            // Without holds the oldest of all is what is asked for: no need to look at every slot.
+            let slots = match status.ring.slots.held {
+                0 => Vec::new(),
+                _ => recorder.slots().map_err(|error| link(&error))?,
+            };
+            let oldest_live = rates::oldest_live(&status, &slots);
             let lacks = guarantee::lacks(path, status.ring.slots.unwritten);
-            Ok(text::page(&status, lacks.is_empty()))
+            Ok(text::page(&status, oldest_live, lacks.is_empty()))
         }
         None => place(path).map(|place| text::absent(&place.superblock)).map_err(|error| link(&error)),
     }

@@ -343,7 +343,9 @@ impl<'a> RecorderShown<'a> {
 fn losing(status: &Status) -> bool {
     status.recorder.as_ref().is_some_and(|recorder| {
         recorder.sources.iter().any(|source| {
-            source.unknown_losses > 0 || source.dropped.iter().any(|dropped| dropped.elements > 0)
+            source.unknown_losses > 0
+                || source.interface_drops > 0
+                || source.dropped.iter().any(|dropped| dropped.elements > 0)
         })
     })
 }
@@ -371,15 +373,19 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotSt
         (None, None) => say("reaches back", "nothing is recorded yet".to_owned()),
     }
     match (&reach, &rates) {
-        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => say(
-            "oldest expires",
-            format!(
-                "in about {} at {}; a full ring reaches back {}",
-                times::spoken(*expires),
-                rates.slots,
-                times::spoken(*full)
-            ),
-        ),
+        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => {
+            let uptime = status.recorder.as_ref().map_or(Duration::ZERO, |recorder| recorder.uptime);
+            say(
+                "oldest expires",
+                format!(
+                    "in about {} at {}, the average since the start {} ago; a full ring reaches back {}",
+                    times::spoken(*expires),
+                    rates.slots,
+                    times::spoken(uptime),
+                    times::spoken(*full)
+                ),
+            );
+        }
         (Some(_), None) => say("oldest expires", "not while no recorder runs".to_owned()),
         (Some(_), Some(_)) => say("oldest expires", "not while nothing comes in".to_owned()),
         (None, _) => {}
@@ -442,6 +448,10 @@ pub(crate) fn lost(status: &Status) -> String {
                 show::cause_in_words(dropped.cause)
             ));
         }
+        if source.interface_drops > 0 {
+            let frames = counted(source.interface_drops, "frame");
+            texts.push(format!("{} {frames} (by the interface)", clean(&source.name)));
+        }
         if source.unknown_losses > 0 {
             texts.push(format!("{} an unknown number", clean(&source.name)));
         }
@@ -485,7 +495,12 @@ fn recorder_lines(
 ) {
     say(
         "comes in",
-        format!("{}, {} elements/s; {} to disk", rates.payload, grouped(rates.elements), rates.disk),
+        format!(
+            "on average {}, {} elements/s; {} to disk",
+            rates.payload,
+            grouped(rates.elements),
+            rates.disk
+        ),
     );
     for (source, (rate, elements)) in recorder.sources.iter().zip(&rates.sources) {
         let error =
@@ -574,8 +589,8 @@ mod tests {
             [
                 "/data/lab.hf \"lab \"one\"\": 1 GiB, recorder 4711 up 10 min",
                 "reaches back     10 min, to 2026-11-20T09:55:00Z",
-                "oldest expires   in about 5 min 8 s at 1 MiB/s; a full ring reaches back 15 min 10 s",
-                "being lost       yes: eth0 1 234 elements (dropped by the kernel); adc an unknown number",
+                "oldest expires   in about 5 min 8 s at 1 MiB/s, the average since the start 10 min ago; a full ring reaches back 15 min 10 s",
+                "being lost       yes: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an unknown number",
             ]
         );
         assert!(text.contains("bird's-eye view  of 600 slots, 64 KiB each at most, 64 MiB in all"), "{text}");
@@ -607,6 +622,18 @@ mod tests {
         status.ring.oldest = None;
         let text = lines(Path::new("r"), &status, &[], &[]).join("\n");
         assert!(text.contains("nothing is recorded yet"), "{text}");
+    }
+
+    // Promise 2: what was lost before it came to us is lost all the same.
+    #[test]
+    fn what_only_the_interface_lost_is_being_lost() {
+        let mut status = sample::status();
+        let recorder = status.recorder.as_mut().unwrap();
+        recorder.sources.truncate(1);
+        recorder.sources[0].dropped.clear();
+        assert_eq!((losing(&status), &lost(&status)[..]), (true, "yes: eth0 7 frames (by the interface)"));
+        status.recorder.as_mut().unwrap().sources[0].interface_drops = 0;
+        assert_eq!((losing(&status), &lost(&status)[..]), (false, "nothing since the recorder started"));
     }
 
     #[test]

@@ -8,11 +8,12 @@ use holdfast_ring::{RingStatus, SlotCounts};
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
-/// The page. What the run was admitted for is told where that is guaranteed, and only there.
-pub(crate) fn page(status: &Status, guaranteed: bool) -> String {
+/// The page. `oldest_live` is the oldest data that nothing holds, as `status` tells it. What the run was admitted for is
+/// told where that is guaranteed, and only there.
+pub(crate) fn page(status: &Status, oldest_live: Option<Timestamp>, guaranteed: bool) -> String {
     let ring = &status.ring;
     let mut page = Page { text: String::with_capacity(16 << 10), ring: ring_label(ring) };
-    page.recorder(status, guaranteed);
+    page.recorder(status, oldest_live, guaranteed);
     page.slots(&ring.slots);
     page.streams(status);
     page.lanes(status);
@@ -80,7 +81,7 @@ impl Page {
         self.single("recorder_up", "gauge", "1 while a recorder owns the ring.", u8::from(up));
     }
 
-    fn recorder(&mut self, status: &Status, guaranteed: bool) {
+    fn recorder(&mut self, status: &Status, oldest_live: Option<Timestamp>, guaranteed: bool) {
         let ring = &status.ring;
         self.up(status.recorder.is_some());
         self.single("holds", "gauge", "Holds that stand.", ring.holds);
@@ -93,10 +94,17 @@ impl Page {
         );
         if let Some(oldest) = ring.oldest {
             let now = status.recorder.as_ref().map_or(ring.newest.unwrap_or(oldest), |recorder| recorder.now);
+            // With nothing but held data one goes back no time at all: an alert on too little must fire.
             self.single(
                 "oldest_data_age_seconds",
                 "gauge",
-                "Age of the oldest data that has not expired.",
+                "Age of the oldest data that is neither expired nor held: how far back one can go. 0 where all is held.",
+                now.since(oldest_live.unwrap_or(now)).as_secs_f64(),
+            );
+            self.single(
+                "oldest_kept_age_seconds",
+                "gauge",
+                "Age of the oldest data of all, held data included.",
                 now.since(oldest).as_secs_f64(),
             );
         }
@@ -271,9 +279,13 @@ impl Page {
         for source in sources {
             self.sample("stream_connections", &[("stream", &source.name)], source.connections);
         }
-        self.family("stream_up", "gauge", "1 while the source delivers, 0 when it has ended or failed.");
+        self.family(
+            "stream_up",
+            "gauge",
+            "1 while the source delivers, 0 when it has ended or failed, or its interface is down.",
+        );
         for source in sources {
-            let up = u8::from(source.state == SourceState::Running);
+            let up = u8::from(source.state == SourceState::Running && source.error.is_empty());
             self.sample("stream_up", &[("stream", &source.name)], up);
         }
     }
@@ -336,7 +348,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_help_a_type_and_one_sample_per_label_set() {
-        let page = page(&sample::status(), true);
+        let page = page(&sample::status(), None, true);
         let (mut helped, mut typed, mut seen) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -360,11 +372,13 @@ mod tests {
 
     #[test]
     fn the_figures_are_those_of_the_recorder() {
-        let page = page(&sample::status(), true);
+        let status = sample::status();
+        let page = page(&status, status.ring.oldest, true);
         let ring = r#"{ring="lab \"one\"""#;
         for wanted in [
             format!("holdfast_recorder_up{ring}}} 1"),
             format!("holdfast_oldest_data_age_seconds{ring}}} 600"),
+            format!("holdfast_oldest_kept_age_seconds{ring}}} 600"),
             format!("holdfast_slots{ring},state=\"held\"}} 100"),
             format!("holdfast_slots{ring},state=\"free\"}} 300"),
             format!("holdfast_slots_holdable{ring}}} 500"),
@@ -400,10 +414,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_held_does_not_lengthen_how_far_back_one_can_go() {
+        let status = sample::status();
+        let told = |oldest_live| {
+            let page = page(&status, oldest_live, true);
+            let figure = |name: &str| {
+                let line = page.lines().find(|line| line.starts_with(&format!("holdfast_{name}{{")));
+                line.and_then(|line| line.rsplit(' ').next()).unwrap().to_owned()
+            };
+            (figure("oldest_data_age_seconds"), figure("oldest_kept_age_seconds"))
+        };
+        let ages = |live: &str, kept: &str| (live.to_owned(), kept.to_owned());
+        assert_eq!(told(Some(sample::NOW - Duration::from_secs(90))), ages("90", "600"));
+        assert_eq!(told(None), ages("0", "600"), "all is held");
+    }
+
+    #[test]
+    fn a_source_whose_interface_is_down_is_not_up() {
+        let mut status = sample::status();
+        status.recorder.as_mut().unwrap().sources[0].error = "the interface is down".to_owned();
+        let page = page(&status, None, true);
+        let up = |name: &str| {
+            let sample = format!("stream=\"{name}\"}} ");
+            let found =
+                page.lines().find(|line| line.starts_with("holdfast_stream_up{") && line.contains(&sample));
+            found.and_then(|line| line.rsplit(' ').next())
+        };
+        assert_eq!((up("eth0"), up("adc")), (Some("0"), Some("1")), "{page}");
+    }
+
     // Promise 1: no rate is told as guaranteed where the ring does its best; how near it came to losing something is.
     #[test]
     fn what_is_not_guaranteed_yet_is_not_told_as_such() {
-        let page = page(&sample::status(), false);
+        let page = page(&sample::status(), None, false);
         assert!(!page.contains("guaranteed_bytes_per_second"), "{page}");
         assert!(page.contains("holdfast_slack_least_seconds"), "{page}");
     }

@@ -151,6 +151,8 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             .iter()
             .find(|stream| stream.id == source.stream)
             .map_or(0, |stream| stream.counters.gaps);
+        // A frame is an element that never came: both are lost.
+        let lost = lost + source.interface_drops;
         let unknown = if source.unknown_losses > 0 { " + ?" } else { "" };
         let lost_style =
             if lost > 0 || !unknown.is_empty() { Style::new().fg(Color::Red) } else { Style::new() };
@@ -298,7 +300,8 @@ mod tests {
             " holdfast  /data/lab.hf \"lab \"one\"\" 1 GiB in slots of 1 MiB  recorder 4711 up 10 min",
             "reaches back   10 min  to 2026-11-20T09:55:00Z",
             "oldest expires in 5 min 8 s  at 1 MiB/s; a full ring reaches back 15 min 10 s",
-            "being lost     yes: eth0 1 234 elements (dropped by the kernel); adc an unknown number",
+            "being lost     yes: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an",
+            "1 241",
             "comes in       1 MiB/s  1 010 elements/s  to disk 1.0 MiB/s",
             "guarantee      best effort: it was made without a profile",
             "· free 300",

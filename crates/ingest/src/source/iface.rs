@@ -131,6 +131,8 @@ impl InterfaceSource {
                 wait = Duration::ZERO;
             }
         }
+        // The last look may be a moment ago, and what the end tells is final.
+        self.looked = Timestamp::MIN;
         self.count_drops(out)?;
         Ok(SourceEnd::Stopped)
     }
@@ -169,7 +171,16 @@ impl InterfaceSource {
         }
         self.asked = out.stamp();
         self.look_at_interface(out);
+        // That it is switched off is told by an error, once; that it is on again by nothing.
+        if out.counters().down.load(Ordering::Relaxed) {
+            self.look_if_down(out);
+        }
         Ok(())
+    }
+
+    fn look_if_down(&self, out: &Producer) {
+        let down = !self.captures.iter().all(Capture::is_up);
+        out.counters().down.store(down, Ordering::Relaxed);
     }
 
     /// What was lost before any ring saw it is no gap of ours: it is shown beside them.
@@ -189,8 +200,9 @@ impl InterfaceSource {
         for at in 0..self.captures.len() {
             match self.captures[at].poll(if several { TURN.min(soon) } else { soon }) {
                 Ok(true) => break,
+                Ok(false) => {}
                 // A switched-off interface goes on by itself when it is up again; meanwhile nothing arrives.
-                Ok(false) | Err(CaptureError::Down { .. }) => {}
+                Err(CaptureError::Down { .. }) => self.look_if_down(out),
                 Err(error) => return Err(self.failed(error)),
             }
         }

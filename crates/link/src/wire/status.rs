@@ -171,7 +171,7 @@ pub struct SourceStatus {
     pub refused: u64,
     /// Whether it still delivers.
     pub state: SourceState,
-    /// Its last error, empty for none.
+    /// Its last error, or why it delivers nothing while it runs; empty for none.
     pub error: String,
 }
 

@@ -8,7 +8,7 @@ use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency,
-    MarginStatus, RecorderStatus, SourceStatus, Status, VERSION, ViewStatus, Welcome,
+    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, VERSION, ViewStatus, Welcome,
 };
 use holdfast_media::BufferPool;
 use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus, Took};
@@ -276,7 +276,10 @@ impl Figures {
         let facts = &self.facts.sources[at];
         let counters = &facts.counters;
         let (began, now, excess) = sheet.feeds.get(at).copied().unwrap_or_default();
-        let (state, error) = sources.state(at);
+        let (state, mut error) = sources.state(at);
+        if state == SourceState::Running && counters.down.load(Ordering::Relaxed) {
+            "the interface is down".clone_into(&mut error);
+        }
         let elements = counters.elements.load(Ordering::Relaxed);
         let dropped: Vec<Dropped> = (1..=u8::MAX)
             .map_while(Cause::from_byte)

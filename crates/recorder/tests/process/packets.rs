@@ -2,8 +2,9 @@
 //! where no such link can be made each test says so and ends.
 
 use crate::common::{Contents, Place, Recorder};
-use crate::link::Link;
+use crate::link::{self, Link};
 use holdfast_format::Cause;
+use holdfast_link::wire::{SourceState, SourceStatus};
 use rustix::process::Signal;
 
 /// A broadcast UDP packet of one of 256 flows, that carries its number; `size` from 60 on.
@@ -129,4 +130,64 @@ fn what_the_kernel_drops_of_several_rings_is_a_gap_of_just_that_size() {
     let lost: u64 = dropped.iter().map(|(_, count)| count).sum();
     assert!(ended.out.contains(&format!("\"lost_elements\":{lost},")), "{}", ended.out);
     assert_eq!(accounted(&place.contents(), &sent), dropped);
+}
+
+/// Waits until its source is as wanted.
+fn await_source(recorder: &Recorder, wanted: impl Fn(&SourceStatus) -> bool) -> SourceStatus {
+    let mut connection = recorder.connect();
+    loop {
+        let source = connection.status().unwrap().recorder.unwrap().sources.remove(0);
+        if wanted(&source) {
+            return source;
+        }
+    }
+}
+
+#[test]
+fn what_the_interface_lost_before_us_is_told_while_it_is_recorded_and_at_the_end() {
+    let Some(link) = Link::make() else { return };
+    let place = Place::in_memory();
+    let recorder = start(&place, &link, "32MiB", "1");
+    // From here on it has looked what the interface had lost before.
+    link.send(&[packet(0, 60)]);
+    recorder.await_packed(1);
+    // The near end takes nothing of this size any more, and counts it. A virtual link tells its sender so.
+    assert!(link::run("ip", &["link", "set", &link.near, "mtu", "500"]));
+    let lose = |number| {
+        link.inside(|| {
+            let mut sender = pcap::Capture::from_device(&link.far[..]).unwrap().open().unwrap();
+            assert!(sender.sendpacket(packet(number, 1000)).is_err());
+        });
+    };
+    lose(1);
+    lose(2);
+    link.send(&[packet(3, 60)]);
+    let source = await_source(&recorder, |source| source.interface_drops > 0);
+    assert_eq!((source.interface_drops, source.dropped, source.unknown_losses), (2, Vec::new(), 0));
+    lose(4);
+    recorder.signal(Signal::INT);
+    let ended = recorder.end();
+    assert!(ended.status.success(), "{}", ended.err);
+    assert!(ended.out.contains("\"lost_elements\":0,"), "{}", ended.out);
+    assert!(ended.out.contains("\"interface_drops\":3}"), "what came last is among them: {}", ended.out);
+}
+
+#[test]
+fn a_source_whose_interface_is_switched_off_says_so_until_it_is_on_again() {
+    let Some(link) = Link::make() else { return };
+    let place = Place::in_memory();
+    let recorder = start(&place, &link, "32MiB", "2");
+    link.send(&[packet(0, 60)]);
+    recorder.await_packed(1);
+    link.set("down");
+    let source = await_source(&recorder, |source| !source.error.is_empty());
+    assert_eq!((source.state, &source.error[..]), (SourceState::Running, "the interface is down"));
+    link.set("up");
+    await_source(&recorder, |source| source.error.is_empty());
+    link.send(&[packet(1, 60)]);
+    recorder.await_packed(2);
+    recorder.signal(Signal::INT);
+    let ended = recorder.end();
+    assert!(ended.status.success(), "{}", ended.err);
+    assert_eq!(place.contents().elements.len(), 2);
 }

@@ -94,6 +94,11 @@ impl Capture {
         Ok(self.ring.ready())
     }
 
+    /// Whether the interface is switched on.
+    pub fn is_up(&self) -> bool {
+        Device::find(&self.interface).is_ok_and(|device| device.up)
+    }
+
     fn down_or_gone(&self) -> CaptureError {
         let interface = self.interface.clone();
         match Device::find(&interface) {
