@@ -295,7 +295,7 @@ impl World {
             Chore::Unpin(no) => unpins = Some(*no),
             Chore::Replace { originals, copies, .. } => {
                 replaces = true;
-                let coming = self.coming(originals.iter().map(|(_, s)| s.0).collect(), copies)?;
+                let coming = self.coming(&originals.iter().map(|(_, s)| s.0).collect::<Vec<_>>(), copies)?;
                 if let Some(purging) = &mut self.purging {
                     purging.coming = Some(coming);
                 }
@@ -370,10 +370,10 @@ impl World {
     }
 
     /// What is to come of an original: copies with what the naive rule leaves of it.
-    fn coming(&mut self, originals: Vec<u64>, copies: &[PlacedCopy]) -> Result<Swap, String> {
+    fn coming(&mut self, originals: &[u64], copies: &[PlacedCopy]) -> Result<Swap, String> {
         let image = self.disk()?.seen();
         let request = self.purging.as_ref().map(|purging| purging.request.clone()).ok_or("no purge")?;
-        let [original] = originals[..] else { return Err(format!("{originals:?} are replaced together")) };
+        let [original] = *originals else { return Err(format!("{originals:?} are replaced together")) };
         self.look()?;
         let slot = self.model.slots.get(&original).cloned().ok_or(format!("{original} is not there"))?;
         if self.model.is_kept(original) && !request.held {
