@@ -79,6 +79,25 @@ fn a_run_tells_what_it_was_admitted_for() {
     assert!(!ends(dir, "status r.hf", 0).out.contains("this run"));
 }
 
+// Promise 8: a run is told of each term that its advice is about.
+#[test]
+fn a_run_that_asks_for_too_much_is_told_why_what_is_offered_is_less() {
+    let folder = folder();
+    let dir = folder.path();
+    of_file(dir);
+    ends(dir, "format r.hf --size 400MiB --profile p.json --rate 100MiB/s", 0);
+    let run = "--source stdin --name s --frame lines --rate 150MiB/s --elements 4000001";
+    let said = ends(dir, &format!("record r.hf {run}"), 1).err;
+    let (named, offered) = said.split_once("--elements ").unwrap();
+    for term in
+        ["elements a second are too many", "4000000; and with so many, ", " on the medium is too fast"]
+    {
+        assert!(named.contains(term), "{said}");
+    }
+    let offered: u64 = offered.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    assert!(offered < 4_000_000, "{said}");
+}
+
 // Whatever memory there is for it, no more is published than the slots are enough for.
 #[test]
 fn a_run_is_admitted_for_the_rates_that_are_published() {
@@ -127,6 +146,9 @@ fn what_cannot_be_promised_is_refused_before_anything_is_touched() {
         (format!("--size 400MiB --slot 4MiB {promise} 10MiB/s"), 1, "at least 8 MiB, "),
         (format!("--size 400MiB --memory 24MiB {promise} 100MiB/s"), 1, "slot buffers"),
         (format!("--size 400MiB --elements 4000001/s {promise} 1MiB/s"), 1, "elements a second are too many"),
+        // The advice is about the lane then, so that is named, too.
+        (format!("--size 400MiB --elements 4000001/s {promise} 150MiB/s"), 1, "; and with so many, "),
+        (format!("--size 400MiB --elements 4000001/s {promise} 150MiB/s"), 1, " on the medium is too fast"),
         (format!("--size 300MiB {promise} 10MiB/s"), 1, "too little for a guarantee"),
         (format!("--size 400MiB --slot 9MiB {promise} 10MiB/s"), 2, "power of two"),
         (format!("--size 400MiB --slot 64MiB {promise} 10MiB/s"), 2, "too small"),

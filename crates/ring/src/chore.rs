@@ -51,7 +51,7 @@ pub enum Chore {
         /// Into what.
         buffer: Buffer,
     },
-    /// Write the start of the buffer, durably.
+    /// Write the start of the buffer, durably; later, if the journal is in use there.
     Write {
         /// Where on the lane.
         offset: u64,
@@ -84,7 +84,8 @@ pub enum Chore {
     },
     /// Copies that were placed and put in nothing's place are not wanted: their slots go back.
     GiveUp,
-    /// Begin a new journal extent with a snapshot; answered with where the one given up is.
+    /// Begin a new journal extent with a snapshot; answered with where the other is, in which nothing counts any more until
+    /// the journal comes back to it.
     SwitchJournal,
     /// Record what the purge has done, and let holds be given again.
     End {
@@ -192,6 +193,8 @@ pub(crate) struct Chores {
     asked: u64,
     recorded: u64,
     pub(crate) switching: bool,
+    /// The journal extent that a step is overwriting.
+    pub(crate) erasing: Option<u64>,
 }
 
 impl Ring {
@@ -300,9 +303,7 @@ pub(crate) enum Pending {
     Pause {
         until: Timestamp,
     },
-    Switch {
-        given_up: (u64, u64),
-    },
+    Switch,
     Read,
     Write,
     Copy {
@@ -370,7 +371,14 @@ impl<D: Disk> Driver<D> {
                 self.submit_chore(Op::Read { offset, buffer, len }, now);
                 None
             }
+            // The journal came back to it by itself.
+            Chore::Write { offset, buffer, .. }
+                if ring.journal.extent_of(offset) == Some(ring.journal.extent().0) =>
+            {
+                Some(ChoreReply::Later(Some(buffer)))
+            }
             Chore::Write { offset, len, buffer } => {
+                ring.chores.erasing = ring.journal.extent_of(offset);
                 self.chore = Some(Pending::Write);
                 self.submit_chore(Op::Write { offset, buffer, len, durable: true }, now);
                 None
@@ -401,9 +409,8 @@ impl<D: Disk> Driver<D> {
                 Some(ChoreReply::Done)
             }
             Chore::SwitchJournal => {
-                let given_up = ring.journal.extent();
                 ring.chores.switching = true;
-                self.chore = Some(Pending::Switch { given_up });
+                self.chore = Some(Pending::Switch);
                 None
             }
             Chore::End { record, complete } => {
@@ -484,6 +491,7 @@ impl<D: Disk> Driver<D> {
     /// A step's request has ended.
     pub(crate) fn chore_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>, now: Timestamp) {
         let pending = self.chore.take();
+        self.ring.chores.erasing = None;
         let reply = match (pending, result) {
             (Some(Pending::CutCopy(cut)), Err(error)) => {
                 self.ring.give_up_copy(cut.slot, error.fault);
@@ -537,9 +545,10 @@ impl<D: Disk> Driver<D> {
             Some(Pending::Recorded) => {
                 (ring.chores.recorded == ring.chores.asked).then_some(ChoreReply::Done)
             }
-            Some(Pending::Switch { given_up }) => {
+            Some(Pending::Switch) => {
                 let whole = !ring.chores.switching && ring.journal.snapshot.is_none();
-                whole.then_some(ChoreReply::Extent(given_up.0, given_up.1))
+                let (offset, bytes) = ring.journal.spare_extent();
+                whole.then_some(ChoreReply::Extent(offset, bytes))
             }
             Some(
                 Pending::Read

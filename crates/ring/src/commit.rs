@@ -30,6 +30,12 @@ impl Ring {
     /// Whether a commit should be made now: where it goes and how large it may be. The caller fills it with
     /// [`Ring::fill`] and submits it.
     pub fn plan_commit(&mut self) -> Option<(u64, usize)> {
+        let place = self.place_of_commit();
+        // A step of a purge that still overwrites what stood there ends first.
+        place.filter(|_| self.chores.erasing != Some(self.journal.extent().0))
+    }
+
+    fn place_of_commit(&mut self) -> Option<(u64, usize)> {
         if self.journal.flight.is_some() {
             return None;
         }

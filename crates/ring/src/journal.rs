@@ -183,6 +183,16 @@ impl Journal {
         (self.extents[self.current], self.extent_bytes)
     }
 
+    /// The other one.
+    pub(crate) fn spare_extent(&self) -> (u64, u64) {
+        (self.extents[1 - self.current], self.extent_bytes)
+    }
+
+    /// Where the extent begins that a place on the lane is in.
+    pub(crate) fn extent_of(&self, offset: u64) -> Option<u64> {
+        self.extents.into_iter().find(|extent| (*extent..extent + self.extent_bytes).contains(&offset))
+    }
+
     /// Takes note that a commit of `bytes` has been given to the disk.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.at += bytes as u64;

@@ -76,16 +76,39 @@ fn audit(request: &PurgeRequest, now: Timestamp) -> PurgeRecord {
 }
 
 impl Purge<'_, '_, '_> {
-    fn overwrite(&mut self, mut offset: u64, end: u64) -> Result<(), JobError> {
+    /// Whether all of it was: not where the journal has come back to its extent.
+    fn overwrite(&mut self, mut offset: u64, end: u64) -> Result<bool, JobError> {
         while offset < end {
             let buffer = self.zeros.take().ok_or(JobError::Closed)?;
             let len = (end - offset).min(buffer.len() as u64) as usize;
-            if let ChoreReply::Buffer(buffer) = self.job.ask(Chore::Write { offset, len, buffer })? {
-                self.zeros = Some(buffer);
+            match self.job.ask(Chore::Write { offset, len, buffer })? {
+                ChoreReply::Buffer(buffer) => self.zeros = Some(buffer),
+                ChoreReply::Later(buffer) => {
+                    self.zeros = buffer;
+                    return Ok(false);
+                }
+                _ => {}
             }
             offset += len as u64;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Gives up both journal extents, one after the other, and overwrites them. Capture goes on meanwhile: where the journal
+    /// goes back to one before all of it is overwritten, that is given up again.
+    fn overwrite_journal(&mut self) -> Result<(), JobError> {
+        let mut done: Option<u64> = None;
+        for _ in 0..PATIENCE {
+            let ChoreReply::Extent(offset, bytes) = self.job.ask(Chore::SwitchJournal)? else { continue };
+            if done == Some(offset) || !self.overwrite(offset, offset + bytes)? {
+                continue;
+            }
+            if done.is_some() {
+                return Ok(());
+            }
+            done = Some(offset);
+        }
+        Err(JobError::NoRoom)
     }
 
     fn is_blank(&mut self, mut offset: u64, end: u64) -> Result<bool, JobError> {
@@ -129,12 +152,8 @@ impl Purge<'_, '_, '_> {
         if slots == 0 {
             return Ok(Outcome::Refused(Refusal::Nothing { oldest: self.oldest }));
         }
-        // The journal may have had some of it while its slot was open: both extents, one after the other.
-        for _ in 0..2 {
-            if let ChoreReply::Extent(offset, bytes) = self.job.ask(Chore::SwitchJournal)? {
-                self.overwrite(offset, offset + bytes)?;
-            }
-        }
+        // The journal may have had some of it while its slot was open.
+        self.overwrite_journal()?;
         Ok(Outcome::Purged { elements: record.elements, bytes: record.bytes, slots })
     }
 

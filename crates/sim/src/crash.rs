@@ -1,7 +1,7 @@
 //! Comparing what a restart finds after a crash with what the model allows: nothing is missing but what was younger
 //! than *durable after*, no hold is lost, and nothing is there that was not pushed.
 
-use crate::model::{Model, ModelHold, Preambles, Stage};
+use crate::model::{Model, ModelHold, Preambles, Stage, Swap};
 use crate::observe::prefix;
 use crate::view::{SeenSlot, Survey};
 use holdfast_base::{StreamId, Timestamp};
@@ -69,12 +69,36 @@ impl Model {
                 return Err(format!("sequence {sequence} ({:?}) is lost with {need} rows", slot.stage));
             }
         }
+        self.allows_swaps(survey, &seen)?;
         self.allows_holds(survey, bound, &seen)?;
         self.allows_numbers(survey)
     }
 
+    /// Of what a purge was replacing the original is there or the copies are, whole. Purges that were acknowledged are on record.
+    fn allows_swaps(&self, survey: &Survey, seen: &BTreeSet<u64>) -> Result<(), String> {
+        for Swap { original, copies, .. } in self.swaps.iter().filter(|swap| !swap.durable) {
+            // A copy may be the next to go as soon as it counts.
+            let gone = |copy| self.slots.get(copy).is_none_or(|slot| matches!(slot.stage, Stage::Expired(_)));
+            let copied = copies.iter().all(|copy| seen.contains(copy) || gone(copy));
+            let both = seen.contains(original) && copies.iter().any(|copy| seen.contains(copy));
+            if both || !(copied || seen.contains(original)) {
+                return Err(format!("of {original} and its copies {copies:?} this is there: {seen:?}"));
+            }
+        }
+        let (acts, dropped) = (survey.recovered.act_looks(), survey.recovered.acts_dropped());
+        let on_record: BTreeSet<String> = acts.map(|act| act.reason).collect();
+        match self.purges.iter().find(|reason| dropped.purges == 0 && !on_record.contains(*reason)) {
+            Some(reason) => Err(format!("the purge of {reason} was acknowledged and is not on record")),
+            None => Ok(()),
+        }
+    }
+
     /// Rows of a slot that must survive.
     fn needed(&self, sequence: u64, bound: Bound) -> usize {
+        if self.swaps.iter().any(|swap| !swap.durable && swap.copies.contains(&sequence)) {
+            // The original may be there instead.
+            return 0;
+        }
         let Some(slot) = self.slots.get(&sequence) else {
             return 0;
         };
@@ -169,6 +193,8 @@ impl Model {
         self.kept.clear();
         self.may_be.clear();
         self.claimed.clear();
+        self.swaps.clear();
+        self.pinned.clear();
     }
 
     /// The ordinal that a stream goes on with: what is there is never numbered again.

@@ -21,9 +21,9 @@ pub use crash::Bound;
 pub use hours::{
     Burst, Habit, Places, Reader, Scene, Shares, Stream, Tightness, Verdict, Wild, play, play_under,
 };
-pub use model::{Before, Model, ModelHold, ModelSlot, Preambles, Pushed, Stage};
+pub use model::{Before, Model, ModelHold, ModelSlot, Preambles, Pushed, Stage, Swap};
 pub use observe::{Shown, prefix, same_rows};
-pub use op::{Diet, Op, ops};
+pub use op::{Diet, Doom, Op, ops};
 pub use recorder::Recorder;
 pub use shrink::{check, run, seeds};
 pub use sparse::SparseDisk;

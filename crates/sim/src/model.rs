@@ -198,8 +198,31 @@ pub struct Model {
     pub outages: bool,
     /// The highest ordinal pushed, by stream.
     pub ordinals: BTreeMap<u32, u64>,
-    /// The sequence in which each element began, by stream and ordinal.
+    /// The age of the slot in which each element began, by stream and ordinal.
     pub begun: BTreeMap<(u32, u64), u64>,
+    /// What a purge has put in the place of what: what it does now, or did when it stopped in the middle.
+    pub swaps: Vec<Swap>,
+    /// What a purge keeps from expiring at this moment.
+    pub pinned: BTreeSet<u64>,
+    /// Purges that were acknowledged, by their reasons: they must be on record.
+    pub purges: BTreeSet<String>,
+}
+
+/// A slot whose rest a purge has copied. Until that is on record a crash brings either the original or the copies.
+#[derive(Clone, Debug)]
+pub struct Swap {
+    /// Its sequence.
+    pub original: u64,
+    /// Those of the copies; none where nothing stays.
+    pub copies: Vec<u64>,
+    /// The copies that are still to be taken in.
+    pub slots: BTreeMap<u64, ModelSlot>,
+    /// Holds that kept the original, and keep the copies.
+    pub kept_by: BTreeSet<u64>,
+    /// Elements and bytes that go.
+    pub gone: (u64, u64),
+    /// It is on record.
+    pub durable: bool,
 }
 
 impl Model {
@@ -272,14 +295,14 @@ impl Model {
     pub fn candidates(&self, streams: &[StreamId], range: &Range) -> Vec<(u64, usize)> {
         // Nobody knows what a damaged slot covers.
         let known = || self.alive().filter(|(_, slot)| !slot.rows.is_empty() && !slot.damaged);
-        // All back to where the first element began that ends in a slot of the range.
+        // All back to where the first element began that ends in a slot of the range. Copies are as old as their originals.
         let mut wanted = BTreeSet::new();
-        for (sequence, slot) in known().filter(|(_, slot)| slot.touches(streams, range)) {
+        for (_, slot) in known().filter(|(_, slot)| slot.touches(streams, range)) {
             let ends = slot.rows.iter().filter(|row| row.last);
             let began = ends.filter_map(|row| self.begun.get(&(row.stream.0, row.ordinal))).min();
-            wanted.extend(began.copied().unwrap_or(sequence)..=sequence);
+            wanted.extend(began.copied().unwrap_or(slot.age)..=slot.age);
         }
-        let all = known().filter(|(sequence, slot)| wanted.contains(sequence) && slot.names(streams));
+        let all = known().filter(|(_, slot)| wanted.contains(&slot.age) && slot.names(streams));
         all.map(|(sequence, slot)| (sequence, slot.rows.len())).collect()
     }
 

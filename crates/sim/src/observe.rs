@@ -97,7 +97,8 @@ impl Model {
                         return Err(format!("sequence {} is in two slots", look.sequence));
                     }
                     self.observe_data(look, image, superblock)?;
-                    claimed.extend((look.look == SlotLook::Pinned).then_some(look.sequence.0));
+                    let pinned = look.look == SlotLook::Pinned && !self.pinned.contains(&look.sequence.0);
+                    claimed.extend(pinned.then_some(look.sequence.0));
                 }
             }
         }
@@ -147,7 +148,10 @@ impl Model {
         let lost = expired.iter().find(|sequence| self.claimed.contains(sequence));
         let mut others = self.alive().map(|(sequence, _)| sequence).filter(|sequence| {
             let may_go = !could_be.contains(sequence) && !self.may_be_kept(*sequence);
-            there.contains(sequence) && may_go && !claimed.contains(sequence)
+            there.contains(sequence)
+                && may_go
+                && !claimed.contains(sequence)
+                && !self.pinned.contains(sequence)
         });
         if let (Some(lost), Some(other), true) = (lost, others.next(), prompt) {
             return Err(format!("sequence {lost} is claimed and has expired, and {other} was free to go"));
@@ -235,7 +239,8 @@ impl Model {
         };
         for (sequence, slot) in self.alive().filter(|(sequence, _)| there.contains(sequence)) {
             let free_to_go = !could_be.contains(&sequence) && !self.may_be_kept(sequence);
-            if free_to_go && !claimed.contains(&sequence) && slot.age < youngest {
+            let stays = claimed.contains(&sequence) || self.pinned.contains(&sequence);
+            if free_to_go && !stays && slot.age < youngest {
                 return Err(format!("age {youngest} expired before age {} ({sequence})", slot.age));
             }
         }

@@ -87,6 +87,17 @@ pub enum Op {
         /// How many; 0: it goes.
         count: u8,
     },
+    /// A range is destroyed while the recorder goes on.
+    Purge {
+        /// Of one stream, or all.
+        stream: Option<u8>,
+        /// What.
+        doom: Doom,
+        /// Held data too.
+        held: bool,
+        /// The power goes at the n-th write from its beginning, or when it has come to its end; and what survives.
+        cut: Option<(u8, u64)>,
+    },
     /// The recorder ends cleanly and starts again.
     Restart,
     /// The power goes at the n-th write from now (0: at once), and what survives is drawn from the seed.
@@ -120,6 +131,27 @@ pub enum Op {
     Death(Duration),
     /// The disk answers every write with an error for so long.
     Outage(Duration),
+}
+
+/// What is to be destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doom {
+    /// A range of a stream's ordinals, counted back from the newest; of all streams: counted from those of the first.
+    Ordinals {
+        /// How many ordinals ago the range begins.
+        back: u16,
+        /// How many ordinals it has.
+        count: u16,
+    },
+    /// A range of time: from so long ago, so long.
+    Time {
+        /// How long ago the range begins.
+        back: Duration,
+        /// How long it is.
+        span: Duration,
+        /// Event times instead of arrival times.
+        by_event: bool,
+    },
 }
 
 /// Which steps a test draws from.
@@ -190,6 +222,26 @@ fn claim(seed: &mut Seed) -> Op {
     Op::Claim { client: seed.below(3) as u8, skip: seed.below(4) as u8, count: count as u8 }
 }
 
+fn purge(seed: &mut Seed, diet: Diet) -> Op {
+    let doom = if seed.below(2) == 0 {
+        Doom::Ordinals { back: seed.below(300) as u16, count: 1 + seed.below(60) as u16 }
+    } else {
+        let longest = if seed.below(2) == 0 { 1_500 } else { 60_000 };
+        Doom::Time { back: millis(seed, longest), span: millis(seed, longest), by_event: seed.below(4) == 0 }
+    };
+    let cuts = diet != Diet::Calm && seed.below(2) == 0;
+    Op::Purge {
+        stream: (seed.below(3) > 0).then(|| seed.below(3) as u8),
+        doom,
+        held: seed.below(2) == 0,
+        // Few writes go before the first copy, and many more may follow.
+        cut: cuts.then(|| {
+            let most = [8, 30, 120][seed.below(3) as usize];
+            (seed.below(most) as u8, seed.bits())
+        }),
+    }
+}
+
 fn find(seed: &mut Seed) -> Op {
     let count = seed.below(2) * (1 + seed.below(40));
     Op::Find {
@@ -244,7 +296,8 @@ fn op(seed: &mut Seed, diet: Diet) -> Op {
     match seed.below(100) {
         0..=41 => write(seed),
         42..=44 => claim(seed),
-        45..=56 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
+        45 | 46 => purge(seed, diet),
+        47..=56 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
         57..=60 => Op::Seal,
         61..=67 => hold(seed),
         68..=71 => find(seed),

@@ -1,10 +1,12 @@
 //! One ring, one disk, one clock, one model; steps are carried out on all of them and the model has its say after each.
-//! Orders are in `orders`, holds by condition in `finding`, claims in `claims`, crashes and restarts in `power`.
+//! Orders are in `orders`, holds by condition in `finding`, claims in `claims`, purges in `purge`, crashes and restarts in
+//! `power`.
 
 mod claims;
 mod finding;
 mod orders;
 mod power;
+mod purge;
 
 use crate::content::Content;
 use crate::crash::Bound;
@@ -150,6 +152,11 @@ pub struct World {
     pub spent: u64,
     /// Slots that stayed though younger ones expired, because they were claimed.
     pub passed_over: u64,
+    /// Purges that destroyed something and came to their end.
+    pub purged: u64,
+    /// Purges in the middle of which the power went.
+    pub torn: u64,
+    purging: Option<purge::Purging>,
 }
 
 /// The reason that the world gives for its `order`-th order.
@@ -195,6 +202,9 @@ impl World {
             extended: 0,
             spent: 0,
             passed_over: 0,
+            purged: 0,
+            torn: 0,
+            purging: None,
         };
         world.start(disk)?;
         Ok(world)
@@ -251,6 +261,15 @@ impl World {
             Op::Claim { client, skip, count } => {
                 self.claim((*client).into(), (*skip).into(), (*count).into())?;
             }
+            Op::Purge { stream, doom, held, cut } => {
+                if let Some((after, _)) = cut.filter(|(after, _)| *after > 0) {
+                    self.disk()?.cut_after(u64::from(after));
+                }
+                self.purge(*stream, *doom, *held)?;
+                if let Some((_, draw)) = cut {
+                    self.after_cut(*draw, None)?;
+                }
+            }
             Op::Restart => self.restart()?,
             Op::Crash { after, draw } => self.crash(*after, *draw)?,
             Op::CrashTwice { after, draw } => self.crash_twice(*after, *draw)?,
@@ -290,9 +309,10 @@ impl World {
             doubted: doubted().map(|s| s.0).collect(),
             runway: (2 * self.setup.config.buffers).max(16).min(slots.len() as u32 / 4).max(2),
             on_top,
-            idle: driver.is_idle(),
+            // A purge takes slots from the runway, and gives slots back that are free then.
+            idle: driver.is_idle() && self.purging.is_none(),
             prompt: self.setup.plan.latency.is_zero() && self.is_well(),
-            grew: std::mem::take(&mut self.grew),
+            grew: std::mem::take(&mut self.grew) || self.purging.is_some(),
             slots,
         };
         let (image, now) = (driver.disk().seen(), self.clock.now());
@@ -305,6 +325,7 @@ impl World {
         if missing as u64 > dropped.others {
             return Err(format!("{missing} orders are not on record, and {} were dropped", dropped.others));
         }
+        self.meet_swap(&shown.slots);
         self.meet_holds(&shown.holds)?;
         self.passed_over += self.model.observe(&shown, &image, &self.superblock, now)?;
         let (least, most) = self.model.promised();

@@ -255,6 +255,17 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
     if let Some(nearest) = whole().min_by_key(Admitted::lane) {
         return Err(Refusal::TooSmall { slot: nearest.shape.slot, lane: nearest.lane() });
     }
+    // Where memory alone is short, that is the shape which takes least.
+    let frugal = all().filter_map(|candidate| {
+        let ample = Candidate { shape: Shape { buffers: u32::MAX, ..candidate.shape }, ..candidate };
+        let admitted = ample.admit(measured).ok().filter(|admitted| lane >= admitted.lane().0)?;
+        Some((admitted.memory(), candidate))
+    });
+    if let Some((_, frugal)) = frugal.reduce(|least, other| if other.0 < least.0 { other } else { least })
+        && let Err(refused) = frugal.admit(measured)
+    {
+        return Err(Refusal::Refused(frugal.shape, refused));
+    }
     let rate = |candidate: &Candidate| figures(measured, &candidate.load, &candidate.shape).with_reads;
     // Of equals the first.
     let nearest = all().reduce(|best, other| if rate(&other) > rate(&best) { other } else { best });

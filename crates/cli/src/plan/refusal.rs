@@ -36,10 +36,7 @@ impl Site<'_> {
         let admitted =
             choose(&self.measured, self.lane(), ask).map_err(|refusal| self.refused(&refusal, ask))?;
         if ask.rate > self.packs().bytes {
-            let packs = self.profile.packer_bytes;
-            let what = format!(
-                "not admitted: the packer was measured to manage {packs} on that machine, of which 80 % may be promised"
-            );
+            let what = format!("not admitted: {}", self.packer());
             return Err(advised(what, &self.rate(ask).into_iter().collect::<Vec<_>>()));
         }
         Ok(admitted)
@@ -57,34 +54,70 @@ impl Site<'_> {
                 .advice(format_args!("use {lane} or more"))
             }
             Refusal::Refused(_, refused) => {
-                advised(format!("not admitted: {}", self.in_words(refused)), &self.ways(ask))
+                let all = self.with_what_else(refused, ask);
+                advised(format!("not admitted: {}{}", all.join("; and "), self.of_what()), &self.ways(ask))
             }
         }
     }
 
-    /// What the inequality says, and of what.
-    fn in_words(&self, refused: &Refused) -> String {
-        let text = match *refused {
-            Refused::Memory { needed, memory, buffers, wait, stall } => {
-                let stall = if stall.is_zero() {
-                    String::new()
-                } else {
-                    format!(", {} while the device stands still", times::spoken(stall))
-                };
-                format!(
-                    "it takes {needed} slot buffers ({memory}) to wait up to {} for a read{stall}, and for a burst, but \
-                     there is memory for {buffers}",
-                    times::spoken(wait)
-                )
+    /// What the inequality says, and what else would: each term that the advice is about.
+    fn with_what_else(&self, refused: &Refused, ask: &Ask) -> Vec<String> {
+        let mut all = vec![in_words(refused)];
+        if let Refused::Elements { most, .. } = *refused {
+            match choose(&self.measured, self.lane(), &Ask { elements: Some(most), ..*ask }) {
+                Err(Refusal::Refused(_, refused)) => {
+                    all.push(format!("with so many, {}", in_words(&refused)))
+                }
+                Err(Refusal::TooSmall { slot, lane }) => {
+                    all.push(format!(
+                        "with so many, it takes slots of {slot}, and a ring of {}",
+                        lane.shown_up()
+                    ));
+                }
+                Ok(_) => {}
             }
-            _ => refused.to_string(),
-        };
+        }
+        if ask.rate > self.packs().bytes {
+            all.push(self.packer());
+        }
+        all
+    }
+
+    /// What of the packer is too little for the rate.
+    fn packer(&self) -> String {
+        let packs = self.profile.packer_bytes;
+        format!("the packer was measured to manage {packs} on that machine, of which 80 % may be promised")
+    }
+
+    /// Of what that is said.
+    fn of_what(&self) -> String {
         if self.region == Region::WHOLE {
-            return text;
+            return String::new();
         }
-        format!("{text} (in the first {} % of the device)", self.region.0)
+        format!(" (in the first {} % of the device)", self.region.0)
     }
+}
 
+/// What the inequality says.
+fn in_words(refused: &Refused) -> String {
+    match *refused {
+        Refused::Memory { needed, memory, buffers, wait, stall } => {
+            let stall = if stall.is_zero() {
+                String::new()
+            } else {
+                format!(", {} while the device stands still", times::spoken(stall))
+            };
+            format!(
+                "it takes {needed} slot buffers ({memory}) to wait up to {} for a read{stall}, and for a burst, but \
+                     there is memory for {buffers}",
+                times::spoken(wait)
+            )
+        }
+        _ => refused.to_string(),
+    }
+}
+
+impl Site<'_> {
     /// The single changes. Each was tried, and none that is nearer would do.
     fn ways(&self, ask: &Ask) -> Vec<String> {
         let ways = [
@@ -138,9 +171,11 @@ impl Site<'_> {
             choose(&self.measured, self.lane(), &ample).ok().filter(|_| self.would(&ample))?.memory();
         let with = |memory| Ask { memory: Some(memory), ..*ask };
         let least = least_above(asked.0, enough.0, |memory| self.would(&with(ByteSize(memory))));
-        let memory = ByteSize(least).shown_up();
-        let admitted = choose(&self.measured, self.lane(), &with(memory)).ok()?;
-        Some(format!("--memory {} ({} buffers)", typed(memory), admitted.shape.buffers))
+        let admitted = choose(&self.measured, self.lane(), &with(ByteSize(least))).ok()?;
+        // The least that would do is whole slots, and those are whole MiB: not one buffer more for the sake of a round number.
+        let exact = ByteSize(least).shown_up().0 == least;
+        let memory = if exact { typed(ByteSize(least)) } else { format!("{}MiB", least.div_ceil(1 << 20)) };
+        Some(format!("--memory {memory} ({} buffers)", admitted.shape.buffers))
     }
 
     /// The largest smaller region.
@@ -249,6 +284,8 @@ mod tests {
                 "it takes 10 slot buffers (640 MiB) to wait up to 7.1 s for a read, and for a burst, but there is memory for 8 (in the first 80 % of the device): each of these would do: --rate 46.5MiB/s, or --memory 640MiB (10 buffers)",
             ),
             (80, Ask { memory: Some(mib(384)), gather: Some(4), ..ask(20) }, "--gather 2"),
+            (80, Ask { elements: Some(10_000_000), ..ask(1) }, "; and with so many, "),
+            (80, Ask { elements: Some(10_000_000), ..ask(1) }, " on the medium is too fast"),
             (80, Ask { elements: Some(10_000_000), ..ask(1) }, "--elements 1"),
         ] {
             let said = said(region, &ask);
@@ -312,6 +349,36 @@ mod tests {
         let said = site.admit(&ask(25)).unwrap_err().to_string();
         assert!(said.contains("manage 30 MiB/s") && said.ends_with("--rate 24MiB/s would do"), "{said}");
         let said = site.admit(&ask(65)).unwrap_err().to_string();
-        assert!(said.contains("--rate 24MiB/s"), "{said}");
+        // The lane is named, and the packer, which is why no higher rate is offered.
+        assert!(
+            said.contains("too fast") && said.contains("; and the packer") && said.contains("--rate 24MiB/s"),
+            "{said}"
+        );
+    }
+
+    // Promise 8: the least memory, to a buffer; and the number that is asked for is the one that is offered.
+    #[test]
+    fn the_number_of_buffers_that_is_offered_is_the_least() {
+        let profile = paper();
+        let (total, region) = (profile.device.bytes.0, Region(80));
+        let measured = region::known(&profile, total, region).unwrap();
+        let site = Site { profile: &profile, measured, total, region };
+        let number = |text: &str, before: &str| -> u32 {
+            let (head, _) = text.split_once(before).unwrap();
+            head.rsplit([' ', '(']).next().unwrap().parse().unwrap()
+        };
+        for (slot, gather, burst) in
+            [(64, None, 40_000), (128, None, 40_960), (128, Some(4), 40_960), (256, None, 1)]
+        {
+            let slot = mib(slot);
+            let ask =
+                |memory| Ask { slot: Some(slot), gather, burst: mib(burst), memory: Some(memory), ..ask(60) };
+            let said = site.admit(&ask(mib(512))).unwrap_err().to_string();
+            let (takes, offered) = (number(&said, " slot buffers"), number(&said, " buffers)"));
+            assert_eq!(takes, offered, "{said}");
+            let with = |buffers: u32| site.admit(&ask(ByteSize(u64::from(buffers) * slot.0)));
+            assert!(with(offered).is_ok_and(|admitted| admitted.shape.buffers == offered), "{said}");
+            assert!(with(offered - 1).is_err(), "{said}");
+        }
     }
 }

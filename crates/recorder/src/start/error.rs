@@ -115,12 +115,14 @@ pub enum StartError {
         path: PathBuf,
     },
     /// The load is more than can be promised.
-    #[error("{}: not admitted: {refused}: {advice}", path.display())]
+    #[error("{}: not admitted: {refused}{}: {advice}", path.display(), also.as_ref().map_or(String::new(), |also| format!("; and with so many, {also}")))]
     NotAdmitted {
         /// The ring.
         path: PathBuf,
         /// Which term fails.
         refused: Refused,
+        /// Which fails, too, with as many elements as the packer manages: what the advice is about, then.
+        also: Option<String>,
         /// What would do.
         advice: String,
     },

@@ -180,6 +180,7 @@ fn start_on(
     let refused = |refused| StartError::NotAdmitted {
         path: settings.ring.clone(),
         refused,
+        also: None,
         advice: "give it more --memory".to_owned(),
     };
     let view = view(&mut driver, &plan, settings, &mut warnings)?;

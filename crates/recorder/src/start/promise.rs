@@ -45,7 +45,8 @@ impl Promise {
         let weighed = scale.weigh(&declared, slot, superblock.geometry.slots);
         let granted = weighed.map_err(|no| match no {
             No::Refused(refused) => {
-                StartError::NotAdmitted { path: ring(), refused, advice: scale.advice(None) }
+                let also = scale.also(&declared, &refused);
+                StartError::NotAdmitted { path: ring(), refused, also, advice: scale.advice(None) }
             }
             No::TooFew { slots, least } => {
                 StartError::TooFewSlots { path: ring(), slots, least, advice: scale.advice(Some(least)) }
@@ -162,6 +163,17 @@ impl Declarations {
         self.streams.iter().copied().flatten().chain(rest).collect()
     }
 
+    /// The same rates in fewer elements.
+    fn with_elements(&self, most: u64) -> Self {
+        let all = self.all().iter().map(|stream| u128::from(stream.elements)).sum::<u128>().max(1);
+        let fewer = |declared: Declared| {
+            let elements = u128::from(declared.elements) * u128::from(most) / all;
+            Declared { elements: u64::try_from(elements).unwrap_or(u64::MAX), ..declared }
+        };
+        let streams = self.streams.iter().map(|stream| stream.map(fewer)).collect();
+        Self { streams, rest: fewer(self.rest), unpromised: self.unpromised.clone() }
+    }
+
     fn payload(&self) -> Rate {
         Rate(self.all().iter().map(|stream| stream.rate.0).fold(0, u64::saturating_add))
     }
@@ -203,6 +215,18 @@ impl Scale<'_> {
             admit(&self.terms.measured, &load(&declared.all(), slot), &shape).map_err(No::Refused)?;
         let least = least_slots(&granted, shape.gather);
         if slots < least { Err(No::TooFew { slots, least }) } else { Ok(granted) }
+    }
+
+    /// What would refuse as many elements as the packer manages, where these are too many for it.
+    fn also(&self, declared: &Declarations, refused: &Refused) -> Option<String> {
+        let Refused::Elements { most, .. } = *refused else { return None };
+        let Geometry { slot_bytes, slots, .. } = *self.geometry;
+        match self.weigh(&declared.with_elements(most), ByteSize(slot_bytes), slots).err()? {
+            No::Refused(refused) => Some(refused.to_string()),
+            No::TooFew { slots, least } => {
+                Some(format!("{slots} slots are too few, for a guarantee of that load takes {least}"))
+            }
+        }
     }
 
     /// What would do instead, each alone: as options to be typed, or as another ring here. It may be one of `least` slots.

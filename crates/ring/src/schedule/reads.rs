@@ -135,10 +135,11 @@ impl Reads {
             let Some(first) = first.filter(|_| self.credit[self.turn] > 0) else {
                 self.turn = (self.turn + 1) % Class::ALL.len();
                 let next = Class::ALL[self.turn];
-                // Nobody saves up while nothing waits.
+                // Nobody saves up: neither while nothing waits, nor by asking for less than a round's worth at a time. Else
+                // all others would wait while it is spent.
                 let waits = self.flows.iter().any(|flow| flow.class == next);
-                let earned = self.credit[self.turn] + (next.weight() * self.visit).div_ceil(2) as i64;
-                self.credit[self.turn] = if waits { earned } else { 0 };
+                let round = (next.weight() * self.visit).div_ceil(2) as i64;
+                self.credit[self.turn] = if waits { (self.credit[self.turn] + round).min(round) } else { 0 };
                 continue;
             };
             let Flow { client, credit, .. } = self.flows[first];
@@ -216,6 +217,29 @@ mod tests {
         for client in 2..5 {
             assert!(served.iter().filter(|one| one.1 == client).count().abs_diff(80) <= 4);
         }
+    }
+
+    // No read starves: who asked for little for a long time has no more than others then.
+    #[test]
+    fn a_class_that_asked_for_little_has_saved_nothing() {
+        let visit = 4 << 20;
+        let mut reads = Reads::new(64, visit);
+        let asks = |reads: &mut Reads, class, client, count: u64| {
+            for id in 0..count {
+                reads.push(read(id, class, client)).unwrap();
+            }
+        };
+        asks(&mut reads, Class::Export, 2, 2);
+        for _ in 0..200 {
+            // One at a time.
+            asks(&mut reads, Class::Rebuild, 1, 1);
+            while reads.pick().unwrap().class != Class::Rebuild {
+                asks(&mut reads, Class::Export, 2, 1);
+            }
+        }
+        asks(&mut reads, Class::Rebuild, 1, 40);
+        let first = (0..40).position(|_| reads.pick().unwrap().class == Class::Export).unwrap();
+        assert!(first <= 8, "a round of 8 MiB, not {first}");
     }
 
     #[test]

@@ -36,6 +36,10 @@ struct Summary {
     tightest: Option<(f64, Duration, u64)>,
     /// The greatest share of the published *durable after*, and whose.
     oldest: Option<(f64, Duration, u64)>,
+    /// The greatest share of what others may read before a reader has its turn, and whose.
+    turns: Option<(f64, u64)>,
+    /// The longest that reads waited and none was begun, and whose.
+    starved: Option<(Duration, u64)>,
     /// Hours with all buffers in use at some time.
     filled: u64,
     /// Hours whose load was just what is admitted.
@@ -58,6 +62,7 @@ impl Summary {
         let slack = verdict.margin.as_secs_f64() / granted.period.as_secs_f64();
         let aged = verdict.oldest.as_secs_f64() / granted.durable_after.as_secs_f64();
         self.nearer(Some((slack, verdict.margin, scene.seed)), Some((aged, verdict.oldest, scene.seed)));
+        self.later(Some((verdict.turns, scene.seed)), Some((verdict.starved, scene.seed)));
         self.wrong.extend(verdict.wrong(scene).map(|why| (scene.seed, why)));
     }
 
@@ -73,6 +78,11 @@ impl Summary {
         self.oldest = self.oldest.into_iter().chain(aged).max_by(|a, b| a.0.total_cmp(&b.0));
     }
 
+    fn later(&mut self, turns: Option<(f64, u64)>, starved: Option<(Duration, u64)>) {
+        self.turns = self.turns.into_iter().chain(turns).max_by(|a, b| a.0.total_cmp(&b.0));
+        self.starved = self.starved.into_iter().chain(starved).max();
+    }
+
     fn join(&mut self, other: Self) {
         self.hours += other.hours;
         self.arrived += other.arrived;
@@ -86,6 +96,7 @@ impl Summary {
             self.count(name, hours);
         }
         self.nearer(other.tightest, other.oldest);
+        self.later(other.turns, other.starved);
         self.wrong.extend(other.wrong);
     }
 }
@@ -119,6 +130,16 @@ impl std::fmt::Display for Summary {
                 "greatest age of data not on the medium: {:.1} % of the published ({age:.2?}, seed {seed})",
                 share * 100.0
             )?;
+        }
+        if let Some((share, seed)) = self.turns {
+            writeln!(
+                f,
+                "most that others were served while a reader waited: {:.1} % of what they may be (seed {seed})",
+                share * 100.0
+            )?;
+        }
+        if let Some((longest, seed)) = self.starved {
+            writeln!(f, "longest that reads waited and none was begun: {longest:.2?} (seed {seed})")?;
         }
         write!(f, "{} hours went wrong", self.wrong.len())
     }

@@ -13,6 +13,7 @@ mod readers;
 mod scene;
 mod seeds;
 mod source;
+mod turns;
 
 pub use bounds::{Shares, Tightness};
 pub use intake::Wild;

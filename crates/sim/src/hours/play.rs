@@ -6,9 +6,10 @@ use super::lane::{Errand, Lane};
 use super::readers::Reader;
 use super::scene::Scene;
 use super::source::Source;
+use super::turns::Turns;
 use holdfast_base::Timestamp;
 use holdfast_media::drive::{Access, Drive, Kind};
-use holdfast_ring::{Next, Policy, Reads, Schedule, View, admit};
+use holdfast_ring::{Guarantee, Next, Policy, Reads, Schedule, View, admit};
 use std::time::Duration;
 
 /// How an hour went.
@@ -38,6 +39,10 @@ pub struct Verdict {
     pub failed: u64,
     /// The longest that a read took from asking to answer.
     pub longest_read: Duration,
+    /// What others were served while a reader waited, as a share of the most that the turns allow: the largest.
+    pub turns: f64,
+    /// The longest that reads waited and none was begun.
+    pub starved: Duration,
     /// Time that the lane spent on slots, going there included; stalls count for what they kept waiting.
     pub writing: Duration,
     /// The same for commits.
@@ -66,11 +71,29 @@ impl Verdict {
         let Ok(granted) = admit(&scene.measured, &scene.load, &scene.shape) else {
             return Some("was not admitted".to_owned());
         };
+        // No read starves: each reader has its turn, and all of them have theirs beside writing what was declared.
+        if self.turns > 1.0 {
+            return Some(format!("a reader waited for {:.3} of what others may read before it", self.turns));
+        }
+        let idle = starved(scene, &granted);
+        if self.starved > idle && scene.wild.is_empty() {
+            return Some(format!("nobody was served for {:?}, of {idle:?} at most", self.starved));
+        }
         // The clock of the drive counts nanoseconds, that of what arrives does not.
         (self.oldest > granted.durable_after + Duration::from_millis(1)).then(|| {
             format!("data was durable after {:?}, published are {:?}", self.oldest, granted.durable_after)
         })
     }
+}
+
+/// The longest that readers wait for writing: all that is full, with what fills meanwhile, and whatever data may wait for.
+fn starved(scene: &Scene, granted: &Guarantee) -> Duration {
+    let moving = 1.0 - f64::from(scene.measured.stalled) / 1e6;
+    let busy = granted.write.as_secs_f64() / (moving * granted.period.as_secs_f64());
+    let full = f64::from(granted.buffers) + f64::from(scene.shape.gather);
+    // Of each period so much is left for making up for what has piled up.
+    let written = full * granted.period.as_secs_f64() * busy / (1.0 - busy);
+    granted.durable_after + Duration::try_from_secs_f64(written).unwrap_or(Duration::MAX / 2)
 }
 
 fn seconds(at: Timestamp) -> f64 {
@@ -110,6 +133,9 @@ struct Hour<'a> {
     capture: Capture,
     journal: Journal,
     readers: Vec<Reader>,
+    turns: Turns,
+    /// Since when reads wait and none was begun.
+    hungry: Option<Timestamp>,
     /// When each read that is not answered was asked for.
     asked: Vec<(u64, Timestamp)>,
     next_read: u64,
@@ -133,6 +159,8 @@ impl<'a> Hour<'a> {
             capture: Capture::new(slot, policy.buffers, patience(scene)),
             journal: Journal::new(&scene.shape, policy.buffers, slots, scene.base),
             readers: scene.readers.clone(),
+            turns: Turns::new(&scene.readers, scene.visit, scene.shape.quantum.into()),
+            hungry: None,
             asked: Vec::with_capacity(64),
             next_read: 0,
             begun: 0,
@@ -161,6 +189,7 @@ impl<'a> Hour<'a> {
             }
             self.take_in();
         }
+        self.feed();
         let within = self.intake.as_ref().map_or((self.capture.lost, 0.0), Intake::lost);
         let withheld = self.intake.as_ref().map_or(0.0, |intake| intake.withheld(seconds(self.now)));
         let margin = self.schedule.margin().map_or(Duration::ZERO, |margin| margin.least);
@@ -171,6 +200,7 @@ impl<'a> Hour<'a> {
             withheld,
             margin,
             most_buffers: self.schedule.most_buffers().0,
+            turns: self.turns.longest(),
             ..self.verdict
         }
     }
@@ -205,6 +235,8 @@ impl<'a> Hour<'a> {
                     reader.asked -= 1;
                     break;
                 }
+                self.turns.asks(&wanted);
+                self.hungry = self.hungry.or(Some(self.now));
                 self.asked.push((self.next_read, self.now));
                 self.next_read += 1;
             }
@@ -243,10 +275,19 @@ impl<'a> Hour<'a> {
                 }
                 Next::Read => {
                     let wanted = self.reads.pick()?;
+                    self.turns.begins(&wanted);
+                    self.feed();
                     self.start(Errand::Read(wanted), Kind::Read, wanted.offset, wanted.bytes.into());
                 }
             }
         }
+    }
+
+    /// A read is begun: those that wait do so from now on.
+    fn feed(&mut self) {
+        let waited = self.hungry.map_or(Duration::ZERO, |since| self.now.since(since));
+        self.verdict.starved = self.verdict.starved.max(waited);
+        self.hungry = Some(self.now).filter(|_| !self.reads.is_empty());
     }
 
     fn start(&mut self, errand: Errand, kind: Kind, offset: u64, len: u64) {

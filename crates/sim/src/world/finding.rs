@@ -128,11 +128,16 @@ impl World {
     /// A hold that has grown must have grown by what an order named, and by nothing else.
     pub(super) fn meet_growth(&mut self, shown: &HoldStatus) -> Result<(), String> {
         let id = shown.id.0;
+        let purge = self.purge_under_way();
         let Some(hold) = self.model.holds.get_mut(&id) else { return Ok(()) };
         let ranges: Vec<(u64, u64)> = shown.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
         if hold.ranges == ranges && hold.finding == shown.finding {
             return Ok(());
         }
+        if purge.is_some_and(|order| self.model.meets_swap(order, shown)) {
+            return Ok(());
+        }
+        let Some(hold) = self.model.holds.get_mut(&id) else { return Ok(()) };
         let mine = self.asked.iter_mut().find_map(|(order, asked)| match asked {
             Asked::Extend(extending) if extending.hold == id && !extending.grown => Some((*order, extending)),
             _ => None,

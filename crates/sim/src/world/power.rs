@@ -156,6 +156,7 @@ impl World {
         let survey = self.inspect(&image, bound)?;
         self.run = None;
         self.asked.clear();
+        self.purging = None;
         self.trouble = None;
         self.crashed = true;
         self.errors_until = None;
@@ -189,6 +190,7 @@ impl World {
             sources: self.sources.clone(),
             asked: self.asked.clone(),
             next_content: None,
+            purging: self.purging.clone(),
             ..*self
         };
         other.resume(image, bound, cut)?;
