@@ -19,6 +19,8 @@ pub struct StreamSummary {
     pub dropped: Vec<(Cause, u64)>,
     /// How often elements may have been lost upstream, and nobody knows how many.
     pub interrupted: u64,
+    /// Elements that are recorded without their options.
+    pub options_left_out: u64,
 }
 
 /// A run.
@@ -130,6 +132,10 @@ impl Summary {
             out.push_str(", ");
             stream.lost_here(&mut out);
             stream.lost_upstream(&mut out);
+            if stream.options_left_out > 0 {
+                let which = many(stream.options_left_out, "element");
+                let _ = write!(out, "; options of {which} left out: an eighth of a slot does not hold them");
+            }
             out.push('\n');
         }
         let counts = &self.counts;
@@ -189,7 +195,8 @@ impl Summary {
                 let comma = if at > 0 { "," } else { "" };
                 let _ = write!(out, "{comma}{}:{count}", quoted(cause.name()));
             }
-            let _ = write!(out, "}},\"interrupted\":{}}}", stream.interrupted);
+            let _ = write!(out, "}},\"interrupted\":{}", stream.interrupted);
+            let _ = write!(out, ",\"options_left_out\":{}}}", stream.options_left_out);
         }
         out.push_str("],\"errors\":[");
         let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
@@ -244,6 +251,7 @@ mod tests {
                 counters,
                 dropped: vec![(Cause::NoBuffer, 3)],
                 interrupted: 0,
+                options_left_out: 0,
             }],
             errors: vec!["a\\b".into()],
         }
@@ -277,12 +285,21 @@ mod tests {
         let text = summary.text();
         let said = "3 elements lost (no free buffer 3), and an unknown number in 1; 7 elements lost upstream, and an unknown number 2 times\n";
         assert!(text.contains(said), "{text}");
-        assert!(summary.json().contains("\"lost\":{\"no_buffer\":3,\"upstream\":7},\"interrupted\":2}"));
+        assert!(summary.json().contains("\"lost\":{\"no_buffer\":3,\"upstream\":7},\"interrupted\":2,"));
         summary.streams[0].counters = Counters::default();
         summary.streams[0] = stream(&[(Cause::Upstream, 1)], 0, &summary.streams[0]);
         assert!(summary.text().contains(", nothing lost; 1 element lost upstream\n"), "{}", summary.text());
         summary.streams[0] = stream(&[], 1, &summary.streams[0]);
         assert!(summary.text().contains(", nothing lost; an unknown number lost upstream\n"));
+    }
+
+    #[test]
+    fn options_that_were_left_out_are_told() {
+        let mut summary = summary();
+        assert!(!summary.text().contains("options"));
+        summary.streams[0].options_left_out = 7;
+        assert!(summary.text().contains("; options of 7 elements left out: "), "{}", summary.text());
+        assert!(summary.json().contains("\"options_left_out\":7}"), "{}", summary.json());
     }
 
     #[test]
@@ -304,7 +321,7 @@ mod tests {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
         assert!(
-            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"options_left_out\":0}],\"errors\":[\"a\\\\b\"]}\n"),
             "{json}"
         );
     }

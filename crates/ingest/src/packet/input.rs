@@ -21,6 +21,11 @@ impl<R: Read> Input<R> {
         Self { source, buffer: Vec::new(), start: 0, end: 0, position: 0 }
     }
 
+    /// The source begins anew: what is left of it is forgotten.
+    pub(crate) fn begin_again(&mut self) {
+        (self.start, self.end, self.position) = (0, 0, 0);
+    }
+
     /// Position in the file of the current unit's first byte.
     pub(crate) fn position(&self) -> u64 {
         self.position
@@ -107,6 +112,18 @@ mod tests {
         assert_eq!((input.position(), errors), (10, 10));
         while input.want(1).is_err() {}
         assert_eq!(input.want(0).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_source_that_begins_anew_is_read_from_its_first_byte() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut input = Input::new(io::Cursor::new(&bytes));
+        assert_eq!(input.want(7).unwrap(), 7);
+        input.skip(7);
+        input.source.set_position(0);
+        input.begin_again();
+        assert_eq!((input.want(101).unwrap(), input.position()), (100, 0));
+        assert_eq!(input.unit(100), bytes);
     }
 
     #[test]

@@ -145,6 +145,17 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Forgets what was read, but keeps its memory: the source begins anew with its first byte.
+    pub(crate) fn begin_again(&mut self) {
+        self.input.begin_again();
+        self.format = Format::Unknown;
+        self.interfaces.clear();
+        (self.option_bytes, self.unit) = (0, 0);
+        self.scratch.clear();
+        self.notes = ReadNotes::default();
+        self.broken = None;
+    }
+
     /// The interfaces described so far, over all sections.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
