@@ -3,7 +3,7 @@
 use crate::{File, Finding, Tree};
 
 /// Folders at the top by which a name in backticks is known to be a path of this repository.
-const TOP: [&str; 9] = [".cargo", ".ci", "bench", "crates", "docs", "fuzz", "scripts", "ui", "xtask"];
+const TOP: [&str; 9] = [".cargo", ".ci", "bench", "crates", "docs", "examples", "fuzz", "scripts", "xtask"];
 
 fn documents(tree: &Tree) -> impl Iterator<Item = &File> {
     tree.files
@@ -165,6 +165,29 @@ mod tests {
             ["docs/a.md:1: the link `docs/format.md` leads nowhere"]
         );
         assert_eq!(found("crates/ring/notes.md", "in `docs/gone.md`"), [""; 0]);
+    }
+
+    #[test]
+    fn a_path_is_known_by_every_folder_at_the_top() {
+        for top in TOP {
+            let (here, gone) = (format!("{top}/here.c"), format!("{top}/gone.c"));
+            let tree = Tree::of(&[(&here, ""), ("a.md", &format!("`{here}`, `{gone}`"))]);
+            let found = paths_exist(&tree);
+            assert_eq!(found.len(), 1, "{top}");
+            assert!(found[0].to_string().contains(&gone), "{top}");
+        }
+    }
+
+    #[test]
+    fn all_folders_at_the_top_are_listed() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let tree = Tree::load(&root).unwrap();
+        assert!(TOP.iter().all(|top| tree.has(top)), "one of them does not exist");
+        // Hidden ones that we do not know are those of somebody's editor.
+        let tops = tree.names.iter().filter_map(|path| path.split_once('/')).map(|(top, _)| top);
+        for top in tops.filter(|top| !top.starts_with('.')) {
+            assert!(TOP.contains(&top), "{top} is not listed");
+        }
     }
 
     #[test]

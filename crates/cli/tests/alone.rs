@@ -5,8 +5,9 @@ mod common;
 
 use common::{documented, ends, folder, holdfast, record, recorder_program, run, tool};
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -101,6 +102,67 @@ fn a_file_with_a_file_system_or_a_partition_table_is_named() {
         assert!(Command::new(mkfs).args(["-q", "-F"]).arg(&image).status().unwrap().success());
         let said = ends(dir, "format image", 1);
         assert!(said.err.contains("ext"), "{}", said.err);
+    }
+    // One partition of Linux; in the other image it protects a table of the newer kind.
+    let mut mbr = vec![0; 16 << 20];
+    mbr[446..462].copy_from_slice(&[0x80, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x10, 0, 0]);
+    mbr[510..512].copy_from_slice(b"\x55\xaa");
+    let mut gpt = mbr.clone();
+    gpt[450] = 0xee;
+    gpt[512..520].copy_from_slice(b"EFI PART");
+    for (name, image, table) in
+        [("mbr", mbr, "an MBR partition table"), ("gpt", gpt, "a GPT partition table")]
+    {
+        fs::write(dir.join(name), &image).unwrap();
+        let said = ends(dir, &format!("format {name} --size 16MiB"), 1);
+        assert!(said.err.contains(table) && said.err.contains("--force"), "{}", said.err);
+        assert!(fs::read(dir.join(name)).unwrap() == image, "{name} was changed");
+    }
+}
+
+#[test]
+fn without_the_rights_every_command_says_what_would_do_and_harms_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can run a program as somebody else");
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB", 0);
+    let ring = fs::read(dir.join("r.hf")).unwrap();
+    // Only the ring is closed to them. The folder that the program is in may be, too: a copy of it is not.
+    fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
+    let program = dir.join("holdfast");
+    // By a process of its own: what another test starts meanwhile would have our copy open for writing, and it could
+    // not be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_holdfast")).arg(&program).status().unwrap();
+    assert!(copied.success());
+    for line in [
+        "format r.hf --size 16MiB",
+        "format r.hf --size 16MiB --force",
+        "status r.hf",
+        "streams r.hf",
+        "read r.hf --stream s",
+        "hold r.hf --last 5s --reason x",
+        "purge r.hf --last 5s --reason x",
+        "grow r.hf --size 32MiB",
+        "check r.hf",
+    ] {
+        let said = Command::new(&program)
+            .args(line.split(' '))
+            .current_dir(dir)
+            .env("HOME", dir)
+            .env("HOLDFAST_RUN", dir.join("run"))
+            .stdin(Stdio::null())
+            .uid(65_534)
+            .gid(65_534)
+            .output()
+            .unwrap();
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(1), "{line}: {err}");
+        let told = ["r.hf", "permission denied", "run as"].iter().all(|said| err.contains(said));
+        assert!(told && err.contains("a user who may"), "{line}: {err}");
+        assert!(said.stdout.is_empty() && fs::read(dir.join("r.hf")).unwrap() == ring, "{line}");
     }
 }
 

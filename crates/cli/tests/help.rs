@@ -4,19 +4,20 @@
 
 mod common;
 
-use common::{ends, folder};
+use common::{ends, folder, recorder_program};
 use std::fs;
 use std::path::Path;
 
-const COMMANDS: [&str; 20] = [
-    "", "profile", "plan", "format", "prove", "status", "streams", "slots", "gaps", "read", "query", "sql",
-    "hold", "holds", "release", "purge", "grow", "audit", "check", "metrics",
+const COMMANDS: [&str; 22] = [
+    "", "profile", "plan", "format", "prove", "record", "status", "streams", "slots", "gaps", "read",
+    "query", "sql", "index", "hold", "holds", "release", "purge", "grow", "audit", "check", "metrics",
 ];
 
 #[test]
 fn help_is_as_it_was() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let folder = folder();
+    recorder_program();
     for command in COMMANDS {
         let name = if command.is_empty() { "holdfast" } else { command };
         let said = ends(folder.path(), &format!("{command} --help"), 0).out;
@@ -26,7 +27,9 @@ fn help_is_as_it_was() {
         }
         let wanted = fs::read_to_string(&file).unwrap_or_default();
         assert!(said == wanted, "{name} --help has changed; it says now:\n{said}");
-        assert!(said.lines().all(|line| line.chars().count() <= 110), "{name} --help is too wide");
+        // The recorder's is set by hand.
+        let most = if name == "record" { 160 } else { 110 };
+        assert!(said.lines().all(|line| line.chars().count() <= most), "{name} --help is too wide");
     }
 }
 
@@ -34,9 +37,12 @@ fn help_is_as_it_was() {
 fn every_command_is_listed_and_wrong_use_is_told_with_code_2() {
     let folder = folder();
     let all = ends(folder.path(), "--help", 0).out;
-    for command in COMMANDS.into_iter().chain(["record"]).filter(|command| !command.is_empty()) {
-        assert!(all.contains(&format!("\n  {command} ")), "{command}");
-    }
+    // What a command does may go on in the next line, further in.
+    let listed =
+        all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let names: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, [&COMMANDS[1..], &["help"]].concat());
     for line in [
         "",
         "frobnicate",

@@ -45,6 +45,8 @@ pub struct SourceCounters {
     pub undecodable: AtomicU64,
     /// Texts that are longer than an attribute may be.
     pub too_long: AtomicU64,
+    /// Written by the capture thread: elements that are recorded without their options, for want of room in a row.
+    pub options_left_out: AtomicU64,
     /// Written by the capture thread: what came last is beyond the declared rate.
     beyond: AtomicBool,
     /// See [`SourceCounters::handed_over_until`]; 0: nothing is under way.

@@ -30,5 +30,6 @@ pub use producer::{Carry, FLUSH_AGE, Inlet, Marks, Overload, Producer, ProducerS
 pub use queue::{Closed, Parker, Waker};
 pub use source::{
     AREA_LIMITS, CONNECTIONS_MEMORY, DEFAULT_AREA, MAX_CONNECTIONS, MAX_PREAMBLE, Opened, PreambleFrom,
-    Running, STALL, Source, SourceEnd, SourceError, SourceOptions, SourceSpec, Speed, StopFlag, open, spawn,
+    Running, STALL, Source, SourceEnd, SourceError, SourceOptions, SourceSpec, Speed, StopFlag,
+    is_source_thread, open, spawn,
 };

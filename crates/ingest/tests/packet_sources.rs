@@ -118,6 +118,39 @@ fn a_truncated_capture_gives_what_is_whole_and_says_at_which_byte_it_breaks() {
     assert_eq!((collector.gaps[0].cause, collector.gaps[0].elements), (Cause::SourceFailed as u8, None));
 }
 
+/// A block of pcapng.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let len = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes(), &len[..], body, &len].concat()
+}
+
+// Promise 2: what of a packet cannot be taken is told of before it is replayed.
+#[test]
+fn options_and_times_that_cannot_be_kept_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rich.pcapng");
+    // Times in whole seconds, ten before 1970.
+    let resolution = [&[9, 0, 1, 0, 0, 0, 0, 0, 14, 0, 8, 0], &(-10i64).to_le_bytes()[..]].concat();
+    let interface = [&[1, 0, 0, 0, 0, 0, 0, 0], &resolution[..]].concat();
+    let comment = [&[1, 0, 0x40, 0x9c], &[b'c'; 40_000][..]].concat();
+    let packet = |seconds: u32, comments: usize| {
+        let head = [0, 0, seconds, 4, 4].map(u32::to_le_bytes).concat();
+        block(6, &[&head, &b"data"[..], &comment.repeat(comments)].concat())
+    };
+    let section =
+        block(0x0a0d_0d0a, &[&0x1a2b_3c4du32.to_le_bytes(), &[1, 0, 0, 0][..], &[0xff; 8]].concat());
+    let packets = [packet(5, 1), packet(6, 3), packet(70, 2)].concat();
+    std::fs::write(&path, [section, block(1, &interface), packets].concat()).unwrap();
+    let (opened, stop) = opened(&format!("replay:{}", path.display()), &max());
+    let said = opened.notes.join("\n");
+    assert_eq!(opened.notes.len(), 2, "{said}");
+    assert!(said.contains("64 KiB of them: 3\n") && said.ends_with("2262: 2"), "{said}");
+    let (collector, end) = Rig::start(opened, stop, 4).finish();
+    assert_eq!(end.unwrap(), SourceEnd::Ended);
+    let told: Vec<_> = collector.elements.iter().map(|one| (one.meta.len(), one.event)).collect();
+    assert_eq!(told, [(40_004, None), (40_004, None), (40_004, Some(60_000_000_000))]);
+}
+
 #[test]
 fn what_is_no_capture_or_no_filter_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use crate::summary::{StreamSummary, Summary, failure_json, gained};
 use crate::voice::{complain, say};
 use holdfast_base::{Clock as _, Timestamp, many};
 use holdfast_format::Cause;
-use holdfast_ingest::{Parker, StopFlag, spawn};
+use holdfast_ingest::{Parker, StopFlag, is_source_thread, spawn};
 use holdfast_media::Disk;
 use holdfast_ring::NOTHING_PROMISED;
 use std::io::{IsTerminal as _, Write as _};
@@ -63,7 +63,7 @@ fn speak_plainly_of_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
-        if name.starts_with("src ") || name == JOB_THREAD {
+        if fails_alone(name) {
             return;
         }
         let text = panic.payload_as_str().unwrap_or("no message");
@@ -71,6 +71,11 @@ fn speak_plainly_of_panics() {
         complain(&format!("{name} failed inside: {text}{place}; please report this"));
         std::process::exit(1);
     }));
+}
+
+/// Whether the recorder goes on when the thread of this name panics: who waits for it tells of it.
+fn fails_alone(name: &str) -> bool {
+    is_source_thread(name) || name == JOB_THREAD
 }
 
 /// How far ahead of other programs the recorder's threads go for a processor, where that is allowed; its jobs go beside them.
@@ -303,6 +308,7 @@ fn summarize<D: Disk>(
             .collect(),
         interrupted: counters.interrupted.load(Ordering::Relaxed),
         interface_drops: counters.interface_drops.load(Ordering::Relaxed),
+        options_left_out: counters.options_left_out.load(Ordering::Relaxed),
     });
     let mut errors = report.failures;
     if let Ended::Stuck { slots, batches, error } = ended {
@@ -325,5 +331,47 @@ fn summarize<D: Disk>(
         away: capture.away().longest,
         streams: streams.collect(),
         errors,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdfast_base::{Ordinal, SystemClock};
+    use holdfast_ingest::{
+        Overload, Pressure, Producer, ProducerSettings, Source, SourceEnd, SourceError, channel,
+    };
+    use std::sync::mpsc::{Sender, channel as mpsc};
+
+    /// Tells the name of the thread that it runs on.
+    struct Named(Sender<String>);
+
+    impl Source for Named {
+        fn run(self: Box<Self>, _out: &mut Producer, _stop: &StopFlag) -> Result<SourceEnd, SourceError> {
+            self.0.send(std::thread::current().name().unwrap().to_owned()).unwrap();
+            Ok(SourceEnd::Ended)
+        }
+    }
+
+    // Promises 1 and 2: a mistake in one source is no reason to record nothing of the others.
+    #[test]
+    fn a_panic_of_a_source_or_of_a_job_is_not_the_end_of_the_process_and_any_other_is() {
+        let (parker, settings) = (Parker::new(), ProducerSettings::new(Overload::Block, Ordinal(0)));
+        for spec in ["stdin", "tcp:127.0.0.1:5000", "holdfast-lane", ""] {
+            let (sender, name) = mpsc();
+            let clock = Arc::new(SystemClock::new());
+            let (producer, _inlet) = channel(&settings, clock, Arc::new(Pressure::default()), parker.waker());
+            let source = Box::new(Named(sender));
+            let running = spawn(spec, source, producer, StopFlag::new().unwrap(), || {}).unwrap();
+            let name = name.recv().unwrap();
+            assert!(name.ends_with(spec) && fails_alone(&name), "{name}");
+            running.join().unwrap();
+        }
+        assert!(fails_alone(JOB_THREAD));
+        for name in
+            ["holdfast-recorder", "main", "holdfast-lane", "holdfast-desk", "holdfast-signal", "a thread"]
+        {
+            assert!(!fails_alone(name), "{name}");
+        }
     }
 }

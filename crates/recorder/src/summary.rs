@@ -21,6 +21,8 @@ pub struct StreamSummary {
     pub interrupted: u64,
     /// Frames that the interface lost before we could see them.
     pub interface_drops: u64,
+    /// Elements that are recorded without their options.
+    pub options_left_out: u64,
 }
 
 /// A run.
@@ -135,6 +137,10 @@ impl Summary {
             if stream.interface_drops > 0 {
                 let _ = write!(out, "; {} lost by the interface", many(stream.interface_drops, "frame"));
             }
+            if stream.options_left_out > 0 {
+                let which = many(stream.options_left_out, "element");
+                let _ = write!(out, "; options of {which} left out: an eighth of a slot does not hold them");
+            }
             out.push('\n');
         }
         let counts = &self.counts;
@@ -194,11 +200,9 @@ impl Summary {
                 let comma = if at > 0 { "," } else { "" };
                 let _ = write!(out, "{comma}{}:{count}", quoted(cause.name()));
             }
-            let _ = write!(
-                out,
-                "}},\"interrupted\":{},\"interface_drops\":{}}}",
-                stream.interrupted, stream.interface_drops
-            );
+            let _ = write!(out, "}},\"interrupted\":{}", stream.interrupted);
+            let _ = write!(out, ",\"interface_drops\":{}", stream.interface_drops);
+            let _ = write!(out, ",\"options_left_out\":{}}}", stream.options_left_out);
         }
         out.push_str("],\"errors\":[");
         let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
@@ -254,6 +258,7 @@ mod tests {
                 dropped: vec![(Cause::NoBuffer, 3)],
                 interrupted: 0,
                 interface_drops: 0,
+                options_left_out: 0,
             }],
             errors: vec!["a\\b".into()],
         }
@@ -302,7 +307,16 @@ mod tests {
         summary.streams[0].interface_drops = 1;
         let text = summary.text();
         assert!(text.contains(", nothing lost; 1 frame lost by the interface\n"), "{text}");
-        assert!(summary.json().contains(",\"interrupted\":0,\"interface_drops\":1}]"), "{}", summary.json());
+        assert!(summary.json().contains(",\"interrupted\":0,\"interface_drops\":1,"), "{}", summary.json());
+    }
+
+    #[test]
+    fn options_that_were_left_out_are_told() {
+        let mut summary = summary();
+        assert!(!summary.text().contains("options"));
+        summary.streams[0].options_left_out = 7;
+        assert!(summary.text().contains("; options of 7 elements left out: "), "{}", summary.text());
+        assert!(summary.json().contains("\"options_left_out\":7}"), "{}", summary.json());
     }
 
     #[test]
@@ -324,7 +338,7 @@ mod tests {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
         assert!(
-            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"options_left_out\":0}],\"errors\":[\"a\\\\b\"]}\n"),
             "{json}"
         );
     }

@@ -32,9 +32,14 @@ impl<R: Read> Input<R> {
         self.largest.next_multiple_of(CHUNK)
     }
 
-    /// The memory, to be used again.
-    pub(crate) fn into_buffer(self) -> Vec<u8> {
-        self.buffer
+    /// Bytes of memory that there are for units.
+    pub(crate) fn memory(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The source begins anew: what is left of it is forgotten.
+    pub(crate) fn begin_again(&mut self) {
+        (self.start, self.end, self.position) = (0, 0, 0);
     }
 
     /// Position in the file of the current unit's first byte.
@@ -129,6 +134,18 @@ mod tests {
         assert_eq!((input.position(), errors), (10, 10));
         while input.want(1).is_err() {}
         assert_eq!(input.want(0).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_source_that_begins_anew_is_read_from_its_first_byte() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut input = Input::within(io::Cursor::new(&bytes), u64::MAX, Vec::new());
+        assert_eq!(input.want(7).unwrap(), 7);
+        input.skip(7);
+        input.source.set_position(0);
+        input.begin_again();
+        assert_eq!((input.want(101).unwrap(), input.position()), (100, 0));
+        assert_eq!(input.unit(100), bytes);
     }
 
     #[test]

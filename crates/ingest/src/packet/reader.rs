@@ -151,6 +151,17 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Forgets what was read, but keeps its memory: the source begins anew with its first byte.
+    pub(crate) fn begin_again(&mut self) {
+        self.input.begin_again();
+        self.format = Format::Unknown;
+        self.interfaces.clear();
+        (self.option_bytes, self.unit) = (0, 0);
+        self.scratch.clear();
+        self.notes = ReadNotes::default();
+        self.broken = None;
+    }
+
     /// The interfaces described so far, over all sections.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
@@ -172,9 +183,9 @@ impl<R: Read> Reader<R> {
         self.input.room()
     }
 
-    /// The memory for blocks, to be used again.
-    pub fn into_memory(self) -> Vec<u8> {
-        self.input.into_buffer()
+    /// Bytes of memory that it has for blocks.
+    pub fn memory(&self) -> usize {
+        self.input.memory()
     }
 
     /// What could not be given in full so far.

@@ -2,7 +2,7 @@
 
 use super::Producer;
 use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch};
-use crate::counters::{Pressure, SourceCounters};
+use crate::counters::{Pressure, SourceCounters, add};
 use crate::extraction::Extraction;
 use crate::loss::Losses;
 use crate::queue::{CaptureEnd, Waker, exchange};
@@ -74,6 +74,13 @@ impl Inlet {
     /// Says whether this source brings more than was declared: then what finds no batch is lost for that.
     pub fn set_beyond(&self, beyond: bool) {
         self.counters.set_beyond(beyond);
+    }
+
+    /// Says that so many more elements were recorded without their options.
+    pub fn left_options_out(&self, elements: u64) {
+        if elements > 0 {
+            add(&self.counters.options_left_out, elements);
+        }
     }
 
     /// Gives a batch back, done with.

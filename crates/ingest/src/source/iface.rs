@@ -4,7 +4,7 @@ use super::error::{Fault, SourceError};
 use super::{Opened, Source, SourceEnd, SourceOptions, StopFlag, packets};
 use crate::framing::Framing;
 use crate::packet::Preamble;
-use crate::packet::af_packet::{Capture, CaptureError, InterfaceCounters, Options};
+use crate::packet::af_packet::{Capture, CaptureError, CounterFiles, KernelCounters, Options};
 use crate::producer::{Overload, Producer};
 use holdfast_base::Timestamp;
 use holdfast_format::StreamKind;
@@ -36,10 +36,11 @@ const BLOCK_WAITS: u32 = 10;
 struct InterfaceSource {
     name: String,
     captures: Vec<Capture>,
-    /// What was counted of each ring's drops already.
-    dropped: Vec<u64>,
+    /// What is told already of what each ring lost.
+    told: Vec<Told>,
     asked: Timestamp,
-    interface: String,
+    /// The interface's own counters, where there are any.
+    interface: Option<CounterFiles>,
     /// What the interface had counted as lost when the source began, and when that was last looked at.
     lost_at_start: Option<u64>,
     looked: Timestamp,
@@ -68,10 +69,10 @@ pub(super) fn open(
     let preamble = preamble.map_err(|error| SourceError::Preamble { name: name.to_owned(), error })?;
     let source = InterfaceSource {
         name: name.to_owned(),
-        dropped: vec![0; captures.len()],
+        told: vec![Told::default(); captures.len()],
         captures,
         asked: Timestamp::MIN,
-        interface: interface.to_owned(),
+        interface: CounterFiles::open(interface),
         lost_at_start: None,
         looked: Timestamp::MIN,
         blocks: wanted.blocks,
@@ -87,6 +88,19 @@ pub(super) fn open(
         notes: Vec::new(),
         memory: 0,
     })
+}
+
+/// How much of what a ring lost is in gaps already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told(u64);
+
+impl Told {
+    /// Makes a gap of what is new: frames that the kernel had no room for, and such as it handed over without sense.
+    fn tell(&mut self, counted: &KernelCounters, since: Timestamp, out: &mut Producer) {
+        let lost = counted.lost();
+        out.lost_before(lost - self.0, since);
+        self.0 = lost;
+    }
 }
 
 impl InterfaceSource {
@@ -165,9 +179,7 @@ impl InterfaceSource {
     fn count_drops(&mut self, out: &mut Producer) -> Result<(), Fault> {
         for at in 0..self.captures.len() {
             let counted = self.captures[at].counters().map_err(|error| self.failed(error))?;
-            let more = counted.dropped - self.dropped[at];
-            self.dropped[at] = counted.dropped;
-            out.lost_before(more, self.asked);
+            self.told[at].tell(&counted, self.asked, out);
         }
         self.asked = out.stamp();
         self.look_at_interface(out);
@@ -189,7 +201,8 @@ impl InterfaceSource {
             return;
         }
         self.looked = self.asked;
-        let Some(lost) = InterfaceCounters::read(&self.interface).map(|c| c.lost_before()) else { return };
+        let counted = self.interface.as_ref().and_then(CounterFiles::read);
+        let Some(lost) = counted.map(|counted| counted.lost_before()) else { return };
         let start = *self.lost_at_start.get_or_insert(lost);
         out.counters().interface_drops.store(lost.saturating_sub(start), Ordering::Relaxed);
     }
@@ -213,5 +226,37 @@ impl InterfaceSource {
 impl Source for InterfaceSource {
     fn run(mut self: Box<Self>, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, SourceError> {
         Fault::settle(self.take_all(out, stop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::producer::{Marks, ProducerSettings, channel};
+    use crate::{Cause, Content, Parker, Pressure};
+    use holdfast_base::{Ordinal, SystemClock};
+    use holdfast_format::Gap;
+    use std::sync::Arc;
+
+    // Promise 2: what the kernel hands over in a shape that nobody can read is as lost as what it drops.
+    #[test]
+    fn frames_without_sense_are_a_gap_with_their_number() {
+        let settings = ProducerSettings::new(Overload::DropNewest, Ordinal(0));
+        let (clock, parker) = (Arc::new(SystemClock::new()), Parker::new());
+        let (mut out, mut inlet) = channel(&settings, clock, Arc::new(Pressure::default()), parker.waker());
+        let mut told = Told::default();
+        let counts = [(0, 0), (0, 3), (0, 3), (5, 3), (6, 4)];
+        for (dropped, malformed) in counts {
+            let since = out.stamp();
+            told.tell(&KernelCounters { dropped, malformed, ..KernelCounters::default() }, since, &mut out);
+            out.element(&[], b"a packet", Marks::default()).unwrap();
+        }
+        out.finish().unwrap();
+        let batch = inlet.take().unwrap();
+        let gaps = batch.rows().iter().filter(|row| row.content == Content::Gap);
+        let gaps: Vec<Gap> = gaps.map(|row| Gap::decode(batch.bytes_of(row)).unwrap()).collect();
+        assert_eq!(gaps.iter().map(|gap| gap.elements).collect::<Vec<_>>(), [Some(3), Some(5), Some(2)]);
+        assert!(gaps.iter().all(|gap| gap.cause == Cause::Kernel && gap.bytes.is_none()));
+        assert_eq!(inlet.counters().dropped(Cause::Kernel), 10);
     }
 }

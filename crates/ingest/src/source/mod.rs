@@ -21,7 +21,7 @@ mod udp;
 
 pub use error::SourceError;
 pub use open::{MAX_PREAMBLE, Opened, open};
-pub use run::{Running, SourceEnd, spawn};
+pub use run::{Running, SourceEnd, is_source_thread, spawn};
 pub use shm::{AREA_LIMITS, DEFAULT_AREA};
 pub use spec::{PreambleFrom, SourceOptions, SourceSpec, Speed};
 pub use stop::StopFlag;

@@ -77,6 +77,18 @@ pub(super) fn open(
             report.left_out
         ));
     }
+    if report.notes.options_left_out > 0 {
+        notes.push(format!(
+            "{name}: left out, of options, for one packet, interface or section takes at most 64 KiB of them: {}",
+            report.notes.options_left_out
+        ));
+    }
+    if report.notes.times_left_out > 0 {
+        notes.push(format!(
+            "{name}: packets without a time, for the one they have is before 1970 or behind the year 2262: {}",
+            report.notes.times_left_out
+        ));
+    }
     if let Some(broke) = &report.broke {
         notes.push(format!("{name}: {broke}; whole packets before it: {}", report.packets));
     }
@@ -141,13 +153,16 @@ fn sleep(stop: &StopFlag, at_most: Duration) -> io::Result<bool> {
 
 impl ReplaySource {
     fn replay_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut reader = Reader::within(&self.file, self.length, std::mem::take(&mut self.room));
         loop {
-            let end = self.replay_once(out, stop)?;
+            let end = self.replay_once(&mut reader, &mut scratch, out, stop)?;
             if end != SourceEnd::Ended || !self.repeat {
                 return Ok(end);
             }
             let broken = |error| ReadError::Io { after_byte: 0, error };
-            self.file.rewind().map_err(|error| self.failed(broken(error)))?;
+            (&self.file).rewind().map_err(|error| self.failed(broken(error)))?;
+            reader.begin_again();
         }
     }
 
@@ -155,8 +170,13 @@ impl ReplaySource {
         SourceError::Packets { name: self.name.clone(), error }.into()
     }
 
-    fn replay_once(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
-        let mut reader = Reader::within(&self.file, self.length, std::mem::take(&mut self.room));
+    fn replay_once(
+        &self,
+        reader: &mut Reader<&File>,
+        scratch: &mut Vec<u8>,
+        out: &mut Producer,
+        stop: &StopFlag,
+    ) -> Result<SourceEnd, Fault> {
         let mut pace = Pace::of(self.speed);
         loop {
             if stop.is_stopped() {
@@ -164,7 +184,7 @@ impl ReplaySource {
             }
             let packet = match reader.next_packet() {
                 Ok(Some(packet)) => packet,
-                Ok(None) => break,
+                Ok(None) => return Ok(SourceEnd::Ended),
                 Err(error) => return Err(self.failed(error)),
             };
             if self.filter.as_ref().is_some_and(|filter| !filter.accepts(&packet)) {
@@ -184,14 +204,12 @@ impl ReplaySource {
                 packet.original_len.max(packet.data.len() as u32),
                 data.len(),
             );
-            let meta = packets::metadata(&packet, &mut self.scratch);
+            let meta = packets::metadata(&packet, scratch);
             if !meta.is_empty() {
                 marks.flags = marks.flags.with(Flags::PCAPNG_OPTIONS);
             }
             out.element(meta, data, marks)?;
         }
-        self.room = reader.into_memory();
-        Ok(SourceEnd::Ended)
     }
 }
 

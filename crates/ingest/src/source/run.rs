@@ -8,6 +8,14 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 
+/// How the names of sources' threads begin, and no others.
+const THREAD: &str = "src ";
+
+/// Whether a thread of this name is one that [`spawn`] started: what it panics of ends that source, and nothing else.
+pub fn is_source_thread(name: &str) -> bool {
+    name.starts_with(THREAD)
+}
+
 /// Why a source ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceEnd {
@@ -51,7 +59,7 @@ pub fn spawn(
 ) -> io::Result<Running> {
     let owner = name.to_owned();
     let source_name = owner.clone();
-    let thread = Builder::new().name(format!("src {name}")).spawn(move || {
+    let thread = Builder::new().name(format!("{THREAD}{name}")).spawn(move || {
         at_start();
         let end = catch_unwind(AssertUnwindSafe(|| source.run(&mut out, &stop))).unwrap_or_else(|panic| {
             Err(SourceError::Panicked { name: source_name, message: message(&*panic) })

@@ -1,13 +1,13 @@
 //! Read-ahead: heads, directories and bodies of the planned slots, asked for in the order in which they will be used,
 //! as many at once as the access allows.
 
-use super::access::{Access, Got};
+use super::access::{Access, Got, Want};
 use super::item::{PlannedSlot, Selection};
 use super::output::Filter;
 use super::pump::Pump;
 use super::slot::{Head, Index, Wrong, head_bytes};
 use super::window::Held;
-use super::work::{Part, Unit, Work};
+use super::work::{Part, Work};
 use crate::LinkError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, Superblock};
@@ -236,6 +236,8 @@ impl<'a> Feeder<'a> {
                     let alone = head.directory_range();
                     self.ask_directory(planned, head, alone)?
                 }
+                // Nor need it be what tells of the slot: then the rest is asked for piece by piece.
+                (Got::Unreadable(text), Stage::Head { .. }) => self.salvage_head(planned, text)?,
                 (Got::Unreadable(text), _) => Stage::Settled(Settled::Wrong(Wrong::Damaged(text))),
                 (Got::Bytes(buffer), stage @ Stage::Settled(_)) => {
                     self.pump.give(buffer);
@@ -243,6 +245,24 @@ impl<'a> Feeder<'a> {
                 }
             };
             self.jobs[at].stage = next;
+        }
+    }
+
+    /// Goes on with a slot of which not all that was asked for first could be read, if its head can.
+    fn salvage_head(&mut self, planned: PlannedSlot, text: String) -> Result<Stage, LinkError> {
+        let want = planned.want(0, head_bytes(self.superblock.geometry.slot_bytes as usize));
+        let bytes = match salvage(self.pump, want, BLOCK) {
+            Ok(bytes) => bytes,
+            Err(Stop::Expired) => return Ok(Stage::Settled(Settled::Expired)),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+        match Head::decode(&bytes, self.superblock, planned.slot, planned.sequence) {
+            Ok(head) => {
+                let range = head.index_range();
+                self.ask_directory(planned, Box::new(head), range)
+            }
+            Err(Wrong::Damaged(_)) => Ok(Stage::Settled(Settled::Wrong(Wrong::Damaged(text)))),
+            Err(wrong) => Ok(Stage::Settled(Settled::Wrong(wrong))),
         }
     }
 
@@ -323,7 +343,7 @@ impl<'a> Feeder<'a> {
             let held = match self.pump.wait(tag)? {
                 Got::Bytes(buffer) => Held::Buffer(buffer),
                 Got::Expired => return Err(Stop::Expired),
-                Got::Unreadable(_) => Held::Copy(salvage(self.pump, &unit)?),
+                Got::Unreadable(_) => Held::Copy(salvage(self.pump, unit.want, CHECK_BLOCK)?),
             };
             match unit.part {
                 Part::Chunks => {
@@ -437,13 +457,11 @@ fn send(work: &mut Work, pump: &mut Pump, used: &mut usize, depth: usize) -> Res
 }
 
 /// What can be read of a piece that could not be read as a whole; zeros where nothing can, which pass no check.
-fn salvage(pump: &mut Pump, unit: &Unit) -> Result<Vec<u8>, Stop> {
-    let mut bytes = vec![0; unit.want.len];
-    for at in (0..unit.want.len).step_by(CHECK_BLOCK) {
-        let len = CHECK_BLOCK.min(unit.want.len - at).next_multiple_of(BLOCK);
-        let mut want = unit.want;
-        (want.offset, want.len) = (unit.want.offset + at, len);
-        match pump.fetch(want)? {
+fn salvage(pump: &mut Pump, whole: Want, piece: usize) -> Result<Vec<u8>, Stop> {
+    let mut bytes = vec![0; whole.len];
+    for at in (0..whole.len).step_by(piece) {
+        let len = piece.min(whole.len - at).next_multiple_of(BLOCK);
+        match pump.fetch(Want { offset: whole.offset + at, len, ..whole })? {
             Got::Bytes(buffer) => {
                 bytes[at..at + len].copy_from_slice(&buffer[..len]);
                 pump.give(buffer);

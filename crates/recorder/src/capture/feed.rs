@@ -163,7 +163,10 @@ impl<D: Disk> Capture<D> {
                 self.feeds[at].batch = Some((batch, place));
                 return Fed::NoRoom;
             }
-            match self.packer.push(at as u16, &batch, place) {
+            let before = self.packer.meta_left_out();
+            let progress = self.packer.push(at as u16, &batch, place);
+            self.feeds[at].inlet.left_options_out(self.packer.meta_left_out() - before);
+            match progress {
                 Progress::Done => {
                     self.feeds[at].passed = false;
                     self.feeds[at].inlet.give_back(batch);

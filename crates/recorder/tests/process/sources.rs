@@ -332,6 +332,38 @@ fn a_replayed_file_is_there_packet_by_packet_cut_at_the_snap_length_and_as_far_a
 }
 
 #[test]
+fn options_that_a_small_slot_cannot_hold_are_counted_at_the_end() {
+    let place = Place::new();
+    let file = place.path("rich.pcapng");
+    let block = |kind: u32, body: &[u8]| {
+        let len = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes(), &len[..], body, &len].concat()
+    };
+    // An eighth of a slot is 8 KiB.
+    let packet = |comment: usize| {
+        let head = [0, 0, 0, 4, 4].map(u32::to_le_bytes).concat();
+        let option = [&[1, 0], &(comment as u16).to_le_bytes()[..], &vec![b'c'; comment]].concat();
+        block(6, &[&head, &b"data"[..], &option].concat())
+    };
+    let section = [&0x1a2b_3c4du32.to_le_bytes(), &[1, 0, 0, 0][..], &[0xff; 8]].concat();
+    let all = [block(0x0a0d_0d0a, &section), block(1, &[1, 0, 0, 0, 0, 0, 0, 0])];
+    let packets = [8188, 8192, 100, 40_000].map(packet).concat();
+    std::fs::write(&file, [all.concat(), packets].concat()).unwrap();
+    let source = format!("replay:{}", file.display());
+    let options =
+        ["--size", "16MiB", "--slot", "64KiB", "--source", &source, "--name", "s", "--speed", "max"];
+    let ended = place.record(&options, b"");
+    assert!(ended.status.success(), "{}", ended.err);
+    let said = "s: 4 elements, 16 B";
+    let left_out = ", nothing lost; options of 2 elements left out: ";
+    assert!(ended.out.contains(said) && ended.out.contains(left_out), "{}", ended.out);
+    let ended = place.record(&[&options[..], &["--json"]].concat(), b"");
+    assert!(ended.out.contains("\"options_left_out\":2}"), "{}", ended.out);
+    let account = Account::of(&place.ring);
+    assert_eq!((account.elements, account.lost), (vec![b"data".to_vec(); 8], 0));
+}
+
+#[test]
 fn packets_are_replayed_at_their_own_distances_divided_by_the_speed() {
     let place = Place::in_memory();
     let file = place.path("x.pcap");

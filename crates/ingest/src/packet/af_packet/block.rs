@@ -209,6 +209,29 @@ mod tests {
         assert_eq!((time, hardware), (Timestamp(1), Some(Timestamp(7_000_000_009))));
     }
 
+    #[test]
+    fn frames_from_the_first_without_sense_on_are_counted() {
+        let shape = Shape { framing: Framing::Ethernet, snaplen: 1000 };
+        let mut sound = block(PLAIN, 0, 0);
+        // Five of them, each at the place of the one.
+        sound[12] = 5;
+        let count = |bytes: &[u8]| {
+            let mut seen = 0;
+            let malformed = walk(&mut bytes.to_vec(), shape, Timestamp(1), |_| seen += 1);
+            (seen, malformed)
+        };
+        assert_eq!(count(&sound), (5, 0));
+        let mut beyond = sound.clone();
+        beyond[48..52].copy_from_slice(&2000u32.to_ne_bytes());
+        assert_eq!(count(&beyond), (1, 4), "the next one lies beyond the block");
+        let mut long = sound.clone();
+        long[60..64].copy_from_slice(&2000u32.to_ne_bytes());
+        assert_eq!(count(&long), (0, 5), "longer than the block");
+        let mut early = sound;
+        early[72..74].copy_from_slice(&20u16.to_ne_bytes());
+        assert_eq!(count(&early), (0, 5), "begins within the kernel's own words");
+    }
+
     proptest! {
         /// Whatever the memory says, nothing outside the block is touched.
         #[test]

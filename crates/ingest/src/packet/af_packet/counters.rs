@@ -1,6 +1,7 @@
 //! What was lost, by the kernel's own account.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 /// What the kernel counted for one ring since it was opened.
 ///
@@ -16,9 +17,16 @@ pub struct KernelCounters {
     pub dropped: u64,
     /// How often the ring was found full.
     pub full: u64,
+    /// Frames among `received` that made no sense, and were not handed out: always 0 on kernels that keep their word.
+    pub malformed: u64,
 }
 
 impl KernelCounters {
+    /// Frames that were not handed out, whyever.
+    pub fn lost(&self) -> u64 {
+        self.dropped + self.malformed
+    }
+
     /// Adds what was counted since the last reading. The kernel counts what it dropped among the packets, too.
     pub(super) fn add(&mut self, (packets, drops, full): (u32, u32, u32)) {
         self.received += u64::from(packets.saturating_sub(drops));
@@ -50,36 +58,73 @@ pub struct InterfaceCounters {
 }
 
 impl InterfaceCounters {
-    /// Reads them from `/sys/class/net`; `None` if there is no such interface. That tree shows the network name space
-    /// in which it was mounted.
+    /// Reads them once; see [`CounterFiles::open`].
     pub fn read(interface: &str) -> Option<Self> {
-        if interface.is_empty() || interface.starts_with('.') || interface.contains('/') {
-            return None;
-        }
-        let folder = format!("/sys/class/net/{interface}/statistics");
-        fs::metadata(&folder).ok()?;
-        let read = |name: &str| {
-            fs::read_to_string(format!("{folder}/{name}"))
-                .ok()
-                .and_then(|text| text.trim().parse().ok())
-                .unwrap_or(0)
-        };
-        Some(Self {
-            rx_packets: read("rx_packets"),
-            rx_bytes: read("rx_bytes"),
-            tx_packets: read("tx_packets"),
-            rx_dropped: read("rx_dropped"),
-            rx_missed_errors: read("rx_missed_errors"),
-            rx_fifo_errors: read("rx_fifo_errors"),
-            rx_over_errors: read("rx_over_errors"),
-            rx_errors: read("rx_errors"),
-        })
+        CounterFiles::open(interface)?.read()
     }
 
     /// Frames that were lost before any ring could see them.
     pub fn lost_before(&self) -> u64 {
         self.rx_dropped + self.rx_missed_errors + self.rx_fifo_errors + self.rx_over_errors
     }
+}
+
+/// Bytes of a counter, with the end of its line: a `u64` has up to 20 digits.
+const COUNTER: usize = 24;
+
+/// The counters of an interface, kept open: to read them again allocates nothing.
+#[derive(Debug)]
+pub struct CounterFiles {
+    /// In the order of the fields of [`InterfaceCounters`].
+    files: [Option<File>; 8],
+}
+
+impl CounterFiles {
+    /// Opens them in `/sys/class/net`; `None` if there is no such interface. That tree shows the network name space
+    /// in which it was mounted.
+    pub fn open(interface: &str) -> Option<Self> {
+        if interface.is_empty() || interface.starts_with('.') || interface.contains('/') {
+            return None;
+        }
+        let folder = format!("/sys/class/net/{interface}/statistics");
+        fs::metadata(&folder).ok()?;
+        let names = [
+            "rx_packets",
+            "rx_bytes",
+            "tx_packets",
+            "rx_dropped",
+            "rx_missed_errors",
+            "rx_fifo_errors",
+            "rx_over_errors",
+            "rx_errors",
+        ];
+        Some(Self { files: names.map(|name| File::open(format!("{folder}/{name}")).ok()) })
+    }
+
+    /// What they say now; `None` when the interface is gone.
+    pub fn read(&self) -> Option<InterfaceCounters> {
+        let [packets, rest @ ..] = &self.files;
+        let rx_packets = counter(packets.as_ref())?;
+        let [rx_bytes, tx_packets, rx_dropped, rx_missed_errors, rx_fifo_errors, rx_over_errors, rx_errors] =
+            rest.each_ref().map(|file| counter(file.as_ref()).unwrap_or(0));
+        Some(InterfaceCounters {
+            rx_packets,
+            rx_bytes,
+            tx_packets,
+            rx_dropped,
+            rx_missed_errors,
+            rx_fifo_errors,
+            rx_over_errors,
+            rx_errors,
+        })
+    }
+}
+
+/// A number in a file: read from its first byte, it is told anew.
+fn counter(file: Option<&File>) -> Option<u64> {
+    let mut line = [0; COUNTER];
+    let len = file?.read_at(&mut line, 0).ok()?;
+    std::str::from_utf8(&line[..len]).ok()?.trim().parse().ok()
 }
 
 /// The speed of an interface in bits a second, where it has one.

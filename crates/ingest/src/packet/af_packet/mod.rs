@@ -14,7 +14,7 @@ mod open;
 mod sys;
 
 pub use block::LivePacket;
-pub use counters::{InterfaceCounters, KernelCounters};
+pub use counters::{CounterFiles, InterfaceCounters, KernelCounters};
 pub use error::CaptureError;
 pub use open::{Fanout, MAX_RING_BYTES, MAX_RINGS, Options};
 
@@ -54,7 +54,6 @@ pub struct Capture {
     time_source: TimeSource,
     counters: KernelCounters,
     filtered: u64,
-    malformed: u64,
 }
 
 impl Capture {
@@ -134,7 +133,7 @@ impl Capture {
         });
         drop(held);
         self.filtered += filtered;
-        self.malformed += malformed;
+        self.counters.malformed += malformed;
         taken
     }
 
@@ -152,11 +151,6 @@ impl Capture {
     /// a cooked header.
     pub fn filtered(&self) -> u64 {
         self.filtered
-    }
-
-    /// Frames in the ring that made no sense, and were not handed out: always 0 on kernels that keep their word.
-    pub fn malformed(&self) -> u64 {
-        self.malformed
     }
 
     /// What packets start with.

@@ -223,7 +223,6 @@ fn open_ring(options: &Options, plan: &Plan, group: &mut Option<u16>) -> Result<
         time_source,
         counters: KernelCounters::default(),
         filtered: 0,
-        malformed: 0,
     })
 }
 
