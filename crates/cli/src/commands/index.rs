@@ -22,11 +22,11 @@ const REST: u32 = 20;
 /// Keep copies of the index on a faster drive, so that searches need not read it from the ring
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "What a search reads of a slot before it knows that something is in it (times, bounds, filters, columns) is\n\
-    copied to PATH, the youngest slots first, and taken away when the slot expires. PATH is a folder, in\n\
-    which each ring has its own, or a device that has nothing else on it and may serve several rings.\n\
-    It reads as any search does, behind capture. Nothing depends on the copies: what is lost, out of date\n\
-    or damaged there is read from the ring, and copied again.\n\n\
+    after_help = "What a search reads of a slot before it knows that something is in it (times, bounds,\n\
+    filters, columns) is copied to PATH, the youngest slots first, and taken away when the slot expires.\n\
+    PATH is a folder, in which each ring has its own, or a device that has nothing else on it and may\n\
+    serve several rings. It reads as any search does, behind capture. Nothing depends on the copies:\n\
+    what is lost, out of date or damaged there is read from the ring, and copied again.\n\n\
     It goes on with what comes, until it is interrupted. `holdfast query` and `sql` find the copies by\n\
     --index PATH, or by `index = \"PATH\"` of the ring in the configuration file.\n\n\
     Examples:\n  holdfast index lab.hf --index /ssd/holdfast --size 20GiB\n  \

@@ -169,7 +169,7 @@ fn what_the_interface_lost_before_us_is_told_while_it_is_recorded_and_at_the_end
     let ended = recorder.end();
     assert!(ended.status.success(), "{}", ended.err);
     assert!(ended.out.contains("\"lost_elements\":0,"), "{}", ended.out);
-    assert!(ended.out.contains("\"interface_drops\":3}"), "what came last is among them: {}", ended.out);
+    assert!(ended.out.contains("\"interface_drops\":3,"), "what came last is among them: {}", ended.out);
 }
 
 #[test]
