@@ -124,7 +124,9 @@ fn ask_beside_capture(dir: &Path, salt: u32) -> bool {
     if is_list {
         let rows = listed(&said, condition);
         let mut runs: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        rows.iter().for_each(|(_, element)| runs.entry(element.run).or_default().push(element.number));
+        for (_, element) in rows {
+            runs.entry(element.run).or_default().push(element.number);
+        }
         for (run, numbers) in runs.iter().filter(|_| good) {
             let wanted: Vec<u64> =
                 between(*run, numbers[0], *numbers.last().unwrap()).map(|element| element.number).collect();
@@ -203,9 +205,10 @@ fn answers_are_right_while_slots_expire_and_after_the_recorder_was_killed() {
         for look in 0..8 {
             std::thread::scope(|scope| {
                 scope.spawn(|| send(SENT));
-                match ask_beside_capture(dir, 1 + run * 100 + look) {
-                    true => well += 1,
-                    false => expired += 1,
+                if ask_beside_capture(dir, 1 + run * 100 + look) {
+                    well += 1;
+                } else {
+                    expired += 1;
                 }
             });
         }

@@ -132,7 +132,7 @@ fn options_and_times_that_cannot_be_kept_are_told() {
     // Times in whole seconds, ten before 1970.
     let resolution = [&[9, 0, 1, 0, 0, 0, 0, 0, 14, 0, 8, 0], &(-10i64).to_le_bytes()[..]].concat();
     let interface = [&[1, 0, 0, 0, 0, 0, 0, 0], &resolution[..]].concat();
-    let comment = [&[1, 0, 0x40, 0x9c], &[b'c'; 40_000][..]].concat();
+    let comment = [&[1, 0, 0x40, 0x9c][..], &b"c".repeat(40_000)].concat();
     let packet = |seconds: u32, comments: usize| {
         let head = [0, 0, seconds, 4, 4].map(u32::to_le_bytes).concat();
         block(6, &[&head, &b"data"[..], &comment.repeat(comments)].concat())

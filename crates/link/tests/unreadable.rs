@@ -30,7 +30,8 @@ fn what_the_drive_cannot_read_is_told_of_and_all_else_is_given() {
     let beside: Vec<&Given> = maker.recorded.iter().filter(beside).map(|one| &one.given).collect();
     let (mut in_head, mut in_payload) = (0, 0);
     for at in (0..SLOT).step_by(BLOCK) {
-        let unreadable = vec![start + at..start + at + 512];
+        let sector = start + at..start + at + 512;
+        let unreadable = std::iter::once(sector).collect();
         let plan = FaultPlan { unreadable, ..FaultPlan::default() };
         let disk = FaultyDisk::new(maker.lane(), plan, 1, ManualClock::default());
         let (given, report) = read(&mut RingReader::over(Box::new(disk)).unwrap(), &Selection::ALL).unwrap();

@@ -66,7 +66,7 @@ impl Site<'_> {
         if let Refused::Elements { most, .. } = *refused {
             match choose(&self.measured, self.lane(), &Ask { elements: Some(most), ..*ask }) {
                 Err(Refusal::Refused(_, refused)) => {
-                    all.push(format!("with so many, {}", in_words(&refused)))
+                    all.push(format!("with so many, {}", in_words(&refused)));
                 }
                 Err(Refusal::TooSmall { slot, lane }) => {
                     all.push(format!(

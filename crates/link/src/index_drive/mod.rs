@@ -104,8 +104,8 @@ impl IndexDrive {
         // One that ends too soon is not worth the memory that it speaks of.
         let mut bytes = vec![0; Some(start).filter(|start| *start as u64 <= all)?];
         file.read_exact_at(&mut bytes, base).ok()?;
-        let copy = IndexCopy::decode(&bytes).ok()?;
-        (copy.ring == self.ring && copy.sequence == sequence).then_some(Copy { file, base, copy })
+        let front = IndexCopy::decode(&bytes).ok()?;
+        (front.ring == self.ring && front.sequence == sequence).then_some(Copy { file, base, front })
     }
 }
 
@@ -120,17 +120,18 @@ pub(crate) struct Copy {
     file: File,
     /// Where it begins there.
     base: u64,
-    copy: IndexCopy,
+    /// What stands before its bytes.
+    front: IndexCopy,
 }
 
 impl Copy {
     /// Bytes before the payload.
     pub(crate) fn head_bytes(&self) -> usize {
-        self.copy.head as usize
+        self.front.head as usize
     }
 
     fn is_sound(&self) -> bool {
-        let all = self.copy.slot_bytes();
+        let all = self.front.slot_bytes();
         let mut piece = vec![0; all.min(CHECKED)];
         (0..all).step_by(CHECKED).all(|start| {
             let len = CHECKED.min(all - start);
@@ -140,7 +141,7 @@ impl Copy {
 
     /// The bytes in a range of the slot; `None` where they are not among them, or not as they were.
     pub(crate) fn read(&self, range: &Range<usize>) -> Option<Vec<u8>> {
-        let range = self.copy.place(range)?;
+        let range = self.front.place(range)?;
         let mut bytes = Vec::with_capacity(range.len());
         let whole = range.start.next_multiple_of(CHECK_BLOCK)..range.end / CHECK_BLOCK * CHECK_BLOCK;
         if whole.start >= whole.end {
@@ -159,7 +160,7 @@ impl Copy {
     fn parts(&self, mut range: Range<usize>, into: &mut Vec<u8>) -> Option<()> {
         while range.start < range.end {
             let start = range.start / CHECK_BLOCK * CHECK_BLOCK;
-            let end = (start + CHECK_BLOCK).min(self.copy.slot_bytes());
+            let end = (start + CHECK_BLOCK).min(self.front.slot_bytes());
             let mut block = vec![0; end - start];
             self.fill(start, &mut block)?;
             let stop = range.end.min(end);
@@ -171,7 +172,7 @@ impl Copy {
 
     /// Reads whole check blocks, and checks them.
     fn fill(&self, start: usize, into: &mut [u8]) -> Option<()> {
-        self.file.read_exact_at(into, self.base + (self.copy.start() + start) as u64).ok()?;
-        self.copy.is_sound(start, into).then_some(())
+        self.file.read_exact_at(into, self.base + (self.front.start() + start) as u64).ok()?;
+        self.front.is_sound(start, into).then_some(())
     }
 }

@@ -136,17 +136,20 @@ fn about((column, values): Named) -> impl Strategy<Value = String> {
     let compared = (select(&["=", "<>", "<", "<=", ">", ">="][..]), value(), any::<bool>());
     let not = select(&["", "not "][..]);
     prop_oneof![
-        4 => compared.prop_map(move |(operator, value, turned)| match turned {
-            true => format!("{value} {operator} {column}"),
-            false => format!("{column} {operator} {value}"),
+        4 => compared.prop_map(move |(operator, value, turned)| {
+            let (left, right) = if turned { (value, column) } else { (column, value) };
+            format!("{left} {operator} {right}")
         }),
         2 => (not.clone(), value(), value())
             .prop_map(move |(not, low, high)| format!("{column} {not}between {low} and {high}")),
         2 => (not.clone(), some).prop_map(move |(not, some)| format!("{column} {not}in ({})", some.join(", "))),
         1 => not.clone().prop_map(move |not| format!("{column} is {not}null")),
-        1 => (not, value()).prop_map(move |(not, value)| match ADDRESSES.contains(&column) {
-            true => format!("{column} {} {value}", if not.is_empty() { "<>" } else { "=" }),
-            false => format!("{column} is {not}distinct from {value}"),
+        1 => (not, value()).prop_map(move |(not, value)| {
+            if ADDRESSES.contains(&column) {
+                format!("{column} {} {value}", if not.is_empty() { "<>" } else { "=" })
+            } else {
+                format!("{column} is {not}distinct from {value}")
+            }
         }),
     ]
 }

@@ -120,7 +120,7 @@ pub enum StartError {
         /// The ring.
         path: PathBuf,
         /// Which term fails.
-        refused: Refused,
+        refused: Box<Refused>,
         /// Which fails, too, with as many elements as the packer manages: what the advice is about, then.
         also: Option<String>,
         /// What would do.

@@ -179,7 +179,7 @@ fn start_on(
     let mut driver = Driver::start(lane, recovered, buffers, config, clock.now(), clock.wall())?;
     let refused = |refused| StartError::NotAdmitted {
         path: settings.ring.clone(),
-        refused,
+        refused: Box::new(refused),
         also: None,
         advice: "give it more --memory".to_owned(),
     };

@@ -46,7 +46,8 @@ impl Promise {
         let granted = weighed.map_err(|no| match no {
             No::Refused(refused) => {
                 let also = scale.also(&declared, &refused);
-                StartError::NotAdmitted { path: ring(), refused, also, advice: scale.advice(None) }
+                let (refused, advice) = (Box::new(refused), scale.advice(None));
+                StartError::NotAdmitted { path: ring(), refused, also, advice }
             }
             No::TooFew { slots, least } => {
                 StartError::TooFewSlots { path: ring(), slots, least, advice: scale.advice(Some(least)) }
