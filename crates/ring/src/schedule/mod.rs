@@ -50,6 +50,8 @@ pub struct Promise {
     pub blocked_by_commit: f64,
     /// The age of its first byte at which what is full is written, whoever reads.
     pub forced: Duration,
+    /// Within so long after that age everything is on the medium, a read that was begun counted in: but one.
+    pub after: Duration,
     /// Slots that are written in that time.
     pub beyond: u32,
     /// How long the head stays where somebody has read, though he asks for nothing more: as long as it takes to come back.
@@ -70,6 +72,7 @@ impl Policy {
                 read: costs.wait / costs.moving,
                 blocked_by_commit: costs.blocked_by_commit(),
                 forced: granted.forced,
+                after: granted.durable_after.saturating_sub(granted.forced),
                 beyond: (granted.forced.as_secs_f64() * costs.drained(shape.slot) / shape.slot.0 as f64)
                     as u32,
                 stay: if measured.parallel > 1 { Duration::ZERO } else { measured.reposition },
@@ -160,6 +163,8 @@ pub struct Schedule {
     read: Option<Timestamp>,
     /// Whether a read was under way when this was last asked.
     reading: bool,
+    /// When the last read was begun.
+    begun: Option<Timestamp>,
     /// Since when a read has been refused.
     refused: Option<Timestamp>,
     /// The fewest bytes that could still arrive, and when.
@@ -177,6 +182,7 @@ impl Schedule {
             since_commit: u32::MAX,
             read: None,
             reading: false,
+            begun: None,
             refused: None,
             margin: None,
             most: (0, Timestamp(0)),
@@ -236,7 +242,8 @@ impl Schedule {
                 self.going = go - 1;
             }
             Next::Commit { .. } => self.since_commit = 0,
-            Next::Read | Next::Rest(_) => {}
+            Next::Read => self.begun = Some(view.now),
+            Next::Rest(_) => {}
         }
         next
     }
@@ -253,15 +260,17 @@ impl Schedule {
         if view.full == 0 {
             self.going = 0;
         }
-        if let Some(most) = self.commit_bytes(view).filter(|_| view.commit && !view.committing) {
+        // Commits often come in a row; each would wait for the reads that were begun beside the one before.
+        let beside = view.committing && policy.promise.is_some();
+        let may = view.reads && !beside && view.reading < policy.reads;
+        if let Some(most) = self.commit_bytes(view).filter(|_| view.commit && !view.committing)
+            && !(may && self.interrupts_commits(view))
+        {
             return Next::Commit { most };
         }
         if view.full > 0 && self.drains(view) {
             return Next::Write;
         }
-        // Commits often come in a row; each would wait for the reads that were begun beside the one before.
-        let beside = view.committing && policy.promise.is_some();
-        let may = view.reads && !beside && view.reading < policy.reads;
         if may && (self.may_read(view) || self.has_waited(view)) {
             self.refused = None;
             return Next::Read;
@@ -325,6 +334,14 @@ impl Schedule {
         // Where nothing is full that has a place, there may be no place before a commit has named some.
         let turn = view.full == 0 || self.owes_commit();
         turn.then_some(COMMIT_BYTES)
+    }
+
+    /// Whether a read goes between commits, which may come in a row for as long as slots fill slowly: if there is nothing to
+    /// write, and if it is the only one that what the commits bring has to wait for beyond its age.
+    fn interrupts_commits(&self, view: &View) -> bool {
+        let Some(promise) = &self.policy.promise else { return false };
+        let alone = view.reading == 0 && self.begun.is_none_or(|begun| view.now >= begun + promise.after);
+        alone && self.may_read(view) && !(view.full > 0 && self.drains(view))
     }
 
     /// Whether so many slots were begun since the last commit that the way of the next one is counted on.
