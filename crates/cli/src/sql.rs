@@ -10,7 +10,7 @@ use datafusion::error::DataFusionError;
 use futures::StreamExt;
 use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
-use holdfast_link::{LinkError, OpenSlots, RingReader};
+use holdfast_link::{Beside, LinkError, OpenSlots, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{Missed, OpenRing};
 use holdfast_query::{Engine, Expired, Limits, RingError, answer, ask, engine, hits};
@@ -132,8 +132,10 @@ pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>, slots: 
     session::give_way();
     let at = path.to_owned();
     let slots = slots.clone();
-    let open: OpenRing =
-        Arc::new(move || Ok(RingReader::open(&at)?.with_index(index.as_deref()).sharing(&slots)));
+    let others = Beside::default();
+    let open: OpenRing = Arc::new(move || {
+        Ok(RingReader::open_beside(&at, &others)?.with_index(index.as_deref()).sharing(&slots))
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.threads.get())
         .build()

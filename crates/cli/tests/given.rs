@@ -1,4 +1,4 @@
-//! Attributes that a producer gives with each element: found by SQL with a recorder and without, in copies that have no columns, too,
+//! Attributes that a producer gives with each element: found by SQL with a recorder and without, in copies, too,
 //! and read back with their frames, byte for byte (promises 5 and 8).
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -52,7 +52,7 @@ fn what_a_producer_gives_is_found_and_comes_back() {
     assert!(before[0].contains("9,2.25,8,sample 9"), "{}", before[0]);
     assert!(before[2].contains("200,62617265"), "{}", before[2]);
     assert!(before[1].contains("north,64,49.5"), "{}", before[1]);
-    // A copy of the slot has no columns.
+    // A copy has them, too.
     ends(dir, "purge r.hf --ordinals 4..6 --reason law", 0);
     assert_eq!(answers(), before);
     let left: Vec<u8> = (0..200).filter(|number| !matches!(number, 4 | 5)).flat_map(frame).collect();

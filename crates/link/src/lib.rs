@@ -21,7 +21,7 @@ pub use find::{answering, place, recorder};
 pub use index_drive::IndexDrive;
 pub use pins::Pins;
 pub use reader::{
-    Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader, Selection,
-    SlotView,
+    Beside, Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader,
+    Selection, SlotView,
 };
 pub use shared::SharedArea;

@@ -107,6 +107,21 @@ impl Recovered {
         data.map(|(no, slot)| (no, slot.sequence, slot.age))
     }
 
+    /// The same for another reader; `None` where slots were built anew: they are large.
+    pub fn twin(&self) -> Option<Self> {
+        let is_small = self.rebuilt.is_empty() && self.doubts.is_empty();
+        is_small.then(|| Self {
+            superblock: self.superblock.clone(),
+            ledger: self.ledger.clone(),
+            runway: self.runway.clone(),
+            journal: self.journal,
+            rebuilt: Vec::new(),
+            doubts: Vec::new(),
+            suspects: self.suspects.clone(),
+            last_arrival: self.last_arrival,
+        })
+    }
+
     /// Whether the last run was cut off.
     pub fn after_crash(&self) -> bool {
         self.ledger.unclean

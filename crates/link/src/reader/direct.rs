@@ -1,6 +1,7 @@
 //! Access straight from a lane, read-only: large direct reads, several at once; and slots that only the journal has.
 
 use super::access::{Got, Want};
+use super::beside::Beside;
 use super::open::copy;
 use crate::LinkError;
 use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
@@ -9,7 +10,7 @@ use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lock, Op, RealDis
 use holdfast_ring::{Recovered, recover};
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of one read: one huge page, with which direct reads are about twice as fast as with small ones.
 pub(crate) const QUANTUM: usize = 2 << 20;
@@ -44,21 +45,30 @@ impl std::fmt::Debug for Direct {
 }
 
 impl Direct {
-    /// Opens the lane at `path` for reading, beside whoever owns it.
-    pub(crate) fn open(path: &Path) -> Result<Self, LinkError> {
+    /// Opens the lane at `path` for reading, beside whoever owns it, and beside those who have just done the same.
+    pub(crate) fn open(path: &Path, beside: &Beside) -> Result<Self, LinkError> {
         let device = Device::open(path, Access::Look)?;
-        let pool = BufferPool::new(BUFFERS, QUANTUM, Lock::No)?;
-        let disk = RealDisk::new(device, &[], BUFFERS + SMALL);
-        Self::with_pool(Box::new(disk), pool)
+        let mut disk: Box<dyn Disk> = Box::new(RealDisk::new(device, &[], BUFFERS + SMALL));
+        let recovered = match beside.known() {
+            Some(known) => known,
+            None => {
+                let since = Instant::now();
+                let recovered = recover(&mut *disk)?;
+                beside.learn(since, &recovered);
+                recovered
+            }
+        };
+        Self::new(disk, recovered)
     }
 
     /// Reads a disk that is open already.
-    pub(crate) fn over(disk: Box<dyn Disk>) -> Result<Self, LinkError> {
-        Self::with_pool(disk, BufferPool::new(BUFFERS, QUANTUM, Lock::No)?)
+    pub(crate) fn over(mut disk: Box<dyn Disk>) -> Result<Self, LinkError> {
+        let recovered = recover(&mut *disk)?;
+        Self::new(disk, recovered)
     }
 
-    fn with_pool(mut disk: Box<dyn Disk>, pool: BufferPool) -> Result<Self, LinkError> {
-        let recovered = recover(&mut *disk)?;
+    fn new(disk: Box<dyn Disk>, recovered: Recovered) -> Result<Self, LinkError> {
+        let pool = BufferPool::new(BUFFERS, QUANTUM, Lock::No)?;
         let slots = recovered.slot_looks().count() as u32;
         let mut geometry = recovered.superblock.geometry.clone();
         if slots > geometry.slots {

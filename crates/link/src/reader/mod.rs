@@ -7,6 +7,7 @@
 mod access;
 mod assemble;
 mod backfill;
+mod beside;
 mod direct;
 mod feeder;
 mod fetch;
@@ -25,6 +26,7 @@ mod taken;
 mod window;
 mod work;
 
+pub use beside::Beside;
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
 pub use open::OpenSlots;
 pub use search::{NotThere, SlotView};
@@ -70,10 +72,15 @@ pub struct RingReader {
 impl RingReader {
     /// Opens the ring whose lane is at `path`: through its recorder when one answers on the ring's socket.
     pub fn open(path: &Path) -> Result<Self, LinkError> {
+        Self::open_beside(path, &Beside::default())
+    }
+
+    /// The same beside others of one search, which may just have read what has to be known of a ring that nobody records to.
+    pub fn open_beside(path: &Path, others: &Beside) -> Result<Self, LinkError> {
         let place = find::place(path)?;
         let access = match find::recorder(&place)? {
             Some(connection) => Access::Live(Box::new(Live::new(connection)?)),
-            None => Access::Direct(Box::new(Direct::open(path)?)),
+            None => Access::Direct(Box::new(Direct::open(path, others)?)),
         };
         Ok(Self::new(access, Some(place)))
     }

@@ -63,7 +63,8 @@ impl Pick for SlotKnown<'_> {
 /// A chunk.
 pub(super) struct ChunkKnown<'a> {
     pub(super) wants: &'a Wants,
-    pub(super) entry: &'a DirectoryEntry,
+    /// What the directory says, where that is needed.
+    pub(super) entry: Option<&'a DirectoryEntry>,
     pub(super) sequence: u64,
     /// By number of the attribute.
     pub(super) blocks: &'a HashMap<usize, Block<'a>>,
@@ -71,11 +72,14 @@ pub(super) struct ChunkKnown<'a> {
 
 impl Pick for ChunkKnown<'_> {
     fn facts(&self, column: usize) -> Option<Facts> {
-        let DirectoryEntry { first_arrival, last_arrival, first_event, last_event, .. } = *self.entry;
         match self.wants.columns.at(column)?.0 {
-            Column::Fixed(Fixed::Time) => Some(between(time(first_arrival), time(last_arrival))),
+            Column::Fixed(Fixed::Time) => {
+                let DirectoryEntry { first_arrival, last_arrival, .. } = *self.entry?;
+                Some(between(time(first_arrival), time(last_arrival)))
+            }
             // Of all streams: who has none may be among them.
             Column::Fixed(Fixed::EventTime) => {
+                let DirectoryEntry { first_event, last_event, .. } = *self.entry?;
                 let some = first_event <= last_event;
                 let bounds = some.then(|| (time(first_event).into(), time(last_event).into()));
                 Some(Facts { bounds, nulls: (!some).then_some(u64::MAX), cells: u64::MAX })

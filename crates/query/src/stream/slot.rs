@@ -145,7 +145,11 @@ impl<'r> SlotSearch<'_, 'r> {
             let mut chunks: Vec<u32> = blocks.keys().copied().collect();
             chunks.sort_unstable();
             for chunk in chunks {
-                self.chunk(&blocks[&chunk], None, &[], None)?;
+                let blocks = &blocks[&chunk];
+                let known = ChunkKnown { wants: self.wants, entry: None, sequence: sequence.0, blocks };
+                if self.wants.predicate.may_hold(&known) {
+                    self.chunk(blocks, None, &[], None)?;
+                }
             }
             return Ok(());
         }
@@ -208,7 +212,7 @@ impl<'r> SlotSearch<'_, 'r> {
         let mut left = Vec::new();
         for (number, at) in directory.iter().enumerate() {
             let blocks = blocks.get(&(number as u32)).unwrap_or(&none);
-            let known = ChunkKnown { wants: self.wants, entry: at, sequence: sequence.0, blocks };
+            let known = ChunkKnown { wants: self.wants, entry: Some(at), sequence: sequence.0, blocks };
             if at.may_have(entry) && self.wants.predicate.may_hold(&known) && self.leaves(&told, blocks) {
                 left.push((at, blocks));
             }
