@@ -6,17 +6,21 @@ use crate::job::{Job, JobError, STEP};
 use crate::table::Bounds;
 use holdfast_base::{Age, CHECK_BLOCK, Epoch, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Chunk, Classes, Counters, Entry, EntrySummary, Gap, PartHeader, Row, SectionKind, SlotFlags,
-    SlotId, Summary, check_payload_block, crc32c, decode_directory,
+    Builder, CellBuffer, CellsAt, Chunk, Classes, Counters, Entry, EntrySummary, Gap, PartHeader, Row,
+    SectionKind, SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
 };
 use holdfast_media::Buffer;
 
-/// Reads the slot's chunks one after the other.
+/// Memory that the columns of copies take beside their buffer: with what else a recorder takes for itself it stays within
+/// 64 MiB.
+const COLUMN_MEMORY: usize = 36 << 20;
+
+/// Reads the slot's chunks one after the other, each with its number.
 pub(crate) fn chunks(
     job: &mut Job<'_, '_>,
     header: &PartHeader,
     summary: &Summary,
-    visit: &mut dyn FnMut(&mut Job<'_, '_>, &Chunk) -> Result<(), JobError>,
+    visit: &mut dyn FnMut(&mut Job<'_, '_>, u32, &Chunk) -> Result<(), JobError>,
 ) -> Result<(), JobError> {
     let damaged = |why: &dyn std::fmt::Display| JobError::Damaged { slot: header.slot, why: why.to_string() };
     let missing = || damaged(&"a section is missing");
@@ -31,10 +35,10 @@ pub(crate) fn chunks(
         at += len;
     }
     let entries = decode_directory(&bytes, directory.crc).map_err(|e| damaged(&e))?;
-    for entry in &entries {
+    for (number, entry) in (0..).zip(&entries) {
         let bytes = job.read_slot(header, base + entry.offset as usize, entry.bytes as usize)?;
         let chunk = Chunk::decode_at(entry, header.sequence, bytes).map_err(|e| damaged(&e))?;
-        visit(job, &chunk)?;
+        visit(job, number, &chunk)?;
     }
     Ok(())
 }
@@ -146,17 +150,16 @@ impl From<&PartHeader> for Origin {
     }
 }
 
-/// The dictionary entry with which copies are opened that get rows of an original's entry which count so much: so that their
-/// counters end where the original's did.
-pub(crate) fn opening(entry: &EntrySummary, counts: &Counters, age: Age) -> Entry {
+/// The dictionary entry with which copies are opened that get rows of an original's entry which count so much, and the cells of
+/// its columns: so that their counters end where the original's did.
+pub(crate) fn opening(entry: &EntrySummary, counts: &Counters, age: Age, classes: Classes) -> Entry {
     let end = entry.counters;
     Entry {
         stream: entry.stream,
         kind: entry.kind,
         name: entry.name,
         preamble: entry.preamble,
-        // What is looked for in a copy is looked for in its payload.
-        classes: Classes::default(),
+        classes,
         counters: Counters {
             received: end.received.saturating_sub(counts.received),
             received_bytes: end.received_bytes.saturating_sub(counts.received_bytes),
@@ -181,10 +184,23 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Copies with this dictionary.
-    pub(crate) fn new(job: &Job<'_, '_>, origin: Origin, entries: Vec<Entry>) -> Self {
-        let builder = Builder::new(job.superblock.geometry.slot_bytes, entries.len().max(1));
+    /// Copies with this dictionary. A copy is expected to have so many bytes of columns at most: where there is no memory for as
+    /// many, or no room in a slot for the columns of all these streams, they have none, and what is looked for in them is
+    /// looked for in their payload.
+    pub(crate) fn new(job: &Job<'_, '_>, origin: Origin, mut entries: Vec<Entry>, columns: u64) -> Self {
+        let mut builder = Builder::new(job.superblock.geometry.slot_bytes, entries.len().max(1));
+        let prepared = builder.prepare_within(&entries, COLUMN_MEMORY);
+        if prepared.is_err() || columns > builder.column_room() as u64 {
+            for entry in &mut entries {
+                entry.classes = Classes::default();
+            }
+        }
         Self { origin, entries, builder, open: None, placed: Vec::new() }
+    }
+
+    /// Whether they get the cells of a dictionary entry.
+    pub(crate) fn has_columns(&self, number: u16) -> bool {
+        self.entries.get(usize::from(number)).is_some_and(|entry| !entry.classes.is_empty())
     }
 
     fn damaged(&self, why: &dyn std::fmt::Display) -> JobError {
@@ -196,11 +212,13 @@ impl Copies {
         self.origin.age = age;
     }
 
-    /// Appends a row, whose payload `write` gives piece by piece.
+    /// Appends a row, whose payload `write` gives piece by piece, with its cells where it completes an element of a stream
+    /// of which they [have columns](Copies::has_columns).
     pub(crate) fn row(
         &mut self,
         job: &mut Job<'_, '_>,
         row: &Row,
+        cells: CellsAt<'_>,
         write: impl FnOnce(&mut Job<'_, '_>, &mut dyn FnMut(&[u8])) -> Result<(), JobError>,
     ) -> Result<(), JobError> {
         if self.open.is_some() && self.builder.room() < row.payload().max(1) {
@@ -212,11 +230,21 @@ impl Copies {
         if self.builder.room() < row.payload().max(1) {
             return Err(self.damaged(&"a row is larger than its slot"));
         }
+        if row.completes_element() && !self.has_cells(row.stream, cells) {
+            return Err(self.damaged(&"an element lacks its attributes"));
+        }
         let Some(buffer) = &mut self.open else { return Ok(()) };
         self.builder.grow_younger(self.origin.age);
         write(job, &mut |bytes| self.builder.write(buffer, bytes))?;
-        self.builder.row(buffer, row);
+        self.builder.row_with(buffer, row, cells);
         Ok(())
+    }
+
+    /// Whether the cells of a row are those of its stream's columns.
+    fn has_cells(&self, number: u16, cells: CellsAt<'_>) -> bool {
+        let Some(entry) = self.entries.get(usize::from(number)) else { return false };
+        let there = cells.columns.iter().filter(|column| column.len() > cells.first);
+        entry.classes.is_empty() || entry.classes.iter().eq(there.map(CellBuffer::class))
     }
 
     fn begin(&mut self, job: &mut Job<'_, '_>) -> Result<(), JobError> {

@@ -1,12 +1,14 @@
 //! What a purge takes out of a slot, and the copy of the rest: it keeps the original's age and order, and in the place of
 //! what was left out stand gaps that say so.
 
+use crate::cells::{SlotCells, column_bytes, numbered};
 use crate::check::SlotCheck;
+use crate::chore::Chore;
 use crate::copies::{Copies, Origin, Payload, chunks, opening};
 use crate::job::{Job, JobError};
 use crate::{PlacedCopy, PurgeRequest};
 use holdfast_base::SlotNo;
-use holdfast_format::{Cause, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, Row};
+use holdfast_format::{Cause, CellsAt, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, Row};
 
 /// What a purge takes out of one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +44,7 @@ fn goes(row: &Row, entries: &[EntrySummary], request: &PurgeRequest) -> bool {
 
 /// Runs of rows of one chunk: kept ones as they are, those that go gathered into one gap a stream.
 enum Piece {
-    Keep(Row, u32),
+    Keep(Row, u32, usize),
     /// And the bytes of data that go.
     Gap(Row, Gap, u64),
 }
@@ -59,13 +61,13 @@ fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Ve
     let mut out: Vec<Piece> = Vec::new();
     // Where in `out` each stream's gap under way stands.
     let mut open: Vec<Option<usize>> = vec![None; entries.len()];
-    for (row, at) in chunk.rows() {
+    for (row, at, before) in numbered(chunk) {
         let stream = usize::from(row.stream);
         if !goes(&row, entries, request) {
             if let Some(slot) = open.get_mut(stream) {
                 *slot = None;
             }
-            out.push(Piece::Keep(row, at));
+            out.push(Piece::Keep(row, at, before));
             continue;
         }
         let (elements, bytes) = counted(&row);
@@ -116,17 +118,17 @@ pub(crate) fn measure(
     };
     let mut cut = Cut { counts: vec![Counters::default(); summary.entries.len()], ..Cut::default() };
     let mut payload = None;
-    chunks(job, header, summary, &mut |job, chunk| {
+    chunks(job, header, summary, &mut |job, _, chunk| {
         for piece in pieces(chunk, &summary.entries, request) {
             let (row, gap) = match piece {
-                Piece::Keep(row, at) if row.kind == Kind::Gap => {
+                Piece::Keep(row, at, _) if row.kind == Kind::Gap => {
                     if payload.is_none() {
                         payload = Some(Payload::of(job, header, summary)?);
                     }
                     let gap = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
                     (row, gap.transpose()?.flatten())
                 }
-                Piece::Keep(row, _) => (row, None),
+                Piece::Keep(row, ..) => (row, None),
                 Piece::Gap(row, gap, gone) => {
                     cut.rows += 1;
                     cut.elements += gap.elements.unwrap_or(0);
@@ -144,7 +146,7 @@ pub(crate) fn measure(
 }
 
 /// Copies what stays of a slot, and gaps in the place of what does not, to slots of their own: one, or where gaps take
-/// more room than what they stand for, two.
+/// more room than what they stand for, two. They have the columns that the slot has, if those are sound.
 pub(crate) fn copy(
     job: &mut Job<'_, '_>,
     slot: SlotNo,
@@ -152,18 +154,54 @@ pub(crate) fn copy(
     request: &PurgeRequest,
     cut: &Cut,
 ) -> Result<Vec<PlacedCopy>, JobError> {
+    let with_columns = try_copy(job, slot, check, request, cut, true);
+    if !matches!(with_columns, Err(JobError::Damaged { .. })) {
+        return with_columns;
+    }
+    // The columns may be all that is damaged, and what is to be destroyed must not stay for their sake.
+    job.done(Chore::GiveUp)?;
+    try_copy(job, slot, check, request, cut, false)
+}
+
+fn try_copy(
+    job: &mut Job<'_, '_>,
+    slot: SlotNo,
+    check: &SlotCheck,
+    request: &PurgeRequest,
+    cut: &Cut,
+    with_columns: bool,
+) -> Result<Vec<PlacedCopy>, JobError> {
     let damaged = |why: &str| JobError::Damaged { slot, why: why.to_owned() };
     let (header, summary, _) = check.sound().ok_or_else(|| damaged("its header is not sound"))?;
     let mut payload = Payload::of(job, header, summary)?;
+    let mut cells = SlotCells::of(header, summary, |_| with_columns);
+    let classes = cells.classes(job)?;
+    let opened = summary.entries.iter().zip(&cut.counts).zip(classes);
     let entries: Vec<Entry> =
-        summary.entries.iter().zip(&cut.counts).map(|(e, counts)| opening(e, counts, header.age)).collect();
-    let mut filling = Copies::new(job, Origin::from(header), entries);
-    let copied = chunks(job, header, summary, &mut |job, chunk| {
-        for piece in pieces(chunk, &summary.entries, request) {
+        opened.map(|((entry, counts), classes)| opening(entry, counts, header.age, classes)).collect();
+    let columns = (0..entries.len()).map(|entry| column_bytes(summary, entry)).sum();
+    let mut filling = Copies::new(job, Origin::from(header), entries, columns);
+    let copied = chunks(job, header, summary, &mut |job, number, chunk| {
+        let pieces = pieces(chunk, &summary.entries, request);
+        let mut wanted = vec![false; summary.entries.len()];
+        for piece in &pieces {
+            if let Piece::Keep(row, ..) = piece
+                && row.completes_element()
+                && let Some(wanted) = wanted.get_mut(usize::from(row.stream))
+            {
+                *wanted = filling.has_columns(row.stream);
+            }
+        }
+        cells.come_to(job, number, |entry| wanted[entry])?;
+        for piece in pieces {
             match piece {
-                Piece::Keep(row, at) => filling
-                    .row(job, &row, |job, write| payload.take(job, at as usize, row.payload(), write))?,
-                Piece::Gap(row, gap, _) => filling.row(job, &row, |_, write| {
+                Piece::Keep(row, at, before) => {
+                    let cells = cells.at(row.stream, before);
+                    filling.row(job, &row, cells, |job, write| {
+                        payload.take(job, at as usize, row.payload(), write)
+                    })?;
+                }
+                Piece::Gap(row, gap, _) => filling.row(job, &row, CellsAt::NONE, |_, write| {
                     write(&gap.encode());
                     Ok(())
                 })?,

@@ -5,6 +5,7 @@
 //! together are copied, in the order of their ages; one record puts the copies in their place. Until that is durable the
 //! originals count, and after it the copies do.
 
+use crate::cells::{SlotCells, column_bytes, numbered};
 use crate::chore::{Chore, ChoreReply, Due};
 use crate::copies::{Copies, Origin, Payload, chunks, opening};
 use crate::job::{Job, JobError};
@@ -12,8 +13,8 @@ use crate::runway::runway_of;
 use crate::{DistilRequest, Outcome, PlacedCopy, Refusal};
 use holdfast_base::{BLOCK, HoldId, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_format::{
-    Chunk, Counters, Entry, EntrySummary, Geometry, Kind, Name, PartHeader, Row, SectionKind, StreamKind,
-    Summary,
+    Chunk, Classes, Counters, Entry, EntrySummary, Geometry, Kind, Name, PartHeader, Row, SectionKind,
+    StreamKind, Summary,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -30,6 +31,11 @@ const MOST_COPIES: u32 = 4;
 /// together and are told in fewer bytes.
 const ROW: u64 = 24;
 const WIDER: u64 = 4;
+
+/// What a column takes at least in a slot, head, outline and sections, and how much more its cells may take than in the original,
+/// where they lie beside others: a quarter.
+const COLUMN: u64 = 192;
+const WIDER_CELLS: u64 = 4;
 
 /// Ordinals of a stream, in rising order and apart: first, and end without it.
 type Ordinals = Vec<(Ordinal, Ordinal)>;
@@ -110,6 +116,37 @@ fn joined(mut ranges: Ordinals) -> Ordinals {
     out
 }
 
+/// A dictionary entry of which rows are kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    entry: EntrySummary,
+    /// What they count.
+    counts: Counters,
+    /// What the cells of its columns are, none where it has none; `None`: no element is completed by them.
+    classes: Option<Classes>,
+}
+
+/// Rows of a dictionary entry while they are counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    kept: u64,
+    counts: Counters,
+    /// Those that complete an element: all there are, and the kept ones.
+    whole: u64,
+    whole_kept: u64,
+}
+
+impl Tally {
+    /// About what the cells of its kept rows will take.
+    fn columns(&self, summary: &Summary, entry: usize, classes: Classes) -> u64 {
+        if self.whole_kept == 0 || classes.is_empty() {
+            return 0;
+        }
+        let cells = column_bytes(summary, entry) * self.whole_kept / self.whole.max(1);
+        cells + cells / WIDER_CELLS + COLUMN * classes.len() as u64
+    }
+}
+
 /// A slot that is to be distilled, and what is kept of it.
 #[derive(Clone, Debug)]
 struct Source {
@@ -118,14 +155,15 @@ struct Source {
     /// Whether another slot of its age comes behind it.
     tied: bool,
     origin: Origin,
-    /// Its dictionary entries with rows that are kept, and what these count.
-    streams: Vec<(EntrySummary, Counters)>,
+    /// Its dictionary entries with rows that are kept.
+    streams: Vec<Kept>,
     elements: u64,
     bytes: u64,
     /// Bytes of the rows' payload.
     payload: u64,
-    /// About what they will take.
+    /// About what they will take, and how much of that is columns.
     size: u64,
+    columns: u64,
     /// Elements in fragments of which something is in other slots.
     across: Vec<(StreamId, Ordinal)>,
 }
@@ -177,7 +215,7 @@ fn said(entry: &EntrySummary) -> Said {
 
 impl Batch {
     fn takes(&self, next: &Source, most: u64, most_streams: usize) -> bool {
-        let of_next = || next.streams.iter().map(|(entry, _)| entry);
+        let of_next = || next.streams.iter().map(|kept| &kept.entry);
         let fresh = of_next().filter(|entry| !self.streams.contains_key(&entry.stream)).count();
         let same = |entry: &EntrySummary| self.streams.get(&entry.stream).is_none_or(|s| *s == said(entry));
         self.sources.len() < MOST_ORIGINALS
@@ -190,7 +228,7 @@ impl Batch {
     fn push(&mut self, source: Source) {
         self.size += source.size;
         self.entries += source.streams.len();
-        self.streams.extend(source.streams.iter().map(|(entry, _)| (entry.stream, said(entry))));
+        self.streams.extend(source.streams.iter().map(|kept| (kept.entry.stream, said(&kept.entry))));
         self.sources.push(source);
     }
 }
@@ -299,17 +337,19 @@ impl Distil<'_, '_, '_> {
 
     fn try_measure(&mut self, due: &Due) -> Result<Source, JobError> {
         let (header, summary) = self.brief(due.slot, due.sequence)?;
-        let mut counts = vec![(0u64, Counters::default()); summary.entries.len()];
+        let mut tallies = vec![Tally::default(); summary.entries.len()];
         let (mut elements, mut bytes, mut payload_bytes, mut rows) = (0, 0, 0, 0u64);
         let (mut payload, mut pieces) = (None, Pieces::default());
         let wanted = &self.wanted;
-        chunks(self.job, &header, &summary, &mut |job, chunk| {
-            for (row, _) in chunk.rows().filter(|(row, _)| row.kind != Kind::Element) {
-                if let Some(entry) = summary.entries.get(usize::from(row.stream)) {
+        chunks(self.job, &header, &summary, &mut |job, _, chunk| {
+            for (row, _) in chunk.rows() {
+                let stream = usize::from(row.stream);
+                if let Some((entry, tally)) = summary.entries.get(stream).zip(tallies.get_mut(stream)) {
                     pieces.note(entry.stream, &row);
+                    tally.whole += u64::from(row.completes_element());
                 }
             }
-            for (row, at) in kept(chunk, &summary, wanted, due.sequence) {
+            for (row, at, _) in kept(chunk, &summary, wanted, due.sequence) {
                 let mut gap = None;
                 if row.kind == Kind::Gap {
                     if payload.is_none() {
@@ -318,9 +358,10 @@ impl Distil<'_, '_, '_> {
                     let read = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
                     gap = read.transpose()?.flatten();
                 }
-                if let Some((of_stream, counts)) = counts.get_mut(usize::from(row.stream)) {
-                    *of_stream += 1;
-                    counts.count(&row, gap.as_ref());
+                if let Some(tally) = tallies.get_mut(usize::from(row.stream)) {
+                    tally.kept += 1;
+                    tally.whole_kept += u64::from(row.completes_element());
+                    tally.counts.count(&row, gap.as_ref());
                 }
                 rows += 1;
                 elements += u64::from(row.completes_element());
@@ -331,17 +372,27 @@ impl Distil<'_, '_, '_> {
             }
             Ok(())
         })?;
-        let streams = summary.entries.iter().zip(counts).filter(|(_, (rows, _))| *rows > 0);
+        let mut cells = SlotCells::of(&header, &summary, |entry| tallies[entry].whole_kept > 0);
+        let classes = cells.classes(self.job)?;
+        let (mut streams, mut columns) = (Vec::new(), 0);
+        for (number, (entry, tally)) in summary.entries.iter().zip(&tallies).enumerate() {
+            if tally.kept > 0 {
+                let of_entry = (tally.whole_kept > 0).then_some(classes[number]);
+                streams.push(Kept { entry: *entry, counts: tally.counts, classes: of_entry });
+                columns += tally.columns(&summary, number, classes[number]);
+            }
+        }
         Ok(Source {
             slot: due.slot,
             sequence: due.sequence,
             tied: due.tied,
             origin: Origin::from(&header),
-            streams: streams.map(|(entry, (_, counts))| (*entry, counts)).collect(),
+            streams,
             elements,
             bytes,
             payload: payload_bytes,
-            size: payload_bytes + rows * row_bytes(&header, &summary),
+            size: payload_bytes + rows * row_bytes(&header, &summary) + columns,
+            columns,
             across: pieces.across(),
         })
     }
@@ -393,7 +444,11 @@ impl Distil<'_, '_, '_> {
         let entries = dictionary(batch);
         let numbers: HashMap<StreamId, u16> =
             entries.iter().enumerate().map(|(number, entry)| (entry.stream, number as u16)).collect();
-        let mut filling = Copies::new(self.job, origin, entries);
+        // They are filled one after the other, and columns lie in them as in the originals.
+        let size: u64 = batch.iter().map(|source| source.size).sum();
+        let columns: u64 = batch.iter().map(|source| source.columns).sum();
+        let columns = columns / size.div_ceil(self.capacity).max(1);
+        let mut filling = Copies::new(self.job, origin, entries, columns);
         let mut filled = Ok(());
         for source in batch.iter().filter(|source| !source.streams.is_empty()) {
             filling.come_to(source.origin.age);
@@ -412,13 +467,25 @@ impl Distil<'_, '_, '_> {
         let (header, summary) = self.brief(source.slot, source.sequence)?;
         let mut payload = Payload::of(self.job, &header, &summary)?.sparse(source.payload);
         let wanted = &self.wanted;
-        chunks(self.job, &header, &summary, &mut |job, chunk| {
-            for (row, at) in kept(chunk, &summary, wanted, source.sequence) {
-                let stream = summary.entries.get(usize::from(row.stream)).map(|entry| entry.stream);
-                let Some(number) = stream.and_then(|stream| numbers.get(&stream)) else { continue };
-                let copied = Row { stream: *number, ..row };
-                filling
-                    .row(job, &copied, |job, write| payload.take(job, at as usize, row.payload(), write))?;
+        let number = |entry: &EntrySummary| numbers.get(&entry.stream).copied();
+        let numbers: Vec<Option<u16>> = summary.entries.iter().map(number).collect();
+        let has_columns = |entry: usize| numbers[entry].is_some_and(|number| filling.has_columns(number));
+        let with_columns: Vec<bool> = (0..numbers.len()).map(has_columns).collect();
+        let mut cells = SlotCells::of(&header, &summary, |entry| with_columns[entry]);
+        chunks(self.job, &header, &summary, &mut |job, chunk_number, chunk| {
+            let mut looked_at = vec![false; numbers.len()];
+            for (row, ..) in kept(chunk, &summary, wanted, source.sequence) {
+                let stream = usize::from(row.stream);
+                looked_at[stream] |= with_columns[stream] && row.completes_element();
+            }
+            cells.come_to(job, chunk_number, |entry| looked_at[entry])?;
+            for (row, at, before) in kept(chunk, &summary, wanted, source.sequence) {
+                let Some(number) = numbers[usize::from(row.stream)] else { continue };
+                let copied = Row { stream: number, ..row };
+                let of_row = cells.at(row.stream, before);
+                filling.row(job, &copied, of_row, |job, write| {
+                    payload.take(job, at as usize, row.payload(), write)
+                })?;
             }
             Ok(())
         })
@@ -446,14 +513,14 @@ impl Distil<'_, '_, '_> {
     }
 }
 
-/// The rows of a chunk that are wanted, and where their payload is.
+/// The rows of a chunk that are wanted, and where their payload and their cells are.
 fn kept<'c>(
     chunk: &'c Chunk,
     summary: &'c Summary,
     wanted: &'c Wanted,
     original: Sequence,
-) -> impl Iterator<Item = (Row, u32)> + use<'c> {
-    chunk.rows().filter(move |(row, _)| {
+) -> impl Iterator<Item = (Row, u32, usize)> + use<'c> {
+    numbered(chunk).filter(move |(row, ..)| {
         let entry = summary.entries.get(usize::from(row.stream));
         entry.is_some_and(|entry| wanted.has(original, entry.stream, row))
     })
@@ -468,18 +535,33 @@ fn around(batch: &[Source], slot: SlotNo) -> (&[Source], &[Source]) {
     }
 }
 
+/// The columns that copies of these have of each stream: those that all of them have, or none.
+fn columns(batch: &[Source]) -> HashMap<StreamId, Classes> {
+    let mut all = HashMap::new();
+    let whole = batch.iter().flat_map(|source| &source.streams);
+    for (stream, classes) in whole.filter_map(|kept| Some((kept.entry.stream, kept.classes?))) {
+        let common = all.entry(stream).or_insert(classes);
+        if *common != classes {
+            *common = Classes::default();
+        }
+    }
+    all
+}
+
 /// The dictionary of copies of these, in the order of the streams' ids.
 fn dictionary(batch: &[Source]) -> Vec<Entry> {
+    let columns = columns(batch);
     let mut entries: BTreeMap<StreamId, (Entry, Counters)> = BTreeMap::new();
     for source in batch {
-        for (summary, counts) in &source.streams {
+        for Kept { entry: summary, counts, .. } in &source.streams {
             let age = source.origin.age;
-            let (entry, sum) = entries
-                .entry(summary.stream)
-                .or_insert_with(|| (opening(summary, &Counters::default(), age), Counters::default()));
+            let classes = columns.get(&summary.stream).copied().unwrap_or_default();
+            let (entry, sum) = entries.entry(summary.stream).or_insert_with(|| {
+                (opening(summary, &Counters::default(), age, classes), Counters::default())
+            });
             add(sum, counts);
             // It ends as the youngest does, and begins as the oldest.
-            let (next_ordinal, now) = (entry.counters.next_ordinal, opening(summary, sum, age));
+            let (next_ordinal, now) = (entry.counters.next_ordinal, opening(summary, sum, age, classes));
             entry.counters = Counters { next_ordinal, ..now.counters };
             entry.began = entry.began.into_iter().chain(now.began).min();
         }

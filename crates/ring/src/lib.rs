@@ -7,6 +7,7 @@
 mod ages;
 mod birds_eye;
 mod blocking;
+mod cells;
 mod check;
 mod chore;
 mod claims;

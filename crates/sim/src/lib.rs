@@ -4,6 +4,7 @@
 //! Here belong the world, the model and their comparison. What is shown with them, promise by promise, is in `tests`.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod content;
 mod crash;
 mod hours;
@@ -16,6 +17,7 @@ mod sparse;
 mod view;
 mod world;
 
+pub use attributes::schema;
 pub use content::Content;
 pub use crash::Bound;
 pub use hours::{

@@ -1,8 +1,9 @@
 //! A recorder in miniature: one open slot over a driver, with the same steps in the same order as the real one.
 //! What is recorded, and what must come of it, is not known here.
 
+use crate::attributes;
 use holdfast_base::{Age, Clock, LaneNo, ManualClock, Sequence, SlotNo, StreamId};
-use holdfast_format::{Builder, Counters, Cursor, Entry, Row, SlotFlags, SlotId};
+use holdfast_format::{Builder, CellsAt, Counters, Cursor, Entry, Row, SlotFlags, SlotId};
 use holdfast_media::{Buffer, Disk};
 use holdfast_ring::{Bounds, Config, Driver, NewStream, OpenBrief, Recovered, Refusal, SealedSlot};
 use std::time::Duration;
@@ -45,6 +46,8 @@ impl<D: Disk> Recorder<D> {
     pub fn add_stream(&mut self, new: &NewStream<'_>) -> Result<u16, Refusal> {
         let entry = self.driver.ring_mut().add_stream(new, self.clock.now())?;
         self.entries.push(entry);
+        // The builder has room for more columns than any test has.
+        let _ = self.builder.prepare(&self.entries);
         Ok(self.entries.len() as u16 - 1)
     }
 
@@ -105,11 +108,12 @@ impl<D: Disk> Recorder<D> {
         Some(sequence)
     }
 
-    /// Puts a row into the open slot, which has room for it.
+    /// Puts a row into the open slot, which has room for it; with its attributes, where its stream has some.
     pub fn push(&mut self, row: &Row, bytes: &[u8]) {
         if let Some(buffer) = &mut self.open {
             self.builder.write(buffer, bytes);
-            self.builder.row(buffer, row);
+            let cells = attributes::of_row(&self.entries[usize::from(row.stream)], row);
+            self.builder.row_with(buffer, row, CellsAt { columns: &cells, first: 0 });
             let entry = &mut self.entries[usize::from(row.stream)];
             (entry.counters, entry.began) =
                 (self.builder.counters(row.stream), self.builder.began(row.stream));

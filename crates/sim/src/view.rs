@@ -1,5 +1,6 @@
 //! Reading what is on a medium the way a reader does: every byte checked, or an error.
 
+use crate::attributes;
 use holdfast_base::{Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Chunk, Flags, FormatError, Kind, PartHeader, SectionKind, Summary, Superblock, check_image,
@@ -49,9 +50,10 @@ pub fn read_slot(bytes: &[u8], superblock: &Superblock) -> Result<SeenSlot, Form
     let missing = FormatError::Malformed { structure: "summary", at: 0, what: "a section is missing" };
     let section = |kind| summary.section(kind).ok_or(missing.clone());
     let directory = section(SectionKind::ChunkDirectory)?;
-    let chunks = section(SectionKind::Chunks)?.range();
+    let base = section(SectionKind::Chunks)?.range().start;
+    let mut chunks = Vec::new();
     for entry in decode_directory(&bytes[directory.range()], directory.crc)? {
-        let at = chunks.start + entry.offset as usize;
+        let at = base + entry.offset as usize;
         let chunk = Chunk::decode_at(&entry, header.sequence, &bytes[at..at + entry.bytes as usize])?;
         for (row, at) in chunk.rows() {
             let start = header.payload_offset as usize + at as usize + usize::from(row.meta);
@@ -67,7 +69,9 @@ pub fn read_slot(bytes: &[u8], superblock: &Superblock) -> Result<SeenSlot, Form
                 bytes: bytes[start..start + row.len as usize].to_vec(),
             });
         }
+        chunks.push(chunk);
     }
+    attributes::check(bytes, &header, &summary, &chunks)?;
     Ok(SeenSlot { header, summary, rows })
 }
 

@@ -48,6 +48,8 @@ pub struct Setup {
     pub preamble: usize,
     /// Other preambles that a source comes back with, at most.
     pub preambles: u64,
+    /// Whether one of the streams has attributes.
+    pub attributes: bool,
 }
 
 impl Setup {
@@ -61,6 +63,7 @@ impl Setup {
             plan: FaultPlan::default(),
             preamble: 20,
             preambles: 1,
+            attributes: false,
         }
     }
 
@@ -88,6 +91,7 @@ impl Setup {
             plan,
             preambles: u64::MAX,
             preamble: chance.below(2) as usize * chance.below(800) as usize,
+            attributes: chance.below(2) == 0,
         }
     }
 

@@ -65,7 +65,7 @@ fn fixed(run: &Run) -> BTreeSet<u64> {
 
 #[test]
 fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_before_its_turn() {
-    let (mut taken, mut copies, mut untouched, mut ended) = (0, 0, 0, 0);
+    let (mut taken, mut copies, mut untouched, mut ended, mut columns) = (0, 0, 0, 0, 0);
     for seed in seeds(60) {
         let _told = Told(seed);
         let mut run = Run::start(seed, 40);
@@ -137,6 +137,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
             );
             (taken, copies) = (taken + change.gone.len(), copies + change.copies.len());
             untouched += may_go.len() - change.gone.len();
+            columns += change.columns;
             run.adopt(&found);
             if run.seed.happens(0.3) {
                 let image = run.image();
@@ -153,10 +154,10 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
         run.settle();
         assert!(run.present().into_iter().all(|sequence| sequence > newest), "seed {seed}");
     }
-    let told = (taken, copies, untouched, ended);
+    let told = (taken, copies, untouched, ended, columns);
     assert!(
         std::env::var_os("HOLDFAST_SEED").is_some()
-            || (taken > 300 && copies > 40 && untouched > 20 && ended > 3),
+            || (taken > 300 && copies > 40 && untouched > 20 && ended > 3 && columns > 100),
         "{told:?}"
     );
 }

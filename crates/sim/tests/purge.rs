@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Clock, ManualClock, Ordinal, StreamId, Timestamp};
-use holdfast_format::{Cause, Gap, Kind};
+use holdfast_format::{Cause, Gap, Kind, SectionKind, SlotFlags};
 use holdfast_media::{FaultPlan, FaultyDisk, Image};
 use holdfast_ring::{Order, Outcome, PurgeRequest, Range, order_once};
 use holdfast_sim::{Op, Pushed, Setup, World, survey};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -21,9 +21,10 @@ fn write(stream: u8, count: u16, bytes: u32, every: Duration) -> Op {
     Op::Write { stream, count, bytes, every, event: stream == 1 }
 }
 
-/// A ring that has recorded two streams and ended, some of it held; and every row that is on it.
-fn recorded(ops: &[Op]) -> (Image, Rows, StreamId, Timestamp) {
-    let mut world = World::new(Setup { slots: 20, ..Setup::plain() }).unwrap();
+/// A ring that has recorded two streams and ended, some of it held; every row that is on it, and the streams. The second one may
+/// have attributes.
+fn recorded(ops: &[Op], attributes: bool) -> (Image, Rows, Vec<StreamId>, Timestamp) {
+    let mut world = World::new(Setup { slots: 20, attributes, ..Setup::plain() }).unwrap();
     for op in ops {
         world.run(op).unwrap();
     }
@@ -33,8 +34,8 @@ fn recorded(ops: &[Op]) -> (Image, Rows, StreamId, Timestamp) {
     let disk = world.stop().unwrap().unwrap();
     let alive = world.model.alive().flat_map(|(_, slot)| slot.rows.clone());
     let rows: Rows = alive.map(|row| ((row.stream, row.ordinal, row.number), row)).collect();
-    let stream = *rows.keys().map(|(stream, ..)| stream).min().unwrap();
-    (disk.seen(), rows, stream, world.now())
+    let streams: BTreeSet<StreamId> = rows.keys().map(|(stream, ..)| *stream).collect();
+    (disk.seen(), rows, streams.into_iter().collect(), world.now())
 }
 
 fn order(stream: StreamId, doomed: &Doomed) -> Order {
@@ -75,19 +76,65 @@ fn left(image: &Image, rows: &Rows, stream: StreamId, range: &Doomed, at: &str) 
 #[test]
 fn a_crash_after_every_write_of_a_purge_costs_nothing_that_stays() {
     let ops = (0..12).flat_map(|_| [write(0, 10, 1_700, MS), write(1, 5, 900, MS)]).collect::<Vec<_>>();
-    let (before, after) = cut_everywhere(&ops, &(30..75));
-    assert_eq!(before, after, "slots of data");
+    for stream in 0..2 {
+        let (before, after) = cut_everywhere(&ops, true, stream, &(30..55));
+        assert_eq!(before, after, "slots of data");
+    }
 }
 
 #[test]
 fn slots_full_of_tiny_elements_have_room_for_the_gaps_of_a_purge() {
-    let (before, after) = cut_everywhere(&[write(0, 40_000, 1, Duration::from_micros(1))], &(10_000..10_002));
+    let ops = [write(0, 40_000, 1, Duration::from_micros(1))];
+    let (before, after) = cut_everywhere(&ops, false, 0, &(10_000..10_002));
     assert_eq!(after, before + 1, "slots of data: a full one and a gap take two");
 }
 
+/// How many columns the copies have of a stream, each of them as many.
+fn columns_of_copies(image: &Image, stream: StreamId) -> Vec<u32> {
+    let found = survey(image).unwrap().found;
+    let slots = found.iter().filter_map(|found| found.slot.as_ref().ok());
+    let copies = slots.filter(|slot| slot.header.flags.has(SlotFlags::DISTILLED));
+    let entries =
+        copies.flat_map(|slot| slot.summary.entries.iter().filter(|e| e.stream == stream && e.rows > 0));
+    entries.map(|entry| entry.schema).collect()
+}
+
+// Promise 8: what is to be destroyed does not stay because something else of its slot is damaged; and promise 5.
+#[test]
+fn a_copy_has_the_columns_of_its_original_or_where_they_are_damaged_none() {
+    let ops = (0..12).flat_map(|_| [write(0, 10, 1_700, MS), write(1, 9, 900, MS)]).collect::<Vec<_>>();
+    let (image, rows, streams, now) = recorded(&ops, true);
+    let (doomed, with_attributes) = (30..40, streams[1]);
+    let purged = |image: &Image| {
+        let clock = ManualClock::new(now);
+        let mut disk = FaultyDisk::new(image.clone(), FaultPlan::default(), 1, clock.clone());
+        let outcome = order_once(&mut disk, order(streams[0], &doomed), &clock, &mut || false);
+        assert!(matches!(outcome, Ok(Outcome::Purged { elements: 10, .. })), "{outcome:?}");
+        disk.seen()
+    };
+    let after = purged(&image);
+    assert_eq!(left(&after, &rows, streams[0], &doomed, "sound"), 0);
+    let columns = columns_of_copies(&after, with_attributes);
+    assert!(!columns.is_empty() && columns.iter().all(|columns| *columns == 4), "{columns:?}");
+    // In each slot one byte of the last column is another.
+    let survey = survey(&image).unwrap();
+    let mut image = image;
+    for (place, slot) in survey.found.iter().map(|found| (found.place.unwrap(), found.slot.as_ref().unwrap()))
+    {
+        let sections = slot.summary.sections.iter().filter(|section| section.kind == SectionKind::Attribute);
+        for section in sections.filter(|section| section.column == 3) {
+            let offset = survey.recovered.superblock.geometry.slot_offset(place);
+            image.flip(offset + section.range().end as u64 - 1, 1);
+        }
+    }
+    let after = purged(&image);
+    assert_eq!(columns_of_copies(&after, with_attributes), vec![0; columns.len()]);
+}
+
 /// Slots of data before and after.
-fn cut_everywhere(ops: &[Op], range: &Doomed) -> (usize, usize) {
-    let (image, rows, stream, now) = recorded(ops);
+fn cut_everywhere(ops: &[Op], attributes: bool, stream: usize, range: &Doomed) -> (usize, usize) {
+    let (image, rows, streams, now) = recorded(ops, attributes);
+    let stream = streams[stream];
     let left = |image: &Image, at: &str| left(image, &rows, stream, range, at);
     let before = left(&image, "before") as u64;
     assert_eq!(before, range.end - range.start, "rows that are to go");

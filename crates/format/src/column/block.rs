@@ -105,6 +105,19 @@ impl<'a> Block<'a> {
         Ok(Self { head: Head::read(get.seek(8))?, bytes })
     }
 
+    /// How long the block is that begins with `bytes`, if they are enough to say.
+    pub fn length(bytes: &[u8]) -> Result<Option<usize>, FormatError> {
+        if bytes.len() < 8 {
+            return Ok(None);
+        }
+        let mut get = Get::new(WHAT, bytes);
+        let len = get.seek(4).u32()? as usize;
+        if len < HEAD_BYTES || !len.is_multiple_of(8) {
+            return Err(get.malformed("a length that no block can have"));
+        }
+        Ok(Some(len))
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()

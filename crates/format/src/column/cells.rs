@@ -1,6 +1,6 @@
 //! Cells of a column in memory that is allocated once: on their way from a source to a slot.
 
-use super::Cell;
+use super::{Cell, Column, OwnCells};
 use std::ops::Range;
 
 /// Most columns of a stream: their classes fit a number, and a slot's summary stays small.
@@ -326,6 +326,25 @@ impl CellBuffer {
         if other.nulls > 0 {
             self.nulls += valid.iter().filter(|valid| !**valid).count();
         }
+    }
+}
+
+impl From<Column> for CellBuffer {
+    /// The cells that a block had; nothing more fits.
+    fn from(column: Column) -> Self {
+        let count = column.cells.lent().len();
+        let nulls = column.nulls.unwrap_or_default();
+        let valid =
+            if nulls.is_empty() { vec![true; count] } else { nulls.iter().map(|null| !null).collect() };
+        let (store, most_bytes) = match column.cells {
+            OwnCells::Words(cells) => (Store::Words(cells), 0),
+            OwnCells::Wide(cells) => (Store::Wide(cells), 0),
+            OwnCells::Bytes(ends, bytes) => {
+                let most = bytes.len();
+                (Store::Bytes(ends, bytes), most)
+            }
+        };
+        Self { store, valid, nulls: nulls.iter().filter(|null| **null).count(), most: count, most_bytes }
     }
 }
 

@@ -199,6 +199,20 @@ impl Builder {
         Ok(())
     }
 
+    /// The same where it is no matter when memory is allocated: no more than `most` bytes of it, and that as cells come. Where
+    /// they would take more, slots are full sooner; [`Builder::column_room`] tells.
+    pub fn prepare_within(&mut self, entries: &[Entry], most: usize) -> Result<(), FormatError> {
+        let classes = entries.iter().map(|entry| entry.classes);
+        self.gather = Gather::prepare_within(self.slot_bytes as u64, classes, most)?;
+        self.entries.clear();
+        Ok(())
+    }
+
+    /// Bytes of columns that a slot may have, as far as it has room for them.
+    pub fn column_room(&self) -> usize {
+        self.gather.most()
+    }
+
     /// Bytes of memory that [`Builder::prepare`] takes for columns of these classes, a dictionary entry each, in slots of
     /// `slot_bytes`.
     pub fn column_memory(slot_bytes: u64, entries: &[Classes]) -> Result<usize, FormatError> {

@@ -268,8 +268,8 @@ pub(super) struct Gather {
     owners: Vec<Owner>,
     columns: Vec<Gathered>,
     writer: ColumnWriter,
-    /// Blocks, one behind the other as their chunks were closed.
-    arena: Box<[u8]>,
+    /// Blocks, one behind the other as their chunks were closed. It grows only where that was asked for.
+    arena: Vec<u8>,
     used: usize,
     /// Bytes that the arena may take; without columns there is no limit, and nothing in it.
     most: usize,
@@ -290,7 +290,7 @@ impl Gather {
             owners: Vec::new(),
             columns: Vec::new(),
             writer: ColumnWriter::new(),
-            arena: Box::default(),
+            arena: Vec::new(),
             used: 0,
             most: usize::MAX,
             pending: 0,
@@ -316,7 +316,23 @@ impl Gather {
         slot_bytes: u64,
         classes: impl Iterator<Item = Classes> + Clone,
     ) -> Result<Self, FormatError> {
+        let mut gather = Self::prepare_within(slot_bytes, classes, usize::MAX)?;
+        if !gather.columns.is_empty() {
+            // Written, not just reserved: pages must not be found missing while elements arrive.
+            gather.arena = vec![1; gather.most];
+            gather.arena.fill(0);
+        }
+        Ok(gather)
+    }
+
+    /// The same with no more than `most` bytes of memory, as far as they go, of which the blocks take theirs as they come.
+    pub(super) fn prepare_within(
+        slot_bytes: u64,
+        classes: impl Iterator<Item = Classes> + Clone,
+        most: usize,
+    ) -> Result<Self, FormatError> {
         let sizes = Sizes::new(slot_bytes, classes.clone())?;
+        let beside = Self::memory(slot_bytes, classes.clone())? - sizes.arena;
         let mut owners = Vec::new();
         let mut columns = Vec::with_capacity(classes.clone().map(|classes| classes.len()).sum());
         for (entry, classes) in classes.enumerate() {
@@ -325,11 +341,13 @@ impl Gather {
                 columns.push(Gathered::new(entry as u16, number as u16, class, sizes));
             }
         }
-        let most = if columns.is_empty() { usize::MAX } else { sizes.arena };
-        // Written, not just reserved: pages must not be found missing while elements arrive.
-        let mut arena = vec![1; sizes.arena].into_boxed_slice();
-        arena.fill(0);
-        Ok(Self { owners, columns, arena, most, ..Self::none() })
+        let most = if columns.is_empty() { usize::MAX } else { sizes.arena.min(most.saturating_sub(beside)) };
+        Ok(Self { owners, columns, most, ..Self::none() })
+    }
+
+    /// Bytes that blocks may take.
+    pub(super) fn most(&self) -> usize {
+        self.most
     }
 
     /// Begins a slot with this dictionary. Each entry has the columns that were prepared for it, or none.
@@ -446,6 +464,11 @@ impl Gather {
     pub(super) fn close(&mut self, sequence: u32, chunk: u32) {
         if self.pending == 0 {
             return;
+        }
+        // No block comes to more than what is counted for its cells.
+        let end = self.used + self.pending;
+        if self.arena.len() < end {
+            self.arena.resize(end, 0);
         }
         for column in self.columns.iter_mut().filter(|column| !column.pending.is_empty()) {
             let place = Place { sequence, chunk, entry: column.entry, column: column.number };

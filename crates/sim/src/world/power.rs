@@ -4,7 +4,7 @@ use super::{Power, Source, World};
 use crate::model::Preambles;
 use crate::recorder::Recorder;
 use crate::view::{Survey, survey, survey_disk};
-use crate::{Bound, Stage};
+use crate::{Bound, Stage, schema};
 use holdfast_base::Timestamp;
 use holdfast_format::{SlotFlags, StreamKind};
 use holdfast_media::{FaultyDisk, Image, Seed, Survival};
@@ -14,6 +14,9 @@ use std::time::Duration;
 
 /// Streams of a world.
 const STREAMS: usize = 3;
+
+/// The one that has attributes, where one has.
+const WITH_ATTRIBUTES: usize = 1;
 
 /// Elements that are recorded at most until a planned cut comes.
 const UNTIL_CUT: u16 = 60;
@@ -38,8 +41,9 @@ impl World {
             let preamble = vec![fill; self.setup.preamble];
             let without = self.setup.preambles > 1 && self.runs.is_multiple_of(5);
             let preamble = (self.setup.preamble > 0 && !without).then_some(preamble.as_slice());
+            let schema = (self.setup.attributes && number == WITH_ATTRIBUTES).then(schema);
             let mut new =
-                NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble, schema: None };
+                NewStream { name: &name, kind: StreamKind::Bytes, framing: "blocks", preamble, schema };
             let mut entry = run.add_stream(&new);
             if let Err(Refusal::JournalFull { .. }) = entry {
                 // Holds keep too many old ones: the source has to do without.

@@ -5,13 +5,15 @@
 use holdfast_base::{
     Clock as _, HoldId, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
-use holdfast_format::{Cause, Finding, Flags, Gap, Geometry, Key, Kind, Row, SlotFlags, StreamKind};
+use holdfast_format::{
+    Cause, Finding, Flags, Gap, Geometry, Key, Kind, Row, SectionKind, SlotFlags, StreamKind,
+};
 use holdfast_media::{FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_ring::{
     Chore, ChoreReply, Config, DistilRequest, HoldRequest, JobError, NewRing, NewStream, Order, OrderId,
     Original, Outcome, Range, SlotLook, SlotStatus, Work, create, recover,
 };
-use holdfast_sim::{Content, Found, Pushed, Recorder, SeenRow, SeenSlot, survey};
+use holdfast_sim::{Content, Found, Pushed, Recorder, SeenRow, SeenSlot, schema, survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -53,6 +55,8 @@ pub(crate) struct Run {
 pub(crate) struct Change {
     pub(crate) gone: Vec<u64>,
     pub(crate) copies: Vec<u64>,
+    /// Columns that these have.
+    pub(crate) columns: usize,
     pub(crate) elements: u64,
     pub(crate) bytes: u64,
 }
@@ -104,7 +108,8 @@ impl Run {
         let (mut ids, mut next) = (Vec::new(), [0; STREAMS]);
         for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
             let preamble = (at == 0).then_some(preamble);
-            let new = NewStream { name, kind: StreamKind::Bytes, framing: "", preamble, schema: None };
+            let schema = (at != 1).then(schema);
+            let new = NewStream { name, kind: StreamKind::Bytes, framing: "", preamble, schema };
             let entry = recorder.add_stream(&new).unwrap();
             let entry = recorder.entries[usize::from(entry)];
             ids.push(entry.stream);
@@ -530,6 +535,8 @@ impl Run {
                 None => {
                     assert!(header.flags.has(SlotFlags::DISTILLED), "{} is new", found.sequence);
                     change.copies.push(found.sequence.0);
+                    let sections = &slot(found).summary.sections;
+                    change.columns += sections.iter().filter(|s| s.kind == SectionKind::Attribute).count();
                     copied.extend(here);
                 }
             }
