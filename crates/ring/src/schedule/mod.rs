@@ -336,12 +336,15 @@ impl Schedule {
         turn.then_some(COMMIT_BYTES)
     }
 
-    /// Whether a read goes between commits, which may come in a row for as long as slots fill slowly: if there is nothing to
-    /// write, and if it is the only one that what the commits bring has to wait for beyond its age.
+    /// Whether a read goes between two commits, which may come in a row for as long as slots fill slowly: if nothing that is full
+    /// is to be written, or waits for a place that a commit has to name, and if it is the only read that what the commits bring
+    /// has to wait for beyond its age.
     fn interrupts_commits(&self, view: &View) -> bool {
         let Some(promise) = &self.policy.promise else { return false };
         let alone = view.reading == 0 && self.begun.is_none_or(|begun| view.now >= begun + promise.after);
-        alone && self.may_read(view) && !(view.full > 0 && self.drains(view))
+        let placed = view.free + view.writing + view.full + u32::from(view.room > 0);
+        let between = self.since_commit == 0 && placed >= self.policy.buffers;
+        alone && between && self.may_read(view) && !(view.full > 0 && self.drains(view))
     }
 
     /// Whether so many slots were begun since the last commit that the way of the next one is counted on.

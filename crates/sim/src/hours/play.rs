@@ -75,7 +75,7 @@ impl Verdict {
         if self.turns > 1.0 {
             return Some(format!("a reader waited for {:.3} of what others may read before it", self.turns));
         }
-        let idle = starved(scene, &granted);
+        let idle = starved(scene, &granted, self);
         if self.starved > idle && scene.wild.is_empty() {
             return Some(format!("nobody was served for {:?}, of {idle:?} at most", self.starved));
         }
@@ -86,10 +86,12 @@ impl Verdict {
     }
 }
 
-/// The longest that readers wait for writing: all that is full, with what fills meanwhile, and whatever data may wait for.
-fn starved(scene: &Scene, granted: &Guarantee) -> Duration {
+/// The longest that readers wait for writing: all that is full, with what fills meanwhile, and whatever data may wait for. A drive
+/// whose flaws take more than was measured leaves less.
+fn starved(scene: &Scene, granted: &Guarantee, came: &Verdict) -> Duration {
     let moving = 1.0 - f64::from(scene.measured.stalled) / 1e6;
-    let busy = granted.write.as_secs_f64() / (moving * granted.period.as_secs_f64());
+    let write = (granted.write.as_secs_f64() / moving).max(came.writing.as_secs_f64() / came.slots as f64);
+    let busy = write / granted.period.as_secs_f64();
     let full = f64::from(granted.buffers) + f64::from(scene.shape.gather);
     // Of each period so much is left for making up for what has piled up.
     let written = full * granted.period.as_secs_f64() * busy / (1.0 - busy);
