@@ -6,12 +6,12 @@ use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind, check_image};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
 use holdfast_link::{Item, Missing, RingReader, Selection};
-use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall};
+use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall, Survival};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, Reader, Stream};
 use holdfast_ring::{
     Class, Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,7 +143,7 @@ struct Found {
     elements: BTreeMap<u64, Vec<u8>>,
     /// By first ordinal: ordinals, elements, bytes, cause.
     gaps: BTreeMap<u64, (u64, Option<u64>, Option<u64>, Cause)>,
-    /// Elements of which only the beginning is there.
+    /// Elements of which only a part is there.
     cut: Vec<u64>,
 }
 
@@ -166,7 +166,10 @@ fn read(image: Image) -> Found {
                     found.gaps.insert(ordinal.0, (gap.ordinals, gap.elements, gap.bytes, gap.cause));
                 }
                 Item::Damaged { place, .. } => panic!("damaged: {place}"),
-                Item::Partial { ordinal, why: Missing::Unfinished, .. } => found.cut.push(ordinal.0),
+                // Its beginning is in a slot that a crash has taken, or its end has not come.
+                Item::Partial { ordinal, why: Missing::Unfinished | Missing::Expired, .. } => {
+                    found.cut.push(ordinal.0);
+                }
                 Item::Partial { ordinal, why, .. } => panic!("element {ordinal}: {why}"),
                 _ => {}
             }
@@ -350,6 +353,53 @@ fn after_a_crash_ordinals_go_on_where_nobody_has_seen_one_and_a_gap_says_so() {
         // A run that ended well is followed by no gap.
         assert!(!recover(&mut MemoryDisk::from_image(made(30))).unwrap().after_crash());
     }
+}
+
+/// Promises 2 and 6: slots are written beside each other, and a crash may take one and leave a later one: or it takes one that was
+/// waiting, and the journal has what came behind it.
+#[test]
+fn what_a_crash_takes_out_of_the_middle_is_told_in_a_gap() {
+    let mut inside = 0;
+    for seed in 0..80 {
+        let clock = ManualClock::new(Timestamp(1_000_000_000));
+        let plan = FaultPlan { latency: MS, jitter: 90 * MS, reorder: true, ..FaultPlan::default() };
+        let mut rig = Rig::start_with(made(400), plan, seed, &clock, Overload::Block, 6);
+        for _ in 0..10 {
+            rig.feed(20);
+            for _ in 0..100 {
+                rig.step();
+            }
+        }
+        // Some slots are on their way.
+        rig.feed(170);
+        for _ in 0..seed % 3 {
+            // Slow enough for the journal.
+            clock.set(clock.now() + Duration::from_millis(700));
+            rig.feed(1);
+        }
+        let sent = rig.sent.clone();
+        // Of what was under way nothing is there; what overtook it is.
+        let image = rig.capture.into_disk().crash_with(Survival::Nothing);
+        let mut next = Rig::start(image, FaultPlan::default(), 1, &clock, Overload::Block);
+        next.feed(3);
+        let all: BTreeMap<u64, Vec<u8>> = sent.into_iter().chain(next.sent.clone()).collect();
+        let (image, _) = next.end();
+        let found = read(image);
+        assert!(found.elements.iter().all(|(ordinal, data)| all[ordinal] == *data));
+        let cut = found.cut.iter().filter(|cut| !found.gaps.contains_key(cut));
+        let kept: BTreeSet<u64> = found.elements.keys().chain(cut).copied().collect();
+        let kept: Vec<u64> = kept.into_iter().collect();
+        let behind = std::iter::once(0).chain(kept.iter().map(|kept| kept + 1));
+        let holes: Vec<(u64, u64)> = behind.zip(kept.iter().copied()).filter(|(a, b)| a != b).collect();
+        for (first, next) in &holes {
+            let (ordinals, elements, _, cause) = found.gaps[first];
+            assert_eq!((elements, cause), (None, Cause::Crash), "seed {seed}");
+            assert_eq!(first + ordinals, *next, "seed {seed}");
+            inside += usize::from(next % CRASH_STEP != 0);
+        }
+        assert_eq!(found.gaps.len(), holes.len(), "seed {seed}: {:?}", found.gaps);
+    }
+    assert!(inside > 5, "{inside} holes in the middle");
 }
 
 /// A disk that stands still from then on, for ten seconds.

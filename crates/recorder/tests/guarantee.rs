@@ -14,7 +14,7 @@ use holdfast_media::{
 };
 use holdfast_recorder::capture::{Answer, Capture, Stream};
 use holdfast_ring::{
-    Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Shape, admit, create, figures,
+    Config, Declared, Driver, Guarantee, Load, NewRing, NewStream, Range, Shape, admit, create, figures,
     is_slot_write, least_slots, load, recover,
 };
 use slow_drive::{QUANTUM, SLOT, ask, drive, measured};
@@ -150,18 +150,18 @@ impl Rig {
         rig
     }
 
-    /// The next element, when it is time for it; until then the lane works and is read from.
-    fn go(&mut self) {
+    /// Until then the lane works and is read from.
+    fn rest(&mut self, until: Timestamp) {
         loop {
             let now = self.clock.now();
             ask(&mut self.capture, &mut self.readers, &mut self.seed, now);
-            let wait = self.next.since(now);
+            let wait = until.since(now);
             if wait.is_zero() {
                 break;
             }
             self.capture.step(now, wait);
             if !self.capture.awaits_disk() {
-                self.clock.set(self.clock.now().max(self.next));
+                self.clock.set(self.clock.now().max(until));
             }
             while let Some((_, answer)) = self.capture.answer() {
                 let Answer::Read(buffer, len, result) = answer else { panic!("{answer:?}") };
@@ -170,6 +170,11 @@ impl Rig {
                 self.readers.push(buffer);
             }
         }
+    }
+
+    /// The next element, when it is time for it.
+    fn go(&mut self) {
+        self.rest(self.next);
         self.producer.stamp();
         let mut data = vec![0; ELEMENT];
         Seed::new(self.sent).fill(&mut data);
@@ -268,4 +273,82 @@ fn a_stall_that_was_admitted_costs_nothing_on_the_smallest_ring_that_is() {
         let margin = rig.capture.driver().schedule().margin().unwrap();
         assert!(margin.least < length, "{margin:?}: it was to stand still");
     }
+}
+
+/// Elements and when they came, against what a crash at this moment would leave.
+struct Account {
+    came: Vec<Timestamp>,
+    /// So many of them were found on the medium.
+    durable: usize,
+    looked: Timestamp,
+    /// The greatest age of one that was not there.
+    eldest: Duration,
+}
+
+impl Account {
+    /// Looks at the medium a few times a second: whatever the recorder thinks of it.
+    fn look(&mut self, rig: &Rig) {
+        let now = rig.clock.now();
+        if now.since(self.looked) < Duration::from_millis(250) {
+            return;
+        }
+        self.looked = now;
+        let image = rig.capture.driver().disk().disk.image().unwrap().clone();
+        let mut reader = holdfast_link::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
+        let ordinals = Some((Ordinal(self.durable as u64), Ordinal(u64::MAX)));
+        let range = Range { ordinals, ..Range::ALL };
+        let selection = holdfast_link::Selection { streams: Vec::new(), range };
+        let plan = reader.plan(&selection).unwrap();
+        let mut found = vec![false; self.came.len() - self.durable];
+        reader
+            .read(&plan, &mut |item| {
+                if let holdfast_link::Item::Element(element) = item {
+                    found[element.ordinal.0 as usize - self.durable] = true;
+                }
+                std::ops::ControlFlow::Continue(())
+            })
+            .unwrap();
+        let missing = found.iter().position(|found| !found);
+        self.durable += missing.unwrap_or(found.len());
+        let age = self.came.get(self.durable).map_or(Duration::ZERO, |came| now.since(*came));
+        self.eldest = self.eldest.max(age);
+        let published = rig.granted.durable_after;
+        assert!(age <= published, "element {} is not there after {age:?}, of {published:?}", self.durable);
+    }
+}
+
+/// Promise 6: as soon as is published a crash costs nothing of what came, also where a stream comes by less than it declared, in
+/// pieces of every size and with silence between them; and the recorder knows what it would cost.
+#[test]
+fn a_stream_that_pauses_is_durable_as_soon_as_is_published() {
+    let mut rig = Rig::start(6);
+    let mut seed = Seed::new(5);
+    let start = rig.clock.now();
+    let mut account = Account { came: Vec::new(), durable: 0, looked: start, eldest: Duration::ZERO };
+    let elements = SLOT.0 / ELEMENT as u64;
+    for _ in 0..60 {
+        let most = [4, elements / 2, elements, 3 * elements][seed.below(4) as usize];
+        for _ in 0..=seed.below(most) {
+            rig.go();
+            account.came.push(rig.clock.now());
+            account.look(&rig);
+        }
+        let silence = rig.granted.durable_after.mul_f64(seed.below(130) as f64 / 100.0);
+        let until = rig.clock.now() + silence;
+        while rig.clock.now() < until {
+            rig.rest(until.min(rig.clock.now() + Duration::from_millis(250)));
+            account.look(&rig);
+        }
+        rig.next = rig.next.max(rig.clock.now());
+    }
+    let counters = rig.capture.counters(0);
+    assert_eq!((counters.lost, counters.gaps), (0, 0), "of {}", rig.sent);
+    let told = rig.capture.driver().eldest();
+    // An eighth of D is as near as it remembers when what came.
+    let (forced, eldest) = (rig.granted.forced, account.eldest);
+    assert!(eldest > forced / 2, "{eldest:?}: nothing waited");
+    assert!(
+        told + Duration::from_millis(250) >= eldest && told <= rig.granted.durable_after,
+        "{told:?}, {eldest:?}"
+    );
 }

@@ -266,6 +266,7 @@ impl Ring {
             ends: false,
             named: None,
             filled: self.ticked,
+            all: true,
             begun: self.suspects.begin(),
         };
         let mut head = CommitHead {
@@ -338,7 +339,7 @@ impl Ring {
                     }
                     let (open, whole) = gains(self.journal.open, writer);
                     flight.open = Some((of, open));
-                    all = whole;
+                    (all, flight.all) = (whole, whole);
                 }
                 self.flush_wanted = !all;
             }
@@ -406,8 +407,12 @@ impl Ring {
             && open.sequence == of
         {
             self.journal.open = cursor;
-            // What came while the commit was under way is that old already.
-            open.filling.journaled(flight.filled);
+            if flight.all {
+                // What came while the commit was under way is that old already.
+                open.filling.journaled(flight.filled);
+            } else {
+                open.filling.journaled_to(cursor.whole);
+            }
         }
         if flight.ends {
             self.journal.snapshot = None;

@@ -14,6 +14,7 @@ use crate::birds_eye::BirdsEye;
 use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::guarantee::Guarantee;
+use crate::holes::Hole;
 use crate::rebuild::{Doubt, Rebuilt};
 use crate::scan::Scan;
 use crate::schedule::{Class, Schedule};
@@ -127,6 +128,8 @@ pub struct Driver<D: Disk> {
     pub(crate) scan: Scan,
     /// What takes the place of slots that the check behind capture may find torn.
     pub(crate) doubts: Vec<Doubt>,
+    /// What a crash has taken out of the middle, and nobody has been told.
+    pub(crate) holes: Vec<Hole>,
     reads: Vec<Read>,
     reads_done: VecDeque<ReadDone>,
     line: Line,
@@ -160,6 +163,7 @@ impl<D: Disk> Driver<D> {
         let rebuilt = std::mem::take(&mut recovered.rebuilt);
         let suspects = std::mem::take(&mut recovered.suspects);
         let doubts = std::mem::take(&mut recovered.doubts);
+        let holes = std::mem::take(&mut recovered.holes);
         let count = buffers.len();
         let line = Line::new(superblock.geometry.slot_bytes, count);
         let mut driver = Self {
@@ -169,6 +173,7 @@ impl<D: Disk> Driver<D> {
             superblock_buffer: Some(Buffer::aligned(BLOCK)?),
             scan: Scan::new(suspects, &superblock.geometry)?,
             doubts: Vec::new(),
+            holes,
             superblock,
             free: buffers,
             buffers: count,
@@ -330,6 +335,16 @@ impl<D: Disk> Driver<D> {
         let (there, behind) = into.split_at_mut(there);
         behind.fill(0);
         moving.peek.copy(offset.min(moving.bytes), there)
+    }
+
+    /// What a crash has taken out of the middle, as far as that is known by now; once each.
+    pub fn take_hole(&mut self) -> Option<Hole> {
+        self.holes.pop()
+    }
+
+    /// Whether more of that may come to light.
+    pub fn may_find_holes(&self) -> bool {
+        !self.holes.is_empty() || !self.doubts.is_empty()
     }
 
     /// Takes a free slot buffer.

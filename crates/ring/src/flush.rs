@@ -3,6 +3,10 @@
 use holdfast_base::Timestamp;
 use std::time::Duration;
 
+/// Times at which it is remembered how far an open slot was: an age is told to an eighth of the longest that gains wait.
+const MARKS: usize = 16;
+const MARKS_APART: u32 = 8;
+
 /// How an open slot fills, and since when it has what the journal has not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filling {
@@ -11,6 +15,9 @@ pub(crate) struct Filling {
     gaining_since: Option<Timestamp>,
     /// When gains were last looked at, and how much payload there was.
     looked: (Timestamp, u32),
+    /// When there was how much payload, the oldest first: so many of them.
+    marks: [(Timestamp, u32); MARKS],
+    marked: usize,
 }
 
 /// How long gains wait.
@@ -45,7 +52,25 @@ pub(crate) struct Filled {
 impl Filling {
     /// Of a slot that is opened now.
     pub(crate) fn opened(now: Timestamp) -> Self {
-        Self { opened: now, gaining_since: None, looked: (now, 0) }
+        let start = (now, 0);
+        Self { opened: now, gaining_since: None, looked: start, marks: [start; MARKS], marked: 0 }
+    }
+
+    /// Remembers how far the slot is now.
+    fn mark(&mut self, now: Timestamp, payload: u32, apart: Duration) {
+        let last = self.marked.checked_sub(1).map(|last| self.marks[last]);
+        if last.is_some_and(|(at, was)| was == payload || now.since(at) < apart) {
+            return;
+        }
+        if self.marked == MARKS {
+            // Every other one says nearly as much.
+            for at in 0..MARKS / 2 {
+                self.marks[at] = self.marks[2 * at];
+            }
+            self.marked = MARKS / 2;
+        }
+        self.marks[self.marked] = (now, payload);
+        self.marked += 1;
     }
 
     /// Since when there are gains that the journal has not.
@@ -53,9 +78,16 @@ impl Filling {
         self.gaining_since
     }
 
-    /// The journal has what was there at that time; what came since is that old already.
+    /// The journal has all that was there at that time; what came since is that old already.
     pub(crate) fn journaled(&mut self, filled: Timestamp) {
         self.gaining_since = Some(filled);
+    }
+
+    /// The journal has so many bytes of payload of those that were there; what comes behind them is as old as it is.
+    pub(crate) fn journaled_to(&mut self, payload: u32) {
+        let marks = &self.marks[..self.marked];
+        let behind = marks.iter().take_while(|(_, was)| *was <= payload).last().map(|(at, _)| *at);
+        self.gaining_since = self.gaining_since.max(behind);
     }
 
     /// Whether to journal the gains now. `flush` is the flush interval. To be called often: what is new counts from
@@ -72,6 +104,7 @@ impl Filling {
     /// On a ring with a guarantee the two intervals are others: see [`Waits`].
     pub(crate) fn due(&mut self, filled: Filled, waits: Waits, now: Timestamp) -> bool {
         let Waits { flush, soon, hard } = waits;
+        self.mark(now, filled.payload, hard / MARKS_APART);
         let due = if filled.journaled {
             self.gaining_since = None;
             false

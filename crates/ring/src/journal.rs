@@ -78,8 +78,9 @@ pub(crate) struct Flight {
     pub(crate) ends: bool,
     /// The runway record that counts once it is durable.
     pub(crate) named: Option<Named>,
-    /// When it was filled.
+    /// When it was filled, and whether with all that the open slot had then.
     pub(crate) filled: Timestamp,
+    pub(crate) all: bool,
     /// Which of all writes it is.
     pub(crate) begun: u64,
 }

@@ -22,6 +22,7 @@ mod finding;
 mod flush;
 mod guarantee;
 mod held;
+mod holes;
 mod job;
 mod journal;
 mod ledger;
@@ -65,6 +66,7 @@ pub use guarantee::{
     Refused, Shape, admit, each_would_do, figures, least_above, least_slot, load, longest, measured,
     most_below, most_rate, other_slots, packing, standing,
 };
+pub use holes::Hole;
 pub use job::{JobError, Port, Work};
 pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};

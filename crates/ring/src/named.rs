@@ -35,6 +35,11 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// Sequences that no longer count.
+    pub(crate) fn freed(&self) -> &[Sequence] {
+        &self.freed
+    }
+
     /// Takes note of a record, after the ledger has applied it.
     pub(crate) fn note(&mut self, record: &Record<'_>, in_snapshot: bool, ledger: &mut Ledger) {
         match record {

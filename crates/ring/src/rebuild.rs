@@ -2,6 +2,7 @@
 //! most of its time for. Whether they are needed is recovery's to say.
 
 use crate::event::SealedSlot;
+use crate::holes::Span;
 use crate::ledger::Ledger;
 use crate::recover::RecoverError;
 use crate::table::Bounds;
@@ -24,6 +25,8 @@ pub struct Rebuilt {
     pub image: Buffer,
     /// What its streams had come to.
     pub counters: Vec<(StreamId, u32, Counters)>,
+    /// What it has of them.
+    pub(crate) spans: Vec<Span>,
 }
 
 /// A slot with a header and a footer that may have been in flight, so that its middle may be torn.
@@ -32,6 +35,8 @@ pub(crate) struct Doubt {
     pub(crate) slot: SlotNo,
     /// What takes its place if it is.
     pub(crate) rebuilt: Rebuilt,
+    /// What it says that it has of its streams.
+    pub(crate) spans: Vec<Span>,
 }
 
 /// What the journal has of slots that may not be on the medium.
@@ -138,5 +143,6 @@ fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) ->
     let sealed = builder.seal(&mut image, &superblock.key, SlotNo(0), bounds.last.max(opened), flags);
     let counters = summaries.iter().map(|e| (e.stream, e.preamble, e.counters)).collect();
     let sealed = SealedSlot { sequence: id.sequence, age: id.age, bytes: sealed.bytes, bounds };
-    Some(Rebuilt { sealed, image, counters })
+    let spans = summaries.iter().map(Span::from).collect();
+    Some(Rebuilt { sealed, image, counters, spans })
 }

@@ -6,6 +6,7 @@
 
 use crate::blocking::Blocking;
 use crate::check::{Depth, check_slot};
+use crate::holes::{self, Hole, Kind, Span, Told};
 use crate::journal::JournalEnd;
 use crate::ledger::{Ledger, Preamble};
 use crate::named::Named;
@@ -14,8 +15,8 @@ use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
 use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    FormatError, Geometry, HoldRecord, PartHeader, Record, StreamRecord, Summary, Superblock, find_recovery,
-    footer_binds, read_commit,
+    FormatError, Geometry, HoldRecord, PartHeader, Record, SlotFlags, StreamRecord, Summary, Superblock,
+    find_recovery, footer_binds, read_commit,
 };
 use holdfast_media::{Disk, DiskError, PoolError};
 
@@ -73,6 +74,8 @@ pub struct Recovered {
     pub(crate) suspects: Vec<SlotNo>,
     /// The latest arrival that is known to be kept.
     pub last_arrival: Option<Timestamp>,
+    /// What a crash has taken out of the middle.
+    pub(crate) holes: Vec<Hole>,
 }
 
 impl Recovered {
@@ -119,7 +122,13 @@ impl Recovered {
             doubts: Vec::new(),
             suspects: self.suspects.clone(),
             last_arrival: self.last_arrival,
+            holes: self.holes.clone(),
         })
+    }
+
+    /// Ordinals that are in no slot though later ones are: what a crash has taken out of the middle.
+    pub fn holes(&self) -> &[Hole] {
+        &self.holes
     }
 
     /// Whether the last run was cut off.
@@ -202,11 +211,12 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
     let superblock = recovered.superblock.clone();
     let mut window = Blocking::new(disk, WINDOW)?;
     let mut headers = Headers { window: &mut window, superblock: &superblock };
-    for Doubt { slot, rebuilt } in doubts {
+    for Doubt { slot, rebuilt, spans } in doubts {
         let sequence = rebuilt.sealed.sequence;
         if headers.is_whole(slot, sequence) {
             continue;
         }
+        recovered.holes.extend(holes::rest(&spans, &rebuilt.spans));
         // Torn: what the journal has of it takes its place.
         *recovered.ledger.table.get_mut(slot) = Slot::FREE;
         recovered.suspects.retain(|no| *no != slot);
@@ -252,7 +262,9 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
 
     let suspects: Vec<SlotNo> = written.iter().map(|(no, _)| *no).chain(torn).collect();
     let mut last_arrival = None;
-    note_newest(&mut headers, &mut ledger, &written, &mut last_arrival);
+    // As the journal has them, before slots are looked into.
+    let counted = ledger.streams.clone();
+    let mut told = note_newest(&mut headers, &mut ledger, &written, &mut last_arrival);
     let runway = named
         .last
         .iter()
@@ -268,7 +280,11 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
         let sequence = slot.sealed.sequence;
         let on_medium = written.iter().find(|(_, header)| header.sequence == sequence);
         match on_medium {
-            Some((no, _)) => doubts.push(Doubt { slot: *no, rebuilt: slot }),
+            Some((no, _)) => {
+                let found = told.iter().find(|told| told.sequence == sequence);
+                let spans = found.map(|told| told.spans.clone()).unwrap_or_default();
+                doubts.push(Doubt { slot: *no, rebuilt: slot, spans });
+            }
             None if ledger.table.find(sequence).is_some() => {}
             None => rebuilt.push(slot),
         }
@@ -284,7 +300,18 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
         }
     }
     ledger.count_holds();
-    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, doubts, suspects, last_arrival })
+    let beginnings = rebuilt.iter().map(|slot| Told {
+        sequence: slot.sealed.sequence,
+        found: Kind::Beginning,
+        spans: slot.spans.clone(),
+    });
+    told.extend(beginnings);
+    let holes = if ledger.unclean {
+        holes::holes(told, named.naming, named.freed(), &counted, &ledger.purges)
+    } else {
+        Vec::new()
+    };
+    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, doubts, suspects, last_arrival, holes })
 }
 
 /// What the extent with the newest whole snapshot says.
@@ -366,23 +393,36 @@ impl Headers<'_, '_> {
     }
 }
 
-/// Takes the streams' counters from the newest slot that has them.
+/// Takes the streams' counters from the newest slot that has them. What those say that were looked into.
 fn note_newest(
     headers: &mut Headers<'_, '_>,
     ledger: &mut Ledger,
     written: &[(SlotNo, PartHeader)],
     last_arrival: &mut Option<Timestamp>,
-) {
+) -> Vec<Told> {
     let geometry = ledger.geometry.clone();
     // The newest of all may be torn, so that its summary says nothing.
     let older = ledger.table.iter().filter(|(no, _)| written.iter().all(|(w, _)| w != no));
-    let older = older.filter(|(_, s)| s.state == State::Data).max_by_key(|(_, s)| s.sequence);
-    let older = older.map(|(no, _)| no);
-    let older = older.and_then(|no| headers.read(&geometry, no).ok().flatten().map(|h| (no, h)));
+    let older = older.filter(|(_, s)| s.state == State::Data).map(|(no, slot)| (slot, no));
+    // The newest of all, and if that is a copy of older ones, the newest that is none.
+    let newest = |of: &mut dyn Iterator<Item = (Slot, SlotNo)>| of.max_by_key(|(slot, _)| slot.sequence);
+    let all: Vec<(Slot, SlotNo)> = older.collect();
+    let originals = all.iter().copied().filter(|(slot, _)| slot.age.0 == slot.sequence.0);
+    let (own, any) = (newest(&mut originals.clone()), newest(&mut all.iter().copied()));
+    let mut older: Vec<SlotNo> = own.into_iter().chain(any).map(|(_, no)| no).collect();
+    older.dedup();
+    let older: Vec<(SlotNo, PartHeader)> = older
+        .into_iter()
+        .filter_map(|no| headers.read(&geometry, no).ok().flatten().map(|header| (no, header)))
+        .collect();
+    let mut told = Vec::new();
     for (no, header) in older.iter().chain(written) {
         let Some(summary) = headers.summary(*no, header) else {
             continue;
         };
+        let found = if header.flags.has(SlotFlags::DISTILLED) { Kind::Copy } else { Kind::Whole };
+        let spans = summary.entries.iter().map(Span::from).collect();
+        told.push(Told { sequence: header.sequence, found, spans });
         let bounds = Bounds::of(summary.entries.iter().copied());
         if bounds.first <= bounds.last {
             *last_arrival = (*last_arrival).max(Some(bounds.last));
@@ -395,4 +435,5 @@ fn note_newest(
             }
         }
     }
+    told
 }

@@ -6,6 +6,7 @@ use crate::CHECK_QUANTUM;
 use crate::check::{Depth, SlotCheck, most_of_a_head};
 use crate::driver::{Driver, SCAN};
 use crate::event::Event;
+use crate::holes;
 use crate::rebuild::Doubt;
 use crate::table::State;
 use holdfast_base::{BLOCK, Sequence, SlotNo, Timestamp};
@@ -176,8 +177,11 @@ impl<D: Disk> Driver<D> {
         let Some(at) = self.doubts.iter().position(is) else {
             return;
         };
-        let Doubt { rebuilt, .. } = self.doubts.swap_remove(at);
+        let Doubt { rebuilt, spans, .. } = self.doubts.swap_remove(at);
         let torn = !whole && self.ring.is_doubted(sequence);
+        if torn {
+            self.holes.extend(holes::rest(&spans, &rebuilt.spans));
+        }
         let instead = torn.then_some(rebuilt.sealed);
         if torn {
             self.take_rebuilt(rebuilt, now);

@@ -119,6 +119,8 @@ pub(crate) struct Pledge {
     pub(crate) soon: Duration,
     /// What arrived waits for no longer until it is to be made durable.
     pub(crate) hard: Duration,
+    /// Where more bytes of the open slot than this are that old, the slot ends.
+    pub(crate) row: u64,
     /// As published.
     pub(crate) durable_after: Duration,
     /// Slot buffers: so many full slots may have their places and wait.
@@ -143,6 +145,8 @@ pub(crate) struct Open {
     pub(crate) filling: Filling,
     /// Whether the journal has a part of it.
     pub(crate) journaled: bool,
+    /// Whether it is to end, because so much of it is to be made durable now that its own write does it sooner.
+    pub(crate) overdue: bool,
 }
 
 impl Ring {
@@ -298,7 +302,7 @@ impl Ring {
         if let Some(snapshot) = &mut self.journal.snapshot {
             snapshot.open = Cursor::default();
         }
-        self.open = Some(Open { sequence, filling: Filling::opened(now), journaled: false });
+        self.open = Some(Open { sequence, filling: Filling::opened(now), journaled: false, overdue: false });
         Some(sequence)
     }
 
@@ -353,6 +357,11 @@ impl Ring {
         self.open.as_ref()?.filling.gaining_since()
     }
 
+    /// Whether the open slot is to end, because so much of it is to be made durable now that its own write does it sooner.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.open.is_some_and(|open| open.overdue)
+    }
+
     /// Asks for a commit of what the open slot gained, whatever its age.
     pub(crate) fn want_flush(&mut self, wanted: bool) {
         self.flush_wanted |= wanted;
@@ -401,6 +410,7 @@ impl Ring {
             && known.sequence == brief.sequence
         {
             let journaled = brief.end == self.journal.open;
+            let left = brief.end.payload - self.journal.open.whole.min(brief.end.payload);
             let filled = Filled { payload: brief.end.payload, room: brief.room, journaled };
             let flush = self.config.flush;
             let waits = self.pledge.map_or(Waits::plain(flush), |pledge| Waits {
@@ -408,7 +418,15 @@ impl Ring {
                 soon: pledge.soon,
                 hard: pledge.hard,
             });
-            self.flush_wanted |= known.filling.due(filled, waits, now);
+            let due = known.filling.due(filled, waits, now);
+            known.overdue = self.pledge.is_some_and(|pledge| {
+                let old = known.filling.gaining_since().is_some_and(|since| now.since(since) >= pledge.hard);
+                // Nothing that is gained goes to the journal before a snapshot is whole.
+                let kept_out = self.journal.snapshot.is_some() && pledge.row < u64::MAX;
+                old && u64::from(left) > if kept_out { 0 } else { pledge.row }
+            });
+            // Until it may end the journal takes what it can.
+            self.flush_wanted |= due;
         }
         // Whatever failed is tried again, also when something else has been written since.
         if now >= self.retry_at {

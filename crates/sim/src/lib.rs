@@ -21,7 +21,7 @@ pub use attributes::schema;
 pub use content::Content;
 pub use crash::Bound;
 pub use hours::{
-    Burst, Habit, Places, Reader, Scene, Shares, Stream, Tightness, Verdict, Wild, play, play_under,
+    Burst, Habit, Lull, Places, Reader, Scene, Shares, Stream, Tightness, Verdict, Wild, play, play_under,
 };
 pub use model::{Before, Model, ModelHold, ModelSlot, Preambles, Pushed, Stage, Swap};
 pub use observe::{Shown, prefix, same_rows};

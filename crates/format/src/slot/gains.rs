@@ -19,6 +19,8 @@ pub struct Cursor {
     pub payload: u32,
     /// Rows.
     pub rows: u32,
+    /// Bytes of payload that these rows describe: so much a crash would leave.
+    pub whole: u32,
 }
 
 impl Builder {
@@ -36,7 +38,7 @@ impl Builder {
 
     /// Where the cursor stands when the journal has everything.
     pub fn cursor(&self) -> Cursor {
-        Cursor { payload: self.covered as u32, rows: self.rows }
+        Cursor { payload: self.covered as u32, rows: self.rows, whole: self.covered as u32 }
     }
 
     /// Adds to `commit` what the slot gained since `from`, as far as there is room: payload first, then the rows
@@ -57,6 +59,7 @@ impl Builder {
                 return (at, false);
             }
             at.rows = chunk.first_row + chunk.rows;
+            at.whole = chunk.payload_offset + chunk.payload_bytes;
         }
         let done = self.payload_gain(buffer, self.covered as u32, &mut at, commit)
             && self.pending_gain(&mut at, commit);
@@ -106,6 +109,7 @@ impl Builder {
             });
             if fits {
                 at.rows = closed + end as u32;
+                at.whole = part.payload_offset + part.payload_bytes;
                 return end == self.pending.len;
             }
             end = first + (end - first) / 2;

@@ -98,7 +98,8 @@ impl Counters {
     #[cold]
     fn count_gap(&mut self, ordinal: Ordinal, gap: Option<&Gap>) {
         let skipped = gap.map_or(0, |gap| gap.ordinals);
-        self.next_ordinal = Ordinal(ordinal.0.wrapping_add(skipped));
+        // One that a crash took out of the middle is told of behind what came later.
+        self.next_ordinal = self.next_ordinal.max(Ordinal(ordinal.0.wrapping_add(skipped)));
         // What was purged was received, and is counted as that for ever. What was lost upstream never arrived, and has
         // no ordinals: received and lost are what came to us.
         if gap.is_some_and(|gap| matches!(gap.cause, Cause::Purged | Cause::Upstream)) {

@@ -349,7 +349,8 @@ impl Serving {
         if !self.maker.is_open() || sequence != self.maker.sequence {
             return Reply::Pending;
         }
-        let from = Cursor { payload: cursor as u32, rows: (cursor >> 32) as u32 };
+        let (payload, rows) = (cursor as u32, (cursor >> 32) as u32);
+        let from = Cursor { payload, rows, ..Cursor::default() };
         let (records, next, end) = self.maker.gains(from, 32 << 10);
         Reply::Gains { cursor: u64::from(next.rows) << 32 | u64::from(next.payload), end, records }
     }

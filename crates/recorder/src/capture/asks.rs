@@ -385,7 +385,8 @@ impl<D: Disk> Capture<D> {
             };
             return Answer::Gains(Err(why), out);
         }
-        let from = Cursor { payload: (cursor >> 32) as u32, rows: cursor as u32 };
+        let (payload, rows) = ((cursor >> 32) as u32, cursor as u32);
+        let from = Cursor { payload, rows, ..Cursor::default() };
         let room = (COMMIT_HEAD + out.capacity()).min(self.gains.len());
         let mut writer = CommitWriter::new(&mut self.gains[..room]);
         let whole = writer.room();

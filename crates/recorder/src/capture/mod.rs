@@ -88,7 +88,7 @@ impl<D: Disk> Capture<D> {
     /// Joins a driver that is starting with the inlets of its streams' sources, in the same order as `streams`, of
     /// which those behind the inlets have no source in this run. Refused where their columns do not fit the slots.
     pub fn start(
-        driver: Driver<D>,
+        mut driver: Driver<D>,
         streams: &[Stream],
         inlets: Vec<Inlet>,
         pressure: Arc<Pressure>,
@@ -101,7 +101,12 @@ impl<D: Disk> Capture<D> {
         let commit = driver.superblock().geometry.commit_bytes();
         let entries: Vec<Entry> = streams.iter().map(|stream| stream.entry).collect();
         packer.prepare(&entries)?;
-        let opening = Opening::new(streams, now);
+        let mut opening = Opening::new(streams, now);
+        while let Some(hole) = driver.take_hole() {
+            if let Some(at) = entries.iter().position(|entry| entry.stream == hole.stream) {
+                opening.add(at as u16, &hole, now);
+            }
+        }
         let feeds = inlets.into_iter().zip(streams).map(|(inlet, stream)| Feed::new(inlet, stream)).collect();
         Ok(Self {
             driver,
@@ -165,6 +170,7 @@ impl<D: Disk> Capture<D> {
         self.look(now);
         self.poll(now, wait);
         self.cut_old(now);
+        self.tell_holes(now);
         self.take_preambles(now);
         let fed = self.feed_round(now);
         self.give_orders(now);
@@ -174,7 +180,7 @@ impl<D: Disk> Capture<D> {
             Some(holdfast_format::Cause::DeviceAbsent) => self.pressure.device_absent(),
             Some(_) => self.pressure.no_slot(),
         }
-        if self.driver.ring().wants_seal() {
+        if self.driver.wants_seal(now) {
             self.seal(now, SlotFlags::SHORT);
         }
         let ended = self.advance_end(now);
@@ -233,6 +239,21 @@ impl<D: Disk> Capture<D> {
         }
     }
 
+    /// Writes gaps for what the check behind capture found missing.
+    fn tell_holes(&mut self, now: Timestamp) {
+        while let Some(hole) = self.driver.take_hole() {
+            if let Some(at) = self.entries.iter().position(|entry| entry.stream == hole.stream) {
+                self.opening.add(at as u16, &hole, now);
+            }
+        }
+        if self.opening.is_due()
+            && self.packer.is_open()
+            && self.packer.slot().room() > 2 * self.opening.bytes()
+        {
+            self.opening.write(&mut self.packer);
+        }
+    }
+
     /// Makes sure that a slot is open; `false` while there is no sequence or no buffer for one.
     fn ensure_open(&mut self, now: Timestamp) -> bool {
         if self.packer.is_open() {
@@ -282,8 +303,10 @@ impl<D: Disk> Capture<D> {
         self.driver.sealed(buffer, moving, &self.counted, now);
         self.slots_sealed += 1;
         self.first = self.first.or(Some(sealed.sequence));
-        // Streams without a source had their say in the first slot.
-        self.entries.truncate(self.feeds.len().max(1));
+        // Streams without a source had their say in the first slot, unless there may be more to be told of them.
+        if !self.driver.may_find_holes() && !self.opening.is_due() {
+            self.entries.truncate(self.feeds.len().max(1));
+        }
     }
 
     /// Compares the clocks; to be called about once a second.

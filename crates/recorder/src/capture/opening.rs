@@ -1,5 +1,5 @@
-//! What the first slot of a run begins with: after a crash, a gap for every stream, so that no ordinal that somebody may
-//! have seen live is ever given to another element.
+//! What the first slot of a run begins with: after a crash, gaps for what it has taken out of the middle, and one for every
+//! stream, so that no ordinal that somebody may have seen live is ever given to another element.
 //!
 //! A crash takes what was younger than *durable after*, and nobody knows how many elements that were. Each stream goes on
 //! at the next multiple of 2³² above its last known ordinal; the gap covers what is between. What is in the first slot
@@ -10,6 +10,7 @@ use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Entry, Flags, Gap};
 use holdfast_ingest::{Batch, BatchRow, Content, MIN_BATCH_BYTES, Packer, Place};
 use holdfast_media::Buffer;
+use holdfast_ring::Hole;
 
 /// Ordinals after a crash begin at a multiple of this.
 pub const CRASH_STEP: u64 = 1 << 32;
@@ -34,10 +35,12 @@ impl Stream {
     }
 }
 
-/// The rows in front of everything else.
+/// The rows in front of everything else, and those of what came to light later.
 pub(super) struct Opening {
     /// The gaps, by dictionary entry.
     gaps: Vec<(u16, Ordinal, Gap)>,
+    /// When they are told.
+    now: Timestamp,
     /// Memory for one of them on its way into the slot.
     batch: Batch,
     /// Rows that the journal must have before anything may be shown.
@@ -62,7 +65,26 @@ impl Opening {
         });
         let gaps: Vec<_> = lost.collect();
         let rows = gaps.len() as u32;
-        Self { gaps, batch: Batch::new(MIN_BATCH_BYTES, 1), rows, settled: rows == 0 }
+        Self { gaps, now, batch: Batch::new(MIN_BATCH_BYTES, 1), rows, settled: rows == 0 }
+    }
+
+    /// Adds a gap for what a crash has taken out of the middle of a stream, in front of the others; before anything was written it is
+    /// one of the rows that are waited for.
+    pub(super) fn add(&mut self, entry: u16, hole: &Hole, now: Timestamp) {
+        let gap = Gap {
+            ordinals: hole.end.0 - hole.first.0,
+            elements: None,
+            bytes: None,
+            first: hole.from.min(now),
+            last: hole.to.unwrap_or(now).min(now).max(hole.from.min(now)),
+            cause: Cause::Crash,
+            note: 0,
+        };
+        if !self.gaps.is_empty() {
+            self.rows += 1;
+        }
+        self.now = now;
+        self.gaps.insert(0, (entry, hole.first, gap));
     }
 
     /// Whether they are still to be written.
@@ -70,10 +92,15 @@ impl Opening {
         !self.gaps.is_empty()
     }
 
-    /// Writes them into the slot that was just opened, if it is the first.
+    /// Bytes of payload that they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.gaps.len() * Gap::BYTES
+    }
+
+    /// Writes them into the open slot, which has room for them.
     pub(super) fn write(&mut self, packer: &mut Packer<Buffer>) {
         for (entry, first, gap) in self.gaps.drain(..) {
-            put_gap(&mut self.batch, first, &gap);
+            put_gap(&mut self.batch, first, &gap, self.now);
             // The slot is new, and an eighth of it is more than these rows can take.
             let _ = packer.push(entry, &self.batch, Place::default());
         }
@@ -87,8 +114,8 @@ impl Opening {
     }
 }
 
-/// Makes `batch` one gap.
-fn put_gap(batch: &mut Batch, first: Ordinal, gap: &Gap) {
+/// Makes `batch` one gap, which is told at that time.
+fn put_gap(batch: &mut Batch, first: Ordinal, gap: &Gap, arrival: Timestamp) {
     batch.clear();
     batch.free()[..Gap::BYTES].copy_from_slice(&gap.encode());
     batch.fill(Gap::BYTES);
@@ -101,7 +128,7 @@ fn put_gap(batch: &mut Batch, first: Ordinal, gap: &Gap) {
         len: Gap::BYTES as u32,
         extra: 0,
         ordinal: first,
-        arrival: gap.last,
+        arrival,
         span: 0,
         event: Timestamp(0),
     });

@@ -36,6 +36,7 @@ pub(super) struct Line {
     /// What the waiting reads ask for, by their numbers.
     requests: Vec<(u64, Request)>,
     next: u64,
+    /// The oldest first.
     placed: Vec<Placed>,
     /// A commit waits.
     commit: bool,
@@ -120,11 +121,6 @@ impl Line {
         Some(self.requests.swap_remove(at).1)
     }
 
-    /// The oldest of what is placed.
-    fn oldest(&self) -> Option<usize> {
-        (0..self.placed.len()).min_by_key(|at| self.placed[*at].sequence)
-    }
-
     pub(super) fn note_open(&mut self, open: Option<OpenBrief>) {
         self.room = open.map_or(0, |open| open.room);
     }
@@ -142,6 +138,7 @@ impl<D: Disk> Driver<D> {
         self.ring.pledge(Pledge {
             soon: Duration::from_secs_f64(writes).max(shape.flush * 2),
             hard: granted.forced,
+            row: self.line.schedule.policy().promise.map_or(u64::MAX, |promise| promise.row),
             durable_after: granted.durable_after,
             buffers: shape.buffers,
             names: Names::on(slots, &granted, shape.buffers, shape.gather),
@@ -149,11 +146,19 @@ impl<D: Disk> Driver<D> {
         Ok(granted)
     }
 
+    /// Whether the open slot should be sealed now: for the ring's sake, or because so much of it has waited for long enough that
+    /// its own write makes it durable sooner than the journal would.
+    pub fn wants_seal(&self, now: Timestamp) -> bool {
+        let may_end = || self.line.schedule.may_end_slot(&self.view(now, false));
+        self.ring.wants_seal() || (self.ring.is_overdue() && may_end())
+    }
+
     /// A full slot has got its place.
     pub(super) fn place(&mut self, sequence: Sequence, slot: SlotNo, offset: u64) {
         let oldest = self.moving.iter().find(|moving| moving.sequence == sequence).map(|m| m.oldest);
         if let Some(oldest) = oldest {
-            self.line.placed.push(Placed { sequence, slot, offset, oldest });
+            let at = self.line.placed.partition_point(|placed| placed.sequence < sequence);
+            self.line.placed.insert(at, Placed { sequence, slot, offset, oldest });
         }
     }
 
@@ -207,10 +212,11 @@ impl<D: Disk> Driver<D> {
 
     fn view(&self, now: Timestamp, commit: bool) -> View {
         let line = &self.line;
+        let waiting = line.placed.iter().map(|placed| placed.oldest).chain(self.ring.gaining_since());
         View {
             now,
             full: line.placed.len() as u32,
-            oldest: line.oldest().map_or(now, |at| line.placed[at].oldest),
+            oldest: line.schedule.waiting_since(waiting, line.writing).unwrap_or(now),
             free: self.free.len() as u32,
             room: line.room,
             writing: line.writing,
@@ -223,10 +229,10 @@ impl<D: Disk> Driver<D> {
     }
 
     fn begin_write(&mut self, now: Timestamp) {
-        let Some(at) = self.line.oldest() else {
+        if self.line.placed.is_empty() {
             return;
-        };
-        let Placed { sequence, slot, offset, .. } = self.line.placed.swap_remove(at);
+        }
+        let Placed { sequence, slot, offset, .. } = self.line.placed.remove(0);
         let Some(moving) = self.moving.iter_mut().find(|m| m.sequence == sequence) else {
             return;
         };

@@ -215,6 +215,17 @@ impl Costs {
         (self.largest + self.write + self.stall) / self.moving
     }
 
+    /// Bytes that commits in a row write in no more time than the write of a slot takes; all, where slots are declared to fill so
+    /// slowly that a row for all of one is published anyway.
+    pub(crate) fn row(&self, slot: ByteSize, period: Duration, write: Rate) -> u64 {
+        if period.as_secs_f64() > soon(slot, write) {
+            return u64::MAX;
+        }
+        // A float beyond all integers becomes the greatest one.
+        let commits = (self.write / self.largest) as u64;
+        commits.max(1).saturating_mul(slot.0.min(LARGEST_COMMIT))
+    }
+
     /// The highest rate on the medium that the lane can promise.
     pub(crate) fn most(&self, slot: ByteSize) -> f64 {
         PROMISED * self.drained(slot)
@@ -306,7 +317,7 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
             stall: measured.stall,
         });
     }
-    let soon = period.min(3.0 * shape.slot.0 as f64 / measured.write.0 as f64);
+    let soon = period.min(soon(shape.slot, measured.write));
     let mut forced = (shape.flush.as_secs_f64() + costs.commit).max(f64::from(shape.gather) * soon);
     if period <= soon {
         // A slot that fills a little more slowly than was declared is not written twice for that.
@@ -330,6 +341,11 @@ pub fn admit(measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarante
                 + load.burst.0 as f64 / costs.drained(shape.slot),
         ),
     })
+}
+
+/// Seconds within which a slot has to be full for its bytes to skip the journal.
+fn soon(slot: ByteSize, write: Rate) -> f64 {
+    3.0 * slot.0 as f64 / write.0 as f64
 }
 
 #[cfg(test)]

@@ -50,10 +50,15 @@ pub struct Promise {
     pub blocked_by_commit: f64,
     /// The age of its first byte at which what is full is written, whoever reads.
     pub forced: Duration,
-    /// Within so long after that age everything is on the medium, a read that was begun counted in: but one.
-    pub after: Duration,
     /// Slots that are written in that time.
     pub beyond: u32,
+    /// Seconds that the write of a slot takes.
+    pub write: f64,
+    /// Seconds that what comes in a burst may be late by.
+    pub late: f64,
+    /// Bytes that the journal takes in no more time than the write of a slot: where more of the open slot is that old, the slot
+    /// ends. All there are, where slots fill slowly by what was declared: those commits are counted on, and buffers on whole slots.
+    pub row: u64,
     /// How long the head stays where somebody has read, though he asks for nothing more: as long as it takes to come back.
     /// Zero where there is no head.
     pub stay: Duration,
@@ -72,9 +77,11 @@ impl Policy {
                 read: costs.wait / costs.moving,
                 blocked_by_commit: costs.blocked_by_commit(),
                 forced: granted.forced,
-                after: granted.durable_after.saturating_sub(granted.forced),
                 beyond: (granted.forced.as_secs_f64() * costs.drained(shape.slot) / shape.slot.0 as f64)
                     as u32,
+                write: costs.write / costs.moving,
+                late: load.burst.0 as f64 / costs.drained(shape.slot),
+                row: costs.row(shape.slot, granted.period, measured.write),
                 stay: if measured.parallel > 1 { Duration::ZERO } else { measured.reposition },
             };
             Some((promise, measured.parallel))
@@ -112,7 +119,7 @@ pub struct View {
     pub now: Timestamp,
     /// Full slots that have a place and are not being written.
     pub full: u32,
-    /// When the oldest of them was opened.
+    /// Since when they have waited: see [`Schedule::waiting_since`].
     pub oldest: Timestamp,
     /// Buffers that nothing is in.
     pub free: u32,
@@ -163,8 +170,6 @@ pub struct Schedule {
     read: Option<Timestamp>,
     /// Whether a read was under way when this was last asked.
     reading: bool,
-    /// When the last read was begun.
-    begun: Option<Timestamp>,
     /// Since when a read has been refused.
     refused: Option<Timestamp>,
     /// The fewest bytes that could still arrive, and when.
@@ -182,7 +187,6 @@ impl Schedule {
             since_commit: u32::MAX,
             read: None,
             reading: false,
-            begun: None,
             refused: None,
             margin: None,
             most: (0, Timestamp(0)),
@@ -231,6 +235,29 @@ impl Schedule {
         (left - kept) as u64
     }
 
+    /// By what the schedule judges how long slots have waited, the oldest first, the open one last: by the first; or where others
+    /// came close behind it, so that they would be late by the time that those before them take, by as much earlier. `writing`
+    /// slots come before them all.
+    pub fn waiting_since(&self, slots: impl Iterator<Item = Timestamp>, writing: u32) -> Option<Timestamp> {
+        let Some(promise) = &self.policy.promise else { return slots.min() };
+        let ahead = |before: u32| {
+            Duration::from_secs_f64((f64::from(before) * promise.write - promise.late).max(0.0))
+        };
+        slots.zip(writing..).map(|(since, before)| since - ahead(before)).min()
+    }
+
+    /// Whether the open slot may end now, with room in it: the buffers last all the same, should a read or commit that is under
+    /// way take as long as it may.
+    pub fn may_end_slot(&self, view: &View) -> bool {
+        let Some(promise) = &self.policy.promise else { return true };
+        let under_way = match (view.reading, view.committing) {
+            (0, false) => return true,
+            (0, true) => promise.blocked_by_commit,
+            (reading, _) => promise.blocked + f64::from(reading) * promise.read,
+        };
+        self.lasts(&View { room: 0, ..*view }, promise, under_way)
+    }
+
     /// What to begin now. The caller begins it and asks again, until told to rest.
     pub fn next(&mut self, view: &View) -> Next {
         self.watch(view);
@@ -242,8 +269,7 @@ impl Schedule {
                 self.going = go - 1;
             }
             Next::Commit { .. } => self.since_commit = 0,
-            Next::Read => self.begun = Some(view.now),
-            Next::Rest(_) => {}
+            Next::Read | Next::Rest(_) => {}
         }
         next
     }
@@ -260,17 +286,15 @@ impl Schedule {
         if view.full == 0 {
             self.going = 0;
         }
-        // Commits often come in a row; each would wait for the reads that were begun beside the one before.
-        let beside = view.committing && policy.promise.is_some();
-        let may = view.reads && !beside && view.reading < policy.reads;
-        if let Some(most) = self.commit_bytes(view).filter(|_| view.commit && !view.committing)
-            && !(may && self.interrupts_commits(view))
-        {
+        if let Some(most) = self.commit_bytes(view).filter(|_| view.commit && !view.committing) {
             return Next::Commit { most };
         }
         if view.full > 0 && self.drains(view) {
             return Next::Write;
         }
+        // Commits often come in a row; each would wait for the reads that were begun beside the one before.
+        let beside = view.committing && policy.promise.is_some();
+        let may = view.reads && !beside && view.reading < policy.reads;
         if may && (self.may_read(view) || self.has_waited(view)) {
             self.refused = None;
             return Next::Read;
@@ -334,17 +358,6 @@ impl Schedule {
         // Where nothing is full that has a place, there may be no place before a commit has named some.
         let turn = view.full == 0 || self.owes_commit();
         turn.then_some(COMMIT_BYTES)
-    }
-
-    /// Whether a read goes between two commits, which may come in a row for as long as slots fill slowly: if nothing that is full
-    /// is to be written, or waits for a place that a commit has to name, and if it is the only read that what the commits bring
-    /// has to wait for beyond its age.
-    fn interrupts_commits(&self, view: &View) -> bool {
-        let Some(promise) = &self.policy.promise else { return false };
-        let alone = view.reading == 0 && self.begun.is_none_or(|begun| view.now >= begun + promise.after);
-        let placed = view.free + view.writing + view.full + u32::from(view.room > 0);
-        let between = self.since_commit == 0 && placed >= self.policy.buffers;
-        alone && between && self.may_read(view) && !(view.full > 0 && self.drains(view))
     }
 
     /// Whether so many slots were begun since the last commit that the way of the next one is counted on.

@@ -171,34 +171,6 @@ fn what_is_due_goes_before_large_commits_and_commits_before_reads() {
     assert_eq!(schedule.next(&View { committing: true, ..reader }), Next::Rest(None));
 }
 
-// Promise 1: where commits come in a row for as long as slots fill slowly, a reader has its turn all the same; and what is due
-// (promise 6) waits for no more than the one read that is counted.
-#[test]
-fn a_read_goes_between_commits_that_come_in_a_row() {
-    let mut schedule = schedule();
-    let after = schedule.policy().promise.unwrap().after;
-    let row = View { commit: true, reads: true, ..idle() };
-    assert_eq!(schedule.next(&row), Next::Commit { most: u64::MAX }, "the first one goes at once");
-    assert_eq!(schedule.next(&row), Next::Read, "none was begun before");
-    let until = row.now + after;
-    let due = View { now: until - Duration::from_nanos(1), ..row };
-    for view in [row, due] {
-        assert_eq!(schedule.next(&view), Next::Commit { most: u64::MAX });
-    }
-    let turn = View { now: until, ..row };
-    let full = View { full: 4, free: 11, oldest: turn.now, ..turn };
-    assert_eq!(schedule.clone().next(&full), Next::Commit { most: u64::MAX }, "what is full is not kept");
-    let tight = View { free: 4, room: 41 << 20, ..turn };
-    assert_eq!(schedule.clone().next(&tight), Next::Commit { most: u64::MAX }, "nor do buffers get short");
-    let unplaced = View { free: 14, ..turn };
-    assert_eq!(schedule.clone().next(&unplaced), Next::Commit { most: u64::MAX }, "it may wait for a name");
-    let mut behind = schedule.clone();
-    assert_eq!(behind.next(&View { commit: false, reads: false, full: 1, free: 14, ..turn }), Next::Write);
-    assert_eq!(behind.next(&turn), Next::Commit { most: u64::MAX }, "the first one behind a slot names more");
-    assert_eq!(schedule.next(&turn), Next::Read);
-    assert_eq!(schedule.next(&turn), Next::Commit { most: u64::MAX });
-}
-
 #[test]
 fn the_margin_is_the_least_slack_that_was_seen() {
     let mut schedule = schedule();

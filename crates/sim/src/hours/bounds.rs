@@ -38,7 +38,7 @@ impl Scene {
     #[must_use]
     pub fn at(mut self, rate: Rate) -> Self {
         self.load.rate = rate;
-        self.streams = vec![Stream { rate: rate.0 as f64, burst: None }];
+        self.streams = vec![Stream { rate: rate.0 as f64, burst: None, lull: None }];
         self.just_enough()
     }
 
@@ -89,7 +89,7 @@ impl Tightness {
                 let promised = scene.clone().at(admitted);
                 let policy = promising(promised.policy(), &promised, rate as f64);
                 let mut tried = promised;
-                tried.streams = vec![Stream { rate: rate as f64, burst: None }];
+                tried.streams = vec![Stream { rate: rate as f64, burst: None, lull: None }];
                 play_under(&tried, policy).lost == 0.0
             })
         };

@@ -3,9 +3,30 @@
 use holdfast_ring::Shape;
 use std::collections::VecDeque;
 
+/// A slot that waits to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Full {
+    /// Since when it has had what the journal has not got.
+    pub(super) since: f64,
+    pub(super) bytes: f64,
+}
+
+/// How long what the open slot gained waits, and how much the journal takes of what has waited for too long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    /// Seconds that those of a slot wait that fills slowly, ...
+    pub(super) flush: f64,
+    /// ... which is one that takes longer than this, ...
+    pub(super) soon: f64,
+    /// ... and that nothing waits for longer than.
+    pub(super) hard: f64,
+    pub(super) row: f64,
+}
+
 /// The slot that is being filled.
 #[derive(Clone, Copy, Debug)]
 struct Open {
+    opened: f64,
     bytes: f64,
     /// Bytes of it that were given to the journal.
     journaled: f64,
@@ -19,18 +40,20 @@ pub(super) struct Capture {
     slot: f64,
     pub(super) free: u32,
     open: Option<Open>,
-    /// Since when the full slots have had what the journal has not got, the oldest first.
-    pub(super) full: VecDeque<f64>,
-    /// Seconds that the open slot may have something that nobody made durable.
-    patience: f64,
+    /// The oldest first.
+    pub(super) full: VecDeque<Full>,
+    waits: Waits,
+    /// Slots that ended with room in them.
+    pub(super) short: u64,
     pub(super) lost: f64,
     pub(super) arrived: f64,
 }
 
 impl Capture {
-    pub(super) fn new(slot: u64, buffers: u32, patience: f64) -> Self {
+    pub(super) fn new(slot: u64, buffers: u32, waits: Waits) -> Self {
         let full = VecDeque::with_capacity(buffers as usize + 1);
-        Self { slot: slot as f64, free: buffers, open: None, full, patience, lost: 0.0, arrived: 0.0 }
+        let slot = slot as f64;
+        Self { slot, free: buffers, open: None, full, waits, short: 0, lost: 0.0, arrived: 0.0 }
     }
 
     /// What the open slot still takes; nothing when none is open.
@@ -59,7 +82,7 @@ impl Capture {
                     return;
                 }
                 self.free -= 1;
-                self.open = Some(Open { bytes: 0.0, journaled: 0.0, since: None });
+                self.open = Some(Open { opened: first, bytes: 0.0, journaled: 0.0, since: None });
                 continue;
             };
             let taken = bytes.min(self.slot - open.bytes);
@@ -68,7 +91,7 @@ impl Capture {
             let since = *open.since.get_or_insert(first);
             // What rounding leaves is not a slot's worth of anything.
             if self.slot - open.bytes < 0.5 {
-                self.full.push_back(since);
+                self.full.push_back(Full { since, bytes: self.slot });
                 self.open = None;
                 first = now;
             }
@@ -77,7 +100,35 @@ impl Capture {
 
     /// When the journal is to have what the open slot gained.
     pub(super) fn due(&self) -> f64 {
-        self.open.and_then(|open| open.since).map_or(f64::INFINITY, |since| since + self.patience)
+        let Some((open, since)) = self.open.and_then(|open| Some((open, open.since?))) else {
+            return f64::INFINITY;
+        };
+        let Waits { flush, soon, hard, .. } = self.waits;
+        // When it will have filled so slowly that what is left of it takes too long.
+        let slow = open.opened + soon * open.bytes / (self.slot - open.bytes).max(0.5);
+        (since + hard).min(slow.max(since + flush))
+    }
+
+    /// When the open slot has so much that is to be durable that its own write is the shorter way, and from when on; whatever
+    /// it has where the journal takes nothing of it.
+    pub(super) fn overdue(&self, journal: &Journal) -> f64 {
+        let kept_out = journal.is_in_snapshot() && self.waits.row < u64::MAX as f64;
+        let most = if kept_out { 0.0 } else { self.waits.row };
+        let open = self.open.filter(|open| open.bytes - open.journaled > most);
+        open.and_then(|open| open.since).map_or(f64::INFINITY, |since| since + self.waits.hard)
+    }
+
+    /// Since when the open slot has had what the journal has not got.
+    pub(super) fn gaining_since(&self) -> Option<f64> {
+        self.open?.since
+    }
+
+    /// Ends the open slot with room in it.
+    pub(super) fn end_slot(&mut self) {
+        if let Some(Open { bytes, since: Some(since), .. }) = self.open.take() {
+            self.full.push_back(Full { since, bytes });
+            self.short += 1;
+        }
     }
 
     /// Gives the journal up to so many bytes of what the open slot gained: how many, and since when the first of them
@@ -165,6 +216,11 @@ impl Journal {
     /// Whether a commit waits to be written.
     pub(super) fn waits(&self, capture: &Capture, now: f64) -> bool {
         self.records > 0 || now >= capture.due() || self.renews()
+    }
+
+    /// Whether more than a commit of records goes before everything else.
+    fn is_in_snapshot(&self) -> bool {
+        self.records > 1 << 20
     }
 
     /// The next commit, of `most` bytes; records go first.

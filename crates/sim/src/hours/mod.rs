@@ -20,4 +20,4 @@ pub use intake::Wild;
 pub use play::{Verdict, play, play_under};
 pub use readers::{Habit, Reader};
 pub use scene::{Places, Scene};
-pub use source::{Burst, Stream};
+pub use source::{Burst, Lull, Stream};

@@ -1,6 +1,6 @@
 //! Lets an hour pass.
 
-use super::capture::{Capture, Journal};
+use super::capture::{Capture, Full, Journal, Waits};
 use super::intake::Intake;
 use super::lane::{Errand, Lane};
 use super::readers::Reader;
@@ -43,6 +43,8 @@ pub struct Verdict {
     pub turns: f64,
     /// The longest that reads waited and none was begun.
     pub starved: Duration,
+    /// Slots that ended with room in them, because so much of them had to be made durable.
+    pub short: u64,
     /// Time that the lane spent on slots, going there included; stalls count for what they kept waiting.
     pub writing: Duration,
     /// The same for commits.
@@ -158,7 +160,7 @@ impl<'a> Hour<'a> {
             lane: Lane::new(Drive::new(scene.drive.clone(), scene.seed)),
             source: Source::new(&scene.streams),
             intake: Intake::new(scene),
-            capture: Capture::new(slot, policy.buffers, patience(scene)),
+            capture: Capture::new(slot, policy.buffers, waits(scene, &policy)),
             journal: Journal::new(&scene.shape, policy.buffers, slots, scene.base),
             readers: scene.readers.clone(),
             turns: Turns::new(&scene.readers, scene.visit, scene.shape.quantum.into()),
@@ -202,6 +204,7 @@ impl<'a> Hour<'a> {
             withheld,
             margin,
             most_buffers: self.schedule.most_buffers().0,
+            short: self.capture.short,
             turns: self.turns.longest(),
             ..self.verdict
         }
@@ -214,9 +217,10 @@ impl<'a> Hour<'a> {
             None => self.source.next_event(self.capture.until_full()),
         };
         next = next.min(self.journal.orders);
-        let due = self.capture.due();
-        if due > now {
-            next = next.min(due);
+        for due in [self.capture.due(), self.capture.overdue(&self.journal)] {
+            if due > now {
+                next = next.min(due);
+            }
         }
         for asks in self.readers.iter().filter_map(Reader::asks).filter(|asks| *asks > now) {
             next = next.min(asks);
@@ -245,31 +249,41 @@ impl<'a> Hour<'a> {
         }
     }
 
+    fn view(&self) -> View {
+        let waiting = self.capture.full.iter().map(|full| full.since).chain(self.capture.gaining_since());
+        let waiting = waiting.map(stamp);
+        View {
+            now: self.now,
+            full: (self.capture.full.len() as u64).min(self.journal.runway) as u32,
+            oldest: self.schedule.waiting_since(waiting, self.lane.writing).unwrap_or(self.now),
+            free: self.capture.free,
+            room: self.capture.room() as u64,
+            writing: self.lane.writing,
+            committing: self.lane.committing,
+            commit: !self.lane.committing && self.journal.waits(&self.capture, seconds(self.now)),
+            reading: self.lane.reading,
+            reads: !self.reads.is_empty(),
+            starved: false,
+        }
+    }
+
     /// Begins what the schedule says; until when it rests.
     fn begin(&mut self) -> Option<Timestamp> {
         loop {
-            let full = (self.capture.full.len() as u64).min(self.journal.runway) as u32;
-            let view = View {
-                now: self.now,
-                full,
-                oldest: self.capture.full.front().map_or(self.now, |since| stamp(*since)),
-                free: self.capture.free,
-                room: self.capture.room() as u64,
-                writing: self.lane.writing,
-                committing: self.lane.committing,
-                commit: !self.lane.committing && self.journal.waits(&self.capture, seconds(self.now)),
-                reading: self.lane.reading,
-                reads: !self.reads.is_empty(),
-                starved: false,
-            };
-            match self.schedule.next(&view) {
+            if seconds(self.now) >= self.capture.overdue(&self.journal)
+                && self.schedule.may_end_slot(&self.view())
+            {
+                self.capture.end_slot();
+            }
+            match self.schedule.next(&self.view()) {
                 Next::Rest(until) => return until.filter(|until| *until > self.now),
                 Next::Write => {
-                    let since = self.capture.full.pop_front()?;
+                    let Full { since, bytes } = self.capture.full.pop_front()?;
                     let place = self.scene.offset(self.scene.places.nth(self.begun, self.slots));
                     self.begun += 1;
                     self.journal.runway -= 1;
-                    self.start(Errand::Slot(since), Kind::Write, place, self.scene.shape.slot.0);
+                    let bytes = (bytes.ceil() as u64).next_multiple_of(4096).min(self.scene.shape.slot.0);
+                    self.start(Errand::Slot(since), Kind::Write, place, bytes);
                 }
                 Next::Commit { most } => {
                     let commit = self.journal.commit(most, &mut self.capture, seconds(self.now));
@@ -344,13 +358,12 @@ impl<'a> Hour<'a> {
     }
 }
 
-/// Seconds that the open slot may have what the journal has not: where slots fill soon enough their bytes skip it.
-fn patience(scene: &Scene) -> f64 {
-    let slot = scene.shape.slot.0 as f64;
-    let fills = slot / scene.load.rate.0 as f64;
+/// How long the product lets what the open slot gained wait.
+fn waits(scene: &Scene, policy: &Policy) -> Waits {
+    let write = 3.0 * scene.shape.slot.0 as f64 / scene.measured.write.0 as f64;
     let flush = scene.shape.flush.as_secs_f64();
-    if fills > 3.0 * slot / scene.measured.write.0 as f64 {
-        return flush;
-    }
-    admit(&scene.measured, &scene.load, &scene.shape).map_or(flush, |granted| granted.forced.as_secs_f64())
+    let (hard, row) = policy
+        .promise
+        .map_or((2.0 * flush, f64::INFINITY), |promise| (promise.forced.as_secs_f64(), promise.row as f64));
+    Waits { flush, soon: write.max(2.0 * flush), hard, row }
 }

@@ -3,7 +3,7 @@
 use super::intake::Wild;
 use super::readers::{Habit, Reader};
 use super::scene::{Places, Scene};
-use super::source::{Burst, Stream};
+use super::source::{Burst, Lull, Stream};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_media::drive::{DriveKind, DriveModel, Flaw};
 use holdfast_media::{Seed, Stall};
@@ -53,7 +53,8 @@ impl Scene {
         let most = figures(&measured, &wanted, &shape).with_reads.0 as f64;
         let part = if seed.happens(0.7) { 1.0 } else { 0.05 + seed.below(95) as f64 / 100.0 };
         let load = Load { rate: Rate(((most * part) as u64).max(1)), ..wanted };
-        let streams = streams(&load, &trouble, &mut seed);
+        let mut streams = streams(&load, &trouble, &mut seed);
+        lulls(&mut streams, number);
         let places = match seed.below(4) {
             0 => Places::Changing { every: 2 + seed.below(200), seed: seed.bits() },
             _ => Places::drawn(&mut seed),
@@ -100,6 +101,7 @@ impl Scene {
             let half = |stream: &Stream| Stream {
                 rate: stream.rate / 2.0,
                 burst: stream.burst.map(|burst| Burst { bytes: burst.bytes / 2.0, ..burst }),
+                lull: None,
             };
             scene.streams = vec![half(&scene.streams[0]); 2];
         }
@@ -213,9 +215,32 @@ fn streams(load: &Load, trouble: &Trouble, seed: &mut Seed) -> Vec<Stream> {
         let late = if together { 0.0 } else { seed.below(1000) as f64 / 1000.0 * trouble.every };
         let burst =
             Burst { bytes: load.burst.0 as f64 * share, every: trouble.every, first: trouble.first + late };
-        Stream { rate: load.rate.0 as f64 * share, burst: (load.burst.0 > 0).then_some(burst) }
+        let burst = (load.burst.0 > 0).then_some(burst);
+        Stream { rate: load.rate.0 as f64 * share, burst, lull: None }
     };
     (0..count).map(|one| stream(one, seed)).collect()
+}
+
+/// In a third of the hours some streams bring less now and then, or nothing: for a moment, or for minutes.
+fn lulls(streams: &mut [Stream], number: u64) {
+    let mut seed = Seed::new(number ^ 0x6c75_6c6c);
+    if !seed.happens(0.35) {
+        return;
+    }
+    let together = seed.happens(0.5);
+    let mut drawn = None;
+    for stream in streams {
+        if drawn.is_none() || !together {
+            let lasts = 0.5 + (seed.below(1000) as f64 / 1000.0).powi(3) * 240.0;
+            drawn = seed.happens(0.8).then(|| Lull {
+                share: [0.0, 0.0, 0.01, 0.1, 0.3, 0.6][seed.below(6) as usize],
+                lasts,
+                every: lasts * (1.0 + (1 + seed.below(400)) as f64 / 100.0) + seed.below(10) as f64,
+                first: seed.below(60_000) as f64 / 1000.0,
+            });
+        }
+        stream.lull = drawn;
+    }
 }
 
 fn reader(client: u64, unreadable: Option<(u64, u64)>, seed: &mut Seed) -> Reader {

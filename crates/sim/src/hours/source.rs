@@ -11,6 +11,32 @@ pub struct Burst {
     pub first: f64,
 }
 
+/// Times at which a stream brings less than it declared, again and again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lull {
+    /// What it brings then, of its rate; 0: it is silent.
+    pub share: f64,
+    /// Seconds.
+    pub lasts: f64,
+    /// Seconds from one to the next, longer than one lasts.
+    pub every: f64,
+    /// When the first one begins.
+    pub first: f64,
+}
+
+impl Lull {
+    /// Whether it is on, and when that changes next.
+    fn look(&self, now: f64) -> (bool, f64) {
+        let round = ((now - self.first) / self.every).floor();
+        let begins = self.first + round * self.every;
+        match (round < 0.0, now < begins + self.lasts) {
+            (true, _) => (false, self.first),
+            (false, true) => (true, begins + self.lasts),
+            (false, false) => (false, begins + self.every),
+        }
+    }
+}
+
 /// One stream, on the medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stream {
@@ -18,6 +44,8 @@ pub struct Stream {
     pub rate: f64,
     /// How they come, if not evenly.
     pub burst: Option<Burst>,
+    /// When less comes, if ever.
+    pub lull: Option<Lull>,
 }
 
 /// A stream in time. Seconds and bytes.
@@ -29,6 +57,9 @@ struct Flow {
     next: f64,
     /// When the silence before it begins: as long as the rate takes to make up for it.
     silent: f64,
+    lull: Option<Lull>,
+    /// What it brings now, of its rate.
+    share: f64,
 }
 
 /// All streams in time.
@@ -48,7 +79,7 @@ impl Source {
             // It has been silent for ever: the first burst may come at once, on top of the rate.
             let next = burst.map_or(f64::INFINITY, |burst| burst.first);
             let silent = burst.map_or(f64::INFINITY, |burst| next - burst.bytes / stream.rate);
-            Flow { rate: stream.rate, burst, next, silent }
+            Flow { rate: stream.rate, burst, next, silent, lull: stream.lull, share: 1.0 }
         };
         let mut source = Self { flows: streams.iter().map(flow).collect(), now: 0.0, change: 0.0, rate: 0.0 };
         source.look_ahead();
@@ -57,10 +88,16 @@ impl Source {
 
     fn look_ahead(&mut self) {
         (self.change, self.rate) = (f64::INFINITY, 0.0);
-        for flow in &self.flows {
+        for flow in &mut self.flows {
             let silent = self.now >= flow.silent;
             self.change = self.change.min(if silent { flow.next } else { flow.silent });
-            self.rate += if silent { 0.0 } else { flow.rate };
+            if let Some(lull) = &flow.lull {
+                let (on, until) = lull.look(self.now);
+                flow.share = if on { lull.share } else { 1.0 };
+                // What rounding leaves is no time.
+                self.change = self.change.min(until.max(self.now + 1e-6));
+            }
+            self.rate += if silent { 0.0 } else { flow.rate * flow.share };
         }
     }
 
@@ -79,7 +116,7 @@ impl Source {
         }
         let mut bytes = 0.0;
         for flow in &mut self.flows {
-            bytes += (to.min(flow.silent) - self.now).max(0.0) * flow.rate;
+            bytes += (to.min(flow.silent) - self.now).max(0.0) * flow.rate * flow.share;
             if let Some(burst) = flow.burst.filter(|_| to >= flow.next) {
                 bytes += burst.bytes;
                 flow.next += burst.every.max(2.0 * burst.bytes / flow.rate);
@@ -99,11 +136,15 @@ mod tests {
     // What is admitted is a token bucket: no more than the bursts beyond the rate in any window.
     #[test]
     fn no_window_has_more_than_the_rate_and_a_burst_of_each_stream() {
-        let stream = |rate, bytes, every, first| Stream { rate, burst: Some(Burst { bytes, every, first }) };
+        let stream = |rate, bytes, every, first| Stream {
+            rate,
+            burst: Some(Burst { bytes, every, first }),
+            lull: None,
+        };
         let streams = [
             stream(60.0, 300.0, 13.0, 4.0),
             stream(30.0, 200.0, 17.0, 9.0),
-            Stream { rate: 10.0, burst: None },
+            Stream { rate: 10.0, burst: None, lull: None },
         ];
         let mut source = Source::new(&streams);
         let mut seen = vec![(0.0, 0.0)];
