@@ -2,6 +2,7 @@
 //! right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of them,
 //! and so would be the first rows of an order: it ends instead.
 
+use crate::kinds::saying;
 use crate::nearest::NearestTable;
 use crate::ring::Engine;
 use crate::session::ask;
@@ -25,8 +26,9 @@ pub struct Expired(pub u64);
 /// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
 pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
     let frame = ask(&engine.context, sql).await?;
-    let is_list = is_list(frame.logical_plan())?;
-    let batches = frame.execute_stream().await?;
+    let plan = frame.logical_plan().clone();
+    let is_list = is_list(&plan)?;
+    let batches = saying(&plan, frame.execute_stream().await?);
     Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
 }
 

@@ -11,6 +11,7 @@ pub mod find;
 mod functions;
 mod group;
 mod hits;
+mod kinds;
 mod literals;
 mod memory;
 mod nearest;

@@ -2,7 +2,7 @@
 
 use crate::functions;
 use crate::group::Grouping;
-use crate::literals::Literals;
+use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
 use crate::tight::Tightly;
@@ -101,7 +101,8 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         // Nothing of what reads files.
         .with_table_factories(HashMap::new())
         .with_file_formats(Vec::new());
-    state.scalar_functions().get_or_insert_default().extend(functions::all());
+    let functions = state.scalar_functions().get_or_insert_default();
+    functions.extend(functions::all(functions));
     let context = SessionContext::new_with_state(state.build());
     context.register_udtf("nearest", Arc::new(Nearest::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
@@ -124,5 +125,10 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
 pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let questions =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    context.sql_with_options(sql, questions).await
+    let state = context.state();
+    let mut statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
+    as_operators(&mut statement);
+    let plan = state.statement_to_plan(statement).await?;
+    questions.verify_plan(&plan)?;
+    context.execute_logical_plan(plan).await
 }
