@@ -88,7 +88,7 @@ impl Sql {
     /// The stream of which a question finds elements, and their ordinals.
     pub(crate) fn hits(&self, sql: &str) -> Result<(StreamId, Ordinals)> {
         let wrong = |error: DataFusionError| failure(&error, sql);
-        let mut found = self.runtime.block_on(hits(&self.engine.context, sql)).map_err(wrong)?;
+        let mut found = self.runtime.block_on(hits(&self.engine, sql)).map_err(wrong)?;
         let (stream, sql) = (found.stream, sql.to_owned());
         let (to, ordinals) = sync_channel(1);
         self.runtime.spawn(async move {

@@ -35,6 +35,10 @@ impl Element {
         (word > 0).then(|| format!("w{word}"))
     }
 
+    fn float(self) -> f64 {
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.5, -2.25, 1e300, 0.5][(self.number % 7) as usize]
+    }
+
     fn bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&self.run.to_le_bytes());
@@ -42,6 +46,7 @@ impl Element {
         bytes[12..16].copy_from_slice(&self.key().to_le_bytes());
         let word = self.word().unwrap_or_default();
         bytes[16..16 + word.len()].copy_from_slice(word.as_bytes());
+        bytes[24..32].copy_from_slice(&self.float().to_le_bytes());
         bytes
     }
 
@@ -59,7 +64,7 @@ struct Condition {
     is: Box<dyn Fn(Element) -> bool>,
 }
 
-fn conditions(salt: u32) -> [Condition; 6] {
+fn conditions(salt: u32) -> [Condition; 9] {
     let of = |sql: String, is: Box<dyn Fn(Element) -> bool>| Condition { sql, is };
     let (key, word) = (salt * 37 % 1000, format!("w{}", salt % 13));
     let (low, high) = (key / 2, key / 2 + 3);
@@ -79,11 +84,34 @@ fn conditions(salt: u32) -> [Condition; 6] {
             format!("word = '' and key in ({low}, {high}, {key})"),
             Box::new(move |e| e.word().is_none() && [low, high, key].contains(&e.key())),
         ),
+        // To the engine NaN is greater than all.
+        of(
+            format!("f > 1e9 and key < {key}"),
+            Box::new(move |e| e.float().total_cmp(&1e9).is_gt() && e.key() < key),
+        ),
+        of(format!("f = 'NaN' and key <> {key}"), Box::new(move |e| e.float().is_nan() && e.key() != key)),
+        of(
+            format!("not (f between -3 and 1.5) or key = {high}"),
+            Box::new(move |e| !(-3.0..=1.5).contains(&e.float()) || e.key() == high),
+        ),
     ]
 }
 
 fn ask(dir: &Path, question: &str) -> Said {
     run(dir, &format!("query r.hf --format csv {}", question.replace(' ', "_")))
+}
+
+/// The same, into a file.
+fn export(dir: &Path, question: &str) -> (Said, Option<Vec<Element>>) {
+    let file = dir.join("out.mcap");
+    let _ = std::fs::remove_file(&file);
+    let said = run(dir, &format!("query r.hf --format mcap -o out.mcap {}", question.replace(' ', "_")));
+    assert!(!dir.join("out.mcap.part").exists());
+    let found = std::fs::read(file).ok().map(|bytes| {
+        let messages = mcap::MessageStream::new(&bytes).unwrap();
+        messages.map(|message| Element::of(&message.unwrap().data)).collect()
+    });
+    (said, found)
 }
 
 fn fields(said: &Said) -> Vec<Vec<u64>> {
@@ -108,37 +136,93 @@ fn listed(said: &Said, condition: &Condition) -> Vec<(u64, Element)> {
     rows
 }
 
-/// Asks once while elements arrive; tells whether it ended well.
-fn ask_beside_capture(dir: &Path, salt: u32) -> bool {
-    let condition = &conditions(salt)[salt as usize % 6];
-    let is_list = salt.is_multiple_of(2);
-    let what = if is_list { "ordinal, run, n, key" } else { "run, count(*), min(n), max(n), sum(key)" };
-    let order = if is_list { "order by ordinal" } else { "group by run order by run" };
-    let said = ask(dir, &format!("select {what} from log where {} {order}", condition.sql));
+/// How a question ended that was asked while elements arrived: well, or because some expired.
+fn ended_well(said: &Said) -> bool {
     let good = said.code == Some(0) || said.code == Some(3);
     assert!(good || said.code == Some(1) && said.err.contains("expired"), "{:?} {}", said.code, said.err);
-    let between = |run: u32, first: u64, last: u64| {
-        let all = (first..=last).map(move |number| Element { run, number });
-        all.filter(|element| (condition.is)(*element))
-    };
-    if is_list {
-        let rows = listed(&said, condition);
-        let mut runs: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-        for (_, element) in rows {
-            runs.entry(element.run).or_default().push(element.number);
+    good
+}
+
+/// Nothing is found that should not be. Stretches may be missing: what queries have pinned is there still when what came behind it has
+/// expired.
+fn compare_found(found: &[Element], is: &dyn Fn(Element) -> bool, what: &str) {
+    for element in found {
+        assert!(is(*element), "{element:?} is not {what}");
+    }
+}
+
+/// The ordinal up to which questions ask that look twice: what arrives between the two looks is in one of them.
+fn so_far(dir: &Path) -> Option<u64> {
+    let asked = (0..4).map(|_| ask(dir, "select max(ordinal) from log"));
+    asked.into_iter().find(ended_well).and_then(|said| fields(&said).first().map(|row| row[0]))
+}
+
+/// Asks once while elements arrive; tells whether it ended well.
+fn ask_beside_capture(dir: &Path, salt: u32) -> bool {
+    let all = conditions(salt);
+    let [one, other] = [salt * 7, salt * 5 + 2].map(|number| &all[number as usize % all.len()]);
+    let sql = &one.sql;
+    match salt % 5 {
+        0 => {
+            let said =
+                ask(dir, &format!("select ordinal, run, n, key from log where {sql} order by ordinal"));
+            let found: Vec<Element> = listed(&said, one).into_iter().map(|(_, element)| element).collect();
+            let good = ended_well(&said);
+            compare_found(&found, &one.is, sql);
+            good
         }
-        for (run, numbers) in runs.iter().filter(|_| good) {
-            let wanted: Vec<u64> =
-                between(*run, numbers[0], *numbers.last().unwrap()).map(|element| element.number).collect();
-            assert_eq!(*numbers, wanted, "{} of run {run}", condition.sql);
+        1 => ask_for_sums(dir, one),
+        kind => {
+            let Some(last) = so_far(dir) else { return false };
+            let (not, is): (_, Box<dyn Fn(Element) -> bool>) = if kind == 2 {
+                ("", Box::new(|e| (one.is)(e) && (other.is)(e)))
+            } else {
+                ("not ", Box::new(|e| (one.is)(e) && !(other.is)(e)))
+            };
+            let others = format!("select ordinal from log where {}", other.sql);
+            let where_ = format!("({sql}) and ordinal <= {last} and ordinal {not}in ({others})");
+            let both = format!("{sql} and {not}in {}", other.sql);
+            if kind == 4 {
+                let (said, found) = export(dir, &format!("select ordinal from log where {where_}"));
+                let good = ended_well(&said);
+                let found = found.unwrap_or_default();
+                assert!(good || found.is_empty(), "{both}: a file");
+                compare_found(&found, &is, &both);
+                return good;
+            }
+            let question = if kind == 2 {
+                // As a join.
+                format!(
+                    "select a.ordinal, a.run, a.n, a.key from (select * from log where {sql}) a \
+                     join (select ordinal o from log where {}) b on a.ordinal = b.o \
+                     where a.ordinal <= {last} order by 1",
+                    other.sql
+                )
+            } else {
+                format!("select ordinal, run, n, key from log where {where_} order by ordinal")
+            };
+            let said = ask(dir, &question);
+            let good = ended_well(&said);
+            let found: Vec<Element> = listed(&said, one).into_iter().map(|(_, element)| element).collect();
+            assert!(good || found.is_empty(), "{both}: {}", said.out);
+            compare_found(&found, &is, &both);
+            good
         }
-    } else {
-        assert!(good || fields(&said).is_empty(), "{}", said.out);
-        for row in fields(&said) {
-            let [run, count, first, last, sum] = row[..] else { panic!("{row:?}") };
-            let wanted: Vec<u64> = between(run as u32, first, last).map(|one| one.key().into()).collect();
-            assert_eq!((count, sum), (wanted.len() as u64, wanted.iter().sum()), "{} {row:?}", condition.sql);
-        }
+    }
+}
+
+/// Slot by slot: between them some may have expired.
+fn ask_for_sums(dir: &Path, condition: &Condition) -> bool {
+    let what = "run, count(*), min(n), max(n), sum(key)";
+    let said = ask(dir, &format!("select {what} from log where {} group by slot, run", condition.sql));
+    let good = ended_well(&said);
+    assert!(good || fields(&said).is_empty(), "{}", said.out);
+    for row in fields(&said) {
+        let [run, count, first, last, sum] = row[..] else { panic!("{row:?}") };
+        let all = (first..=last).map(|number| Element { run: run as u32, number });
+        let wanted: Vec<u64> =
+            all.filter(|element| (condition.is)(*element)).map(|one| one.key().into()).collect();
+        assert_eq!((count, sum), (wanted.len() as u64, wanted.iter().sum()), "{} {row:?}", condition.sql);
     }
     good
 }
@@ -151,7 +235,9 @@ fn left(dir: &Path) -> Vec<Element> {
 
 /// Every kind of question about all that is left.
 fn compare(dir: &Path, all: &[Element], salt: u32) {
-    for condition in conditions(salt) {
+    // Two of three, others each time.
+    let some = (salt..).zip(conditions(salt)).filter(|(number, _)| number % 3 > 0);
+    for (_, condition) in some {
         let sql = &condition.sql;
         let wanted: Vec<Element> = all.iter().copied().filter(|element| (condition.is)(*element)).collect();
         let said = ask(dir, &format!("select ordinal, run, n, key from log where {sql} order by ordinal"));
@@ -179,12 +265,25 @@ fn compare(dir: &Path, all: &[Element], salt: u32) {
     }
 }
 
+/// An export of what others are not, about all that is left.
+fn compare_export(dir: &Path, all: &[Element], salt: u32) {
+    let condition = &conditions(salt)[salt as usize % 9];
+    let sql = &condition.sql;
+    let others = format!("select ordinal from log where f > 1 and key < {}", 300 + salt);
+    let is_other = |e: &Element| e.float().total_cmp(&1.0).is_gt() && e.key() < 300 + salt;
+    let (_, found) =
+        export(dir, &format!("select ordinal from log where ({sql}) and ordinal not in ({others})"));
+    let left: Vec<Element> =
+        all.iter().copied().filter(|element| (condition.is)(*element) && !is_other(element)).collect();
+    assert_eq!(found.unwrap_or_default(), left, "{sql} but not {others}");
+}
+
 #[test]
 fn answers_are_right_while_slots_expire_and_after_the_recorder_was_killed() {
     let folder = folder();
     let dir = folder.path();
     let schema = "--attr run:uint=at:0:u32le --attr n:uint=at:4:u64le --attr key:uint=at:12:u32le \
-                  --attr word:text=at:16:text8";
+                  --attr word:text=at:16:text8 --attr f:float=at:24:f64le";
     ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
     let (mut well, mut expired) = (0, 0);
     for run in 0..ROUNDS {
@@ -221,7 +320,9 @@ fn answers_are_right_while_slots_expire_and_after_the_recorder_was_killed() {
         recording.child.wait().unwrap();
         let all = left(dir);
         assert!(all.len() > 20_000 && all[0].number > 0, "{} from {:?}", all.len(), all.first());
-        compare(dir, &all, 9 + run * 10);
+        compare(dir, &all, 9 + run * 11);
+        compare_export(dir, &all, run * 10);
+        compare_export(dir, &all, run * 10 + 1);
     }
     eprintln!("{well} answers while elements came, {expired} expired");
     assert!(well > 0);

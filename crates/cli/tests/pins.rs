@@ -8,6 +8,8 @@ mod recording;
 
 use common::{ends, folder, holdfast};
 use recording::{PATIENCE, Recording};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -85,10 +87,28 @@ impl<'d> Run<'d> {
 
     /// A query over some slots that has begun, and whose answer nobody takes.
     fn asked(&self, slots: &[u64]) -> Asked {
-        let question = question(slots);
-        let words = question.split_whitespace().map(|word| word.replace('_', " "));
+        self.begun(question(slots).split_whitespace().map(|word| word.replace('_', " ")))
+    }
+
+    fn begun(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Asked {
         let mut command = holdfast(self.dir);
         Asked(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// An export that has been stopped where it still has to read much more than it has pinned.
+    fn stopped(&self, words: &[&str]) -> Asked {
+        let started = Instant::now();
+        loop {
+            let mut asked = self.begun(words);
+            while self.slots(&["pinned"]).is_empty() && asked.0.try_wait().unwrap().is_none() {}
+            asked.signal(Signal::STOP);
+            let (pinned, all) = (self.slots(&["pinned"]), self.slots(&["pinned", "live"]));
+            let behind = |last: &u64| all.iter().filter(|slot| *slot > last).count();
+            if pinned.last().map_or(0, behind) > 2 * self.budget() {
+                return asked;
+            }
+            assert!(started.elapsed() < PATIENCE, "it is always too far: {pinned:?}");
+        }
     }
 }
 
@@ -103,6 +123,10 @@ fn question(slots: &[u64]) -> String {
 struct Asked(Child);
 
 impl Asked {
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process(Pid::from_child(&self.0), signal);
+    }
+
     /// Takes the answer: exit code, rows, and what else it says.
     fn taken(mut self) -> (Option<i32>, String, String) {
         let (mut out, mut err) = (String::new(), String::new());
@@ -167,6 +191,30 @@ fn a_query_that_has_lost_pins_says_what_expired_and_finds_nothing_wrong() {
     assert!(left.len() > 100 && left.len() < wanted.lines().count());
     assert!(found.lines().eq(left.iter().copied()), "{} rows", found.lines().count());
     drop(other);
+    run.await_pinned(<[u64]>::is_empty);
+    let (code, out, err) = run.recording.end();
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn an_export_of_what_others_are_not_leaves_no_file_where_some_of_them_expired() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut run = Run::start(dir);
+    let sql = "select ordinal from log where ordinal % 100 = 7 and ordinal not in \
+               (select ordinal from log where matches(payload, '^line [0-9]*(1|2|3|4)07 '))";
+    let words = ["query", "r.hf", sql, "--threads", "1", "--format", "mcap", "-o", "out.mcap"];
+    let (code, _, said) = run.begun(words).taken();
+    assert_eq!(code, Some(0), "{said}");
+    std::fs::remove_file(dir.join("out.mcap")).unwrap();
+    run.await_pinned(<[u64]>::is_empty);
+    let asked = run.stopped(&words);
+    run.laps(3);
+    asked.signal(Signal::CONT);
+    let (code, _, said) = asked.taken();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("without what was in them the answer would be wrong"), "{said}");
+    assert!(!dir.join("out.mcap").exists() && !dir.join("out.mcap.part").exists());
     run.await_pinned(<[u64]>::is_empty);
     let (code, out, err) = run.recording.end();
     assert_eq!(code, Some(0), "{out}{err}");

@@ -1,17 +1,20 @@
 //! Answers to questions, where slots may expire before they are searched. A list goes on without them: each of its rows is
-//! right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of them:
-//! it ends instead.
+//! right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of them,
+//! and so would be the first rows of an order: it ends instead.
 
+use crate::kinds::saying;
 use crate::nearest::NearestTable;
 use crate::ring::Engine;
 use crate::session::ask;
+use crate::stream::Trouble;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, Limit, LogicalPlan, SkipType, TableScan};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
+use futures::stream::iter;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -23,21 +26,28 @@ pub struct Expired(pub u64);
 /// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
 pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
     let frame = ask(&engine.context, sql).await?;
-    let is_list = is_list(frame.logical_plan())?;
-    let batches = frame.execute_stream().await?;
-    if is_list {
-        return Ok(batches);
+    let plan = frame.logical_plan().clone();
+    let is_list = is_list(&plan)?;
+    let batches = saying(&plan, frame.execute_stream().await?);
+    Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
+}
+
+/// What is computed over all: it ends with [`Expired`] once some of it has, and be it behind the last row.
+pub(crate) fn whole(batches: SendableRecordBatchStream, trouble: &Arc<Trouble>) -> SendableRecordBatchStream {
+    fn expired(trouble: &Trouble) -> Result<()> {
+        match trouble.expired_so_far() {
+            0 => Ok(()),
+            lost => Err(DataFusionError::External(Box::new(Expired(lost)))),
+        }
     }
-    let (schema, trouble) = (batches.schema(), Arc::clone(&engine.trouble));
-    let whole = batches.map(move |batch| match trouble.expired_so_far() {
-        0 => batch,
-        lost => batch.and(Err(DataFusionError::External(Box::new(Expired(lost))))),
-    });
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, whole)))
+    let (schema, trouble, at_end) = (batches.schema(), Arc::clone(trouble), Arc::clone(trouble));
+    let batches = batches.map(move |batch| batch.and_then(|batch| expired(&trouble).map(|()| batch)));
+    let end = iter([()]).filter_map(move |()| std::future::ready(expired(&at_end).err().map(Err)));
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches.chain(end)))
 }
 
 /// Whether each row of an answer stands for itself: it is what it is whatever other rows there are.
-fn is_list(plan: &LogicalPlan) -> Result<bool> {
+pub(crate) fn is_list(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
         return Ok(true);
     }
@@ -46,16 +56,25 @@ fn is_list(plan: &LogicalPlan) -> Result<bool> {
             node,
             LogicalPlan::Projection(_)
                 | LogicalPlan::Filter(_)
-                | LogicalPlan::Sort(_)
-                | LogicalPlan::Limit(_)
                 | LogicalPlan::SubqueryAlias(_)
                 | LogicalPlan::Union(_)
                 | LogicalPlan::Values(_)
                 | LogicalPlan::EmptyRelation(_)
-        ) || matches!(node, LogicalPlan::TableScan(scan) if !is_joined(scan));
+        ) || match node {
+            LogicalPlan::TableScan(scan) => !is_joined(scan),
+            LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+            LogicalPlan::Limit(limit) => !counts_places(limit)?,
+            _ => false,
+        };
         Ok(!is_row_by_row || node.expressions().iter().any(asks))
     })?;
     Ok(!computed)
+}
+
+/// Whether which rows a limit leaves depends on others: on those that come first in an order, or those that are passed over.
+fn counts_places(limit: &Limit) -> Result<bool> {
+    let is_sorted = limit.input.exists(|node| Ok(matches!(node, LogicalPlan::Sort(_))))?;
+    Ok(is_sorted || !matches!(limit.get_skip_type()?, SkipType::Literal(0)))
 }
 
 /// Whether a table puts rows of others together.

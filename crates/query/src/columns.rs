@@ -142,8 +142,20 @@ fn field(name: &str, kind: Type, mut said: HashMap<String, String>) -> Field {
     Field::new(name, arrow_type(kind), true).with_metadata(said)
 }
 
-/// The type of a field, where Arrow has none of its own for it: an address.
+/// The type of a field, where Arrow has none of its own for it: an address. Where it does not say so itself, the bytes of its values
+/// do, or of their items: nothing but addresses has a fixed number of them here.
 pub fn address_type(field: &Field) -> Option<Type> {
+    said_type(field).or_else(|| match field.data_type() {
+        DataType::FixedSizeBinary(4) => Some(Type::Ipv4),
+        DataType::FixedSizeBinary(6) => Some(Type::Mac),
+        DataType::FixedSizeBinary(16) => Some(Type::Ip),
+        DataType::List(items) => address_type(items),
+        _ => None,
+    })
+}
+
+/// What a field says of that itself.
+pub(crate) fn said_type(field: &Field) -> Option<Type> {
     field.metadata().get(TYPE_KEY).and_then(|name| Type::named(name))
 }
 

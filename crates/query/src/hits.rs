@@ -1,7 +1,9 @@
 //! Which elements a question finds, where each row of its answer is one: so that they can be given out whole, as they were
 //! recorded. Reading them is not done here.
 
+use crate::answer::{is_list, whole};
 use crate::columns::Fixed;
+use crate::ring::Engine;
 use crate::session::ask;
 use crate::stream::StreamTable;
 use datafusion::arrow::array::AsArray;
@@ -11,7 +13,6 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use holdfast_base::{Ordinal, StreamId};
 use std::any::Any;
@@ -40,9 +41,10 @@ impl Hits {
     }
 }
 
-/// Asks a question of which each row is an element of one stream.
-pub async fn hits(context: &SessionContext, sql: &str) -> Result<Hits> {
-    let frame = ask(context, sql).await?;
+/// Asks a question of which each row is an element of one stream. What slots that expired may have made wrong ends with
+/// [`Expired`](crate::Expired), as an [`answer`](crate::answer) does.
+pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
+    let frame = ask(&engine.context, sql).await?;
     let columns = frame.schema().columns();
     let Some(place) = columns.iter().position(|column| column.name() == Fixed::Ordinal.name()) else {
         return plan_err!("elements are told by their ordinals, and the answer has no column `ordinal`");
@@ -53,9 +55,11 @@ pub async fn hits(context: &SessionContext, sql: &str) -> Result<Hits> {
              without joins, groups and unions (`where … in (select …)` may ask others)"
         );
     };
+    let is_list = is_list(frame.logical_plan())?;
     let ordinal = Expr::Column(columns[place].clone());
     let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
-    Ok(Hits { stream, ordinals: sorted.execute_stream().await? })
+    let ordinals = sorted.execute_stream().await?;
+    Ok(Hits { stream, ordinals: if is_list { ordinals } else { whole(ordinals, &engine.trouble) } })
 }
 
 /// The stream of which a plan's column is the ordinal of the element that the row is.

@@ -11,7 +11,9 @@ pub mod find;
 mod functions;
 mod group;
 mod hits;
+mod kinds;
 mod literals;
+mod memory;
 mod nearest;
 pub mod output;
 pub mod predicate;
@@ -19,6 +21,7 @@ mod ring;
 mod session;
 pub mod stream;
 pub mod tables;
+mod tight;
 
 pub use answer::{Expired, answer};
 pub use columns::{Column, Columns, Fixed, address_type, arrow_type};

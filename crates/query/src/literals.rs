@@ -1,31 +1,24 @@
 //! Texts that stand for addresses: `src = '10.0.0.1'` means the address, as people write it. Two places, for the engine looks
-//! at the types of a comparison while it is parsed, and at those of a list or range later.
+//! at the types of a comparison while it is parsed, and at those of lists, ranges, cases and functions later.
 
 use crate::address;
-use crate::columns::address_type;
+use crate::kinds::{ONE_OF, kind_of, kind_of_first};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, ExprSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::InList;
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::sql::sqlparser::ast::BinaryOperator;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator, visit_expressions_mut};
 use holdfast_attributes::Type;
+use std::ops::ControlFlow;
 
 /// Makes addresses of texts that are compared with addresses.
 #[derive(Debug)]
 pub(crate) struct Literals;
-
-/// The type of the addresses that an expression is, if it is a column of them.
-fn type_of(expression: &Expr, schema: &DFSchema) -> Option<Type> {
-    match expression {
-        Expr::Column(column) => schema.field_from_column(column).ok().and_then(|field| address_type(field)),
-        Expr::Alias(alias) => type_of(&alias.expr, schema),
-        _ => None,
-    }
-}
 
 /// The text of a literal.
 pub(crate) fn text_of(expression: &Expr) -> Option<&str> {
@@ -45,24 +38,23 @@ pub(crate) fn literal(bytes: Vec<u8>) -> Expr {
     Expr::Literal(ScalarValue::FixedSizeBinary(bytes.len() as i32, Some(bytes)), None)
 }
 
-/// The address that a text stands for, where it is one; other expressions as they are.
-fn addressed(expression: Expr, kind: Type) -> Result<Expr> {
-    match text_of(&expression) {
-        Some(text) => {
-            let bytes =
-                address::parse(kind, text).map_err(|error| DataFusionError::Plan(error.to_string()))?;
-            Ok(literal(bytes))
-        }
-        None => Ok(expression),
+/// Texts among these that stand for addresses, where one of them is an address.
+fn alike<'a>(all: impl IntoIterator<Item = &'a mut Expr>, schema: &DFSchema) -> Result<bool> {
+    let all: Vec<&mut Expr> = all.into_iter().collect();
+    let Some(kind) = all.iter().find_map(|one| kind_of(one, schema)) else { return Ok(false) };
+    for one in all {
+        address(one, kind)?;
     }
+    Ok(true)
 }
 
-fn both(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
-    Ok(match (type_of(&left, schema), type_of(&right, schema)) {
-        (Some(kind), None) => (left, addressed(right, kind)?),
-        (None, Some(kind)) => (addressed(left, kind)?, right),
-        _ => (left, right),
-    })
+/// Makes an address of a text that stands for one.
+fn address(expression: &mut Expr, kind: Type) -> Result<()> {
+    if let Some(text) = text_of(expression) {
+        let bytes = address::parse(kind, text).map_err(|error| DataFusionError::Plan(error.to_string()))?;
+        *expression = literal(bytes);
+    }
+    Ok(())
 }
 
 impl ExprPlanner for Literals {
@@ -80,38 +72,92 @@ impl ExprPlanner for Literals {
         if !compares {
             return Ok(PlannerResult::Original(expr));
         }
-        let RawBinaryExpr { op, left, right } = expr;
-        let (left, right) = both(left, right, schema)?;
-        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+        let mut expr = expr;
+        alike([&mut expr.left, &mut expr.right], schema)?;
+        Ok(PlannerResult::Original(expr))
     }
 }
 
-fn rewrite(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(match expression {
-        Expr::InList(InList { expr, list, negated }) => match type_of(&expr, schema) {
-            Some(kind) => {
-                let list = list.into_iter().map(|one| addressed(one, kind)).collect::<Result<_>>()?;
-                Transformed::yes(Expr::InList(InList { expr, list, negated }))
-            }
-            None => Transformed::no(Expr::InList(InList { expr, list, negated })),
-        },
-        Expr::Between(Between { expr, negated, low, high }) => match type_of(&expr, schema) {
-            Some(kind) => {
-                let (low, high) = (addressed(*low, kind)?, addressed(*high, kind)?);
-                Transformed::yes(Expr::Between(Between::new(expr, negated, Box::new(low), Box::new(high))))
-            }
-            None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
-        },
-        Expr::BinaryExpr(BinaryExpr {
-            left,
-            op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
-            right,
-        }) => {
-            let (left, right) = both(*left, *right, schema)?;
-            Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))))
+fn compares(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+    )
+}
+
+fn rewrite(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_other = match &mut expression {
+        Expr::InList(InList { expr, list, .. }) => alike([&mut **expr].into_iter().chain(list), schema)?,
+        Expr::Between(Between { expr, low, high, .. }) => alike([&mut **expr, low, high], schema)?,
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            alike([&mut **left, right], schema)?
         }
-        other => Transformed::no(other),
-    })
+        Expr::Case(Case { expr, when_then_expr, else_expr }) => {
+            let (whens, thens): (Vec<_>, Vec<_>) =
+                when_then_expr.iter_mut().map(|(when, then)| (&mut **when, &mut **then)).unzip();
+            let compared = match expr {
+                Some(expr) => alike([&mut **expr].into_iter().chain(whens), schema)?,
+                None => false,
+            };
+            alike(thens.into_iter().chain(else_expr.as_deref_mut()), schema)? || compared
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if ONE_OF.contains(&func.name()) => {
+            alike(args, schema)?
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, .. }) => match kind_of_first(&subquery.subquery) {
+            Some(kind) => {
+                address(expr, kind)?;
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    };
+    Ok(if is_other { Transformed::yes(expression) } else { Transformed::no(expression) })
+}
+
+/// What the engine compares as `a IS [NOT] DISTINCT FROM '…'` without a look at what stands there: it is written as an operator, of
+/// which it asks what it compares.
+pub(crate) fn as_operators(statement: &mut Statement) {
+    match statement {
+        Statement::Statement(statement) => {
+            let _ = visit_expressions_mut(statement, |expression: &mut ast::Expr| {
+                as_operator(expression);
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        Statement::Explain(explain) => as_operators(&mut explain.statement),
+        _ => {}
+    }
+}
+
+fn as_operator(expression: &mut ast::Expr) {
+    let is_text = |side: &ast::Expr| matches!(side, ast::Expr::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_)));
+    let (ast::Expr::IsDistinctFrom(left, right) | ast::Expr::IsNotDistinctFrom(left, right)) = expression
+    else {
+        return;
+    };
+    if !is_text(left) && !is_text(right) {
+        return;
+    }
+    let none = || Box::new(ast::Expr::Value(ast::Value::Null.into()));
+    let side = |side: &mut Box<ast::Expr>| Box::new(ast::Expr::Nested(std::mem::replace(side, none())));
+    let (left, right) = (side(left), side(right));
+    let same = ast::Expr::BinaryOp { left, op: BinaryOperator::Spaceship, right };
+    let same = ast::Expr::Nested(Box::new(same));
+    *expression = match expression {
+        ast::Expr::IsDistinctFrom(..) => {
+            ast::Expr::Nested(Box::new(ast::Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(same) }))
+        }
+        _ => same,
+    };
 }
 
 impl AnalyzerRule for Literals {

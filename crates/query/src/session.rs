@@ -2,8 +2,10 @@
 
 use crate::functions;
 use crate::group::Grouping;
-use crate::literals::Literals;
+use crate::literals::{Literals, as_operators};
+use crate::memory::Pool;
 use crate::nearest::Nearest;
+use crate::tight::Tightly;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
@@ -11,7 +13,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
@@ -25,7 +27,16 @@ use std::sync::Arc;
 const TOLD: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 
 /// The part of a sorting thread's memory that is kept for merging: one in so many.
-const MERGING: usize = 4;
+const MERGING: usize = 8;
+
+/// The rows of a batch have one part in so many of a thread's memory.
+const MERGED: usize = 4;
+/// Rows of a batch at least: with less, more time goes into batches than into rows.
+const LEAST_ROWS: usize = 128;
+/// What a row is taken to have, where batches are to be small.
+const ROW_BYTES: usize = 2048;
+/// A batch that is sorted, or merged with others, has one part in so many of a thread's memory.
+const SORTING: usize = 32;
 
 /// What a query may use.
 #[derive(Clone, Debug)]
@@ -58,7 +69,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     };
     let disk =
         DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(limits.spill_bytes.0);
-    let pool = TrackConsumersPool::new(FairSpillPool::new(limits.memory.0 as usize), TOLD);
+    let pool = TrackConsumersPool::new(Pool::new(limits.memory.0 as usize, limits.threads), TOLD);
     let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(Arc::new(pool));
     let runtime = runtime.build_arc()?;
     let mut config = SessionConfig::new()
@@ -66,12 +77,16 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, RING);
+    let share = limits.memory.0 as usize / limits.threads.get();
+    // What is merged is held for as many rows as a batch has.
+    let rows = (share / MERGED / ROW_BYTES).max(LEAST_ROWS);
+    config = config.with_batch_size(rows.min(SessionConfig::new().batch_size()));
     let execution = &mut config.options_mut().execution;
     execution.time_zone = Some("UTC".to_owned());
     // Every thread that sorts keeps so much for merging what it has put aside; the usual 10 MB each are more than all where memory
     // is short.
-    let share = limits.memory.0 as usize / (MERGING * limits.threads.get());
-    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
+    execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share / MERGING);
+    let most = (share / SORTING).clamp(LEAST_ROWS * ROW_BYTES / 4, LEAST_ROWS * ROW_BYTES * 16);
     let mut analyzer = Analyzer::new();
     analyzer.rules.insert(0, Arc::new(Literals));
     let mut state = SessionStateBuilder::new()
@@ -82,10 +97,12 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_expr_planners(vec![Arc::new(Literals)])
         .with_default_features()
         .with_physical_optimizer_rule(Arc::new(Grouping::default()))
+        .with_physical_optimizer_rule(Arc::new(Tightly { most }))
         // Nothing of what reads files.
         .with_table_factories(HashMap::new())
         .with_file_formats(Vec::new());
-    state.scalar_functions().get_or_insert_default().extend(functions::all());
+    let functions = state.scalar_functions().get_or_insert_default();
+    functions.extend(functions::all(functions));
     let context = SessionContext::new_with_state(state.build());
     context.register_udtf("nearest", Arc::new(Nearest::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
@@ -108,5 +125,10 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
 pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let questions =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    context.sql_with_options(sql, questions).await
+    let state = context.state();
+    let mut statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
+    as_operators(&mut statement);
+    let plan = state.statement_to_plan(statement).await?;
+    questions.verify_plan(&plan)?;
+    context.execute_logical_plan(plan).await
 }

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
     after_help = "Each stream is a table: ordinal, time (of arrival), event_time, span (ns), direction, size,\n\
     original_size, slot, its attributes (`holdfast streams RING --attributes`), payload. `streams`,\n\
     `slots`, `holds` and `gaps` are tables, too. Addresses are compared as they are written:\n\
-    src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), hex(payload), text(payload),\n\
-    matches(payload, 'GET /[a-z]+'), date_bin(interval '10 seconds', time), and the numbers u8, u16be,\n\
-    i32le, f32be … of (payload, offset).\n\n\
+    src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), addr_text(src), hex(payload),\n\
+    text(payload), matches(payload, 'GET /[a-z]+'), date_bin(interval '10 seconds', time), and the\n\
+    numbers u8, u16be, i32le, f32be … of (payload, offset).\n\n\
     pcapng and mcap have the elements themselves, in the order of their ordinals, for a question\n\
     of which each row is an element of one stream, with its ordinal.\n\n\
     Exits with 1 when something could not be looked into (what was found is written), with 3 when no\n\

@@ -189,7 +189,8 @@ impl Meta {
 }
 
 /// Words of SQL that are worth completing.
-const WORDS: [&str; 34] = [
+const WORDS: [&str; 35] = [
+    "addr_text(",
     "and",
     "as",
     "asc",

@@ -2,15 +2,14 @@
 //! are passed over by it like by any other.
 
 use crate::address::network;
-use crate::columns::address_type;
+use crate::kinds::kind_of;
 use crate::literals::{literal, text_of};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{ExprSchema, Result, exec_err, plan_err};
+use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use holdfast_attributes::Type;
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct InNet {
@@ -50,17 +49,8 @@ impl ScalarUDFImpl for InNet {
         let Some(text) = text_of(net) else {
             return plan_err!("in_net wants the network as a text, such as '10.0.0.0/8'");
         };
-        let kind = match address {
-            Expr::Column(column) => {
-                info.schema().field_from_column(column).ok().and_then(|field| address_type(field))
-            }
-            _ => None,
-        };
-        let kind = match (kind, info.get_data_type(address)?) {
-            (Some(kind), _) => kind,
-            (None, DataType::FixedSizeBinary(4)) => Type::Ipv4,
-            (None, DataType::FixedSizeBinary(6)) => Type::Mac,
-            (None, _) => Type::Ip,
+        let Some(kind) = kind_of(address, info.schema()) else {
+            return plan_err!("in_net wants an address, such as in_net(src, '10.0.0.0/8')");
         };
         let (first, last) = match network(kind, text) {
             Ok(edges) => edges,

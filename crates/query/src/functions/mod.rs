@@ -1,15 +1,21 @@
 //! What SQL lacks for people who look at packets and samples.
 
+mod addr_text;
 mod bytes;
 mod in_net;
 mod matches;
+mod one_of;
 
+use crate::kinds::ONE_OF;
 use datafusion::logical_expr::ScalarUDF;
 use std::sync::Arc;
 
-/// All of them.
-pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
+/// All of them, and those of the engine's that are made for addresses, too.
+pub(crate) fn all(engines: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     let mut all = vec![Arc::new(ScalarUDF::from(in_net::InNet::new()))];
+    all.push(Arc::new(ScalarUDF::from(addr_text::AddrText::new())));
+    let one_of = engines.iter().filter(|of| ONE_OF.contains(&of.name()));
+    all.extend(one_of.map(|of| Arc::new(ScalarUDF::from(one_of::OneOf::new(Arc::clone(of))))));
     all.push(Arc::new(ScalarUDF::from(matches::Matches::new())));
     all.extend(bytes::all().into_iter().map(Arc::new));
     all

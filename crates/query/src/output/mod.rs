@@ -3,6 +3,7 @@
 mod shown;
 mod table;
 
+use crate::tight::tight;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -113,7 +114,8 @@ impl<W: Write + Send> Output<W> {
             To::Table(table) => table.write(&shown(batch, Bytes::Short)?)?,
             To::Csv(csv) => csv.write(&shown(batch, Bytes::Hex)?)?,
             To::Jsonl(json) => json.write(&shown(batch, Bytes::Base64)?)?,
-            To::Arrow(arrow) => arrow.write(batch)?,
+            // An Arrow stream has all that lies in a batch's buffers. Parquet has values only.
+            To::Arrow(arrow) => arrow.write(&tight(batch)?)?,
             To::Parquet(parquet) => parquet.write(batch)?,
         }
         Ok(())

@@ -4,9 +4,10 @@ use crate::address;
 use crate::columns::address_type;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
+use holdfast_attributes::Type;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -49,11 +50,21 @@ fn is_bytes(kind: &DataType) -> bool {
     )
 }
 
+/// What is shown of values of a type, where it is not they themselves.
+fn shown_type(kind: &DataType) -> Option<DataType> {
+    match kind {
+        DataType::List(items) => {
+            let shown = shown_type(items.data_type())?;
+            Some(DataType::List(Arc::new(Field::new(items.name(), shown, true))))
+        }
+        kind => is_bytes(kind).then_some(DataType::Utf8),
+    }
+}
+
 fn shown_field(field: &Arc<Field>) -> Arc<Field> {
-    if is_bytes(field.data_type()) {
-        Arc::new(Field::new(field.name(), DataType::Utf8, true))
-    } else {
-        Arc::clone(field)
+    match shown_type(field.data_type()) {
+        Some(shown) => Arc::new(Field::new(field.name(), shown, true)),
+        None => Arc::clone(field),
     }
 }
 
@@ -65,25 +76,33 @@ pub(super) fn shown_schema(schema: &Schema) -> SchemaRef {
 /// The same rows with addresses and bytes as text.
 pub(super) fn shown(batch: &RecordBatch, bytes: Bytes) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
-    let column = |(field, array): (&Arc<Field>, &ArrayRef)| -> ArrayRef {
-        let show = |value: &[u8]| match address_type(field) {
-            Some(kind) => address::show(kind, value),
-            None => bytes.show(value),
-        };
-        let all = |values: &mut dyn Iterator<Item = Option<&[u8]>>| -> ArrayRef {
-            Arc::new(values.map(|value| value.map(show)).collect::<StringArray>())
-        };
-        match array.data_type() {
-            DataType::Binary => all(&mut array.as_binary::<i32>().iter()),
-            DataType::LargeBinary => all(&mut array.as_binary::<i64>().iter()),
-            DataType::BinaryView => all(&mut array.as_binary_view().iter()),
-            DataType::FixedSizeBinary(_) => all(&mut array.as_fixed_size_binary().iter()),
-            _ => Arc::clone(array),
-        }
-    };
-    let columns: Vec<ArrayRef> = schema.fields().iter().zip(batch.columns()).map(column).collect();
+    let column = |(field, array): (&Arc<Field>, &ArrayRef)| shown_array(array, address_type(field), bytes);
+    let columns: Vec<ArrayRef> =
+        schema.fields().iter().zip(batch.columns()).map(column).collect::<Result<_, _>>()?;
     if columns.is_empty() {
         return Ok(batch.clone());
     }
     RecordBatch::try_new(shown_schema(&schema), columns)
+}
+
+fn shown_array(array: &ArrayRef, kind: Option<Type>, bytes: Bytes) -> Result<ArrayRef, ArrowError> {
+    let show = |value: &[u8]| match kind {
+        Some(kind) => address::show(kind, value),
+        None => bytes.show(value),
+    };
+    let all = |values: &mut dyn Iterator<Item = Option<&[u8]>>| -> ArrayRef {
+        Arc::new(values.map(|value| value.map(show)).collect::<StringArray>())
+    };
+    Ok(match (array.data_type(), shown_type(array.data_type())) {
+        (DataType::Binary, _) => all(&mut array.as_binary::<i32>().iter()),
+        (DataType::LargeBinary, _) => all(&mut array.as_binary::<i64>().iter()),
+        (DataType::BinaryView, _) => all(&mut array.as_binary_view().iter()),
+        (DataType::FixedSizeBinary(_), _) => all(&mut array.as_fixed_size_binary().iter()),
+        (DataType::List(_), Some(DataType::List(items))) => {
+            let list = array.as_list::<i32>();
+            let shown = shown_array(list.values(), kind, bytes)?;
+            Arc::new(ListArray::try_new(items, list.offsets().clone(), shown, list.nulls().cloned())?)
+        }
+        _ => Arc::clone(array),
+    })
 }

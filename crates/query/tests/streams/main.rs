@@ -9,6 +9,7 @@ mod recorded;
 use datafusion::arrow::array::{Array as _, ArrayRef, RecordBatch};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::{MemTable, TableProvider};
+use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use holdfast_attributes::{Element, Extractor, Schema, Value};
@@ -17,7 +18,7 @@ use holdfast_format::{CellBuffer, Flags};
 use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble, Ways};
-use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, session};
+use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, hits, session};
 use recorded::Recorded;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -278,17 +279,34 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
     let (partly, missed) = ask(&before);
     assert_eq!(missed, Missed { expired: expired.len() as u64, ..Missed::default() });
     assert!(partly == found, "{}", partly.len());
-    // What is computed over all of them would be wrong.
+    // What is computed over all of them would be wrong, and so would be what comes first, or behind so many others.
     let computed = [
         "select count(*) from log",
         "select host, max(id) from log group by host",
         "select ordinal, id - lag(id) over (order by ordinal) from log",
         "select ordinal from log where id not in (select id from log where up)",
+        // Nothing comes of it, and that is no answer either.
+        "select host from log group by host having count(*) > 100000",
+        "select ordinal, temp from log order by temp desc limit 5",
+        "select ordinal from (select * from log order by temp limit 100) where up",
+        "select ordinal from log limit 5 offset 3",
     ];
-    for (question, is_list) in computed.map(|question| (question, false)).into_iter().chain([(&*sql, true)]) {
+    let mut exports = 0;
+    let lists =
+        [&*sql, "select ordinal from log where up order by temp", "select ordinal from log limit 100000"];
+    for (question, is_list) in
+        computed.map(|question| (question, false)).into_iter().chain(lists.map(|list| (list, true)))
+    {
         let of = |first: &Image| {
             runtime.block_on(async {
                 answer(&opened(first), question).await?.try_collect::<Vec<RecordBatch>>().await
+            })
+        };
+        let exported = |first: &Image| {
+            runtime.block_on(async {
+                let mut found = hits(&opened(first), question).await?;
+                while found.next().await.transpose()?.is_some() {}
+                Ok::<_, DataFusionError>(())
             })
         };
         assert!(of(&after).is_ok(), "{question}");
@@ -296,7 +314,15 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
             Ok(_) => assert!(is_list, "{question}"),
             Err(error) => assert!(!is_list && error.to_string().contains("expired"), "{question}: {error}"),
         }
+        // The same of elements that are given out: of those questions of which each row is one.
+        if exported(&after).is_ok() {
+            exports += 1;
+            let ends = exported(&before).map_err(|error| error.to_string());
+            assert_eq!(ends.is_ok(), is_list, "{question}");
+            assert!(ends.err().is_none_or(|error| error.contains("expired")), "{question}");
+        }
     }
+    assert_eq!(exports, 7);
 }
 
 // Event times jump to and fro: what came late is found, too.

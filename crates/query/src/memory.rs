@@ -1,0 +1,152 @@
+//! Who has which part of a query's memory. What sorts and joins keep until it is put aside on disk leaves a part of it to those that
+//! cannot put anything aside: a thread that merges what it has sorted needs about as much again, and the step that merges what all
+//! threads have sorted comes last, when the others have taken what they get. A thread that merges what it has put aside takes as
+//! much as it gets: it gets its share, for others are sorting still, and these can always begin.
+
+use datafusion::common::resources_err;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+/// One part in so many is for those that cannot put anything aside, and for nobody else.
+const KEPT: usize = 2;
+/// What a thread has put aside is merged with one part in so many of its share.
+const MERGED: usize = 2;
+/// One part in so many of its share a thread can sort with whatever others have.
+const SORTED: usize = 4;
+/// What the engine calls a thread's merging.
+const MERGE: &str = "ExternalSorterMerge";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    /// What those share that can put something aside.
+    shared: FairSpillPool,
+    /// All there is, with what is kept.
+    all: usize,
+    /// A thread's share of it.
+    share: usize,
+    /// Held while something is given.
+    giving: Mutex<()>,
+}
+
+impl Pool {
+    /// So many bytes, for so many threads.
+    pub(crate) fn new(all: usize, threads: NonZeroUsize) -> Self {
+        let shared = FairSpillPool::new(all - all / KEPT);
+        Self { shared, all, share: all / threads.get(), giving: Mutex::default() }
+    }
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} bytes", self.shared.reserved(), self.all)
+    }
+}
+
+impl MemoryPool for Pool {
+    fn name(&self) -> &'static str {
+        "query"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.shared.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.shared.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.shared.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.shared.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let _giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
+        let consumer = reservation.consumer();
+        let most = if consumer.can_spill() {
+            if self.shared.try_grow(reservation, additional).is_ok() {
+                return Ok(());
+            }
+            self.share / SORTED
+        } else if consumer.name().starts_with(MERGE) {
+            self.share / MERGED
+        } else {
+            self.all
+        };
+        let (has, free) = (reservation.size(), self.all.saturating_sub(self.shared.reserved()));
+        let left = most.saturating_sub(has).min(free);
+        if additional > left {
+            return resources_err!(
+                "{} has {has} bytes and wants {additional} more, but there are {left} for it",
+                consumer.name()
+            );
+        }
+        self.shared.grow(reservation, additional);
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.shared.reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn register(pool: &Arc<dyn MemoryPool>, name: &str) -> MemoryReservation {
+        let spills = !name.contains("Merge");
+        MemoryConsumer::new(name).with_can_spill(spills).register(pool)
+    }
+
+    fn pool() -> Arc<dyn MemoryPool> {
+        Arc::new(Pool::new(1600, NonZeroUsize::new(2).unwrap()))
+    }
+
+    #[test]
+    fn what_cannot_be_put_aside_finds_room_when_the_others_have_theirs() {
+        let pool = pool();
+        let sorts = ["ExternalSorter[0]", "ExternalSorter[1]"].map(|name| register(&pool, name));
+        for sort in &sorts {
+            sort.try_grow(400).unwrap();
+        }
+        assert!(sorts[0].try_grow(1).is_err());
+        let last = register(&pool, "SortPreservingMergeExec");
+        last.try_grow(800).unwrap();
+        assert!(last.try_grow(1).is_err());
+        sorts[0].free();
+        last.try_grow(400).unwrap();
+        assert!(sorts[0].try_grow(1).is_err());
+        assert_eq!(pool.reserved(), 1600);
+    }
+
+    #[test]
+    fn one_that_merges_leaves_the_others_theirs() {
+        let pool = pool();
+        let merges = ["ExternalSorterMerge[0]", "ExternalSorterMerge[1]"].map(|name| register(&pool, name));
+        for merge in &merges {
+            merge.try_grow(400).unwrap();
+            assert!(merge.try_grow(1).is_err());
+        }
+        let sort = register(&pool, "ExternalSorter[1]");
+        sort.try_grow(200).unwrap();
+        assert!(sort.try_grow(1).is_err());
+        // What it has sorted and not put aside is merged as far as there is any memory.
+        let part = merges[1].new_empty();
+        part.try_grow(400).unwrap();
+    }
+}
