@@ -176,3 +176,29 @@ fn all_that_is_ever_on_record_can_be_kept_in_a_file() {
     assert!(ends(dir, "audit r.hf --append notes", 1).err.contains("no file of acts"));
     assert_eq!(fs::read(dir.join("notes")).unwrap(), b"milk\n");
 }
+
+#[test]
+fn what_holds_looked_for_is_on_record() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(1000);
+    filler.close();
+    let window = "--when count(*)_>=_2 --within 1s --before 1s --after 2s";
+    ends(dir, &format!("hold r.hf --where ordinal_<_9 {window} --reason case_12 --until +100d"), 0);
+    ends(dir, "hold r.hf --sample 1s/2s --reason usual", 0);
+    ends(dir, "release r.hf 2 --reason closed", 0);
+    let told: Vec<String> = acts(dir, "audit r.hf --json", &["act", "reason"])
+        .iter()
+        .map(|act| format!("{} {}", act[0].as_str().unwrap(), act[1].as_str().unwrap()))
+        .collect();
+    let looked = "case 12 (what `ordinal < 9` finds, when `count(*) >= 2` within 1s, 1s before, 2s after)";
+    assert_eq!(
+        told,
+        [format!("hold {looked}"), "hold usual (1s of every 2s)".into(), "release closed".into()]
+    );
+    assert!(ends(dir, "audit r.hf", 0).out.contains(looked));
+    // Whose hold it is says itself why, and no more.
+    assert_eq!(ends(dir, "holds r.hf --json", 0).json()["reason"], "case 12");
+}

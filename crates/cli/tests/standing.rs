@@ -10,7 +10,7 @@ mod filled;
 #[path = "common/recording.rs"]
 mod recording;
 
-use common::{ends, folder};
+use common::{ends, folder, run};
 use evaluating::{Evaluator, left};
 use filled::{Filler, START, STEP};
 use holdfast_base::Timestamp;
@@ -204,7 +204,131 @@ fn a_standing_hold_ends_with_its_quota() {
         assert!(started.elapsed() < PATIENCE, "it goes on");
     };
     assert_eq!(code, Some(1));
+    let said = evaluator.warnings();
+    for how in
+        ["the quota of hold 1 (5 slots) is spent", "larger --quota", "--distil", "holdfast release r.hf 1"]
+    {
+        assert!(said.contains(how), "{said}");
+    }
     let holds = ends(dir, "holds r.hf --json", 0).lines();
     assert!(holds[0]["slots"].as_u64() <= Some(5), "{}", holds[0]);
     recording.end();
+}
+
+/// What evaluators of a hold have said that they hold and have freed.
+struct Tight {
+    held: u64,
+    freed: u64,
+}
+
+impl Tight {
+    /// Reads on until so many slots have come to be held.
+    fn until(&mut self, evaluator: &mut Evaluator, held: u64) {
+        while self.held < held {
+            let said = evaluator.next();
+            self.held += said["added"].as_u64().unwrap_or(0);
+            self.freed += said["originals"].as_u64().unwrap_or(0) - said["copies"].as_u64().unwrap_or(0);
+        }
+    }
+}
+
+#[test]
+fn a_standing_hold_that_is_distilled_goes_on_when_its_quota_was_spent() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 12MiB --slot 64KiB");
+    let send = |recording: &mut Recording, from: u64, to: u64| {
+        for sent in (from..to).step_by(1000) {
+            recording.lines(1000);
+            recording.await_lines(dir, sent + 1000);
+        }
+    };
+    send(&mut recording, 0, 2000);
+    let wanted = (7..14_000).step_by(500).map(line);
+    let what = "--where ordinal_%_500_=_7_and_ordinal_<_14000 --standing --quota 20 --distil --reason few";
+    let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what}"));
+    let mut tight = Tight { held: 0, freed: 0 };
+    tight.until(&mut evaluator, 4);
+    // 28 are found, each in a slot of its own.
+    send(&mut recording, 2000, 14_000);
+    tight.until(&mut evaluator, 20);
+    let said = evaluator.warning();
+    assert!(said.contains("quota of hold 1 (20 slots) is spent") && said.contains("waits"), "{said}");
+    evaluator.kill();
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    let said = evaluator.warning();
+    assert!(said.contains("is spent"), "{said}");
+    assert_eq!(tight.freed, 0, "nothing is distilled before its turn");
+    // Until the first ten come to their turn; what waits does not by far.
+    let mut lines = 14_000;
+    while run(dir, "read r.hf --stream log --ordinals 4600..4601").code != Some(3) {
+        send(&mut recording, lines, lines + 1000);
+        lines += 1000;
+    }
+    tight.until(&mut evaluator, 28);
+    assert!(tight.freed >= 8, "{}", tight.freed);
+    assert_eq!(evaluator.end(), Some(0));
+    let holds = ends(dir, "holds r.hf --json", 0).lines();
+    assert!(holds[0]["slots"].as_u64() <= Some(20), "{}", holds[0]);
+    recording.end();
+    let kept: HashSet<String> = left(dir).into_iter().collect();
+    assert_eq!(wanted.clone().filter(|line| kept.contains(line)).count(), wanted.count());
+    ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn a_hold_of_which_nothing_can_be_distilled_ends_with_its_quota() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(100);
+    recording.await_lines(dir, 100);
+    let what = "--where size_>_0 --standing --quota 5 --distil --reason all";
+    let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what}"));
+    evaluator.next();
+    let (started, mut sent) = (Instant::now(), 100);
+    // Until its turn has come nobody knows.
+    let code = loop {
+        recording.lines(500);
+        sent += 500;
+        recording.await_lines(dir, sent);
+        if let Some(status) = evaluator.child.try_wait().unwrap() {
+            break status.code();
+        }
+        assert!(started.elapsed() < PATIENCE, "it goes on");
+    };
+    assert_eq!(code, Some(1));
+    let said = evaluator.warnings();
+    assert!(
+        said.contains("nothing more of it can be distilled") && said.contains("larger --quota"),
+        "{said}"
+    );
+    recording.end();
+}
+
+#[test]
+fn few_slots_in_front_of_another_hold_are_distilled_while_theirs_stands() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(4000);
+    recording.await_lines(dir, 4000);
+    // Three are found in front of what somebody else keeps, and none behind.
+    ends(dir, "hold r.hf --ordinals 2000..3000 --reason mine", 0);
+    let what = "--where ordinal_%_500_=_7_and_ordinal_<_1500 --standing --quota 20 --distil --reason few";
+    let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what}"));
+    assert_eq!(evaluator.next()["slots"], 3);
+    for sent in (4000..22_000).step_by(2000) {
+        recording.lines(2000);
+        recording.await_lines(dir, sent + 2000);
+    }
+    let started = Instant::now();
+    while ends(dir, "holds r.hf --json", 0).lines()[1]["slots"] != 1 {
+        assert!(started.elapsed() < PATIENCE, "they stay whole");
+    }
+    assert_eq!(evaluator.end(), Some(0));
+    recording.end();
+    let kept = left(dir);
+    assert_eq!(kept.iter().take(3).cloned().collect::<Vec<_>>(), [7, 507, 1007].map(line));
+    ends(dir, "check r.hf", 0);
 }

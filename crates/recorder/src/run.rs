@@ -309,6 +309,8 @@ fn summarize<D: Disk>(
         interrupted: counters.interrupted.load(Ordering::Relaxed),
         interface_drops: counters.interface_drops.load(Ordering::Relaxed),
         options_left_out: counters.options_left_out.load(Ordering::Relaxed),
+        undecodable: counters.undecodable.load(Ordering::Relaxed),
+        too_long: counters.too_long.load(Ordering::Relaxed),
     });
     let mut errors = report.failures;
     if let Ended::Stuck { slots, batches, error } = ended {

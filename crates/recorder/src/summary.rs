@@ -23,6 +23,10 @@ pub struct StreamSummary {
     pub interface_drops: u64,
     /// Elements that are recorded without their options.
     pub options_left_out: u64,
+    /// Elements that are not what the stream's schema takes them for: recorded, with null attributes.
+    pub undecodable: u64,
+    /// Texts longer than an attribute may be: null.
+    pub too_long: u64,
 }
 
 /// A run.
@@ -141,6 +145,12 @@ impl Summary {
                 let which = many(stream.options_left_out, "element");
                 let _ = write!(out, "; options of {which} left out: an eighth of a slot does not hold them");
             }
+            if stream.undecodable > 0 {
+                let _ = write!(out, "; {} undecodable", many(stream.undecodable, "element"));
+            }
+            if stream.too_long > 0 {
+                let _ = write!(out, "; {} too long", many(stream.too_long, "text"));
+            }
             out.push('\n');
         }
         let counts = &self.counts;
@@ -202,7 +212,9 @@ impl Summary {
             }
             let _ = write!(out, "}},\"interrupted\":{}", stream.interrupted);
             let _ = write!(out, ",\"interface_drops\":{}", stream.interface_drops);
-            let _ = write!(out, ",\"options_left_out\":{}}}", stream.options_left_out);
+            let _ = write!(out, ",\"options_left_out\":{}", stream.options_left_out);
+            let (undecodable, too_long) = (stream.undecodable, stream.too_long);
+            let _ = write!(out, ",\"undecodable_elements\":{undecodable},\"too_long_texts\":{too_long}}}");
         }
         out.push_str("],\"errors\":[");
         let errors: Vec<String> = self.errors.iter().map(|error| quoted(error)).collect();
@@ -259,6 +271,8 @@ mod tests {
                 interrupted: 0,
                 interface_drops: 0,
                 options_left_out: 0,
+                undecodable: 0,
+                too_long: 0,
             }],
             errors: vec!["a\\b".into()],
         }
@@ -316,7 +330,18 @@ mod tests {
         assert!(!summary.text().contains("options"));
         summary.streams[0].options_left_out = 7;
         assert!(summary.text().contains("; options of 7 elements left out: "), "{}", summary.text());
-        assert!(summary.json().contains("\"options_left_out\":7}"), "{}", summary.json());
+        assert!(summary.json().contains("\"options_left_out\":7,"), "{}", summary.json());
+    }
+
+    #[test]
+    fn what_could_not_be_read_as_attributes_is_told() {
+        let mut summary = summary();
+        assert!(!summary.text().contains("undecodable") && !summary.text().contains("too long"));
+        (summary.streams[0].undecodable, summary.streams[0].too_long) = (7, 1);
+        let text = summary.text();
+        assert!(text.contains("; 7 elements undecodable; 1 text too long\n"), "{text}");
+        let json = summary.json();
+        assert!(json.contains(",\"undecodable_elements\":7,\"too_long_texts\":1}"), "{json}");
     }
 
     #[test]
@@ -338,7 +363,7 @@ mod tests {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
         assert!(
-            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"options_left_out\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"options_left_out\":0,\"undecodable_elements\":0,\"too_long_texts\":0}],\"errors\":[\"a\\\\b\"]}\n"),
             "{json}"
         );
     }

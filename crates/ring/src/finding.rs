@@ -8,9 +8,10 @@ use crate::ranges::{count, joined, within};
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::{ExtendRequest, OrderId, Outcome, Refusal};
-use holdfast_base::{HoldId, MAX_CONDITION, Ordinal, Sequence, SlotNo, StreamId};
+use holdfast_base::{HoldId, MAX_CONDITION, MAX_REASON, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_format::{Cursor, Finding, HoldRecord};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The slots of a hold by condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,29 @@ fn check(finding: &Finding) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+/// What a hold is for, as it goes on record: its reason, and what it looks for behind that, cut where it is too long.
+pub(crate) fn reason(hold: &HoldRecord) -> String {
+    let Some(finding) = &hold.finding else { return hold.reason.clone() };
+    let span = Duration::from_nanos;
+    let mut what = match finding.sample {
+        Some((each, every)) => vec![format!("{:?} of every {:?}", span(each), span(every))],
+        None => vec![format!("what `{}` finds", finding.condition)],
+    };
+    let when = finding.when.iter();
+    what.extend(when.map(|(when, within)| format!("when `{when}` within {:?}", span(*within))));
+    let around = [(finding.before, "before"), (finding.after, "after")].into_iter();
+    what.extend(around.filter(|(len, _)| *len > 0).map(|(len, side)| format!("{:?} {side}", span(len))));
+    let mut text = format!("{} ({})", hold.reason, what.join(", "));
+    if text.len() > MAX_REASON {
+        text.truncate(text.floor_char_boundary(MAX_REASON - CUT.len()));
+        text.push_str(CUT);
+    }
+    text
+}
+
+/// Stands for the rest of a text.
+const CUT: &str = "…";
 
 impl Ledger {
     /// How many slots a hold keeps: those on the medium, and of `unwritten` those that it names.
@@ -237,7 +261,7 @@ mod tests {
     use crate::orders::tests::{NOW, alternating};
     use crate::snapshot::Runway;
     use crate::{HoldRequest, Order, Range};
-    use holdfast_base::{Age, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, Timestamp};
+    use holdfast_base::{Age, MAX_HOLD_RUNS, MAX_STREAMS, Timestamp};
     use holdfast_format::{CommitWriter, MAX_COMMIT, StreamRecord};
 
     /// Every second sequence, so many.
@@ -302,6 +326,30 @@ mod tests {
         assert_eq!(extend(&mut ring, hold, vec![(Sequence(1), Sequence(4))]), Vec::new());
         assert_eq!(ring.ledger.holds[0].sequences.len(), MAX_HOLD_RUNS - 2);
         assert_eq!(ring.ledger.table.counts().held, MAX_HOLD_RUNS as u32 + 2);
+    }
+
+    // What is held by whom and why is on record: also what was looked for.
+    #[test]
+    fn what_a_hold_looks_for_goes_on_record_as_far_as_there_is_room() {
+        let hold = |reason: &str, finding: Option<Finding>| {
+            super::reason(&HoldRecord { reason: reason.to_owned(), finding, ..HoldRecord::default() })
+        };
+        let second = 1_000_000_000;
+        assert_eq!(hold("why", None), "why");
+        let condition = Finding {
+            condition: "size > 9".to_owned(),
+            when: Some(("count(*) > 5".to_owned(), second)),
+            before: 20_000_000,
+            after: 5 * second,
+            ..Finding::default()
+        };
+        let said = "why (what `size > 9` finds, when `count(*) > 5` within 1s, 20ms before, 5s after)";
+        assert_eq!(hold("why", Some(condition.clone())), said);
+        let sample = Finding { sample: Some((30 * second, 3600 * second)), ..Finding::default() };
+        assert_eq!(hold("usual", Some(sample)), "usual (30s of every 3600s)");
+        let long = Finding { condition: "é".repeat(MAX_CONDITION / 2), ..condition };
+        let said = hold("why", Some(long));
+        assert!(said.len() <= MAX_REASON && said.len() > MAX_REASON - 4 && said.ends_with("é…"), "{said}");
     }
 
     /// Of a hold of which there is room for two.

@@ -227,7 +227,9 @@ pub enum Refusal {
         free: u32,
     },
     /// A hold by condition would keep more than it may.
-    #[error("the hold would keep {wanted} slots, and its quota is {quota}: hold with a larger one")]
+    #[error(
+        "the hold would keep {wanted} slots, and its quota is {quota}: hold with a larger one, or less of what is there by now"
+    )]
     Quota {
         /// Slots it may keep.
         quota: u32,

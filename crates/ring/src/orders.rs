@@ -2,6 +2,7 @@
 
 use crate::ages::Ages;
 use crate::event::{Action, OpenBrief};
+use crate::finding;
 use crate::held::MAX_HOLDS;
 use crate::journal::Entry;
 use crate::ranges::{joined, within};
@@ -96,7 +97,7 @@ fn act_on(hold: &HoldRecord, act: Act, at: Timestamp) -> ActRecord {
         by_time: hold.by_time,
         by_ordinal: hold.by_ordinal,
         by_event: hold.by_event,
-        reason: hold.reason.clone(),
+        reason: finding::reason(hold),
         owner: hold.owner.clone(),
         ..ActRecord::default()
     }

@@ -22,7 +22,7 @@ use serde::Serialize;
     holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d\n  \
     holdfast hold lab.hf --where \"size > 500\" --last 5m --before 10s --reason \"large ones\"\n  \
     holdfast hold lab.hf --sample 30s/10m --last 1h --reason \"what is normal\"\n  \
-    holdfast hold /dev/sdb --where \"snr > 12\" --after 1s --standing --quota 200 --reason \"bursts\"", times::HELP))]
+    holdfast hold /dev/sdb --where \"snr > 12\" --after 1s --standing --quota 20% --reason \"bursts\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let reason = args.reason.clone().unwrap_or_default();
     let owner = args.owner.clone().unwrap_or_else(who);
     if args.find.is_some() {
-        return finding::run(&path, &args.find, Asked { reason, owner, until, selection }, out);
+        let slots = reader.status().map_err(|error| link(&error))?.ring.slots.total;
+        return finding::run(&path, &args.find, Asked { reason, owner, until, selection, slots }, out);
     }
     // Arrival times of slots are known to the ring itself, in one step with expiry. Ordinals and event times have to
     // be looked up in the slots first.

@@ -29,9 +29,9 @@ pub(crate) struct FindArgs {
     /// Go on with what arrives, until interrupted
     #[arg(long, requires = "quota")]
     pub(crate) standing: bool,
-    /// Slots that a standing hold may come to keep; they are set aside for it
-    #[arg(long, value_name = "SLOTS", value_parser = clap::value_parser!(u32).range(1..), requires = "standing")]
-    pub(crate) quota: Option<u32>,
+    /// Slots that a standing hold may come to keep, or a share of the ring's (20%); they are set aside for it
+    #[arg(long, value_name = "SLOTS", value_parser = quota, requires = "standing")]
+    pub(crate) quota: Option<Quota>,
     /// Then copy just what was found, and what is around it, into dense slots when the slots' turn to expire comes, and give
     /// those back
     #[arg(long)]
@@ -41,6 +41,36 @@ pub(crate) struct FindArgs {
         "condition", "sample", "standing", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
     ])]
     pub(crate) resume: Option<u64>,
+}
+
+/// How many slots a hold may come to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quota {
+    Slots(u32),
+    /// In percent of the ring's.
+    Share(u32),
+}
+
+impl Quota {
+    /// Slots of a ring that has so many: one at least.
+    pub(crate) fn of(self, slots: u32) -> u32 {
+        match self {
+            Self::Slots(quota) => quota,
+            Self::Share(percent) => (u64::from(slots) * u64::from(percent) / 100).max(1) as u32,
+        }
+    }
+}
+
+fn quota(text: &str) -> Result<Quota, UnitError> {
+    let wrong = || UnitError::new("quota", text, "a number of slots, or a share of the ring's, such as 20%");
+    let share = text.strip_suffix('%');
+    let number: u32 = share.unwrap_or(text).parse().map_err(|_| wrong())?;
+    match share {
+        _ if number == 0 => Err(wrong()),
+        Some(_) if number > 100 => Err(wrong()),
+        Some(_) => Ok(Quota::Share(number)),
+        None => Ok(Quota::Slots(number)),
+    }
 }
 
 impl FindArgs {
@@ -68,6 +98,20 @@ fn sample(text: &str) -> Result<Sample, UnitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotas_are_slots_or_a_share_of_the_ring() {
+        assert_eq!(quota("200").map(|quota| quota.of(59)), Ok(200));
+        for (share, slots, of) in
+            [("20%", 59, 11), ("100%", 59, 59), ("1%", 59, 1), ("7%", u32::MAX, 300_647_710)]
+        {
+            assert_eq!(quota(share).map(|quota| quota.of(slots)), Ok(of), "{share}");
+        }
+        for wrong in ["0", "0%", "101%", "-1", "%", "1.5%", "20 %", "many"] {
+            let said = quota(wrong).unwrap_err().to_string();
+            assert!(said.contains("such as 20%"), "{said}");
+        }
+    }
 
     #[test]
     fn samples_are_read_as_they_are_typed() {

@@ -16,33 +16,52 @@ const ENOUGH: usize = 8;
 /// Runs of ordinals of one original in an order: what lies between the closest is kept, too, if there are more.
 const MOST_RUNS: usize = 4096;
 
-/// Slots that follow each other and may be distilled together: kept by this hold alone, and there only because of it, since
-/// all that no hold keeps is younger.
-pub(super) fn groups(
-    hold: HoldId,
-    holds: &[HoldStatus],
-    slots: &[SlotStatus],
-    open: Age,
-) -> Vec<Vec<SlotStatus>> {
+/// Slots that follow each other and may be distilled together.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    pub(super) slots: Vec<SlotStatus>,
+    /// Nothing more can come to it: what comes next is kept by another hold, too.
+    closed: bool,
+}
+
+impl Group {
+    /// Whether it is time to distil it; at the latest `now`.
+    pub(super) fn is_due(&self, now: bool) -> bool {
+        let originals = self.slots.iter().filter(|slot| !is_copy(slot)).count();
+        originals >= if now || self.closed { 1 } else { ENOUGH }
+    }
+
+    /// What it is known by.
+    pub(super) fn sequences(&self) -> Vec<Sequence> {
+        self.slots.iter().map(|slot| slot.sequence).collect()
+    }
+}
+
+/// What may be distilled: kept by this hold alone, and there only because of it, since all that no hold keeps is younger.
+pub(super) fn groups(hold: HoldId, holds: &[HoldStatus], slots: &[SlotStatus], open: Age) -> Vec<Group> {
+    // Where a slot is left that was never given nothing has expired yet.
+    if open.0 <= slots.len() as u64 {
+        return Vec::new();
+    }
     let alone = |sequence: Sequence| holds.iter().all(|other| keeps(other, sequence) == (other.id == hold));
     let mut all: Vec<SlotStatus> = slots.iter().filter(|slot| slot.has_data()).copied().collect();
     all.sort_unstable_by_key(|slot| (slot.age, slot.sequence));
     let expiring = all.iter().find(|slot| slot.look != SlotLook::Held).map_or(open, |slot| slot.age);
-    let mut groups: Vec<Vec<SlotStatus>> = vec![Vec::new()];
+    let (mut groups, mut group) = (Vec::new(), Group::default());
     for slot in all.into_iter().take_while(|slot| slot.age < expiring) {
-        let group = groups.last_mut().filter(|group| group.len() < MOST);
-        match (group, alone(slot.sequence)) {
-            (Some(group), true) => group.push(slot),
-            (None, true) => groups.push(vec![slot]),
-            (_, false) => groups.push(Vec::new()),
+        let alone = alone(slot.sequence);
+        if !alone || group.slots.len() == MOST {
+            groups.push(Group { closed: true, ..std::mem::take(&mut group) });
         }
+        group.slots.extend(alone.then_some(slot));
     }
-    for group in &mut groups {
+    groups.push(group);
+    for Group { slots, .. } in &mut groups {
         // Of copies that follow each other only the last may have room.
-        let copies = group.iter().take_while(|slot| is_copy(slot)).count();
-        group.drain(..copies.saturating_sub(1));
+        let copies = slots.iter().take_while(|slot| is_copy(slot)).count();
+        slots.drain(..copies.saturating_sub(1));
     }
-    groups.retain(|group| !group.is_empty());
+    groups.retain(|group| !group.slots.is_empty());
     groups
 }
 
@@ -52,7 +71,7 @@ fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
 }
 
 /// Whether a slot is a copy already.
-pub(super) fn is_copy(slot: &SlotStatus) -> bool {
+fn is_copy(slot: &SlotStatus) -> bool {
     slot.age.0 != slot.sequence.0
 }
 
@@ -66,12 +85,6 @@ pub(super) fn is_left(
     let whole = |slot: &&SlotStatus| slot.has_data() && !is_copy(slot) && !dense.contains(&slot.sequence);
     let alone = |slot: &SlotStatus| others.iter().all(|other| !keeps(other, slot.sequence));
     slots.iter().filter(whole).any(|slot| keeps(hold, slot.sequence) && alone(slot))
-}
-
-/// Whether it is time to distil a group.
-pub(super) fn is_due(group: &[SlotStatus], last: bool) -> bool {
-    let originals = group.iter().filter(|slot| !is_copy(slot)).count();
-    originals >= if last { 1 } else { ENOUGH }
 }
 
 /// What of a group is kept, and how many bytes that is about.
@@ -193,7 +206,7 @@ mod tests {
         let holds = [hold(1, &[(1, 5), (7, 8), (11, 12), (30, 30)]), hold(2, &[(3, 3), (9, 9)])];
         let groups = |slots: &[SlotStatus]| -> Vec<Vec<u64>> {
             let groups = groups(HoldId(1), &holds, slots, Age(40));
-            groups.iter().map(|group| group.iter().map(|slot| slot.sequence.0).collect()).collect()
+            groups.iter().map(|group| group.slots.iter().map(|slot| slot.sequence.0).collect()).collect()
         };
         let mut slots: Vec<SlotStatus> = [12, 11, 9, 8, 7, 5, 3, 2, 1].map(|at| slot(at, at, Held)).to_vec();
         // 30 is a copy, of the age of 4.
@@ -204,6 +217,30 @@ mod tests {
         assert_eq!(groups(&slots), [vec![1, 2], vec![30, 5, 7, 8]]);
         slots.push(slot(0, 6, Live));
         assert_eq!(groups(&slots), Vec::<Vec<u64>>::new());
+    }
+
+    #[test]
+    fn few_slots_are_distilled_where_no_more_can_come_to_them() {
+        let held = |at: u64| slot(at, at, SlotLook::Held);
+        let holds = [hold(1, &[(1, 2), (4, 12)]), hold(2, &[(3, 3)])];
+        let due = |ages: std::ops::RangeInclusive<u64>, now| -> Vec<bool> {
+            let slots: Vec<SlotStatus> = ages.map(held).collect();
+            groups(HoldId(1), &holds, &slots, Age(40)).iter().map(|group| group.is_due(now)).collect()
+        };
+        // Behind 2 comes one that another hold keeps; behind 10 there may come more.
+        assert_eq!(due(1..=10, false), [true, false]);
+        assert_eq!(due(1..=11, false), [true, true]);
+        assert_eq!(due(1..=10, true), [true, true]);
+        assert_eq!(due(1..=2, false), [false]);
+        // A copy alone is distilled already.
+        assert!(!Group { slots: vec![slot(4, 30, SlotLook::Held)], closed: true }.is_due(true));
+    }
+
+    #[test]
+    fn nothing_is_due_before_every_slot_was_given() {
+        let slots: Vec<SlotStatus> = (1..=9).map(|at| slot(at, at, SlotLook::Held)).collect();
+        let count = |open| groups(HoldId(1), &[hold(1, &[(1, 9)])], &slots, Age(open)).len();
+        assert_eq!((count(9), count(10)), (0, 1));
     }
 
     #[test]

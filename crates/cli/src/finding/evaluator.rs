@@ -181,9 +181,18 @@ impl Evaluator {
             let of_stream = self.rolling.iter().filter_map(|rolling| rolling.at);
             of_stream.filter(|(stream, ..)| *stream == id).map(|(_, ordinal, _)| ordinal).min()
         };
-        let mark = |watch: &Watch| (watch.id, first(watch.id).unwrap_or(watch.next).min(watch.next));
+        self.marks(|watch| first(watch.id).unwrap_or(watch.next).min(watch.next))
+    }
+
+    /// Up to where each stream has been looked through.
+    pub(super) fn reached(&self) -> Vec<(StreamId, Ordinal)> {
+        self.marks(|watch| watch.next)
+    }
+
+    fn marks(&self, of: impl Fn(&Watch) -> Ordinal) -> Vec<(StreamId, Ordinal)> {
         let not_seen = |(id, _): &&(StreamId, Ordinal)| self.watches.iter().all(|watch| watch.id != *id);
-        self.watches.iter().map(mark).chain(self.begin.iter().filter(not_seen).copied()).collect()
+        let marks = self.watches.iter().map(|watch| (watch.id, of(watch)));
+        marks.chain(self.begin.iter().filter(not_seen).copied()).collect()
     }
 
     /// Sets the engine up anew where streams or their attributes have changed.

@@ -3,7 +3,7 @@
 
 use crate::common::{ends, holdfast};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 
@@ -44,6 +44,13 @@ impl Evaluator {
         let mut line = String::new();
         self.warned.read_line(&mut line).unwrap();
         line
+    }
+
+    /// All that it warned of before its end.
+    pub fn warnings(&mut self) -> String {
+        let mut text = String::new();
+        self.warned.read_to_string(&mut text).unwrap();
+        text
     }
 
     /// Reads what it says until it has found so many elements in all.

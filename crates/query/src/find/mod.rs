@@ -79,7 +79,7 @@ impl Search {
         let condition = self.parsed(context, &table)?;
         let found = table.filter(condition)?;
         match &self.when {
-            Some((when, back)) => window::fires(context, found, when, *back).map(drop),
+            Some((when, back)) => window::check(context, found, when, *back).await,
             None => Ok(()),
         }
     }

@@ -2,17 +2,82 @@
 
 use super::column;
 use crate::columns::Fixed;
+use datafusion::arrow::array::{RecordBatch, new_null_array};
+use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, plan_err};
 use datafusion::dataframe::DataFrame;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
     Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Whether such a condition can be asked of elements like those of `frame`: every aggregate of it must be one that can forget
+/// what has left its window.
+pub(super) async fn check(
+    context: &SessionContext,
+    frame: DataFrame,
+    when: &str,
+    back: Duration,
+) -> Result<()> {
+    let Parsed { aggregates, .. } = parsed(context, &frame, when)?;
+    fires(context, frame.clone(), when, back)?;
+    // The engine says so only when it begins to compute: here with an element of which nothing is known.
+    let schema = frame.schema().as_arrow();
+    let fields: Vec<FieldRef> =
+        schema.fields().iter().map(|field| Arc::new(field.as_ref().clone().with_nullable(true))).collect();
+    let columns = fields.iter().map(|field| new_null_array(field.data_type(), 1)).collect();
+    let element = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    for aggregate in aggregates {
+        let name = Expr::AggregateFunction(aggregate.clone()).schema_name().to_string();
+        let tried = over(aggregate, back).transform_up(|expr| match expr {
+            Expr::Column(column) => Ok(Transformed::yes(Expr::Column(Column::from_name(column.name)))),
+            other => Ok(Transformed::no(other)),
+        })?;
+        let tried = context.read_batch(element.clone())?.select(vec![tried.data])?;
+        match tried.collect().await {
+            Err(DataFusionError::NotImplemented(_)) => {
+                return plan_err!(
+                    "`{name}` cannot be computed over a sliding window: say count, count(distinct …), sum, avg, min, max, median, \
+                     stddev, var, or another that docs/search.md names"
+                );
+            }
+            tried => drop(tried?),
+        }
+    }
+    Ok(())
+}
+
+/// A condition over a window, its aggregates taken out of it.
+struct Parsed {
+    /// With a column of the name that [`place`] gives in the place of each aggregate.
+    condition: Expr,
+    aggregates: Vec<AggregateFunction>,
+}
+
+fn place(at: usize) -> String {
+    format!("window {at}")
+}
+
+fn parsed(context: &SessionContext, frame: &DataFrame, when: &str) -> Result<Parsed> {
+    let mut aggregates = Vec::new();
+    let condition = context.parse_sql_expr(when, frame.schema())?.transform_up(|expr| {
+        let Expr::AggregateFunction(aggregate) = expr else { return Ok(Transformed::no(expr)) };
+        aggregates.push(aggregate);
+        Ok(Transformed::yes(Expr::Column(Column::from_name(place(aggregates.len())))))
+    })?;
+    if aggregates.is_empty() {
+        return plan_err!(
+            "`{when}` asks nothing about several elements: say count(*), sum(size) or the like of them"
+        );
+    }
+    Ok(Parsed { condition: condition.data, aggregates })
+}
 
 /// Those elements of `frame` at which `when` holds: each of its aggregates is over what arrived in the time `back` before an
 /// element, and with it.
@@ -22,28 +87,18 @@ pub(super) fn fires(
     when: &str,
     back: Duration,
 ) -> Result<DataFrame> {
-    let condition = context.parse_sql_expr(when, frame.schema())?;
+    let Parsed { condition, aggregates } = parsed(context, &frame, when)?;
     let mut wanted: Vec<Expr> = [Fixed::Slot, Fixed::Time, Fixed::Ordinal].into_iter().map(column).collect();
-    let own = wanted.len();
-    let condition = condition.transform_up(|expr| {
-        let Expr::AggregateFunction(aggregate) = expr else { return Ok(Transformed::no(expr)) };
-        let name = format!("window {}", wanted.len());
-        wanted.push(over(aggregate, back).alias(name.clone()));
-        Ok(Transformed::yes(Expr::Column(Column::from_name(name))))
-    })?;
-    if wanted.len() == own {
-        return plan_err!(
-            "`{when}` asks nothing about several elements: say count(*), sum(size) or the like of them"
-        );
-    }
+    let windows = aggregates.into_iter().zip(1..);
+    wanted.extend(windows.map(|(aggregate, at)| over(aggregate, back).alias(place(at))));
     // What else it speaks of is an element's own.
-    for column in condition.data.column_refs() {
+    for column in condition.column_refs() {
         let known = |expr: &Expr| expr.schema_name().to_string() == column.name;
         if !wanted.iter().any(known) {
             wanted.push(Expr::Column(column.clone()));
         }
     }
-    frame.select(wanted)?.filter(condition.data)
+    frame.select(wanted)?.filter(condition)
 }
 
 /// An aggregate over the last so long of what arrived.

@@ -205,3 +205,54 @@ fn slots_around_spans_are_those_that_have_something_within_them() {
     }
     assert_eq!(reader.sequences_around(&[], &BTreeMap::new(), &[]).unwrap(), []);
 }
+
+/// What of a condition over a window can be asked, and what cannot and is refused before anything is looked at.
+#[test]
+fn aggregates_that_cannot_slide_are_refused_when_the_question_is_read() {
+    let ring = Ring::make(9, 600);
+    let search = |when: &str| Search {
+        condition: "size > 0".to_owned(),
+        when: Some((when.to_owned(), Duration::from_millis(1))),
+    };
+    let check = |when: &str| ring.runtime.block_on(search(when).check(&ring.real, "log"));
+    for slides in [
+        "count(*) > 1",
+        "count(host) > 1",
+        "count(distinct host) > 1",
+        "count(*) filter (where size > 9) > 1",
+        "sum(size) > 1",
+        "avg(temp) > 1",
+        "min(size) > 1",
+        "max(host) > 'a'",
+        "median(size) > 1",
+        "percentile_cont(temp, 0.9) > 1",
+        "stddev(temp) > 1",
+        "stddev_pop(temp) > 1",
+        "var(temp) > 1",
+        "var_pop(temp) > 1",
+        "corr(temp, size) > 0.5",
+        "covar_samp(temp, size) > 1",
+        "covar_pop(temp, size) > 1",
+        "regr_slope(temp, size) > 1",
+        "bit_xor(size) > 1",
+        "max(size) - min(size) > size",
+    ] {
+        check(slides).unwrap_or_else(|error| panic!("{slides}: {error}"));
+        let found = ring.runtime.block_on(search(slides).found(&ring.real, "log", &Among::ALL));
+        found.unwrap_or_else(|error| panic!("{slides}: {error}"));
+    }
+    for (does_not, name) in [
+        ("approx_distinct(host) > 1", "approx_distinct("),
+        ("approx_median(size) > 1", "approx_median("),
+        ("approx_percentile_cont(temp, 0.9) > 1", "approx_percentile_cont("),
+        ("bool_or(size > 1)", "bool_or("),
+        ("first_value(size) > 1", "first_value("),
+        ("last_value(size) > 1", "last_value("),
+        ("string_agg(host, ',') = 'a'", "string_agg("),
+        ("sum(distinct size) > 1", "sum(DISTINCT "),
+        ("count(*) > 1 and bit_or(size) > 1", "bit_or("),
+    ] {
+        let error = check(does_not).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("over a sliding window"), "{does_not}: {error}");
+    }
+}

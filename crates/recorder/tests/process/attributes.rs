@@ -200,6 +200,7 @@ fn documents_that_come_slowly_have_their_cells_and_their_nulls_are_counted() {
     recorder.signal(Signal::INT);
     let ended = recorder.end();
     assert!(ended.status.success(), "{}", ended.err);
+    assert!(ended.out.contains("; 40 elements undecodable; 40 texts too long\n"), "{}", ended.out);
     let wanted = of_elements(&mut reader(&place.ring));
     assert_eq!(wanted.len(), 400);
     assert!(live == wanted);
