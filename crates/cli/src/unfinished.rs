@@ -68,10 +68,10 @@ pub(crate) fn ends_tidily() -> Result<Arc<AtomicBool>> {
 pub(crate) struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Makes it with `make`, which must refuse a name that is taken with an error for which `is_taken` holds.
+    /// Makes it with `create`, which must refuse a name that is taken with an error for which `is_taken` holds.
     pub(crate) fn beside<T, E>(
         path: &Path,
-        mut make: impl FnMut(&Path) -> Result<T, E>,
+        mut create: impl FnMut(&Path) -> Result<T, E>,
         is_taken: impl Fn(&E) -> bool,
     ) -> Result<Result<(Self, T), E>> {
         watch()?;
@@ -87,7 +87,7 @@ impl Unfinished {
             known.files.push(part.clone());
             drop(known);
             let unfinished = Self(part);
-            match make(&unfinished.0) {
+            match create(&unfinished.0) {
                 Ok(made) => return Ok(Ok((unfinished, made))),
                 Err(error) => {
                     let taken = is_taken(&error);

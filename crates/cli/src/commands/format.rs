@@ -281,11 +281,11 @@ fn in_file(
 fn beside(path: &Path, bytes: u64, prefill: bool) -> Result<Result<(Unfinished, Device), CreateError>> {
     let bar = progress::bar(bytes, prefill);
     let mut told = |done| bar.set_position(done);
-    let make = |part: &Path| {
+    let create = |part: &Path| {
         let prefill = if prefill { Prefill::Yes(&mut told) } else { Prefill::No };
         create_file(part, bytes, prefill)
     };
-    let made = Unfinished::beside(path, make, |error| matches!(error, CreateError::Exists { .. }))?;
+    let made = Unfinished::beside(path, create, |error| matches!(error, CreateError::Exists { .. }))?;
     bar.finish_and_clear();
     Ok(made.map_err(|error| error.of(path)))
 }
