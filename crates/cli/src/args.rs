@@ -52,6 +52,12 @@ enum Command {
 }
 
 impl Cli {
+    /// Whether it is to be said in JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        // The recorder's options are its own, and this one means the same there.
+        self.json || matches!(&self.command, Command::Record(args) if args.says_json())
+    }
+
     /// Whether standard output carries data that an error message would spoil.
     pub(crate) fn stdout_is_taken(&self) -> bool {
         match &self.command {

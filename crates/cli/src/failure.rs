@@ -88,6 +88,16 @@ impl Failure {
         Self::failed(format_args!("{doing}: {}", reason(error))).at_path(path).advice(advice)
     }
 
+    /// The same where something was to be written.
+    pub(crate) fn output(doing: &str, path: &Path, error: &io::Error) -> Self {
+        let advice = match error.kind() {
+            io::ErrorKind::NotFound => "choose another place with -o, or make its folder first",
+            io::ErrorKind::StorageFull => "make room, or choose another place with -o",
+            _ => "choose another place with -o",
+        };
+        Self::io(doing, path, error).advice(advice)
+    }
+
     /// Its exit code.
     pub(crate) fn exit(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)

@@ -90,7 +90,9 @@ pub(crate) fn export(
         None => Output::stdout(format.is_binary())?,
     };
     let nothing_yet = Wanted::Only(Vec::new());
-    let mut sink = Sink::new(Export::new(format, &streams, output)?, nothing_yet, ProgressBar::hidden())?;
+    let passed = output.passed();
+    let export = Export::new(format, &streams, output)?;
+    let mut sink = Sink::new(export, passed, nothing_yet, ProgressBar::hidden())?;
     let (mut runs, mut found) = (Runs::default(), 0);
     let mut read = |run: Vec<Ordinal>, sink: &mut Sink| -> Result<()> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };

@@ -31,6 +31,7 @@ mod show;
 mod sql;
 mod subject;
 mod times;
+mod unfinished;
 mod watch;
 
 use clap::Parser;
@@ -72,7 +73,7 @@ fn command() -> ExitCode {
             // What was said before the failure counts; nobody may be listening any more.
             let _ = out.flush();
             if !failure.is_quiet() {
-                tell(&failure, cli.json && !cli.stdout_is_taken());
+                tell(&failure, cli.wants_json() && !cli.stdout_is_taken());
             }
             failure.exit()
         }

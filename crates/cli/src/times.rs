@@ -1,6 +1,7 @@
 //! Points in time and spans as people type them, and as they are shown. Only text: `now` is passed in.
 
 use holdfast_base::{Timestamp, UnitError};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// What is said of times in the help of commands that take one.
@@ -64,12 +65,23 @@ pub(crate) fn when(text: &str) -> Result<When, UnitError> {
             )
         });
     }
+    let text = &to_nanoseconds(text);
     let time = text.parse::<jiff::Timestamp>().or_else(|_| {
         let civil = text.parse::<jiff::civil::DateTime>()?;
         civil.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| zoned.timestamp())
     });
     let nanos = time.map_err(|_| wrong())?.as_nanosecond();
     i64::try_from(nanos).map(|nanos| When::At(Timestamp(nanos))).map_err(|_| wrong())
+}
+
+/// The same without digits finer than nanoseconds.
+fn to_nanoseconds(text: &str) -> Cow<'_, str> {
+    let Some(point) = text.find('.') else { return text.into() };
+    let digits = text[point + 1..].bytes().take_while(u8::is_ascii_digit).count();
+    if digits <= 9 {
+        return text.into();
+    }
+    format!("{}{}", &text[..point + 10], &text[point + 1 + digits..]).into()
 }
 
 fn unix(text: &str) -> Option<Timestamp> {
@@ -250,6 +262,22 @@ mod tests {
         }
         assert!(when("1795169100000").unwrap_err().to_string().contains("Unix nanoseconds"));
         assert!(when("").unwrap_err().to_string().contains("RFC 3339"));
+    }
+
+    #[test]
+    fn digits_finer_than_nanoseconds_are_cut_off() {
+        for (text, like) in [
+            ("2026-11-20T10:05:00.1234567899Z", "2026-11-20T10:05:00.123456789Z"),
+            ("2026-11-20T11:05:00.00000000000000000001+01:00", "2026-11-20T10:05:00Z"),
+            ("2026-11-20T10:05:00.9999999999", "2026-11-20T10:05:00.999999999Z"),
+            ("1795169100.1234567899", "1795169100.123456789"),
+        ] {
+            assert!(when(like).is_ok() && when(text) == when(like), "{text}");
+        }
+        for text in ["2026-11-20T10:05:00.1234567890x", "2026-11-20.12345678901T10:05:00Z", "1.2345678901.5"]
+        {
+            assert!(when(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod common;
 use common::{documented, ends, folder, holdfast, record, recorder_program, run, tool};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -68,7 +69,7 @@ fn what_is_there_already_is_not_destroyed_unasked() {
     assert!(ends(dir, "status pipe", 1).err.contains("a named pipe"));
     for (line, code, wanted) in [
         ("format new", 2, "--size"),
-        ("format none/new --size 16MiB", 1, "none/new"),
+        ("format none/new --size 16MiB", 1, "none/new: there is no such folder to put it in; make it first"),
         ("format /dev/null --size 16MiB", 1, "character device"),
         ("format . --size 16MiB", 1, "directory"),
         ("format new --size 200TiB", 1, "new"),
@@ -90,6 +91,52 @@ fn what_is_there_already_is_not_destroyed_unasked() {
     }
     assert!(!dir.join("new").exists() && !dir.join("none").exists());
     assert!(!ends(dir, "status short", 1).err.contains("reaches outside"));
+}
+
+#[test]
+fn a_ring_gives_way_to_a_new_one_only_when_that_is_whole() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --name old", 0);
+    std::os::unix::fs::symlink("r.hf", dir.join("link")).unwrap();
+    let before = fs::read(dir.join("r.hf")).unwrap();
+    let said = ends(dir, "format r.hf --size 200TiB --force", 1);
+    assert!(said.err.contains("do not fit") && said.err.contains("/r.hf: "), "{}", said.err);
+    assert!(fs::read(dir.join("r.hf")).unwrap() == before, "the old ring is as it was");
+    // What a link leads to gives way, and the link stays.
+    ends(dir, "format link --size 16MiB --name new --force", 0);
+    assert!(fs::symlink_metadata(dir.join("link")).unwrap().is_symlink());
+    assert_eq!(ends(dir, "status r.hf --json", 0).json()["name"], "new");
+    assert!(fs::metadata(dir.join("r.hf")).unwrap().is_file());
+    assert_eq!(fs::metadata(dir.join("r.hf")).unwrap().mode() & 0o777, 0o600);
+    let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.retain(|name| name != "run");
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn a_ring_that_is_interrupted_in_the_making_leaves_nothing() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format old.hf --size 16MiB", 0);
+    let before = fs::read(dir.join("old.hf")).unwrap();
+    for line in ["format r.hf --size 4GiB --prefill", "format old.hf --size 4GiB --prefill --force"] {
+        let mut format = holdfast(dir).args(line.split(' ')).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = || {
+            let mut files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+            files.any(|file| file.file_name().to_string_lossy().contains(".part"))
+        };
+        while !begun() && format.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        let pid = rustix::process::Pid::from_child(&format);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let ended = format.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), said.contains("interrupted")), (Some(130), true), "{said}");
+        assert!(!begun() && !dir.join("r.hf").exists());
+    }
+    assert!(fs::read(dir.join("old.hf")).unwrap() == before);
 }
 
 #[test]
@@ -232,6 +279,39 @@ fn a_lost_superblock_is_rebuilt_on_its_own_ring_only() {
 }
 
 #[test]
+fn a_superblock_that_is_rebuilt_has_the_size_that_the_ring_has_grown_to() {
+    let folder = folder();
+    let dir = folder.path();
+    let made = ends(dir, "format r.hf --size 16MiB --json", 0).json();
+    let recovery = made["recovery"].as_str().unwrap();
+    let file = OpenOptions::new().write(true).read(true).open(dir.join("r.hf")).unwrap();
+    let heads = |file: &File| {
+        let mut bytes = vec![0; 1 << 20];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let small = heads(&file);
+    ends(dir, "grow r.hf --size 32MiB", 0);
+    for lost in [vec![0; 1 << 20], small] {
+        file.write_all_at(&lost, 0).unwrap();
+        let rebuilt = ends(dir, &format!("check --geometry {recovery} r.hf --json"), 0).json();
+        assert_eq!((&rebuilt["rebuilt"], &rebuilt["slots"]), (&Value::from(true), &Value::from(27)));
+        let back = holdfast_format::Superblock::decode(&heads(&file)[..4096]).unwrap();
+        assert_eq!((back.geometry.lane_bytes, back.geometry.slots), (32 << 20, 27));
+        assert_eq!(
+            ends(dir, &format!("check --geometry {recovery} r.hf --json"), 0).json()["rebuilt"],
+            false
+        );
+    }
+    // Half a ring is not made to look like a whole one.
+    file.write_all_at(&vec![0; 1 << 20], 0).unwrap();
+    file.set_len(20 << 20).unwrap();
+    let said = ends(dir, &format!("check --geometry {recovery} r.hf"), 1);
+    assert!(said.err.contains("the ring on it has 33554432"), "{}", said.err);
+    assert!(heads(&file).iter().all(|byte| *byte == 0), "nothing was written");
+}
+
+#[test]
 fn rings_have_names_in_the_configuration_file() {
     let folder = folder();
     let dir = folder.path();
@@ -357,4 +437,26 @@ fn errors_reach_programs_too() {
     assert_eq!((said.code, &error["exit"]), (Some(1), &Value::from(1)));
     assert_eq!(said.err, format!("holdfast: {}\n", error["error"].as_str().unwrap()));
     assert!(Path::new(env!("CARGO_BIN_EXE_holdfast")).is_file());
+    // Also of what is found out before there is a recorder.
+    for line in [
+        "record r.hf --source stdin --name a --json --schema none.toml",
+        "record r.hf --json --source stdin --name a --metrics nowhere",
+    ] {
+        let said = run(folder.path(), line);
+        let error = said.json();
+        assert_eq!(said.code, error["exit"].as_i64().map(|code| code as i32), "{line}");
+        assert_eq!(said.err, format!("holdfast: {}\n", error["error"].as_str().unwrap()));
+    }
+    // A name that cannot be said is not changed into another.
+    let wrong = std::ffi::OsStr::from_bytes(b"r\xff.hf");
+    let words = ["--size", "16MiB", "--source", "stdin", "--name", "a", "--json"];
+    recorder_program();
+    let said: common::Said =
+        holdfast(folder.path()).arg("record").arg(wrong).args(words).output().unwrap().into();
+    assert_eq!((said.code, said.json()["exit"].as_i64()), (Some(2), Some(2)), "{}", said.err);
+    assert!(said.err.contains("is not UTF-8"), "{}", said.err);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().filter(|e| e.as_ref().unwrap().file_name() != "run").count(),
+        0
+    );
 }

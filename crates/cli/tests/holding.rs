@@ -5,6 +5,8 @@
 mod common;
 #[path = "common/filled.rs"]
 mod filled;
+#[path = "common/recording.rs"]
+mod recording;
 
 use common::{documented, ends, folder};
 use filled::{Filler, START, STEP, line};
@@ -12,6 +14,7 @@ use holdfast_base::{ManualClock, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::Finding;
 use holdfast_media::{Access, Device, RealDisk};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range, order_once};
+use recording::Recording;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -231,6 +234,25 @@ fn a_hold_by_condition_is_listed_with_what_it_looks_for() {
     let said = ends(dir, "status r.hf", 0).out;
     assert!(said.contains("1; 5 slots promised to what they are still to find; "), "{said}");
     ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn what_is_in_the_open_slot_counts_as_left_and_what_is_to_come_is_told_apart() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB");
+    recording.lines(10);
+    recording.await_lines(dir, 10);
+    assert_eq!(
+        ends(dir, "status r.hf --json", 0).json()["slots"]["live"],
+        0,
+        "all of it is in the open slot"
+    );
+    let said = ends(dir, "hold r.hf --from 2001-02-03T04:05:06Z --to 2001-02-03T04:05:07Z --reason x", 3);
+    assert!(said.err.contains("the oldest data that is left is of 2"), "{}", said.err);
+    let said = ends(dir, "hold r.hf --from +1h --to +2h --reason x", 3);
+    assert!(said.err.contains("begins in the future") && said.err.contains("--standing"), "{}", said.err);
+    assert_eq!(recording.end().0, Some(0));
 }
 
 #[test]

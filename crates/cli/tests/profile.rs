@@ -39,7 +39,14 @@ fn an_empty_file_is_measured_and_plan_takes_what_was_found() {
         planned.err
     );
     // Now there is data.
+    let found = fs::read(dir.join("a.profile.json")).unwrap();
     let said = ends(dir, "profile a.img --minutes 0.02", 1);
+    assert!(said.err.contains("a.profile.json") && said.err.contains("--force"), "{}", said.err);
+    // A picture of the same name is another's, too.
+    let said = ends(dir, "profile a.img --minutes 0.02 -o a.profile.txt", 1);
+    assert!(said.err.contains("a.profile.svg") && said.err.contains("--force"), "{}", said.err);
+    let said = ends(dir, "profile a.img --minutes 0.02 --force", 1);
+    assert!(fs::read(dir.join("a.profile.json")).unwrap() == found, "nothing was measured");
     assert!(said.err.contains("data in it") && said.err.contains("--destroy"), "{}", said.err);
     let said = ends(dir, "profile a.img --minutes 0.02 --zones 2 --destroy -o b.json", 0);
     for wanted in

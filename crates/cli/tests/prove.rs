@@ -103,6 +103,12 @@ fn a_ring_that_promises_nothing_is_only_measured() {
     assert_eq!((&proof["verdict"], &proof["terms"]), (&"measured".into(), &Value::Null));
     assert!(proof["read_back"]["bytes"].as_u64() > Some(24 << 20), "{proof}");
     let text = fs::read_to_string(dir.join("m.txt")).unwrap();
+    for (name, there) in [("m.txt", "m.txt"), ("m.proof", "m.json")] {
+        fs::copy(dir.join("m.json"), dir.join("m.proof.json")).unwrap();
+        let said = ends(dir, &format!("prove a.hf --minutes 0.05 --rate 16MiB/s -o {name}"), 1);
+        assert!(said.err.contains(there) && said.err.contains("--force"), "{}", said.err);
+    }
+    assert_eq!(fs::read_to_string(dir.join("m.txt")).unwrap(), text, "an earlier report stays");
     assert!(text.contains("which promises nothing") && text.contains("MEASURED, NOT PROMISED"), "{text}");
     is_empty(dir);
 }

@@ -6,10 +6,11 @@ mod common;
 #[path = "common/filled.rs"]
 mod filled;
 
-use common::{documented, ends, folder, holdfast, tool};
+use common::{documented, ends, folder, holdfast, record, tool};
 use filled::{Filler, HEAD, START, STEP, line, packet};
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -258,6 +259,33 @@ fn damage_is_named_and_the_rest_is_given() {
         sound.split(|byte| *byte == b'\n').all(|line| wanted.any(|other| other == line)),
         "never wrong bytes"
     );
+}
+
+#[test]
+fn an_interrupted_pipe_is_told_to_be_incomplete_and_a_file_is_gone() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("input"), vec![b'x'; 40 << 20]).unwrap();
+    let said =
+        record(dir, "r.hf --size 64MiB --source file:input --name big --frame blocks:65536", Stdio::null());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let mut read = holdfast(dir);
+    let read = read.args("read r.hf --stream big".split(' ')).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut read = read.spawn().unwrap();
+    let mut out = read.stdout.take().unwrap();
+    let mut first = [0];
+    out.read_exact(&mut first).unwrap();
+    let pid = rustix::process::Pid::from_child(&read);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).unwrap();
+    let ended = read.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let told = said.split(" bytes were written").next().unwrap();
+    assert!(said.contains("the output is incomplete") && !said.contains("nothing was written"), "{said}");
+    assert_eq!(digits(told), (rest.len() + 1).to_string(), "{said}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod common;
 
 use common::rig::{Rig, count, opened};
+use holdfast_base::{Clock, SystemClock};
 use holdfast_ingest::{Cause, Framing, Overload, SourceEnd, SourceOptions, SourceSpec, StopFlag, open};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -298,6 +299,42 @@ fn datagrams_go_on_behind_the_kernels_drops_and_the_gap_stands_between() {
     assert_eq!(end.unwrap(), SourceEnd::Stopped);
     assert_eq!(collector.elements.last().unwrap().data, b"after");
     assert_eq!(collector.elements.len() as u64 + collector.lost(Cause::Kernel as u8), sent);
+}
+
+#[test]
+fn the_times_of_a_gap_enclose_what_the_kernel_dropped() {
+    let (mut rig, sender) = udp(Overload::Block);
+    let clock = SystemClock::new();
+    let mut bursts = Vec::new();
+    for asks in [false, true, false] {
+        let earlier = rig.collector.elements.len();
+        while rig.collector.held.len() < 4 {
+            sender.send(&[9; 1000]).unwrap();
+            rig.collector.hold_one(&mut rig.inlet);
+        }
+        let begun = clock.now().0;
+        for _ in 0..80_000 {
+            sender.send(&[9; 1400]).unwrap();
+        }
+        bursts.push((begun, clock.now().0));
+        if !asks {
+            // There is room for it as soon as some of the others are taken: then it is the one that tells of the drops.
+            rig.collect_until(|collector| collector.elements.len() > earlier + 5000);
+            sender.send(b"after").unwrap();
+            rig.collect_until(|collector| collector.elements.last().unwrap().data == b"after");
+        }
+        let known = bursts.len();
+        rig.collect_until(|collector| collector.gaps.len() >= known);
+    }
+    let (collector, _) = rig.stop();
+    assert!(collector.gaps.len() >= bursts.len(), "the socket has room for fewer");
+    for gap in &collector.gaps {
+        let within = |&(begun, ended): &(i64, i64)| gap.from <= ended && begun <= gap.to;
+        assert!(bursts.iter().any(within), "{gap:?} {bursts:?}");
+    }
+    for (begun, ended) in bursts {
+        assert!(collector.gaps.iter().any(|gap| gap.from <= ended && begun <= gap.to), "{begun} {ended}");
+    }
 }
 
 #[test]

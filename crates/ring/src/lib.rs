@@ -77,7 +77,9 @@ pub use order::{
 };
 pub use rates::{Excess, Passage, Piece, Rates};
 pub use rebuild::Rebuilt;
-pub use recover::{RecoverError, Recovered, find_superblock, read_superblock, recover, recover_for_capture};
+pub use recover::{
+    RecoverError, Recovered, as_journaled, find_superblock, read_superblock, recover, recover_for_capture,
+};
 pub use runway::{fewest_slots, least_named, least_slots};
 pub use scan::SCAN_READS;
 pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};

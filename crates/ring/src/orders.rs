@@ -214,6 +214,8 @@ impl Ring {
                 wait.push(sealed.sequence);
             }
         }
+        let begun = open.map(|o| o.bounds).filter(|bounds| bounds.first <= bounds.last);
+        oldest = oldest.into_iter().chain(begun.map(|bounds| bounds.first)).min();
         let open = open.filter(|o| wanted.has(o.sequence, Age(o.sequence.0), &o.bounds));
         let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
         fresh += unwritten.clone().filter(|s| self.coming.held(*s) == 0).count() as u32;

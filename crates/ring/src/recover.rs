@@ -39,8 +39,8 @@ pub enum RecoverError {
         /// What the best copy says.
         why: FormatError,
     },
-    /// The superblock speaks of a longer lane.
-    #[error("{disk} has {has} bytes, but its superblock says {wants}: is it the whole device?")]
+    /// The superblock or the journal speaks of a longer lane.
+    #[error("{disk} has {has} bytes, but the ring on it has {wants}: is it the whole device or file?")]
     TooShort {
         /// The disk.
         disk: String,
@@ -200,6 +200,26 @@ pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, Recove
     Ok(newest.map(|found| found.superblock))
 }
 
+/// The superblock as the journal has it: the ring may have grown since it was told so.
+pub fn as_journaled(disk: &mut dyn Disk, superblock: &Superblock) -> Result<Superblock, RecoverError> {
+    let (name, has) = (disk.info().name.clone(), disk.info().bytes);
+    let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
+    let found = newest_snapshot(&mut window, superblock, false)?;
+    let Some(ledger) =
+        found.map(|found| found.ledger).filter(|l| l.geometry.slots > superblock.geometry.slots)
+    else {
+        return Ok(superblock.clone());
+    };
+    long_enough(&name, has, ledger.geometry.lane_bytes)?;
+    let generation = superblock.generation + 1;
+    Ok(Superblock { geometry: ledger.geometry, generation, ..superblock.clone() })
+}
+
+fn long_enough(disk: &str, has: u64, wants: u64) -> Result<(), RecoverError> {
+    let disk = disk.to_owned();
+    if has < wants { Err(RecoverError::TooShort { disk, has, wants }) } else { Ok(()) }
+}
+
 /// Opens a ring for reading, or for a run that has time: what was being written when the last run was cut off is read in
 /// full.
 pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
@@ -232,18 +252,14 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
     let superblock = read_superblock(disk)?;
     let info = disk.info();
     let name = info.name.clone();
-    if info.bytes < superblock.geometry.lane_bytes {
-        return Err(RecoverError::TooShort {
-            disk: name,
-            has: info.bytes,
-            wants: superblock.geometry.lane_bytes,
-        });
-    }
+    let has = info.bytes;
+    long_enough(&name, has, superblock.geometry.lane_bytes)?;
     let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
     let found = newest_snapshot(&mut window, &superblock, true)?;
     let Some(Replayed { mut ledger, named, end: journal, candidates }) = found else {
         return Err(RecoverError::NoSnapshot { disk: name });
     };
+    long_enough(&name, has, ledger.geometry.lane_bytes)?;
     if ledger.geometry.lane_bytes < superblock.geometry.lane_bytes {
         // The superblock is written after the journal, so this is a rebuilt one; it knows better.
         ledger.table.grow(superblock.geometry.slots);

@@ -12,7 +12,7 @@ use holdfast_link::wire::Purpose;
 use holdfast_link::{Item, Plan, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
 use holdfast_ring::{
-    Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, check_slot, find_superblock, recover,
+    Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, as_journaled, check_slot, find_superblock, recover,
     write_superblocks,
 };
 use indicatif::ProgressBar;
@@ -339,6 +339,7 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
     match holdfast_ring::read_superblock(&mut disk) {
         Ok(there) if there.ring == superblock.ring => {
             // One that is there tells more than the recovery string does: its copies are made whole from it.
+            let there = as_journaled(&mut disk, &there).map_err(|error| wrong(&error))?;
             let broken = broken_copies(&mut disk, &there).map_err(|error| wrong(&error))?;
             if broken > 0 {
                 write_superblocks(&mut disk, &there).map_err(|error| wrong(&error))?;
@@ -361,6 +362,8 @@ fn rebuild(path: &Path, text: &str, out: &mut Out) -> Result<()> {
             .at_path(path)
             .advice("give the device or file that it was printed for"));
     }
+    // The string may have been printed before the ring grew.
+    let superblock = as_journaled(&mut disk, &superblock).map_err(|error| wrong(&error))?;
     write_superblocks(&mut disk, &superblock).map_err(|error| wrong(&error))?;
     let recovered = recover(&mut disk).map_err(|error| wrong(&error))?;
     rebuilt(path, &recovered.superblock, true, out)

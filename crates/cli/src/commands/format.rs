@@ -6,17 +6,19 @@ use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
 use crate::plan::promise::{Kept, Promise};
 use crate::progress;
+use crate::unfinished::Unfinished;
 use crate::{guarantee, identity, session};
 use holdfast_base::{BLOCK, ByteSize, Rate, RingId};
 use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
-    Access, Buffer, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
+    Access, Buffer, CreateError, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
 use holdfast_ring::{NewRing, Shape, create, holds_nothing, least_named};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes that prefilling a device writes at once.
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let name = args.name.clone().unwrap_or_else(|| named_after(path));
     Name::new(&name).map_err(|error| Failure::usage(error).at("--name"))?;
     let promise = promise(args)?;
-    let Made { device, layout, filled } = match there(path)? {
+    let Made { device, layout, filled, place } = match there(path)? {
         There::Device => on_device(args, promise.as_ref())?,
         There::File => in_place_of(args, promise.as_ref())?,
         There::Nothing => in_new_file(args, promise.as_ref())?,
@@ -106,6 +108,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let made = create(&mut disk, new, session::now())
         .map_err(|error| Failure::failed(format_args!("cannot make the ring: {error}")).at_path(path))?;
     drop(disk);
+    if let Some(place) = place {
+        place.take()?;
+    }
     let geometry = &made.geometry;
     let unwritten = if made.prefilled { 0 } else { geometry.slots };
     let guarantee = guarantee::of(path, &made, unwritten);
@@ -187,6 +192,29 @@ struct Made {
     device: Device,
     layout: Layout,
     filled: bool,
+    /// Where a file belongs, which has another name until it is a ring.
+    place: Option<Place>,
+}
+
+/// The place of a ring file in the making.
+struct Place {
+    file: Unfinished,
+    path: PathBuf,
+    /// What is there until then, and nobody else's.
+    old: Option<Device>,
+}
+
+impl Place {
+    /// The file gets its name, and what was there is gone.
+    fn take(self) -> Result<()> {
+        let Self { file, path, old } = self;
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let taken = file.named(&path, old.is_some());
+        taken.and_then(|()| File::open(folder)?.sync_all()).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => refused("something", &path),
+            _ => Failure::io("cannot give the ring its name", &path, &error),
+        })
+    }
 }
 
 /// What is to be promised, if anything.
@@ -221,15 +249,51 @@ fn whole_blocks(bytes: u64) -> u64 {
 fn in_new_file(args: &Args, promise: Option<&Promise>) -> Result<Made> {
     let path = args.path.as_path();
     let size = args.size.ok_or_else(|| needs_size("there is nothing at that path", path))?;
+    in_file(args, promise, path, size, None)
+}
+
+/// In a file of another name, so that what is there stays until the ring is whole.
+fn in_file(
+    args: &Args,
+    promise: Option<&Promise>,
+    path: &Path,
+    size: ByteSize,
+    mut old: Option<Device>,
+) -> Result<Made> {
     let layout = layout(size.0, args, promise)?;
     let bytes = layout.geometry.lane_bytes;
-    let bar = progress::bar(bytes, args.prefill);
+    let mut made = beside(path, bytes, args.prefill)?;
+    if let (Err(CreateError::NoSpace { free, .. }), Some(_)) = (&made, &old)
+        && free.saturating_add(gives_back(path)?) >= bytes
+    {
+        // There is room for one of them only.
+        std::fs::remove_file(path).map_err(|error| Failure::io("cannot replace the file", path, &error))?;
+        old = None;
+        made = beside(path, bytes, args.prefill)?;
+    }
+    let (file, device) =
+        made.map_err(|error| Failure::failed(format_args!("cannot make the file: {error}")))?;
+    let place = Place { file, path: path.to_owned(), old };
+    Ok(Made { device, layout, filled: args.prefill, place: Some(place) })
+}
+
+/// Makes the file under another name; errors are told of the name that it is to have.
+fn beside(path: &Path, bytes: u64, prefill: bool) -> Result<Result<(Unfinished, Device), CreateError>> {
+    let bar = progress::bar(bytes, prefill);
     let mut told = |done| bar.set_position(done);
-    let prefill = if args.prefill { Prefill::Yes(&mut told) } else { Prefill::No };
-    let device = create_file(path, bytes, prefill)
-        .map_err(|error| Failure::failed(format_args!("cannot make the file: {error}")))?;
+    let create = |part: &Path| {
+        let prefill = if prefill { Prefill::Yes(&mut told) } else { Prefill::No };
+        create_file(part, bytes, prefill)
+    };
+    let made = Unfinished::beside(path, create, |error| matches!(error, CreateError::Exists { .. }))?;
     bar.finish_and_clear();
-    Ok(Made { device, layout, filled: args.prefill })
+    Ok(made.map_err(|error| error.of(path)))
+}
+
+/// What the file system has more when that file is gone.
+fn gives_back(path: &Path) -> Result<u64> {
+    let found = std::fs::metadata(path).map_err(|error| Failure::io("cannot look there", path, &error))?;
+    Ok(if found.nlink() == 1 { found.blocks() * 512 } else { 0 })
 }
 
 fn needs_size(why: &str, path: &Path) -> Failure {
@@ -239,7 +303,9 @@ fn needs_size(why: &str, path: &Path) -> Failure {
 
 /// A file that is there already gives way, if it may.
 fn in_place_of(args: &Args, promise: Option<&Promise>) -> Result<Made> {
-    let path = args.path.as_path();
+    // A link to it stays one.
+    let path = std::fs::canonicalize(&args.path);
+    let path = &path.map_err(|error| Failure::io("cannot look there", &args.path, &error))?;
     // Opened as its owner first: a ring that is being recorded is refused whatever was said.
     let device = own(path)?;
     let length =
@@ -250,10 +316,7 @@ fn in_place_of(args: &Args, promise: Option<&Promise>) -> Result<Made> {
     }
     let length_or_none = (length > 0).then_some(ByteSize(length));
     let size = args.size.or(length_or_none).ok_or_else(|| needs_size("this file is empty", path))?;
-    layout(size.0, args, promise)?;
-    std::fs::remove_file(path).map_err(|error| Failure::io("cannot replace the file", path, &error))?;
-    drop(device);
-    in_new_file(&Args { size: Some(size), ..args.clone() }, promise)
+    in_file(args, promise, path, size, Some(device))
 }
 
 fn on_device(args: &Args, promise: Option<&Promise>) -> Result<Made> {
@@ -294,7 +357,7 @@ fn on_device(args: &Args, promise: Option<&Promise>) -> Result<Made> {
         device.sync().map_err(wrong)?;
         bar.finish_and_clear();
     }
-    Ok(Made { device, layout, filled: args.prefill })
+    Ok(Made { device, layout, filled: args.prefill, place: None })
 }
 
 fn own(path: &Path) -> Result<Device> {

@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         sequences = Some(orders::gathered(found));
     }
     drop(reader);
+    let from = selection.range.from;
     let order = Order::Hold(HoldRequest {
         streams: selection.streams,
         range: selection.range,
@@ -101,7 +102,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         until,
         finding: None,
     });
-    let outcome = orders::give(&path, &order)?;
+    let outcome = orders::give(&path, &order).map_err(|failure| match failure.number() {
+        3 if from > now => ahead(from).at_path(&path),
+        _ => failure,
+    })?;
     let Outcome::Held { id, slots, bytes, expired_before } = outcome else {
         return Err(orders::unexpected(&outcome));
     };
@@ -167,6 +171,13 @@ impl Expired {
         }
         Ok(Self { arrival, first, ordinals, begins: plan.begins })
     }
+}
+
+/// Nothing is there of what is still to come.
+fn ahead(from: Timestamp) -> Failure {
+    let from = times::rfc3339(from);
+    Failure::nothing(format_args!("the range begins in the future, at {from}, and nothing of it is there"))
+        .advice("hold it when it is over, or what a condition finds from now on: `--where … --standing`")
 }
 
 fn in_slots(slots: u32, bytes: ByteSize) -> String {

@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Where to keep the profile; the picture goes beside it (NAME.profile.json here, otherwise)
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Replace a profile and a picture that are there
+    #[arg(long)]
+    force: bool,
     /// How long to measure
     #[arg(long, value_name = "N", default_value = "10", value_parser = minutes)]
     minutes: Duration,
@@ -100,7 +103,7 @@ struct Promise {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = config::ring(&args.path)?.path;
-    let files = Files::new(args.out.as_deref(), &path)?;
+    let files = Files::new(args.out.as_deref(), &path, args.force)?;
     let place = subject::open(&path, args.destroy)?;
     let (ring, warnings) = (place.ring, place.warnings.clone());
     let found = measure(place, &path, args)?;
@@ -136,7 +139,7 @@ struct Files {
 
 impl Files {
     /// As asked, or named after what is measured. What cannot be written is told before hours of measuring, not after.
-    fn new(asked: Option<&Path>, measured: &Path) -> Result<Self> {
+    fn new(asked: Option<&Path>, measured: &Path, force: bool) -> Result<Self> {
         let stem = measured.file_stem().unwrap_or_default().to_string_lossy();
         let profile = asked.map_or_else(|| PathBuf::from(format!("{stem}.profile.json")), Path::to_path_buf);
         let picture = profile.with_extension("svg");
@@ -156,6 +159,12 @@ impl Files {
         writable.map_err(|error| Failure::io("cannot write the profile there", folder, &error))?;
         if profile.is_dir() {
             return Err(Failure::usage("this is a directory").at_path(&profile).advice("name a file in it"));
+        }
+        let there = [&profile, &picture].into_iter().find(|file| file.symlink_metadata().is_ok());
+        if let Some(there) = there.filter(|_| !force) {
+            return Err(Failure::failed("there is a file of that name, from an earlier run perhaps")
+                .at_path(there)
+                .advice("choose another name with -o, or say --force to replace it"));
         }
         Ok(Self { profile, picture })
     }

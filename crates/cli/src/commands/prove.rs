@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Where to write the report (NAME.proof.txt here, otherwise)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace a report and figures that are there
+    #[arg(long)]
+    force: bool,
     /// Lose the data that is on the ring
     #[arg(long)]
     destroy: bool,
@@ -85,7 +88,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             .advice("give the payload, such as 100MiB/s"));
     }
     let path = args.ring.path()?;
-    let files = Files::new(args.output.as_deref(), &path)?;
+    let files = Files::new(args.output.as_deref(), &path, args.force)?;
     let subject = Subject::open(&path, args.destroy, args.rate)?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -149,7 +152,7 @@ struct Files {
 
 impl Files {
     /// As asked, or named after the ring. What cannot be written is told before an hour of proving, not after.
-    fn new(asked: Option<&Path>, ring: &Path) -> Result<Self> {
+    fn new(asked: Option<&Path>, ring: &Path, force: bool) -> Result<Self> {
         let stem = ring.file_stem().unwrap_or_default().to_string_lossy();
         let report = asked.map_or_else(|| PathBuf::from(format!("{stem}.proof.txt")), Path::to_path_buf);
         let figures = report.with_extension("json");
@@ -170,6 +173,12 @@ impl Files {
         writable.map_err(|error| Failure::io("cannot write the report there", folder, &error))?;
         if report.is_dir() {
             return Err(Failure::usage("this is a directory").at_path(&report).advice("name a file in it"));
+        }
+        let there = [&report, &figures].into_iter().find(|file| file.symlink_metadata().is_ok());
+        if let Some(there) = there.filter(|_| !force) {
+            return Err(Failure::failed("there is a file of that name, from an earlier run perhaps")
+                .at_path(there)
+                .advice("choose another name with -o, or say --force to replace it"));
         }
         Ok(Self { report, figures })
     }

@@ -115,6 +115,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
         _ => Output::stdout(format.is_binary())?,
     };
+    let passed = output.passed();
     let export = Export::new(format, &chosen, output)?;
     let what = args.what(format);
     if args.because.export_alone(&path, &selection, &what)? {
@@ -122,7 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     args.because.export(&mut reader, &selection, &what)?;
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
-    let mut sink = Sink::new(export, wanted, progress::bar(plan.bytes, true))?;
+    let mut sink = Sink::new(export, passed, wanted, progress::bar(plan.bytes, true))?;
     sink.fill(&mut reader, &plan)?;
     let (export, taken) = sink.finish();
     let told_too =

@@ -46,6 +46,22 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
+impl Args {
+    /// Whether `--json` is among the options.
+    pub(crate) fn says_json(&self) -> bool {
+        let mut words = self.rest.iter().map(|word| word.to_str().unwrap_or_default());
+        while let Some(word) = words.next().filter(|word| *word != "--") {
+            if word == "--json" {
+                return true;
+            }
+            if word.starts_with("--") && !word.contains('=') && !BARE.contains(&word) {
+                words.next();
+            }
+        }
+        false
+    }
+}
+
 /// The recorder's command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
@@ -254,6 +270,21 @@ mod tests {
             assert_eq!(line(text), Line { args: rest, ring, metrics: metrics.map(str::to_owned) }, "{text}");
         }
         assert!(split(&["r.hf".into(), "--metrics".into()]).is_err());
+    }
+
+    #[test]
+    fn json_is_found_where_it_is_an_option() {
+        for (text, wanted) in [
+            ("r.hf --source stdin --json --name a", true),
+            ("--json", true),
+            ("r.hf --promisc --json", true),
+            ("r.hf --name --json", false),
+            ("r.hf --name=a -- --json", false),
+            ("", false),
+        ] {
+            let rest = text.split_whitespace().map(OsString::from).collect();
+            assert_eq!(Args { rest }.says_json(), wanted, "{text}");
+        }
     }
 
     #[test]

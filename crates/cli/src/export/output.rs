@@ -2,11 +2,14 @@
 
 use super::hashing::Hashing;
 use crate::failure::{Failure, Kind, Result, reason};
+use crate::unfinished::Unfinished;
 use holdfast_base::append;
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Bytes that are gathered before a write: less costs system calls, and wakes the thread that hashes for each; more is not
 /// in the cache any more when it is written and hashed. All but the last are passed on exactly so long.
@@ -18,22 +21,22 @@ pub(crate) struct Output {
     buffer: Vec<u8>,
     hash: Hashing,
     bytes: u64,
+    passed: Passed,
+}
+
+/// Bytes that a pipe was given so far; none of a file, of which nothing is left unless it gets its name.
+#[derive(Clone, Default)]
+pub(crate) struct Passed(Rc<Cell<u64>>);
+
+impl Passed {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.get()
+    }
 }
 
 enum To {
     Pipe(Box<dyn Write>),
-    File { file: File, part: Part, path: PathBuf },
-}
-
-/// The unfinished file; gone when it is dropped before it got its name.
-struct Part(Option<PathBuf>);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if let Some(path) = self.0.take() {
-            let _ = fs::remove_file(path);
-        }
-    }
+    File { file: File, part: Unfinished, path: PathBuf, force: bool },
 }
 
 /// What was written.
@@ -71,21 +74,13 @@ impl Output {
                 return Self::special(path, &found);
             }
             if !force {
-                return Err(Failure::failed("there is a file of that name")
-                    .at_path(path)
-                    .advice("choose another, or say --force to replace it"));
+                return Err(taken(path));
             }
         }
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&part)
-            .map_err(|error| Failure::io("cannot make the file", &part, &error))?;
-        Ok(Self::new(To::File { file, part: Part(Some(part)), path: path.to_owned() }))
+        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).open(part);
+        let made = Unfinished::beside(path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
+        let (part, file) = made.map_err(|error| Failure::output("cannot make the file", path, &error))?;
+        Ok(Self::new(To::File { file, part, path: path.to_owned(), force }))
     }
 
     fn special(path: &Path, found: &fs::Metadata) -> Result<Self> {
@@ -94,7 +89,7 @@ impl Output {
             return Err(Failure::usage("this is no place for a file").at_path(path).advice("name a file"));
         }
         let file = OpenOptions::new().write(true).open(path);
-        let file = file.map_err(|error| Failure::io("cannot write there", path, &error))?;
+        let file = file.map_err(|error| Failure::output("cannot write there", path, &error))?;
         Ok(Self::new(To::Pipe(Box::new(file))))
     }
 
@@ -105,12 +100,26 @@ impl Output {
     }
 
     fn new(to: To) -> Self {
-        Self { to, buffer: Vec::with_capacity(GATHER), hash: Hashing::new(), bytes: 0 }
+        Self {
+            to,
+            buffer: Vec::with_capacity(GATHER),
+            hash: Hashing::new(),
+            bytes: 0,
+            passed: Passed::default(),
+        }
+    }
+
+    /// What tells how much has left, while it is written.
+    pub(crate) fn passed(&self) -> Passed {
+        self.passed.clone()
     }
 
     fn pass(&mut self) -> io::Result<()> {
         match &mut self.to {
-            To::Pipe(pipe) => pipe.write_all(&self.buffer)?,
+            To::Pipe(pipe) => {
+                pipe.write_all(&self.buffer)?;
+                self.passed.0.set(self.passed.0.get() + self.buffer.len() as u64);
+            }
             To::File { file, .. } => file.write_all(&self.buffer)?,
         }
         self.buffer = self.hash.take(std::mem::take(&mut self.buffer), GATHER)?;
@@ -123,13 +132,13 @@ impl Output {
         end.map_err(|error| failed(&error))?;
         let blake3 = self.hash.finish().map_err(|error| failed(&error))?;
         let written = Written { bytes: self.bytes, blake3 };
-        if let To::File { file, mut part, path } = self.to {
-            let named = file.sync_all().and_then(|()| match part.0.as_ref() {
-                Some(unfinished) => fs::rename(unfinished, &path),
-                None => Ok(()),
-            });
-            named.map_err(|error| Failure::io("cannot finish the file", &path, &error))?;
-            part.0 = None;
+        if let To::File { file, part, path, force } = self.to {
+            let synced = file.sync_all();
+            synced.map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
+            part.named(&path, force).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => taken(&path),
+                _ => Failure::output("cannot finish the file", &path, &error),
+            })?;
         }
         Ok(written)
     }
@@ -153,6 +162,12 @@ impl Write for Output {
             To::File { .. } => Ok(()),
         }
     }
+}
+
+fn taken(path: &Path) -> Failure {
+    Failure::failed("there is a file of that name")
+        .at_path(path)
+        .advice("choose another, or say --force to replace it")
 }
 
 /// An error while writing: a reader that has left is no failure.
@@ -181,7 +196,8 @@ mod tests {
         };
         let mut output = Output::file(&path, false).unwrap();
         output.write_all(b"some").unwrap();
-        assert_eq!(names(), ["a.raw.part"]);
+        let part = names().remove(0).into_string().unwrap();
+        assert!(part.starts_with("a.raw.") && part.contains(".part"), "{part}");
         drop(output);
         assert!(names().is_empty(), "what was given up leaves nothing behind");
 
@@ -202,7 +218,32 @@ mod tests {
         Output::file(&path, true).unwrap().finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert!(Output::file(dir.path(), true).is_err());
-        assert!(Output::file(&dir.path().join("none/a"), true).is_err());
+        let none = dir.path().join("none/a");
+        let said = Output::file(&none, true).err().unwrap().to_string();
+        let wanted =
+            format!("cannot make the file: no such file or directory, {}: choose another", none.display());
+        assert!(said.starts_with(&wanted), "{said}");
+    }
+
+    #[test]
+    fn two_files_of_one_name_do_not_meet_and_the_first_that_is_whole_gets_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.raw");
+        let unrelated = dir.path().join("a.raw.part");
+        fs::write(&unrelated, "mine").unwrap();
+        let mut outputs = [1, 2, 3].map(|_| Output::file(&path, false).unwrap());
+        for (output, text) in outputs.iter_mut().zip(["one", "two", "three"]) {
+            output.write_all(text.as_bytes()).unwrap();
+            output.flush().unwrap();
+        }
+        let [one, two, three] = outputs;
+        drop(three);
+        two.finish().unwrap();
+        let said = one.finish().unwrap_err().to_string();
+        assert!(said.contains("there is a file of that name") && said.contains("--force"), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read(&unrelated).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "and no piece of the others");
     }
 
     #[test]

@@ -3,13 +3,14 @@
 
 use super::Export;
 use super::filter::Filter;
-use crate::failure::{Failure, Result, reason};
+use super::output::Passed;
+use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session::link;
+use crate::unfinished;
 use holdfast_base::Ordinal;
 use holdfast_link::{Element, Item, Plan, RingReader};
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,6 +77,7 @@ impl Taken {
 /// Takes what the reader gives.
 pub(crate) struct Sink {
     export: Export,
+    passed: Passed,
     wanted: Wanted,
     progress: ProgressBar,
     stop: Arc<AtomicBool>,
@@ -85,15 +87,9 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// Begins; from here on the first signal ends the export tidily.
-    pub(crate) fn new(export: Export, wanted: Wanted, progress: ProgressBar) -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // A second one ends it at once.
-            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-                .map_err(|error| Failure::failed(format_args!("cannot catch signals: {}", reason(&error))))?;
-        }
-        Ok(Self { export, wanted, progress, stop, failure: None, taken: Taken::default() })
+    pub(crate) fn new(export: Export, passed: Passed, wanted: Wanted, progress: ProgressBar) -> Result<Self> {
+        let stop = unfinished::ends_tidily()?;
+        Ok(Self { export, passed, wanted, progress, stop, failure: None, taken: Taken::default() })
     }
 
     /// Changes what is wanted of what comes next.
@@ -120,7 +116,14 @@ impl Sink {
     /// Whether it is to end early.
     pub(crate) fn interrupted(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Failure::failed("interrupted: nothing was written").advice("run it again"));
+            return Err(match self.passed.bytes() {
+                0 => Failure::failed("interrupted: nothing was written").advice("run it again"),
+                bytes => Failure::failed(format_args!(
+                    "interrupted: the output is incomplete, {} were written",
+                    counted(bytes, "byte")
+                ))
+                .advice("take nothing for the whole, and run it again"),
+            });
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ const ALL: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// libpcap does not understand it, or it makes no sense for this kind of packet.
-    #[error("the filter `{expression}` cannot be used on packets of link type {link_type}: {message}")]
+    #[error("the filter `{expression}` {}: {message}", blame(*link_type, message))]
     Expression {
         /// The filter as given, its beginning if it is long.
         expression: String,
@@ -88,6 +88,14 @@ fn check_length(expression: &str) -> Result<(), FilterError> {
         return Err(FilterError::TooLong(expression.len()));
     }
     Ok(())
+}
+
+/// What is at fault, as far as libpcap tells.
+fn blame(link_type: u16, message: &str) -> String {
+    if message.contains("syntax error") {
+        return "is not in the syntax of tcpdump (`man pcap-filter`)".to_owned();
+    }
+    format!("cannot be used on packets of link type {link_type}")
 }
 
 fn refused(expression: &str, link_type: LinkType, error: &pcap::Error) -> FilterError {

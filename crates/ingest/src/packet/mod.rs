@@ -150,12 +150,22 @@ pub struct Broken {
     pub damage: Damage,
 }
 
+/// The beginning of a file for people: as text if it is text, or else in hexadecimal.
+fn shown(bytes: &[u8]) -> String {
+    if !bytes.is_empty() && bytes.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return format!("\"{}\"", String::from_utf8_lossy(bytes));
+    }
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(" ")
+}
+
 /// What can be wrong with a capture file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The first bytes are those of no known format.
     #[error(
-        "this is not a pcap or pcapng file (it starts with {0:02x?}); a compressed one must be decompressed first"
+        "this is not a pcap or pcapng file (it starts with {}); a compressed one must be decompressed first",
+        shown(.0)
     )]
     NotACapture(Vec<u8>),
     /// The file ends inside something.

@@ -8,7 +8,7 @@ use super::udp::{self, UdpSource};
 use super::{PreambleFrom, Source, SourceError, SourceOptions, SourceSpec, iface, replay, stream};
 use crate::framing::{Cutter, Framing};
 use crate::producer::Overload;
-use holdfast_base::ByteSize;
+use holdfast_base::{ByteSize, Clock, SystemClock};
 use holdfast_format::StreamKind;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -100,6 +100,7 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
             Ok(plain(Box::new(source), preamble, Vec::new()))
         }
         SourceSpec::Udp { address, interface } => {
+            let since = SystemClock::new().now();
             let socket = resolve(address).and_then(|address| udp::bind(address, interface.as_deref()));
             let socket = socket.map_err(|error| failed("receive there", error))?;
             let granted = udp::enlarge(&socket).map_err(|error| failed("make room in the socket", error))?;
@@ -110,8 +111,8 @@ pub fn open(spec: &SourceSpec, options: &SourceOptions, stop: &StopFlag) -> Resu
                      Raise net.core.rmem_max, or run with CAP_NET_ADMIN"
                 ));
             }
-            let source =
-                UdpSource::new(name.clone(), socket).map_err(|error| failed("receive there", error))?;
+            let source = UdpSource::new(name.clone(), socket, since)
+                .map_err(|error| failed("receive there", error))?;
             Ok(plain(Box::new(source), preamble, notes))
         }
         SourceSpec::Iface(interface) => iface::open(&name, interface, options, overload),

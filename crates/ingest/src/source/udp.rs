@@ -2,15 +2,17 @@
 //! room in the socket is counted exactly.
 //!
 //! The count of drops comes with a datagram (`SO_RXQ_OVFL`), so that its gap stands where the loss was; drops behind
-//! the last datagram are found in `/proc/net/udp` when the source is idle and at its end.
+//! the last datagram are found in `/proc/net/udp` when the source is idle and at its end. What a datagram says was true
+//! when the kernel took it: the time from which on a drop may have been is that of an earlier look at an empty socket.
 
 use super::error::{Fault, SourceError};
 use super::stop::{StopFlag, Woken, wait};
 use super::{Source, SourceEnd};
+use crate::packet::af_packet::set_number;
 use crate::producer::{Marks, Producer};
 use holdfast_base::{ByteSize, Timestamp};
 use nix::errno::Errno;
-use nix::sys::socket::sockopt::RxqOvfl;
+use nix::sys::socket::sockopt::{BindToDevice, RxqOvfl};
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, recvmsg, setsockopt,
 };
@@ -46,6 +48,16 @@ pub(super) fn bind(address: SocketAddr, interface: Option<&str>) -> io::Result<U
     if address.ip().is_multicast() {
         // Several receivers of a group on one machine each get a copy.
         sockopt::set_socket_reuseaddr(&socket, true)?;
+        // Nor does it get what others on this machine joined the group for, on other interfaces.
+        let (level, name) = match address {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL),
+        };
+        set_number(&socket, level, name, 0)?;
+        if let (SocketAddr::V6(_), Some(name)) = (address, interface) {
+            // Of IPv6 that option tells groups apart, and not the interfaces that one was joined on.
+            setsockopt(&socket, BindToDevice, &name.into())?;
+        }
     }
     rustix::net::bind(&socket, &scoped(address, index)?)?;
     match address.ip() {
@@ -113,22 +125,29 @@ pub(super) struct UdpSource {
 /// What the kernel dropped, as far as it is counted already.
 struct Drops {
     seen: u32,
-    /// When the count was last known to be complete.
+    /// Up to when the count is known to be complete.
     since: Timestamp,
+    /// A time at which nothing waited that was not taken since.
+    empty: Timestamp,
+    /// When the socket was last looked at.
+    looked: Timestamp,
     table: Option<File>,
     inode: u64,
     line: Box<[u8]>,
 }
 
 impl UdpSource {
-    pub(super) fn new(name: String, socket: UdpSocket) -> io::Result<Self> {
+    /// `since` is a time at which the socket was not there yet.
+    pub(super) fn new(name: String, socket: UdpSocket, since: Timestamp) -> io::Result<Self> {
         setsockopt(&socket, RxqOvfl, &1)?;
         let v4 = socket.local_addr()?.is_ipv4();
         // The thread's own network name space: sockets belong to the one they were made in.
         let table = if v4 { "/proc/thread-self/net/udp" } else { "/proc/thread-self/net/udp6" };
         let drops = Drops {
             seen: 0,
-            since: Timestamp::MIN,
+            since,
+            empty: since,
+            looked: since,
             table: File::open(table).ok(),
             inode: rustix::fs::fstat(&socket)?.st_ino,
             line: vec![0; 4096].into_boxed_slice(),
@@ -143,7 +162,6 @@ impl UdpSource {
     }
 
     fn receive_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
-        self.drops.since = out.stamp();
         // Made here since it holds pointers, which do not go from thread to thread.
         let mut headers = MultiHeaders::preallocate(MANY, None);
         let mut left = u64::MAX;
@@ -201,13 +219,17 @@ impl UdpSource {
         // The length of the buffer is what the kernel may use of it: it is never emptied.
         let (len, told) = match recvmsg::<()>(fd, &mut slices, Some(&mut self.control), flags) {
             Ok(message) => (message.bytes, message.cmsgs().map(count_in)),
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+            Err(Errno::EAGAIN) => {
+                self.drops.empty = self.drops.looked;
+                return Ok(None);
+            }
+            Err(Errno::EINTR) => return Ok(None),
             Err(error) => return Err(io::Error::from(error).into()),
         };
-        let now = out.stamp();
+        self.drops.looked = out.stamp();
         match told {
-            Ok(Some(count)) => self.drops.count(count, out),
-            Ok(None) => {}
+            // It says nothing until something was dropped.
+            Ok(count) => self.drops.came(count.unwrap_or(0), out),
             // What came with the datagram was cut off; the datagram is whole, and the table knows the count too.
             Err(_) => self.drops.ask(out),
         }
@@ -227,7 +249,6 @@ impl UdpSource {
             out.element(&[], &datagram[..*len], Marks::default())?;
             bytes += *len as u64;
         }
-        self.drops.since = now;
         Ok(Some(bytes))
     }
 }
@@ -269,14 +290,21 @@ impl Drops {
         }
     }
 
+    /// What a datagram says, which came after the socket was last empty.
+    fn came(&mut self, count: u32, out: &mut Producer) {
+        self.count(count, out);
+        self.since = self.since.max(self.empty);
+    }
+
     /// Asks the kernel's table.
     fn ask(&mut self, out: &mut Producer) {
+        let asked = out.stamp();
         if let Some(table) = &mut self.table
             && let Ok(Some(count)) = find_drops(table, self.inode, &mut self.line)
         {
             self.count(count, out);
+            self.since = asked;
         }
-        self.since = out.stamp();
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Gap {
     pub elements: Option<u64>,
     pub bytes: Option<u64>,
     pub cause: u8,
+    pub from: i64,
+    pub to: i64,
 }
 
 /// Takes batches and checks, row by row, that every ordinal is accounted for exactly once and in order.
@@ -145,8 +147,10 @@ impl Collector {
                         elements: known(u64_at(8)),
                         bytes: known(u64_at(16)),
                         cause: data[40],
+                        from: u64_at(24) as i64,
+                        to: u64_at(32) as i64,
                     };
-                    assert!(u64_at(24) as i64 <= u64_at(32) as i64, "times of a gap are in order");
+                    assert!(gap.from <= gap.to, "times of a gap are in order");
                     self.step(row.ordinal.0, gap.ordinals);
                     self.gaps.push(gap);
                 }

@@ -85,6 +85,13 @@ fn a_scan_counts_what_a_reader_delivers() {
     assert_eq!(report.packets, 3);
     assert_eq!(report.broke, Some(broken(&file.bytes[..cut])));
     assert!(matches!(scan(&b"hello world"[..], 1 << 16), Err(ScanError::NotACapture(_))));
+    for (bytes, wanted) in [
+        (&b"hello world"[..], "(it starts with \"hell"),
+        (b"\x1f\x8b\x08\0more", "(it starts with 1f 8b 08 00"),
+    ] {
+        let said = scan(bytes, 1 << 16).err().unwrap().to_string();
+        assert!(said.contains(wanted), "{said}");
+    }
     assert!(matches!(scan(&b""[..], 1 << 16), Err(ScanError::NotACapture(_))));
     assert!(matches!(scan(&file.bytes[..], 100), Err(ScanError::TooLarge { limit: 100 })));
 }

@@ -115,6 +115,7 @@ fn a_wrong_expression_is_told_in_the_words_of_libpcap() {
     let error = Filter::compile("tcp prot 80", LinkType::ETHERNET).unwrap_err();
     let told = error.to_string();
     assert!(told.contains("`tcp prot 80`") && told.contains("syntax error"), "{told}");
+    assert!(told.contains("not in the syntax of tcpdump") && !told.contains("link type"), "{told}");
     let error = Filter::compile("ether host 02:00:00:00:00:01", LinkType::RAW).unwrap_err();
     assert!(matches!(error, FilterError::Expression { link_type: 101, .. }), "{error}");
     let long = " ".repeat(MAX_EXPRESSION + 1);

@@ -1,17 +1,22 @@
 //! The live receiver on a virtual link between two network name spaces: every packet is accounted for (promises 1 and
-//! 2), as it was sent (promise 5). Needs root; where there is no right to make such a link each test says so and ends.
-#![allow(clippy::unwrap_used)]
+//! 2), as it was sent (promise 5), and nothing that was sent elsewhere. Needs root; where there is no right to make such a link each test says so and ends.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod link;
 
+use common::rig::{Rig, opened};
 use holdfast_base::Timestamp;
+use holdfast_ingest::SourceOptions;
 use holdfast_ingest::packet::af_packet::{
     Capture, CaptureError, Fanout, InterfaceCounters, KernelCounters, LivePacket, Options, TimeSource,
 };
 use holdfast_ingest::packet::filter::FilterError;
 use holdfast_ingest::packet::{Direction, Flags, LinkType, Preamble, Reception};
 use link::{EXPERIMENTAL, Link, frame, number};
-use std::net::UdpSocket;
+use rustix::net::sockopt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -292,6 +297,86 @@ fn both_directions_are_told() {
         assert!(seen.iter().all(|packet| packet.flags.direction() == Direction::Outbound));
         assert!(seen.iter().any(|packet| number(&packet.data) == Some(0)));
     });
+}
+
+/// Sends to a group through an interface; once the witness has it, whoever else was to have it has it, too.
+fn send_through(interface: &str, text: &[u8], group: SocketAddr, witness: &UdpSocket) {
+    let any = if group.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let sender = UdpSocket::bind(any).unwrap();
+    let index = rustix::net::netdevice::name_to_index(&sender, interface).unwrap();
+    if group.is_ipv4() {
+        let any = Ipv4Addr::UNSPECIFIED;
+        sockopt::set_ip_multicast_if_with_ifindex(&sender, &any, &any, index).unwrap();
+    } else {
+        sockopt::set_ipv6_multicast_if(&sender, index).unwrap();
+    }
+    sender.send_to(text, group).unwrap();
+    witness.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut buffer = [0; 100];
+    let len = witness.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..len], text);
+}
+
+#[test]
+fn a_group_on_one_interface_gets_nothing_from_another() {
+    let Some(link) = Link::make() else { return };
+    link.inside(|| {
+        let ip = |line: &str| assert!(link::run("ip", &line.split(' ').collect::<Vec<_>>()), "{line}");
+        let far = link.far.as_str();
+        ip("link add hfone type veth peer name hftwo");
+        let mut groups = vec!["239.77.3.9:7009", "239.77.3.9:7010"];
+        for (number, name) in [far, "hfone", "hftwo"].into_iter().enumerate() {
+            ip(&format!("link set {name} up"));
+            ip(&format!("addr add 10.77.{number}.1/24 dev {name}"));
+            if std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "0").is_ok() {
+                ip(&format!("-6 addr add fd00:77:{number}::1/64 dev {name} nodad"));
+            }
+        }
+        if std::fs::exists("/proc/sys/net/ipv6").unwrap() {
+            groups.extend(["[ff05::7709]:7009", "[ff05::7709]:7010"]);
+        }
+        for (number, group) in groups.into_iter().enumerate() {
+            let group: SocketAddr = group.parse().unwrap();
+            // Once either way round.
+            let (here, elsewhere) = if number % 2 == 0 { ("hfone", far) } else { (far, "hfone") };
+            let (opened, stop) = opened(&format!("udp:{group}@{here}"), &SourceOptions::default());
+            let mut rig = Rig::start(opened, stop, 4);
+            // Somebody else on this machine wants the group from everywhere.
+            let any: SocketAddr = if group.is_ipv4() {
+                ([0, 0, 0, 0], group.port()).into()
+            } else {
+                ([0; 16], group.port()).into()
+            };
+            let witness = shared(any);
+            for interface in [here, elsewhere] {
+                let index = rustix::net::netdevice::name_to_index(&witness, interface).unwrap();
+                let any = Ipv4Addr::UNSPECIFIED;
+                match group.ip() {
+                    IpAddr::V4(group) => {
+                        sockopt::set_ip_add_membership_with_ifindex(&witness, &group, &any, index)
+                    }
+                    IpAddr::V6(group) => sockopt::set_ipv6_add_membership(&witness, &group, index),
+                }
+                .unwrap();
+            }
+            send_through(elsewhere, b"from elsewhere", group, &witness);
+            send_through(here, b"from here", group, &witness);
+            rig.collect_until(|collector| collector.elements.iter().any(|e| e.data == b"from here"));
+            let (collector, _) = rig.stop();
+            assert_eq!(collector.elements.len(), 1, "{group} on {here}: {:?}", collector.elements);
+        }
+    });
+}
+
+/// A socket on an address that others have, too.
+fn shared(address: SocketAddr) -> UdpSocket {
+    let family =
+        if address.is_ipv4() { rustix::net::AddressFamily::INET } else { rustix::net::AddressFamily::INET6 };
+    let kind = (rustix::net::SocketType::DGRAM, rustix::net::SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(family, kind.0, kind.1, None).unwrap();
+    sockopt::set_socket_reuseaddr(&socket, true).unwrap();
+    rustix::net::bind(&socket, &address).unwrap();
+    UdpSocket::from(socket)
 }
 
 /// Polls until something is wrong.

@@ -58,6 +58,12 @@ pub enum CreateError {
         /// The path.
         path: PathBuf,
     },
+    /// There is no folder for it.
+    #[error("{}: there is no such folder to put it in; make it first, or give another path", path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
     /// Writing it failed.
     #[error(transparent)]
     Write(#[from] DiskError),
@@ -76,6 +82,24 @@ pub enum CreateError {
     },
 }
 
+impl CreateError {
+    /// The same of another path: of the one that the file was made for.
+    #[must_use]
+    pub fn of(mut self, named: &Path) -> Self {
+        match &mut self {
+            Self::Exists { path }
+            | Self::Size { path, .. }
+            | Self::NoSpace { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::Busy { path }
+            | Self::NoFolder { path }
+            | Self::System { path, .. } => named.clone_into(path),
+            Self::Write(_) | Self::Open(_) => {}
+        }
+        self
+    }
+}
+
 /// Makes a file of `bytes` at `path` and opens it as its owner. Only its user may read it: it will hold what was
 /// recorded.
 pub fn create_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<Device, CreateError> {
@@ -89,7 +113,11 @@ pub fn create_file(path: &Path, bytes: u64, prefill: Prefill<'_>) -> Result<Devi
     let failed = |what: &'static str| {
         move |cause: Errno| CreateError::System { path: path.to_owned(), what, cause: cause.into() }
     };
-    let free = free(&rustix::fs::statvfs(folder).map_err(failed("look at its folder"))?);
+    let space = rustix::fs::statvfs(folder).map_err(|cause| match cause {
+        Errno::NOENT | Errno::NOTDIR => CreateError::NoFolder { path: path.to_owned() },
+        cause => failed("look at its folder")(cause),
+    })?;
+    let free = free(&space);
     if free < bytes {
         return Err(CreateError::NoSpace { path: path.to_owned(), bytes, free });
     }

@@ -88,6 +88,11 @@ pub struct SourceSettings {
 /// Why a command line makes no sense; names the option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongUse {
+    /// Bytes that are no text.
+    #[error(
+        "{0} is not UTF-8 and would be changed: rename that file, or make a link to it with another name"
+    )]
+    NotText(String),
     /// Not an option.
     #[error("unknown option {0}: see --help")]
     Unknown(String),

@@ -51,7 +51,9 @@ const OPTIONS: [(&str, Option<&str>); 29] = [
 
 /// Reads a command line, without the program's name.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Wanted, WrongUse> {
-    Parser::default().run(words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
+    let text =
+        |word: OsString| word.into_string().map_err(|word| WrongUse::NotText(word.display().to_string()));
+    Parser::default().run(words.into_iter().map(text).collect::<Result<_, _>>()?)
 }
 
 #[derive(Default)]

@@ -24,6 +24,7 @@ use block::Shape;
 use holdfast_base::{Clock, SystemClock, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
+pub(crate) use sys::set_number;
 use sys::{Device, PacketSocket, Ring};
 
 /// Where the times of packets come from.

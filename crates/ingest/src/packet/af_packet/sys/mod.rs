@@ -1,4 +1,4 @@
-//! The packet socket, its mapped ring and the interface's clock: all the unsafe code of this crate.
+//! The packet socket, its mapped ring, the interface's clock and what sockets of datagrams need: all the unsafe code of this crate.
 //!
 //! Nothing is decided here. What the bytes of a block mean is `block`'s, what to ask of the kernel `open`'s.
 #![allow(unsafe_code)]
@@ -8,5 +8,6 @@ mod socket;
 mod stamps;
 
 pub(super) use ring::Ring;
+pub(crate) use socket::set_number;
 pub(super) use socket::{Device, PacketSocket};
 pub(super) use stamps::{Stamps, stamp_all};

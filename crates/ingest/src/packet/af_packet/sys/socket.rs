@@ -80,6 +80,24 @@ unsafe impl Plain for libc::tpacket_req3 {}
 // SAFETY: an integer, two half as long, and bytes that fill two more.
 unsafe impl Plain for libc::packet_mreq {}
 
+/// Sets an integer option of any socket.
+pub(crate) fn set_number(socket: &impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    set(socket, level, name, &value)
+}
+
+fn set<T: Plain>(socket: &impl AsFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the value outlives the call, and its length is told.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    })
+}
+
 /// A packet socket that receives nothing before it is bound.
 #[derive(Debug)]
 pub(in super::super) struct PacketSocket(OwnedFd);
@@ -99,16 +117,7 @@ impl PacketSocket {
     }
 
     fn set<T: Plain>(&self, level: c_int, name: c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the value outlives the call, and its length is told.
-        check(unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                level,
-                name,
-                std::ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            )
-        })
+        set(self, level, name, value)
     }
 
     /// Sets an integer option of packet sockets.
