@@ -6,8 +6,12 @@ mod common;
 #[path = "common/filled.rs"]
 mod filled;
 
-use common::{Said, ends, folder, holdfast, record};
+#[path = "common/recording.rs"]
+mod recording;
+
+use common::{Said, documented, ends, folder, holdfast, record};
 use filled::Filler;
+use recording::Recording;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -206,4 +210,28 @@ fn a_session_takes_what_lists_tables_and_comments_from_a_pipe() {
     let said = ask("\\x\nselect 1;\n");
     assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
     assert!(said.err.contains("there are \\d, \\d TABLE and \\q"), "{}", said.err);
+}
+
+// Promise 3: no loss is passed over in silence, also where nobody can know it yet.
+#[test]
+fn between_a_crash_and_the_next_start_gaps_says_that_more_may_come() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(50);
+    recording.await_lines(dir, 50);
+    let clean = "no gaps: nothing that is still on the ring was lost\n";
+    assert_eq!(ends(dir, "gaps r.hf", 3).out, clean, "a recorder knows");
+    recording.child.kill().unwrap();
+    recording.child.wait().unwrap();
+    let said = ends(dir, "gaps r.hf", 3).out;
+    let more = "the last run was cut off: what that lost, if anything, is told when a recorder starts next\n";
+    assert_eq!(said, format!("no gaps so far, but {more}"));
+    let told = ends(dir, "gaps r.hf --json", 3).json();
+    documented("gaps", [&told]);
+    assert_eq!(told["cut_off"], true);
+    Recording::start(dir, "").end();
+    let said = ends(dir, "gaps r.hf", 0).out;
+    assert!(said.contains("log") && !said.contains("cut off:"), "{said}");
+    assert!(ends(dir, "gaps r.hf --json", 0).lines().iter().all(|gap| gap["cut_off"].is_null()));
 }
