@@ -55,6 +55,12 @@ impl ByteSize {
         })
     }
 
+    /// The largest size that is shown as it is and is not above it: what may be given, as it is typed.
+    #[must_use]
+    pub fn shown_down(self) -> Self {
+        Self(Rate(self.0).shown_down().0)
+    }
+
     /// Of 1024: that of the unit in which it is shown.
     fn power(self) -> usize {
         (self.0.max(1).ilog2() as usize / 10).min(UNITS.len() - 1)
@@ -280,6 +286,8 @@ mod tests {
                 let down = Rate(bytes).shown_down();
                 proptest::prop_assert!(down.0 <= bytes && (bytes - down.0) as f64 <= bytes as f64 / 10.0 + 1.0);
                 proptest::prop_assert_eq!(down.to_string().parse::<Rate>(), Ok(down));
+                let size = ByteSize(bytes).shown_down();
+                proptest::prop_assert!(size.0 == down.0 && size.to_string().parse() == Ok(size));
             }
         }
     }

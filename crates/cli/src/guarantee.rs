@@ -162,7 +162,7 @@ pub(crate) fn lines(guarantee: Option<&Shown>) -> Vec<String> {
         lines.push(format!("this run was admitted for {} on the medium, as its streams declare", Rate(run)));
     }
     if let Some(figures) = &shown.figures {
-        let span = |seconds: f64| times::spoken(std::time::Duration::from_secs_f64(seconds));
+        let bound = |seconds: f64| times::spoken_up(std::time::Duration::from_secs_f64(seconds));
         lines.push(format!(
             "on the medium up to {} while nobody reads, {} with readers; {} left for them",
             Rate(figures.capture_only_bytes_per_second),
@@ -172,7 +172,7 @@ pub(crate) fn lines(guarantee: Option<&Shown>) -> Vec<String> {
         lines.push(format!("bursts of {}", text::bursts(&figures.burst_seconds)));
         lines.push(format!(
             "durable after {}, with {} ({}) in memory",
-            span(figures.durable_after_seconds),
+            bound(figures.durable_after_seconds),
             counted(shown.buffers.into(), "slot buffer"),
             ByteSize(shown.memory_bytes)
         ));

@@ -1,12 +1,14 @@
 //! Copies of a ring's index on a faster drive: which slots have one, which are to have one, which no longer.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, reason};
+use crate::say;
 use crate::session::{RingArg, link};
 use holdfast_base::{Age, Sequence};
 use holdfast_link::{IndexDrive, LinkError, NotThere, PlannedSlot, RingReader, Selection};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// For a copy that finds no room, so many times its bytes are freed at most.
 const MOST_FREED: u64 = 4;
@@ -27,6 +29,49 @@ impl IndexArg {
             Some(place) => Ok(Some(place.clone())),
             None => ring.index(),
         }
+    }
+}
+
+/// Where a question looks for copies before it reads the ring, if anywhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    place: Option<PathBuf>,
+    looked: Arc<OnceLock<()>>,
+}
+
+impl Index {
+    /// At that place.
+    pub(crate) fn at(place: Option<PathBuf>) -> Self {
+        Self { place, looked: Arc::default() }
+    }
+
+    /// A reader that looks there. Whoever asks is told once where there is nothing of the ring: the answer is the same, but not as
+    /// soon.
+    pub(crate) fn read_by(&self, reader: RingReader) -> RingReader {
+        if let Some(place) = &self.place {
+            let ring = reader.superblock().ring;
+            self.looked.get_or_init(|| {
+                if let Some(nothing) = nothing_of(&IndexDrive::new(place, ring), place) {
+                    say(&format!("{nothing}: all is read from the ring"));
+                }
+            });
+        }
+        reader.with_index(self.place.as_deref())
+    }
+}
+
+/// That there is nothing of a ring at the place of its copies, in words.
+pub(crate) fn nothing_of(drive: &IndexDrive, place: &Path) -> Option<String> {
+    let shown = place.display();
+    match drive.is_there() {
+        Ok(true) => None,
+        Ok(false) if !place.exists() => {
+            Some(format!("there is no {shown} (--index, or `index` in the configuration file)"))
+        }
+        Ok(false) => {
+            Some(format!("{shown} has no copies of this ring's index, which `holdfast index` makes"))
+        }
+        Err(error) => Some(format!("the copies of the index at {shown} cannot be read ({})", reason(&error))),
     }
 }
 

@@ -5,6 +5,7 @@
 mod args;
 mod because;
 mod commands;
+mod complaint;
 mod config;
 mod export;
 mod failure;
@@ -22,6 +23,7 @@ mod profile_file;
 mod progress;
 mod prometheus;
 mod prove;
+mod question;
 mod range;
 #[cfg(test)]
 mod sample;

@@ -1,19 +1,20 @@
-//! The SQL engine over a ring, as commands use it: set up, with its errors in their words.
+//! The SQL engine over a ring, as commands use it: set up, asked, its answers written. What it says against a question is put
+//! into words by `complaint`.
 
+use crate::complaint::{YOUNGER, failure};
 use crate::failure::{Failure, Kind, Result, reason};
+use crate::index;
 use crate::out::counted;
 use crate::session::{self, link};
-use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
 use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
-use holdfast_link::{Beside, LinkError, OpenSlots, RingReader};
+use holdfast_link::{Beside, OpenSlots, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{Missed, OpenRing};
-use holdfast_query::{Engine, Expired, Limits, RingError, answer, ask, engine, hits};
+use holdfast_query::{Engine, Limits, RingError, answer, ask, engine, hits};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ impl Sql {
 
     /// The texts of a question's only column.
     pub(crate) fn column(&self, sql: &str) -> Result<Vec<String>> {
-        let wrong = |error: DataFusionError| failure(&error, sql);
+        let wrong = |error: DataFusionError| failure(&error, sql, &self.engine.tables());
         let batches = async { ask(&self.engine.context, sql).await?.collect().await };
         let batches = self.runtime.block_on(batches).map_err(wrong)?;
         let mut texts = Vec::new();
@@ -87,14 +88,14 @@ impl Sql {
 
     /// The stream of which a question finds elements, and their ordinals.
     pub(crate) fn hits(&self, sql: &str) -> Result<(StreamId, Ordinals)> {
-        let wrong = |error: DataFusionError| failure(&error, sql);
+        let wrong = |error: DataFusionError| failure(&error, sql, &self.engine.tables());
         let mut found = self.runtime.block_on(hits(&self.engine, sql)).map_err(wrong)?;
-        let (stream, sql) = (found.stream, sql.to_owned());
+        let (stream, sql, tables) = (found.stream, sql.to_owned(), self.engine.tables());
         let (to, ordinals) = sync_channel(1);
         self.runtime.spawn(async move {
             let mut more = true;
             while more {
-                let batch = found.next().await.transpose().map_err(|error| failure(&error, &sql));
+                let batch = found.next().await.transpose().map_err(|error| failure(&error, &sql, &tables));
                 more = matches!(batch, Ok(Some(_)));
                 more &= to.send(batch).is_ok();
             }
@@ -108,7 +109,7 @@ impl Sql {
         format: Format,
         to: impl FnOnce(Format) -> Result<Box<dyn Write + Send>>,
     ) -> Result<u64> {
-        let wrong = |error: DataFusionError| failure(&error, sql);
+        let wrong = |error: DataFusionError| failure(&error, sql, &self.engine.tables());
         let mut batches = answer(&self.engine, sql).await.map_err(wrong)?;
         let broken = |error: OutputError| match error {
             OutputError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::said(Kind::Done),
@@ -128,14 +129,13 @@ impl Sql {
 
 /// Sets one up, over a ring of whose index there may be copies in a folder, and of whose open slot something may be known
 /// from questions before.
-pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>, slots: &OpenSlots) -> Result<Sql> {
+pub(crate) fn open(path: &Path, limits: &Limits, index: &index::Index, slots: &OpenSlots) -> Result<Sql> {
     session::give_way();
     let at = path.to_owned();
-    let slots = slots.clone();
+    let (slots, index) = (slots.clone(), index.clone());
     let others = Beside::default();
-    let open: OpenRing = Arc::new(move || {
-        Ok(RingReader::open_beside(&at, &others)?.with_index(index.as_deref()).sharing(&slots))
-    });
+    let open: OpenRing =
+        Arc::new(move || Ok(index.read_by(RingReader::open_beside(&at, &others)?).sharing(&slots)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(limits.threads.get())
         .build()
@@ -151,96 +151,6 @@ pub(crate) fn open(path: &Path, limits: &Limits, index: Option<PathBuf>, slots: 
 fn link_types(preamble: &[u8]) -> Vec<u16> {
     let interfaces = Preamble::validate(preamble).unwrap_or_default();
     interfaces.iter().map(|interface| interface.link_type.0).collect()
-}
-
-/// What helps against slots that expire while they are asked for.
-const YOUNGER: &str = "ask for younger data (time > now() - interval '10 minutes'), or hold the range first";
-
-/// What the engine says against a question, with the place in it where it knows that.
-pub(crate) fn failure(error: &DataFusionError, sql: &str) -> Failure {
-    if let DataFusionError::External(external) = error.find_root()
-        && let Some(error) = external.downcast_ref::<LinkError>()
-    {
-        return link(error);
-    }
-    if let DataFusionError::External(external) = error.find_root()
-        && let Some(Expired(slots)) = external.downcast_ref()
-    {
-        let slots = counted(*slots, "slot");
-        return Failure::failed(format_args!(
-            "{slots} expired while the query was at work: without what was in them the answer would be wrong"
-        ))
-        .advice(YOUNGER);
-    }
-    let text = error.strip_backtrace();
-    let failure = match error.find_root() {
-        // A value that is none of its column's type.
-        DataFusionError::ArrowError(cause, _)
-            if matches!(**cause, ArrowError::CastError(_) | ArrowError::ParseError(_)) =>
-        {
-            Failure::usage(cause)
-        }
-        DataFusionError::ResourcesExhausted(_) => {
-            return Failure::failed(text).advice("give it more --memory, or more room with --spill");
-        }
-        DataFusionError::SQL(..) | DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => {
-            Failure::usage(text)
-        }
-        _ => Failure::failed(text),
-    };
-    match place(&failure.to_string(), sql).or_else(|| unknown(error.find_root(), sql)) {
-        Some(shown) => failure.advice(shown),
-        None => failure,
-    }
-}
-
-/// The place of a name that there is not, or the end of a question that lacks something.
-fn unknown(error: &DataFusionError, sql: &str) -> Option<String> {
-    let text = error.to_string();
-    if text.contains("found: EOF") {
-        return mark(sql, sql.trim_end().len());
-    }
-    let name = match error {
-        DataFusionError::SchemaError(cause, _) => match &**cause {
-            SchemaError::FieldNotFound { field, .. } | SchemaError::AmbiguousReference { field } => {
-                field.name()
-            }
-            _ => return None,
-        },
-        // A table is named with what it is in.
-        _ => text.split('\'').nth(1)?.rsplit('.').next()?,
-    };
-    mark(sql, word(sql, name)?)
-}
-
-/// Where a name stands in a question.
-fn word(sql: &str, name: &str) -> Option<usize> {
-    let (sql, name) = (sql.to_ascii_lowercase(), name.to_ascii_lowercase());
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let is_whole = |at: usize| {
-        let before = at.checked_sub(1).and_then(|at| sql.as_bytes().get(at));
-        !is_part(before) && !is_part(sql.as_bytes().get(at + name.len()))
-    };
-    sql.match_indices(&name).map(|(at, _)| at).find(|at| !name.is_empty() && is_whole(*at))
-}
-
-/// The line of a question with a mark under what stands at that byte of it.
-fn mark(sql: &str, at: usize) -> Option<String> {
-    let before = sql.get(..at)?;
-    let line = before.matches('\n').count();
-    let column = before.rsplit('\n').next()?.chars().count();
-    Some(format!("here:\n  {}\n  {}^", sql.lines().nth(line).unwrap_or_default(), " ".repeat(column)))
-}
-
-/// The line of the question that a message speaks of, with a mark under its column.
-fn place(text: &str, sql: &str) -> Option<String> {
-    let number = |word: &str| {
-        let rest = text.split(word).nth(1)?;
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<usize>().ok()
-    };
-    let (line, column) = (number("Line: ")?, number("Column: ")?);
-    let shown = sql.lines().nth(line.checked_sub(1)?)?;
-    Some(format!("here:\n  {shown}\n  {}^", " ".repeat(column.saturating_sub(1))))
 }
 
 /// What was missed, as the end of the command.
@@ -267,27 +177,4 @@ pub(crate) fn told(missed: &Missed) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_stands_under_what_is_wrong() {
-        let shown = place("Expected: end, found: t at Line: 2, Column: 3", "select 1\nx t").unwrap();
-        assert_eq!(shown, "here:\n  x t\n    ^");
-        assert_eq!(place("no such place", "select 1"), None);
-        assert_eq!(place("Line: 9, Column: 1", "select 1"), None);
-        let sql = "select nosuch_2,\n  nosuch from t";
-        let named = |text: &str| unknown(&DataFusionError::Plan(text.to_owned()), sql);
-        let shown = "here:\n    nosuch from t\n    ^";
-        assert_eq!(named("table 'holdfast.ring.nosuch' not found").as_deref(), Some(shown));
-        assert_eq!(named("Invalid function 'NoSuch'. Did you mean 'now'?").as_deref(), Some(shown));
-        assert_eq!(named("Invalid function 'such'"), None);
-        assert_eq!(
-            named("Expected: an expression, found: EOF").unwrap(),
-            "here:\n    nosuch from t\n                 ^"
-        );
-    }
 }

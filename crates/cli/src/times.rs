@@ -177,14 +177,39 @@ fn fixed(time: Timestamp, unit: i64, digits: usize) -> String {
 
 /// A length of time as people say it: two units at most (`3 d 4 h`, `12 min 5 s`, `1.5 s`, `320 ms`).
 pub(crate) fn spoken(span: Duration) -> String {
+    said(span, false)
+}
+
+/// The same of a bound: what is said is no less than it is.
+pub(crate) fn spoken_up(span: Duration) -> String {
+    said(span, true)
+}
+
+fn said(span: Duration, up: bool) -> String {
+    // In steps of the smallest unit that is told.
+    let step: u128 = match span.as_secs() {
+        0 if span.as_millis() > 0 => 1_000_000,
+        0 if span.as_micros() > 0 => 1_000,
+        0 => 1,
+        1..60 => 100_000_000,
+        60..3600 => 1_000_000_000,
+        3600..86400 => 60_000_000_000,
+        86400..31_536_000 => 3_600_000_000_000,
+        _ => 86_400_000_000_000,
+    };
+    let steps = if up { span.as_nanos().div_ceil(step) } else { span.as_nanos() / step };
+    let nanos = u64::try_from(steps.saturating_mul(step)).unwrap_or(u64::MAX);
+    let span = Duration::from_nanos(nanos);
     let seconds = span.as_secs();
     match seconds {
         0 if span.is_zero() => "0 s".to_owned(),
         0 if span.as_millis() > 0 => format!("{} ms", span.as_millis()),
         0 if span.as_micros() > 0 => format!("{} µs", span.as_micros()),
         0 => format!("{} ns", span.as_nanos()),
-        1..10 => format!("{:.1} s", span.as_secs_f64()),
-        10..60 => format!("{seconds} s"),
+        1..60 => match span.subsec_millis() / 100 {
+            0 if seconds >= 10 => format!("{seconds} s"),
+            tenths => format!("{seconds}.{tenths} s"),
+        },
         60..3600 => pair(seconds, 60, "min", 1, "s"),
         3600..86400 => pair(seconds, 3600, "h", 60, "min"),
         86400..31_536_000 => pair(seconds, 86400, "d", 3600, "h"),
@@ -310,12 +335,29 @@ mod tests {
             (0, "0 s"),
             (320_000_000, "320 ms"),
             (1_500_000_000, "1.5 s"),
-            (59_900_000_000, "59 s"),
+            (1_580_000_000, "1.5 s"),
+            (17_750_000_000, "17.7 s"),
+            (59_900_000_000, "59.9 s"),
+            (60_000_000_000, "1 min"),
             (125_000_000_000, "2 min 5 s"),
             (7_200_000_000_000, "2 h"),
             (273_600_000_000_000, "3 d 4 h"),
         ] {
             assert_eq!(spoken(Duration::from_nanos(nanos)), text);
+        }
+        // Promise 1: no bound is said to be less than it is.
+        for (nanos, text) in [
+            (0, "0 s"),
+            (320_000_001, "321 ms"),
+            (999_999_999, "1.0 s"),
+            (1_500_000_001, "1.6 s"),
+            (17_000_000_000, "17 s"),
+            (17_750_000_000, "17.8 s"),
+            (59_950_000_000, "1 min"),
+            (125_000_000_001, "2 min 6 s"),
+            (86_399_000_000_000, "1 d"),
+        ] {
+            assert_eq!(spoken_up(Duration::from_nanos(nanos)), text);
         }
     }
 

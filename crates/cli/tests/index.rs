@@ -106,6 +106,46 @@ fn what_is_copied_is_found_the_same_and_not_read_from_the_ring() {
 }
 
 #[test]
+fn an_index_drive_with_nothing_of_the_ring_is_told_once() {
+    let folder = folder();
+    let dir = folder.path();
+    start(dir, 3000).end();
+    ends(dir, "index r.hf --index drive --once", 0);
+    fs::create_dir(dir.join("empty")).unwrap();
+    let config = dir.join("config.toml");
+    let text = |name: &str| dir.join(name).display().to_string();
+    fs::write(&config, format!("[rings.lab]\npath = \"{}\"\nindex = \"{}\"", text("r.hf"), text("gone")))
+        .unwrap();
+    let query = ["query", "r.hf", QUESTIONS[1], "--index"];
+    let session = ["sql", "r.hf", "--index"];
+    let purge = ["purge", "r.hf", "--ordinals", "0..10", "--reason", "test", "--index"];
+    let again = ["purge", "r.hf", "--ordinals", "2000..2010", "--reason", "test", "--index"];
+    for (args, place, told) in [
+        (&query[..], "drive", ""),
+        (&query, "empty", "empty has no copies of this ring's index"),
+        (&query, "nowhere", "there is no nowhere (--index, or `index` in the configuration file)"),
+        (&query, "config.toml", "config.toml has no copies of this ring"),
+        (&session, "empty", "empty has no copies"),
+        (&purge, "drive", ""),
+        (&again, "nowhere", "there is no nowhere"),
+        (&["query", "lab", QUESTIONS[1]], "", "gone (--index, or `index` in the configuration file)"),
+    ] {
+        let place = Some(place).filter(|place| !place.is_empty());
+        let mut command = holdfast(dir);
+        command.env("HOLDFAST_CONFIG", &config).args(args).args(place);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut asked = command.spawn().unwrap();
+        // Two questions of one session.
+        asked.stdin.take().unwrap().write_all(b"select 1; select count(*) from log;").unwrap();
+        let asked = asked.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&asked.stderr);
+        assert!(asked.status.success(), "{args:?} {place:?} {said}");
+        assert_eq!(said.lines().count(), usize::from(!told.is_empty()), "{args:?} {place:?}: {said}");
+        assert!(said.contains(told), "{args:?} {place:?}: {said}");
+    }
+}
+
+#[test]
 fn copies_stay_within_their_bound_and_what_is_purged_is_not_kept_there() {
     let folder = folder();
     let dir = folder.path();

@@ -71,20 +71,30 @@ pub fn show(kind: Type, bytes: &[u8]) -> String {
     })
 }
 
+fn no_network(text: &str, kind: Type) -> NoAddress {
+    let (what, example) = match kind {
+        Type::Ipv4 => ("IPv4 network", "10.0.0.0/8"),
+        Type::Mac => ("group of link addresses", "00:1b:21:00:00:00/24"),
+        Type::Ipv6 => ("IPv6 network", "2001:db8::/32"),
+        _ => ("network", "10.0.0.0/8 or 2001:db8::/32"),
+    };
+    NoAddress { what, example, ..wrong(text, kind) }
+}
+
 /// First and last address of a network, as bytes, from `ADDRESS/BITS` or one address.
 pub fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), NoAddress> {
     let (address, bits) = match text.trim().split_once('/') {
-        Some((address, bits)) => (address, Some(bits.parse::<usize>().map_err(|_| wrong(text, kind))?)),
+        Some((address, bits)) => (address, Some(bits.parse::<usize>().map_err(|_| no_network(text, kind))?)),
         None => (text, None),
     };
-    let first = parse(kind, address).map_err(|_| wrong(text, kind))?;
+    let first = parse(kind, address).map_err(|_| no_network(text, kind))?;
     let all = first.len() * 8;
     // The bits of an IPv4 network stand behind those that say that it is one.
     let before =
         if kind == Type::Ip && address.contains('.') && !address.contains(':') { all - 32 } else { 0 };
     let bits = before + bits.unwrap_or(all - before);
     if bits > all {
-        return Err(wrong(text, kind));
+        return Err(no_network(text, kind));
     }
     let edge = |fill: u8| {
         let byte = |(at, byte): (usize, &u8)| {
@@ -141,6 +151,11 @@ mod tests {
         );
         assert_eq!(shown(Type::Ip, "192.168.0.1"), ["192.168.0.1", "192.168.0.1"]);
         assert_eq!(shown(Type::Mac, "00:1b:21:00:00:00/24"), ["00:1b:21:00:00:00", "00:1b:21:ff:ff:ff"]);
-        assert!(network(Type::Ip, "10.0.0.0/33").is_err() && network(Type::Ipv4, "10.0.0.0/x").is_err());
+        let said = |kind, text: &str| network(kind, text).unwrap_err().to_string();
+        assert_eq!(
+            said(Type::Ipv4, "10.0.0.0/33"),
+            "`10.0.0.0/33` is no IPv4 network: give one such as 10.0.0.0/8"
+        );
+        assert!(said(Type::Ip, "10.0.0.0/x").contains("is no network: give one such as"));
     }
 }

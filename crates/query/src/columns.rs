@@ -174,3 +174,20 @@ pub fn arrow_type(kind: Type) -> DataType {
         Type::Ipv6 | Type::Ip => DataType::FixedSizeBinary(16),
     }
 }
+
+/// What values of an Arrow type are, by the name of the type, to people.
+pub fn in_words(kind: &str) -> &str {
+    let is = |names: &[&str]| names.iter().any(|name| kind.starts_with(name));
+    match kind {
+        "FixedSizeBinary(4)" => "an IPv4 address",
+        "FixedSizeBinary(6)" => "a link address",
+        "FixedSizeBinary(16)" => "an IP address",
+        "Boolean" => "a truth value",
+        _ if is(&["Binary", "LargeBinary"]) => "bytes",
+        _ if is(&["Utf8", "LargeUtf8"]) => "a text",
+        _ if is(&["Int", "UInt", "Float", "Decimal"]) && !is(&["Interval"]) => "a number",
+        _ if is(&["Timestamp", "Date"]) => "a time",
+        _ if is(&["Interval", "Duration"]) => "a length of time",
+        other => other,
+    }
+}

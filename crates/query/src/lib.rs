@@ -24,7 +24,7 @@ pub mod tables;
 mod tight;
 
 pub use answer::{Expired, answer};
-pub use columns::{Column, Columns, Fixed, address_type, arrow_type};
+pub use columns::{Column, Columns, Fixed, address_type, arrow_type, in_words};
 pub use hits::{Hits, hits};
 pub use ring::{Engine, RingError, engine};
 pub use session::{Limits, Tables, ask, session};

@@ -1,6 +1,6 @@
 //! A ring as tables: each stream, and what the ring says of itself.
 
-use crate::session::{Limits, Tables, session};
+use crate::session::{CATALOG, Limits, RING, Tables, session};
 use crate::stream::{OpenRing, StreamTable, Trouble, Ways};
 use crate::tables::{FoundGap, Lazy, gaps, holds, slots, streams};
 use datafusion::arrow::array::RecordBatch;
@@ -41,6 +41,14 @@ pub struct Engine {
     pub context: SessionContext,
     /// What could not be looked into.
     pub trouble: Arc<Trouble>,
+}
+
+impl Engine {
+    /// The names of all tables.
+    pub fn tables(&self) -> Vec<String> {
+        let tables = self.context.catalog(CATALOG).and_then(|catalog| catalog.schema(RING));
+        tables.map_or_else(Vec::new, |tables| tables.table_names())
+    }
 }
 
 /// Sets up an engine over the ring that `open` opens. `link_types` tells what the packets of each interface begin with, from a

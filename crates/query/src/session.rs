@@ -52,9 +52,9 @@ pub struct Limits {
 }
 
 /// The name that stands before every table, if one wants to say it.
-const CATALOG: &str = "holdfast";
+pub(crate) const CATALOG: &str = "holdfast";
 /// Where all tables are, and where the streams are.
-const RING: &str = "ring";
+pub(crate) const RING: &str = "ring";
 pub(crate) const STREAM: &str = "stream";
 
 /// Tables and their names.

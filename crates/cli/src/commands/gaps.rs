@@ -9,6 +9,7 @@ use crate::times;
 use holdfast_base::{ByteSize, StreamId};
 use holdfast_format::Gap;
 use holdfast_link::Item;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -24,6 +25,15 @@ pub(crate) struct Args {
     streams: Vec<String>,
     #[command(flatten)]
     range: RangeArgs,
+}
+
+const CUT_OFF: &str =
+    "the last run was cut off: what that lost, if anything, is told when a recorder starts next";
+
+/// The same to programs, behind the gaps.
+#[derive(Serialize)]
+struct CutOff {
+    cut_off: bool,
 }
 
 /// Does it.
@@ -84,13 +94,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     for (stream, (start, gap)) in &open {
         show(*stream, *start, gap)?;
     }
-    if !out.is_json() {
-        if found == 0 {
-            out.line("no gaps: nothing that is still on the ring was lost")?;
-        } else {
-            out.table(&table)?;
-        }
-    }
+    tell(found, &table, reader.was_cut_off(), out)?;
     if let Some(first) = damaged.first() {
         return Err(Failure::failed(format_args!(
             "{} could not be looked at, the first is {first}",
@@ -100,6 +104,22 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         .advice("`holdfast check` lists all"));
     }
     if found == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
+}
+
+/// What was found, and that there may be more to come: what a crash lost becomes a gap when a recorder starts next.
+fn tell(found: u64, table: &Table, cut_off: bool, out: &mut Out) -> Result<()> {
+    if out.is_json() {
+        return if cut_off { out.object(&CutOff { cut_off }) } else { Ok(()) };
+    }
+    if found > 0 {
+        out.table(table)?;
+    }
+    match (found, cut_off) {
+        (0, false) => out.line("no gaps: nothing that is still on the ring was lost"),
+        (0, true) => out.line(format_args!("no gaps so far, but {CUT_OFF}")),
+        (_, true) => out.line(CUT_OFF),
+        (_, false) => Ok(()),
+    }
 }
 
 /// One loss that was written down in pieces (chunk by chunk, or slot by slot), as one: of two gaps of a stream the second

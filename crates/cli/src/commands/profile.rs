@@ -345,7 +345,7 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
             "{} in {}: at most {} at once, and {:.2} % of the time",
             stalls.count,
             spoken(stalls.watched),
-            spoken(stalls.sigma),
+            times::spoken_up(stalls.sigma),
             f64::from(stalls.rho) / 1e4
         )
     };
@@ -355,8 +355,8 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
         None => "the device does not say whether it has one",
     };
     let read_error = match found.read_error {
-        ReadError::Limited(limit) => format!("given up after {}, says the drive", spoken(limit)),
-        ReadError::Assumed(limit) => format!("given up after {}, which is assumed", spoken(limit)),
+        ReadError::Limited(limit) => format!("given up after {}, says the drive", times::spoken_up(limit)),
+        ReadError::Assumed(limit) => format!("given up after {}, which is assumed", times::spoken_up(limit)),
     };
     let pairs = |pairs: Vec<String>| pairs.join(", ");
     vec![
@@ -372,7 +372,7 @@ fn lines(found: &Profile) -> Vec<(&'static str, String)> {
                 "{} nearby, {} anywhere, {} at worst; {} from writing to reading",
                 spoken(reposition.near),
                 spoken(reposition.mean),
-                spoken(reposition.worst),
+                times::spoken_up(reposition.worst),
                 spoken(reposition.turnaround)
             ),
         ),

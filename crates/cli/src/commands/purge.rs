@@ -6,6 +6,7 @@ use crate::index::{self, IndexArg, Trouble};
 use crate::orders;
 use crate::out::{Out, clean, counted};
 use crate::range::RangeArgs;
+use crate::say;
 use crate::session::{self, RingArg, link};
 use crate::times;
 use holdfast_base::{ByteSize, Timestamp};
@@ -93,6 +94,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 fn sweep(path: &Path, folder: &Path) -> Result<()> {
     let mut reader = session::open(path)?;
     let drive = IndexDrive::new(folder, reader.superblock().ring);
+    if let Some(nothing) = index::nothing_of(&drive, folder) {
+        say(&format!("{nothing}: no copy is taken away there"));
+    }
     index::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
         Trouble::Ring(failure) | Trouble::Drive(failure) => failure.advice(format_args!(
             "the range is destroyed on the ring, but not what {} has of its index: delete that",

@@ -4,7 +4,7 @@ use crate::because::Because;
 use crate::export;
 use crate::failure::{Failure, Kind, Result};
 use crate::hits::{self, Destination};
-use crate::index::IndexArg;
+use crate::index::{Index, IndexArg};
 use crate::out::Out;
 use crate::session::{self, RingArg};
 use crate::sql::{self, LimitArgs};
@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
     after_help = "Each stream is a table: ordinal, time (of arrival), event_time, span (ns), direction, size,\n\
     original_size, slot, its attributes (`holdfast streams RING --attributes`), payload. `streams`,\n\
     `slots`, `holds` and `gaps` are tables, too. Addresses are compared as they are written:\n\
-    src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), addr_text(src), hex(payload),\n\
-    text(payload), matches(payload, 'GET /[a-z]+'), date_bin(interval '10 seconds', time), and the\n\
-    numbers u8, u16be, i32le, f32be … of (payload, offset).\n\n\
+     src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), addr_text(src), hex(payload),\n\
+     text(payload), matches(payload, 'GET /[a-z]+'), bytes(payload, 14, 20),\n\
+     date_bin(interval '10 seconds', time), and the numbers u8, u16be, i32le, f32be … of\n\
+     (payload, offset).\n\n\
     pcapng and mcap have the elements themselves, in the order of their ordinals, for a question\n\
     of which each row is an element of one stream, with its ordinal.\n\n\
     Exits with 1 when something could not be looked into (what was found is written), with 3 when no\n\
@@ -123,7 +124,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if is_export {
         args.because.export_alone(&path, &Selection::ALL, &what)?;
     }
-    let sql = sql::open(&path, &args.limits.limits(), args.index.place(&args.ring)?, &OpenSlots::default())?;
+    let index = Index::at(args.index.place(&args.ring)?);
+    let sql = sql::open(&path, &args.limits.limits(), &index, &OpenSlots::default())?;
     let rows = match written {
         Written::Rows(format) => sql.answer(&args.sql, format, |format| {
             let to = destination(file, format, args.force)?;

@@ -1,8 +1,9 @@
 //! `holdfast sql`: questions one after the other, with completion and a history.
 
 use crate::failure::{Failure, Result, reason};
-use crate::index::IndexArg;
+use crate::index::{Index, IndexArg};
 use crate::out::Out;
+use crate::question::{is_blank, questions, split};
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs, Sql};
 use holdfast_link::OpenSlots;
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
     after_help = "A question ends with `;` and may take several lines. Tab completes tables, columns, functions and words of \
     SQL; the history is kept from one time to the next. `\\d` lists tables, `\\d TABLE` its columns, `\\q` leaves. What can be \
     asked is what `holdfast query` takes; every question sees the ring as it is by then.\n\n\
-    Without a terminal questions are read from standard input, and the first that cannot be answered ends them.\n\n\
+    Without a terminal questions are read from standard input, `\\d` and `\\q` on lines of their own, too, and the first that \
+    cannot be answered ends them.\n\n\
     Examples:\n  holdfast sql lab.hf\n  holdfast sql lab.hf < questions.sql"
 )]
 pub(crate) struct Args {
@@ -38,10 +40,10 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
-    let index = args.index.place(&args.ring)?;
+    let index = Index::at(args.index.place(&args.ring)?);
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let slots = OpenSlots::default();
-    let open = || sql::open(&path, &args.limits.limits(), index.clone(), &slots);
+    let open = || sql::open(&path, &args.limits.limits(), &index, &slots);
     let ask = |question: &str| -> Result<()> {
         let sql = open()?;
         sql.answer(question, format, |_| Ok(Box::new(io::BufWriter::new(io::stdout()))))?;
@@ -57,14 +59,24 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 
 /// Answers each question as soon as it is there: whoever asks may wait for one answer before the next question.
 fn answer_all(input: &mut dyn BufRead, ask: &dyn Fn(&str) -> Result<()>) -> Result<()> {
-    let mut text = String::new();
+    let (mut text, mut line) = (String::new(), String::new());
     loop {
-        let read = input.read_line(&mut text).map_err(|error| {
+        line.clear();
+        let read = input.read_line(&mut line).map_err(|error| {
             Failure::failed(format_args!("cannot read the questions: {}", reason(&error)))
         })?;
         if read == 0 {
             return questions(&text).try_for_each(ask);
         }
+        // In the middle of a question a line is part of it.
+        if let Some(meta) = Meta::of(line.trim()).filter(|_| is_blank(&text)) {
+            match meta.question()? {
+                Some(question) => ask(&question)?,
+                None => return Ok(()),
+            }
+            continue;
+        }
+        text.push_str(&line);
         let (whole, rest) = split(&text);
         whole.into_iter().try_for_each(ask)?;
         text = rest.to_owned();
@@ -94,10 +106,10 @@ fn converse(known: Known, ring: &Path, ask: &dyn Fn(&str) -> Result<()>) -> Resu
             continue;
         }
         let _ = editor.add_history_entry(line.trim());
-        let asked = match Meta::of(line.trim()) {
-            Some(Meta::Leave) => break,
-            Some(Meta::Ask(question)) => ask(&question),
-            Some(Meta::Unknown) => Err(Failure::usage("there are \\d, \\d TABLE and \\q").at(line.trim())),
+        let asked = match Meta::of(line.trim()).map(Meta::question) {
+            Some(Ok(None)) => break,
+            Some(Ok(Some(question))) => ask(&question),
+            Some(Err(unknown)) => Err(unknown),
             None => questions(&line).try_for_each(ask),
         };
         if let Err(failure) = asked
@@ -133,38 +145,24 @@ fn history() -> Option<PathBuf> {
     Some(state.or_else(home)?.join("holdfast/history"))
 }
 
-/// The questions of a text, apart from each other by `;` outside of quotes.
-fn questions(text: &str) -> impl Iterator<Item = &str> {
-    let (whole, rest) = split(text);
-    whole.into_iter().chain([rest.trim()]).filter(|question| !question.is_empty())
-}
-
-/// Those that are ended, and what comes behind the last of them.
-fn split(text: &str) -> (Vec<&str>, &str) {
-    let (mut quote, mut start, mut parts) = (None, 0, Vec::new());
-    for (at, byte) in text.bytes().enumerate() {
-        match (quote, byte) {
-            (Some(open), close) if open == close => quote = None,
-            (None, b'\'' | b'"') => quote = Some(byte),
-            (None, b';') => {
-                parts.extend(Some(text[start..at].trim()).filter(|question| !question.is_empty()));
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    (parts, &text[start..])
-}
-
 /// A line that is no SQL.
 #[derive(Debug, PartialEq, Eq)]
 enum Meta {
     Leave,
     Ask(String),
-    Unknown,
+    Unknown(String),
 }
 
 impl Meta {
+    /// What it asks; nothing where it is time to go.
+    fn question(self) -> Result<Option<String>> {
+        match self {
+            Self::Leave => Ok(None),
+            Self::Ask(question) => Ok(Some(question)),
+            Self::Unknown(line) => Err(Failure::usage("there are \\d, \\d TABLE and \\q").at(line)),
+        }
+    }
+
     fn of(line: &str) -> Option<Self> {
         let line = line.trim_end_matches(';').trim_end();
         if matches!(line, "quit" | "exit") {
@@ -183,13 +181,13 @@ impl Meta {
                  where table_schema = 'ring' and table_name = '{}' order by ordinal_position",
                 table.trim_matches('"').replace('\'', "''")
             )),
-            _ => Self::Unknown,
+            _ => Self::Unknown(line.to_owned()),
         })
     }
 }
 
 /// Words of SQL that are worth completing.
-const WORDS: [&str; 35] = [
+const WORDS: [&str; 36] = [
     "addr_text(",
     "and",
     "as",
@@ -197,6 +195,7 @@ const WORDS: [&str; 35] = [
     "avg(",
     "between",
     "by",
+    "bytes(",
     "case",
     "count(",
     "date_bin(",
@@ -291,7 +290,7 @@ impl Helper for Known {}
 /// Whether what was typed is to be answered now.
 fn is_whole(input: &str) -> bool {
     let input = input.trim();
-    input.is_empty() || Meta::of(input).is_some() || (input.ends_with(';') && !input.ends_with("\\;"))
+    Meta::of(input).is_some() || (is_blank(split(input).1) && !input.ends_with("\\;"))
 }
 
 #[cfg(test)]
@@ -299,16 +298,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_end_with_a_semicolon_outside_of_quotes() {
-        let split = |text| questions(text).collect::<Vec<_>>();
-        assert_eq!(
-            split("select 1;\n select ';' ; ; select \"a;b\""),
-            ["select 1", "select ';'", "select \"a;b\""]
-        );
-        assert_eq!(split(" ;\n"), Vec::<&str>::new());
-        assert_eq!(super::split("select ';\n"), (vec![], "select ';\n"));
+    fn what_is_whole_is_answered() {
         assert!(is_whole("select 1;") && is_whole("\\q") && is_whole("exit") && is_whole(""));
-        assert!(!is_whole("select 1") && !is_whole("select\n1"));
+        assert!(!is_whole("select 1") && !is_whole("select\n1") && !is_whole("select ';"));
+        assert!(is_whole("select 1; -- done") && is_whole("-- only this") && !is_whole("select 1 -- done;"));
     }
 
     /// Lines, one a read, each of them told when it is read.
@@ -339,10 +332,39 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_are_no_sql_are_taken_from_a_pipe_too() {
+        let asked = |text: &str| {
+            let asked = std::cell::RefCell::new(Vec::new());
+            let ask = |question: &str| {
+                asked.borrow_mut().push(question.to_owned());
+                Ok(())
+            };
+            let ended = answer_all(&mut text.as_bytes(), &ask);
+            (asked.into_inner(), ended)
+        };
+        let (questions, ended) =
+            asked("select 1;\n-- tables\n\\d\n\\d eth0;\nselect\nexit\n;\n  \\q \nselect 2;");
+        assert_eq!(questions.len(), 4, "{questions:?}");
+        assert!(
+            questions[1].contains("information_schema") && questions[2].contains("'eth0'"),
+            "{questions:?}"
+        );
+        assert_eq!(
+            questions[3], "-- tables\nselect\nexit",
+            "in the middle of a question it is a word like others"
+        );
+        assert_eq!(ended, Ok(()));
+        let (questions, ended) = asked("select 1;\nquit\nselect 2;");
+        assert_eq!((questions.len(), ended), (1, Ok(())));
+        let (_, ended) = asked("\\x\n");
+        assert_eq!(ended.unwrap_err().to_string(), "there are \\d, \\d TABLE and \\q, \\x");
+    }
+
+    #[test]
     fn lines_that_are_no_sql() {
         assert_eq!(Meta::of("\\q"), Some(Meta::Leave));
         assert_eq!(Meta::of("quit;"), Some(Meta::Leave));
-        assert_eq!(Meta::of("\\x"), Some(Meta::Unknown));
+        assert_eq!(Meta::of("\\x"), Some(Meta::Unknown("\\x".into())));
         assert_eq!(Meta::of("select 1"), None);
         let Some(Meta::Ask(question)) = Meta::of("\\d o'clock") else { panic!() };
         assert!(question.contains("'o''clock'"), "{question}");

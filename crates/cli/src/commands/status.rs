@@ -548,16 +548,16 @@ fn recorder_lines(
             "processor",
             format!(
                 "capture was away from its sources for {} until {}; a guarantee counts on {} at most",
-                times::spoken(recorder.away.longest),
+                times::spoken_up(recorder.away.longest),
                 times::to_the_second(recorder.away.since),
                 times::spoken(MAX_AWAY)
             ),
         );
     }
     let seen = recorder.margin.as_ref().map_or_else(String::new, |margin| {
-        format!("; {} at worst since the start", times::spoken(margin.eldest))
+        format!("; {} at worst since the start", times::spoken_up(margin.eldest))
     });
-    say("durable after", times::spoken(durable) + &seen);
+    say("durable after", times::spoken_up(durable) + &seen);
     if let Some(view) = &recorder.view {
         let slots = many(view.slots.into(), "slot");
         say("bird's-eye view", format!("of {slots}, {} each at most, {} in all", view.place, view.bytes));

@@ -1,9 +1,10 @@
 //! Which slots of a hold are to be distilled now, and what is kept of them.
 
 use super::evaluator::Wanted;
+use crate::complaint;
 use crate::failure::Result;
 use crate::orders;
-use crate::sql::{self, Sql};
+use crate::sql::Sql;
 use holdfast_base::{Age, HoldId, Ordinal, Sequence, Timestamp};
 use holdfast_query::find::{Among, Keep, Roll, Search, Span, merged};
 use holdfast_ring::{HoldStatus, Original, SlotLook, SlotStatus, StreamStatus};
@@ -116,7 +117,9 @@ pub(super) fn keep(
             (Vec::new(), 0)
         } else {
             let elements = keep.elements(&sql.engine.context, &stream.name);
-            sql.runtime.block_on(elements).map_err(|error| sql::failure(&error, condition.unwrap_or("")))?
+            sql.runtime
+                .block_on(elements)
+                .map_err(|error| complaint::failure(&error, condition.unwrap_or(""), &[]))?
         };
         bytes += size;
         let mut by_slot: BTreeMap<Sequence, Vec<Ordinal>> = BTreeMap::new();
@@ -156,7 +159,11 @@ fn spans(
     let among = Among { times: (times.0 - roll.after, times.1 + roll.before), ..Among::ALL };
     for (stream, _) in streams.iter().filter(|(_, searched)| *searched) {
         let found = search.spans(&sql.engine.context, &stream.name, &among, roll);
-        spans.extend(sql.runtime.block_on(found).map_err(|error| sql::failure(&error, &search.condition))?);
+        spans.extend(
+            sql.runtime
+                .block_on(found)
+                .map_err(|error| complaint::failure(&error, &search.condition, &[]))?,
+        );
     }
     Ok(merged(spans))
 }

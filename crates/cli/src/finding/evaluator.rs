@@ -2,7 +2,9 @@
 //! roll has ended.
 
 use super::distil;
+use crate::complaint;
 use crate::failure::Result;
+use crate::index::Index;
 use crate::session::link;
 use crate::sql::{self, Sql};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
@@ -204,7 +206,7 @@ impl Evaluator {
             return Ok(());
         }
         // What it looks at is younger than any copy.
-        let sql = sql::open(&self.path, &self.limits, None, &OpenSlots::default())?;
+        let sql = sql::open(&self.path, &self.limits, &Index::default(), &OpenSlots::default())?;
         if let Wanted::Found(search) = &self.wanted {
             let held = |id| self.streams.is_empty() || self.streams.contains(&id);
             let mut refused = None;
@@ -227,7 +229,7 @@ impl Evaluator {
                 }
             }
             if let Some(error) = refused.filter(|_| self.watches.is_empty()) {
-                return Err(sql::failure(&error, &search.condition));
+                return Err(complaint::failure(&error, &search.condition, &[]));
             }
         }
         (self.sql, self.known) = (Some(sql), known.to_vec());
@@ -252,7 +254,7 @@ impl Evaluator {
             let found = sql
                 .runtime
                 .block_on(search.found(&sql.engine.context, &watch.name, &among))
-                .map_err(|error| sql::failure(&error, &search.condition))?;
+                .map_err(|error| complaint::failure(&error, &search.condition, &[]))?;
             turn.elements += found.iter().map(|found| found.elements).sum::<u64>();
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.

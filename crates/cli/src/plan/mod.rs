@@ -114,6 +114,8 @@ pub(crate) enum Refusal {
         slot: ByteSize,
         /// The least lane for such slots.
         lane: ByteSize,
+        /// What the load takes of them; nothing where any would take as many slots.
+        takes: Option<Guarantee>,
     },
 }
 
@@ -237,7 +239,7 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
     if fitting.is_empty() {
         let slot = ask.slot.unwrap_or(least);
         let fewest = fewest_slots(ask.gather.unwrap_or(GATHERS[0]));
-        return Err(Refusal::TooSmall { slot, lane: smallest(slot, fewest) });
+        return Err(Refusal::TooSmall { slot, lane: smallest(slot, fewest), takes: None });
     }
     let all = || fitting.iter().map(|(slot, gather)| ask.candidate(*slot, *gather));
     let whole = || all().filter_map(|candidate| candidate.admit(measured).ok());
@@ -253,7 +255,8 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
         return Ok(admitted);
     }
     if let Some(nearest) = whole().min_by_key(Admitted::lane) {
-        return Err(Refusal::TooSmall { slot: nearest.shape.slot, lane: nearest.lane() });
+        let (slot, lane) = (nearest.shape.slot, nearest.lane());
+        return Err(Refusal::TooSmall { slot, lane, takes: Some(nearest.guarantee) });
     }
     // Where memory alone is short, that is the shape which takes least.
     let frugal = all().filter_map(|candidate| {
@@ -345,7 +348,7 @@ pub(crate) mod tests {
         assert!(matches!(why, Refused::Memory { .. }), "{why}");
         let small = choose(&measured, 2 << 30, &ask(1)).unwrap_err();
         let (slot, lane) = (ByteSize::mib(64), ByteSize::mib(44 * 64 + 1));
-        assert_eq!(small, Refusal::TooSmall { slot, lane });
+        assert_eq!(small, Refusal::TooSmall { slot, lane, takes: None });
     }
 
     proptest! {

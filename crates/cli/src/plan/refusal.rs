@@ -7,7 +7,9 @@ use crate::times;
 use holdfast_base::{ByteSize, MAX_SLOT, typed};
 use holdfast_format::{CellLoad, Measured};
 use holdfast_media::Profile;
-use holdfast_ring::{Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots};
+use holdfast_ring::{
+    Guarantee, Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots,
+};
 
 /// Where the ring is to be.
 #[derive(Clone, Copy)]
@@ -45,13 +47,12 @@ impl Site<'_> {
     /// The refusal as a failure.
     fn refused(&self, refusal: &Refusal, ask: &Ask) -> Failure {
         match refusal {
-            Refusal::TooSmall { slot, lane } => {
-                let lane = lane.shown_up();
-                let there = ByteSize(self.lane());
-                Failure::failed(format_args!(
-                    "{there} are too little for a guarantee: it takes slots of {slot} on this device, and with these a ring of {lane}"
-                ))
-                .advice(format_args!("use {lane} or more"))
+            Refusal::TooSmall { slot, lane, takes } => {
+                let mut ways = self.ways(ask);
+                ways.push(format!("{} or more for the ring", lane.shown_up()));
+                let what =
+                    format!("not admitted: {}{}", self.too_small(*slot, takes.as_ref()), self.of_what());
+                advised(what, &ways)
             }
             Refusal::Refused(_, refused) => {
                 let all = self.with_what_else(refused, ask);
@@ -68,7 +69,7 @@ impl Site<'_> {
                 Err(Refusal::Refused(_, refused)) => {
                     all.push(format!("with so many, {}", in_words(&refused)));
                 }
-                Err(Refusal::TooSmall { slot, lane }) => {
+                Err(Refusal::TooSmall { slot, lane, .. }) => {
                     all.push(format!(
                         "with so many, it takes slots of {slot}, and a ring of {}",
                         lane.shown_up()
@@ -81,6 +82,27 @@ impl Site<'_> {
             all.push(self.packer());
         }
         all
+    }
+
+    /// What a lane is too small for: before a place is overwritten the journal names it, with others for all buffers.
+    fn too_small(&self, slot: ByteSize, takes: Option<&Guarantee>) -> String {
+        let little = format!("{} are too little for a guarantee", ByteSize(self.lane()));
+        match takes {
+            None => format!("{little} in slots of {slot}"),
+            Some(Guarantee { buffers, wait, .. }) => {
+                let stall = self.measured.stall;
+                let stall = if stall.is_zero() {
+                    String::new()
+                } else {
+                    format!(", {} while the device stands still", times::spoken_up(stall))
+                };
+                format!(
+                    "{little} of that load: it takes {buffers} slot buffers of {slot} to wait up to {} for a read{stall}, and for a \
+                     burst, and the places of as many slots are named before they are overwritten",
+                    times::spoken_up(*wait)
+                )
+            }
+        }
     }
 
     /// What of the packer is too little for the rate.
@@ -105,12 +127,12 @@ fn in_words(refused: &Refused) -> String {
             let stall = if stall.is_zero() {
                 String::new()
             } else {
-                format!(", {} while the device stands still", times::spoken(stall))
+                format!(", {} while the device stands still", times::spoken_up(stall))
             };
             format!(
                 "it takes {needed} slot buffers ({memory}) to wait up to {} for a read{stall}, and for a burst, but \
                      there is memory for {buffers}",
-                times::spoken(wait)
+                times::spoken_up(wait)
             )
         }
         _ => refused.to_string(),
@@ -123,6 +145,7 @@ impl Site<'_> {
         let ways = [
             self.rate(ask),
             self.elements(ask),
+            self.burst(ask),
             self.slot(ask),
             self.memory(ask),
             self.nearest_region(ask),
@@ -154,6 +177,13 @@ impl Site<'_> {
         let most =
             most_below(ask.elements?, |elements| self.would(&Ask { elements: Some(elements), ..*ask }));
         (most > 0).then(|| format!("--elements {most}"))
+    }
+
+    /// The largest burst, where one was declared.
+    fn burst(&self, ask: &Ask) -> Option<String> {
+        let with = |burst| self.would(&Ask { burst: ByteSize(burst), ..*ask });
+        let most = ByteSize(most_below(ask.burst.0, with)).shown_down();
+        (ask.burst.0 > 0 && with(most.0)).then(|| format!("--burst {}", typed(most)))
     }
 
     /// Other slots, where somebody asked for these.
@@ -235,6 +265,7 @@ mod tests {
                 "--rate" => other.rate = value.parse().unwrap(),
                 "--elements" => other.elements = value.parse().ok(),
                 "--slot" => other.slot = value.parse().ok(),
+                "--burst" => other.burst = value.parse().unwrap(),
                 "--memory" => other.memory = value.parse().ok(),
                 "--gather" => other.gather = value.parse().ok(),
                 "--region" => percent = value.parse::<Region>().unwrap().0,
@@ -254,6 +285,7 @@ mod tests {
                 "--rate" => nearer.rate = Rate(farther(other.rate.0).min(ask.rate.0)),
                 "--elements" => nearer.elements = other.elements.map(|elements| elements + 1),
                 "--region" => percent += 1,
+                "--burst" => nearer.burst = ByteSize(farther(other.burst.0).min(ask.burst.0)),
                 "--memory" => nearer.memory = other.memory.map(|memory| ByteSize(memory.0 - memory.0 / 8)),
                 _ => continue,
             }
@@ -281,7 +313,12 @@ mod tests {
             (
                 80,
                 Ask { memory: Some(mib(512)), ..ask(60) },
-                "it takes 10 slot buffers (640 MiB) to wait up to 7.1 s for a read, and for a burst, but there is memory for 8 (in the first 80 % of the device): each of these would do: --rate 46.5MiB/s, or --memory 640MiB (10 buffers)",
+                "it takes 10 slot buffers (640 MiB) to wait up to 7.2 s for a read, and for a burst, but there is memory for 8 (in the first 80 % of the device): each of these would do: --rate 46.5MiB/s, or --memory 640MiB (10 buffers)",
+            ),
+            (
+                80,
+                Ask { memory: Some(mib(640)), burst: mib(2000), ..ask(40) },
+                "would do: --burst 181.4MiB, or --memory 2496MiB",
             ),
             (80, Ask { memory: Some(mib(384)), gather: Some(4), ..ask(20) }, "--gather 2"),
             (80, Ask { elements: Some(10_000_000), ..ask(1) }, "; and with so many, "),
@@ -291,6 +328,39 @@ mod tests {
             let said = said(region, &ask);
             assert!(said.contains(wanted), "{said}");
         }
+    }
+
+    #[test]
+    fn a_lane_that_is_too_small_is_refused_with_the_term_and_what_would_do() {
+        let mut profile = paper();
+        let total = 5 << 30;
+        profile.device.bytes = ByteSize(total);
+        for zone in &mut profile.zones {
+            (zone.offset, zone.bytes) = (0, total);
+        }
+        profile.zones.truncate(1);
+        let measured = region::known(&profile, total, Region::WHOLE).unwrap();
+        let site = Site { profile: &profile, measured, total, region: Region::WHOLE };
+        let large = Ask { slot: Some(mib(64)), burst: mib(3000), ..ask(20) };
+        let said = site.admit(&large).unwrap_err().to_string();
+        for part in [
+            "not admitted: 5 GiB are too little for a guarantee of that load: it takes ",
+            " slot buffers of 64 MiB to wait up to 7.2 s for a read, and for a burst, and the places of as many slots are named",
+            "each of these would do: --burst ",
+            " GiB or more for the ring",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let word = |option: &str| said.split(option).nth(1).unwrap().split([',', ' ']).next().unwrap();
+        let less = Ask { burst: word("--burst ").parse().unwrap(), ..large };
+        assert!(site.admit(&less).is_ok() && less.burst.0 > 0, "{said}");
+        let offered: ByteSize =
+            said.rsplit(", or ").next().unwrap().split(" or more").next().unwrap().parse().unwrap();
+        let larger = Site { total: offered.0, ..site };
+        assert!(larger.admit(&large).is_ok(), "{said}");
+        let little = Site { total: 300 << 20, ..site };
+        let said = little.admit(&ask(1)).unwrap_err().to_string();
+        assert!(said.contains("300 MiB are too little for a guarantee in slots of 64 MiB: "), "{said}");
     }
 
     proptest::proptest! {

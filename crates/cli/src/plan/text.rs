@@ -14,6 +14,11 @@ fn span(seconds: f64) -> String {
     times::spoken(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
+/// What it takes at most: no less is shown than that.
+fn bound(seconds: f64) -> String {
+    times::spoken_up(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
 /// A share, in hundredths with one place.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -94,8 +99,8 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
             format!(
                 "fills in {}, takes up to {} to write, and may have to wait up to {} for a read",
                 span(answer.period_seconds),
-                span(answer.write_seconds),
-                span(answer.wait_seconds)
+                bound(answer.write_seconds),
+                bound(answer.wait_seconds)
             ),
         ),
         (
@@ -105,7 +110,7 @@ pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
         ("with reads", both(answer.with_reads_bytes_per_second, answer.with_reads_payload_bytes_per_second)),
         ("left for reads", Rate(answer.reads_left_bytes_per_second).to_string()),
         ("bursts", bursts(&answer.burst_seconds)),
-        ("durable after", span(answer.durable_after_seconds)),
+        ("durable after", bound(answer.durable_after_seconds)),
         ("reaches back", span(answer.kept_seconds)),
     ];
     let years = answer.endurance_years.map_or(String::new(), |years| {
@@ -148,7 +153,7 @@ pub(crate) fn by_gather(answer: &Answer) -> Table {
             or(row.buffers.map(|buffers| buffers.to_string())),
             or(row.memory_bytes.map(|memory| ByteSize(memory).to_string())),
             or(row.reads_left_bytes_per_second.map(|rate| Rate(rate).to_string())),
-            or(row.durable_after_seconds.map(span)),
+            or(row.durable_after_seconds.map(bound)),
         ]);
     }
     table

@@ -240,7 +240,7 @@ impl Proof {
         let device = stages.iter().map(|stage| stage.worst_read_seconds).fold(0.0, f64::max);
         let readers = stages.iter().flat_map(|stage| &stage.readers);
         let waited = readers.map(|reader| reader.longest_wait_seconds).fold(0.0, f64::max);
-        format!("{} at the device; a reader waited {} at most", span(device), span(waited))
+        format!("{} at the device; a reader waited {} at most", bound(device), bound(waited))
     }
 
     fn figures(&self) -> Table {
@@ -285,8 +285,9 @@ impl Proof {
             .filter_map(|stage| stage.durable_after_worst_seconds)
             .fold(None, |most, seconds| Some(f64::max(most.unwrap_or(0.0), seconds)));
         let promised = terms.map(|terms| terms.durable_after_seconds);
-        let measured = eldest.map_or("not known".to_owned(), |seconds| format!("{} at worst", span(seconds)));
-        table.row(["durable after".to_owned(), promised.map_or_else(none, span), measured]);
+        let measured =
+            eldest.map_or("not known".to_owned(), |seconds| format!("{} at worst", bound(seconds)));
+        table.row(["durable after".to_owned(), promised.map_or_else(none, bound), measured]);
         table
     }
 
@@ -311,8 +312,8 @@ impl Proof {
                 grouped(stage.lost_elements),
                 stage.slack_least_seconds.map_or("-".to_owned(), span),
                 format!("{} of {}", stage.buffers_most_in_use, stage.buffers),
-                span(stage.worst_write_seconds),
-                span(stage.worst_read_seconds),
+                bound(stage.worst_write_seconds),
+                bound(stage.worst_read_seconds),
             ]);
         }
         table
@@ -335,7 +336,7 @@ impl Proof {
                     reader.reads.to_owned(),
                     grouped(reader.elements),
                     ByteSize(reader.bytes).to_string(),
-                    span(reader.longest_wait_seconds),
+                    bound(reader.longest_wait_seconds),
                 ]);
             }
         }
@@ -358,10 +359,10 @@ impl Proof {
                 times::to_the_second(terms.measured_at),
                 Rate(terms.worst_write_bytes_per_second),
                 Rate(terms.worst_read_bytes_per_second),
-                span(terms.worst_reposition_seconds),
-                span(terms.commit_seconds),
-                span(terms.read_error_seconds),
-                span(terms.stall_seconds),
+                bound(terms.worst_reposition_seconds),
+                bound(terms.commit_seconds),
+                bound(terms.read_error_seconds),
+                bound(terms.stall_seconds),
                 terms.stalled_share * 100.0
             )));
             all.push(("terms", format!(
@@ -394,6 +395,11 @@ impl Proof {
         ));
         all
     }
+}
+
+/// The worst of something: no less is shown than that.
+fn bound(seconds: f64) -> String {
+    times::spoken_up(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 fn span(seconds: f64) -> String {

@@ -237,7 +237,7 @@ fn lane_line(lane: &LaneStatus) -> Line<'static> {
         )
         .into(),
         "a write takes ".dim(),
-        format!("{half}, 99 % {most}, worst {}", times::spoken(lane.write_latency.worst)).into(),
+        format!("{half}, 99 % {most}, worst {}", times::spoken_up(lane.write_latency.worst)).into(),
         if lane.errors > 0 { format!("  {} errors", lane.errors).fg(Color::Red) } else { "".into() },
     ])
 }

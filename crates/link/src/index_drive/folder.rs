@@ -24,6 +24,13 @@ impl Folder {
         &self.path
     }
 
+    pub(super) fn is_there(&self) -> io::Result<bool> {
+        match self.path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            found => Ok(found?.is_dir()),
+        }
+    }
+
     pub(super) fn own(&self) -> io::Result<Option<File>> {
         fs::create_dir_all(&self.path)?;
         let owned = File::options().create(true).append(true).open(self.path.join("owner"))?;

@@ -52,6 +52,14 @@ impl IndexDrive {
         }
     }
 
+    /// Whether there is anything of the ring: its own folder, or copies on the device.
+    pub fn is_there(&self) -> io::Result<bool> {
+        match &self.place {
+            Place::Folder(folder) => folder.is_there(),
+            Place::Device(device) => Ok(!device.copies()?.is_empty()),
+        }
+    }
+
     /// Makes it ready to be written by this process alone, until what comes back is dropped. `None`: another one writes here. A
     /// device that has something else on it is left as it is unless `force` says otherwise.
     pub fn own(&self, force: bool) -> io::Result<Option<File>> {

@@ -49,14 +49,13 @@ impl Direct {
     pub(crate) fn open(path: &Path, beside: &Beside) -> Result<Self, LinkError> {
         let device = Device::open(path, Access::Look)?;
         let mut disk: Box<dyn Disk> = Box::new(RealDisk::new(device, &[], BUFFERS + SMALL));
-        let recovered = match beside.known() {
-            Some(known) => known,
-            None => {
-                let since = Instant::now();
-                let recovered = recover(&mut *disk)?;
-                beside.learn(since, &recovered);
-                recovered
-            }
+        let recovered = if let Some(known) = beside.known() {
+            known
+        } else {
+            let since = Instant::now();
+            let recovered = recover(&mut *disk)?;
+            beside.learn(since, &recovered);
+            recovered
         };
         Self::new(disk, recovered)
     }

@@ -126,6 +126,14 @@ impl RingReader {
         matches!(self.pump.access, Access::Live(_))
     }
 
+    /// Whether the last run of a recorder was cut off, and none has started since: what that lost is not on record yet.
+    pub fn was_cut_off(&self) -> bool {
+        match &self.pump.access {
+            Access::Live(_) => false,
+            Access::Direct(direct) => direct.recovered().after_crash(),
+        }
+    }
+
     /// Says what reads are for from here on: a recorder gives each purpose its share. What it was before comes back.
     pub fn reads_for(&mut self, purpose: Purpose) -> Purpose {
         match &mut self.pump.access {

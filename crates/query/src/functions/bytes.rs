@@ -1,7 +1,7 @@
-//! Bytes of a payload: as numbers, at an offset, and as text.
+//! Bytes of a payload: as numbers, at an offset, as text, and some of them.
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, StringViewArray, UInt64Array,
+    Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, Int64Array, StringViewArray, UInt64Array,
 };
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
@@ -36,6 +36,12 @@ struct Shown {
     signature: Signature,
 }
 
+/// Some of the bytes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Slice {
+    signature: Signature,
+}
+
 pub(super) fn all() -> Vec<ScalarUDF> {
     use Number::{Float, Int, Uint};
     let numbers = [
@@ -59,11 +65,13 @@ pub(super) fn all() -> Vec<ScalarUDF> {
         ("f64le", Float, 8, true),
     ];
     let number = |(name, number, bytes, little)| {
-        let signature = Signature::any(2, Volatility::Immutable);
+        let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::from(NumberAt { name, number, bytes, little, signature })
     };
-    let shown = |name| ScalarUDF::from(Shown { name, signature: Signature::any(1, Volatility::Immutable) });
-    numbers.into_iter().map(number).chain(["hex", "text"].map(shown)).collect()
+    let shown =
+        |name| ScalarUDF::from(Shown { name, signature: Signature::variadic_any(Volatility::Immutable) });
+    let slice = ScalarUDF::from(Slice { signature: Signature::variadic_any(Volatility::Immutable) });
+    numbers.into_iter().map(number).chain(["hex", "text"].map(shown)).chain([slice]).collect()
 }
 
 impl ScalarUDFImpl for NumberAt {
@@ -158,5 +166,42 @@ impl ScalarUDFImpl for Shown {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shown, 0)?));
         }
         Ok(ColumnarValue::Array(Arc::new(shown)))
+    }
+}
+
+impl ScalarUDFImpl for Slice {
+    fn name(&self) -> &'static str {
+        "bytes"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [DataType::BinaryView, from, count] if from.is_integer() && count.is_integer() => {
+                Ok(DataType::BinaryView)
+            }
+            _ => plan_err!("bytes wants bytes, an offset and how many, such as bytes(payload, 14, 20)"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [bytes, from, count] = args.args.as_slice() else {
+            return exec_err!("bytes wants three arguments");
+        };
+        let bytes = bytes.to_array(args.number_rows)?;
+        let number =
+            |value: &ColumnarValue| value.cast_to(&DataType::Int64, None)?.to_array(args.number_rows);
+        let (from, count) = (number(from)?, number(count)?);
+        let (from, count) = (from.as_primitive::<Int64Type>(), count.as_primitive::<Int64Type>());
+        let slices = bytes.as_binary_view().iter().zip(from).zip(count).map(|((bytes, from), count)| {
+            let (bytes, from, count) = (bytes?, usize::try_from(from?).ok()?, usize::try_from(count?).ok()?);
+            // As many as there are: behind the end is none.
+            let rest = bytes.get(from..).unwrap_or_default();
+            Some(&rest[..rest.len().min(count)])
+        });
+        Ok(ColumnarValue::Array(Arc::new(slices.collect::<BinaryViewArray>())))
     }
 }

@@ -2,6 +2,7 @@
 //! are passed over by it like by any other.
 
 use crate::address::network;
+use crate::columns::in_words;
 use crate::kinds::kind_of;
 use crate::literals::{literal, text_of};
 use datafusion::arrow::datatypes::DataType;
@@ -18,7 +19,7 @@ pub(super) struct InNet {
 
 impl InNet {
     pub(super) fn new() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self { signature: Signature::variadic_any(Volatility::Immutable) }
     }
 }
 
@@ -37,8 +38,12 @@ impl ScalarUDFImpl for InNet {
                 DataType::FixedSizeBinary(4 | 6 | 16),
                 DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8,
             ] => Ok(DataType::Boolean),
+            [DataType::FixedSizeBinary(4 | 6 | 16), _] => {
+                plan_err!("in_net wants the network as a text, such as '10.0.0.0/8'")
+            }
             [other, _] => plan_err!(
-                "in_net wants an address and a network, such as in_net(src, '10.0.0.0/8'): {other} is no address"
+                "in_net wants an address and a network, such as in_net(src, '10.0.0.0/8'): {} is no address",
+                in_words(&other.to_string())
             ),
             _ => plan_err!("in_net wants an address and a network, such as in_net(src, '10.0.0.0/8')"),
         }

@@ -33,7 +33,7 @@ impl std::hash::Hash for Matches {
 
 impl Matches {
     pub(super) fn new() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable), last: Mutex::new(None) }
+        Self { signature: Signature::variadic_any(Volatility::Immutable), last: Mutex::new(None) }
     }
 
     fn compiled(&self, text: &str) -> Result<Arc<Regex>> {

@@ -1,4 +1,5 @@
-//! Columns for people: as wide as the first rows want them, so that these need not wait for the last.
+//! Columns for people: as wide as the first rows want them, so that these need not wait for the last. A plan is no row: it has
+//! lines of its own.
 
 use super::OutputError;
 use datafusion::arrow::array::{Array, RecordBatch};
@@ -23,12 +24,35 @@ fn clean(text: &str) -> String {
     text.to_owned()
 }
 
+/// Whether rows are plans, as `EXPLAIN` gives them.
+fn is_plan(batch: &RecordBatch) -> bool {
+    batch.schema_ref().fields().iter().map(|field| field.name().as_str()).eq(["plan_type", "plan"])
+}
+
+/// Plans, each under its name.
+fn plans(to: &mut impl Write, batch: &RecordBatch) -> Result<(), OutputError> {
+    let options = FormatOptions::default();
+    let [name, plan] = [0, 1].map(|at| ArrayFormatter::try_new(batch.column(at), &options));
+    let (name, plan) = (name?, plan?);
+    for row in 0..batch.num_rows() {
+        writeln!(to, "{}", clean(&name.value(row).try_to_string()?))?;
+        for line in plan.value(row).try_to_string()?.lines() {
+            writeln!(to, "  {}", clean(line))?;
+        }
+    }
+    to.flush()?;
+    Ok(())
+}
+
 impl<W: Write> Table<W> {
     pub(super) fn new(to: W) -> Self {
         Self { to, widths: None }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
+        if is_plan(batch) {
+            return plans(&mut self.to, batch);
+        }
         let options = FormatOptions::default().with_null("–");
         let mut columns: Vec<Vec<String>> = Vec::with_capacity(batch.num_columns());
         for array in batch.columns() {

@@ -1,7 +1,8 @@
 //! What a query wants of elements, as far as index columns can tell: a tree of sets of cells. It prunes by bounds and
-//! filters, and picks cells. Where it comes from (SQL) is in `translate`; cells are those of `holdfast-format`.
+//! filters, and picks cells. Where it comes from (SQL) is in `translate`, how it is shown in `shown`; cells are those of `holdfast-format`.
 
 mod pick;
+mod shown;
 mod spans;
 mod translate;
 

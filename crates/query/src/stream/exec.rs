@@ -80,11 +80,11 @@ impl DisplayAs for StreamExec {
         let payload = if wants.payload() { " of hits" } else { "" };
         write!(
             f,
-            "StreamExec: stream={}, slots={}, columns=[{}]{payload}, condition={:?}",
+            "StreamExec: stream={}, slots={}, columns=[{}]{payload}, condition={}",
             self.name,
             list.slots().len(),
             names.join(", "),
-            wants.predicate
+            wants.predicate.shown(&wants.columns)
         )?;
         wants.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
     }

@@ -31,7 +31,7 @@ use holdfast_ring::{
     BirdsEye, Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write,
     recover_for_capture,
 };
-use promise::Promise;
+use promise::{Promise, less_that_fits};
 use ring::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ fn start_on(
         column_bytes: 0,
         view: settings.birds_eye,
     };
-    let plan = planned(&needs, promise.as_ref(), settings, &mut attributes, &mut warnings)?;
+    let plan = planned(&needs, promise.as_ref(), settings, &superblock, &mut attributes, &mut warnings)?;
     let named = promise.as_ref().map_or(0, Promise::named);
     let nothing = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named);
     warnings.extend(nothing.map(|nothing| format!("{}: {nothing}", settings.ring.display())));
@@ -329,31 +329,39 @@ fn planned(
     needs: &Needs<'_>,
     promise: Option<&Promise>,
     settings: &Settings,
+    superblock: &Superblock,
     attributes: &mut Attributes,
     warnings: &mut Vec<String>,
 ) -> Result<Plan, StartError> {
     let column_bytes = attributes.memory(needs.slot_bytes, warnings)?;
     let columns = &attributes.classes();
     let needs = &Needs { columns, column_bytes, ..*needs };
-    let short = |bound, advice| {
+    let loads = attributes.loads();
+    let short = |bound, advice: String, fits: &dyn Fn(&Promise) -> bool| {
         let refused = promise?.with_only(fitting(needs, bound))?;
+        let less = less_that_fits(settings, superblock, &loads, fits);
+        let advice = less.map_or_else(|| advice.clone(), |less| format!("{advice}, or declare less: {less}"));
         Some(StartError::PromisedMemory { path: settings.ring.clone(), refused, advice })
     };
     let plan = match plan(needs) {
         Ok(plan) => plan,
         Err(little) if attributes.do_without(little, warnings) => {
-            return planned(needs, promise, settings, attributes, warnings);
+            return planned(needs, promise, settings, superblock, attributes, warnings);
         }
         Err(little) => {
             let advice = format!("give it --memory {} or more", typed(little.least()));
-            let refused = needs.bound.and_then(|bound| short(bound, advice));
+            let fits = |less: &Promise| {
+                plan(&Needs { promised: less.buffers(), load: less.comes(), ..*needs }).is_ok()
+            };
+            let refused = needs.bound.and_then(|bound| short(bound, advice, &fits));
             return Err(refused.unwrap_or(StartError::Memory(little)));
         }
     };
     let available = needs.available;
     if available.0 > 0 && plan.total > available {
         let advice = format!("it takes {} of memory, and {available} could be had", plan.total.shown_up());
-        if let Some(refused) = short(available, advice) {
+        let fits = |less: &Promise| less.with_only(fitting(needs, available)).is_none();
+        if let Some(refused) = short(available, advice, &fits) {
             return Err(refused);
         }
     }

@@ -113,7 +113,8 @@ impl Promise {
         format!(
             "{}{left}; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
             standing(self.declared.payload(), self.load.rate, lacks),
-            granted.durable_after.as_secs_f64(),
+            // No less is said than it is.
+            (granted.durable_after.as_secs_f64() * 10.0).ceil() / 10.0,
             granted.buffers
         )
     }
@@ -242,31 +243,12 @@ impl Scale<'_> {
         each_would_do(&ways).unwrap_or_else(nothing)
     }
 
-    /// Lower rates, and fewer elements, of any one of the sources.
+    /// Less of any one of the sources.
     fn options(&self) -> Vec<String> {
-        let sources = &self.settings.sources;
         let (slot, slots) = (ByteSize(self.geometry.slot_bytes), self.geometry.slots);
-        let would = |at: usize, other: SourceSettings| {
-            let mut sources = sources.clone();
-            sources[at] = other;
-            self.weigh(&Declarations::of(&sources, self.attributes, self.terms), slot, slots).is_ok()
-        };
-        let mut ways = Vec::new();
-        for (at, source) in sources.iter().enumerate() {
-            let whose = if sources.len() == 1 { String::new() } else { format!(" for {}", source.name) };
-            // Without one it has what is left of what the ring was made for.
-            let rate = most_rate(source.rate.unwrap_or(self.terms.rate), |rate| {
-                would(at, SourceSettings { rate: Some(rate), ..source.clone() })
-            });
-            ways.extend(rate.map(|rate| format!("--rate {}{whose}", typed(rate))));
-            let elements = source.elements.map_or(0, |elements| {
-                most_below(elements, |elements| {
-                    would(at, SourceSettings { elements: Some(elements), ..source.clone() })
-                })
-            });
-            ways.extend((elements > 0).then(|| format!("--elements {elements}{whose}")));
-        }
-        ways
+        less(&self.settings.sources, self.terms.rate, &|sources| {
+            self.weigh(&Declarations::of(sources, self.attributes, self.terms), slot, slots).is_ok()
+        })
     }
 
     /// No attributes, where there are some.
@@ -289,4 +271,52 @@ impl Scale<'_> {
         };
         other_slots(*slot_bytes, least_slot(&self.terms.measured).0, MAX_SLOT).find(would).map(ByteSize)
     }
+}
+
+/// Lower rates, fewer elements and smaller bursts of any one of the sources that would do, as options. `rate` is what the ring was
+/// made for.
+fn less(sources: &[SourceSettings], rate: Rate, would: &dyn Fn(&[SourceSettings]) -> bool) -> Vec<String> {
+    let mut ways = Vec::new();
+    for (at, source) in sources.iter().enumerate() {
+        let whose = if sources.len() == 1 { String::new() } else { format!(" for {}", source.name) };
+        let with = |other: SourceSettings| {
+            let mut sources = sources.to_vec();
+            sources[at] = other;
+            would(&sources)
+        };
+        // Without one it has what is left of what the ring was made for.
+        let most = most_rate(source.rate.unwrap_or(rate), |rate| {
+            with(SourceSettings { rate: Some(rate), ..source.clone() })
+        });
+        ways.extend(most.map(|rate| format!("--rate {}{whose}", typed(rate))));
+        let elements = source.elements.map_or(0, |elements| {
+            most_below(elements, |elements| {
+                with(SourceSettings { elements: Some(elements), ..source.clone() })
+            })
+        });
+        ways.extend((elements > 0).then(|| format!("--elements {elements}{whose}")));
+        let bursts = |burst| with(SourceSettings { burst: Some(ByteSize(burst)), ..source.clone() });
+        let burst = source.burst.filter(|burst| burst.0 > 0);
+        let burst = burst.map(|burst| ByteSize(most_below(burst.0, bursts)).shown_down());
+        ways.extend(
+            burst.filter(|burst| bursts(burst.0)).map(|burst| format!("--burst {}{whose}", typed(burst))),
+        );
+    }
+    ways
+}
+
+/// What less would do that `fits` what there is of memory, as options.
+pub(super) fn less_that_fits(
+    settings: &Settings,
+    superblock: &Superblock,
+    attributes: &[CellLoad],
+    fits: &dyn Fn(&Promise) -> bool,
+) -> Option<String> {
+    let rate = superblock.terms.as_ref()?.rate;
+    let ways = less(&settings.sources, rate, &|sources| {
+        let settings = Settings { sources: sources.to_vec(), ..settings.clone() };
+        Promise::weigh(&settings, superblock, attributes)
+            .is_ok_and(|promise| promise.as_ref().is_some_and(fits))
+    });
+    each_would_do(&ways)
 }

@@ -152,7 +152,7 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("not admitted: 40 slots are too few"), "{error}");
     let (_, offered) = error.split_once("a ring of ").unwrap();
-    let offered: ByteSize = offered.split(" would").next().unwrap().parse().unwrap();
+    let offered: ByteSize = offered.split(" would").next().unwrap().trim().parse().unwrap();
     let slots = (LEAST..99).find(|slots| ByteSize(bytes_of(*slots)).shown_up() == offered).unwrap();
     let with = |slots| {
         let place = Place::new();
@@ -161,6 +161,15 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
     };
     assert_eq!(with(slots - 1).refused(&options).0, 1, "{error}");
     assert!(with(slots).record(&options, b"x").status.success(), "{error}");
+    // So would a smaller burst, as it is offered; a larger one would not.
+    let burst = |burst: &str| [&STDIN[..], &["--rate", "20MiB/s", "--burst", burst]].concat().join(" ");
+    let fits = after(&error, "--burst ").trim().to_owned();
+    let bytes: ByteSize = fits.parse().unwrap();
+    assert!(bytes.0 > 0 && bytes < ByteSize::mib(120), "{error}");
+    let options = burst(&fits);
+    assert!(place.record(&options.split(' ').collect::<Vec<_>>(), b"x").status.success(), "{error}");
+    let options = burst(&(bytes.0 + bytes.0 / 8).to_string());
+    assert_eq!(place.refused(&options.split(' ').collect::<Vec<_>>()).0, 1, "{error}");
 }
 
 // Larger slots cost less time to go to: where there would be enough of them they are offered.
@@ -215,6 +224,20 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
     assert!(error.contains("slot buffers") && error.contains("but there is memory for 3"), "{error}");
     let least = after(&error, "give it --memory ");
     assert!(place.record(&[&STDIN[..], &["--memory", &least]].concat(), b"x").status.success());
+    // Less fits what there is of memory, too: each that is offered, as it stands there.
+    let asked = ["--memory", "72MiB", "--rate", "20MiB/s", "--burst", "64MiB"];
+    let (code, error) = refused(&asked);
+    assert!(code == 1 && error.contains("give it --memory ") && error.contains("declare less"), "{error}");
+    let mut offered = 0;
+    for (option, at) in [("--rate", 3), ("--burst", 5)] {
+        let Some((_, value)) = error.split_once(&format!("{option} ")) else { continue };
+        let mut less = asked.map(str::to_owned);
+        less[at] = value.split([' ', ',', '\n']).next().unwrap().to_owned();
+        let less: Vec<&str> = STDIN.iter().copied().chain(less.iter().map(String::as_str)).collect();
+        assert!(place.record(&less, b"x").status.success(), "{option} of {error}");
+        offered += 1;
+    }
+    assert!(offered > 0 && error.contains("--burst "), "{error}");
     let plain = Place::new();
     assert!(plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x").status.success());
     let (code, error) = plain.refused(&[&STDIN[..], &["--rate", "1MiB/s"]].concat());
