@@ -420,12 +420,12 @@ pub(crate) fn model(items: &[Item], entries: &[Entry]) -> Vec<EntrySummary> {
         counters.lost_bytes += losses.iter().filter_map(|gap| gap.bytes).sum::<u64>();
         counters.gaps += losses.len() as u64;
         counters.unknown_gaps += losses.iter().filter(|gap| gap.elements.is_none()).count() as u64;
-        let after = |item: &&Item| match gap(item) {
-            Some(gap) => Some(item.row.ordinal.0.wrapping_add(gap.ordinals)),
-            None => item.row.ends_element().then(|| item.row.ordinal.0.wrapping_add(1)),
-        };
-        counters.next_ordinal =
-            mine.iter().filter_map(after).next_back().map_or(counters.next_ordinal, Ordinal);
+        // A gap may tell of what was lost before others came.
+        counters.next_ordinal = mine.iter().fold(counters.next_ordinal, |next, item| match gap(item) {
+            Some(gap) => next.max(Ordinal(item.row.ordinal.0.wrapping_add(gap.ordinals))),
+            None if item.row.ends_element() => Ordinal(item.row.ordinal.0.wrapping_add(1)),
+            None => next,
+        });
         EntrySummary {
             stream: entry.1.stream,
             preamble: entry.1.preamble,

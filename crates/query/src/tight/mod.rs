@@ -76,7 +76,7 @@ mod tests {
     use datafusion::arrow::datatypes::Field;
 
     fn text(number: usize) -> String {
-        format!("a value that is long, number {number}")
+        format!("a value that is long, number {number}.")
     }
 
     /// Everything that lies beneath a column.
