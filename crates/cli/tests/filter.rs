@@ -129,7 +129,7 @@ fn every_form_has_what_passes_and_other_streams_are_refused() {
         ("--stream log -o out", "udp", "stream `log` has no packets"),
         ("--format jsonl", "udp", "stream `log` has no packets"),
         ("--stream eth0 -o out", "udp prot 9", "the filter `udp prot 9` is not in the syntax of tcpdump"),
-        ("--stream eth0 -o out", "atm lane", "link type 1"),
+        ("--stream eth0 -o out", "wlan type mgt", "link type 1"),
     ] {
         let refused = read(dir, line, filter, 2);
         assert!(refused.err.contains(said), "{line} {filter}: {}", refused.err);

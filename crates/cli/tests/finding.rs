@@ -69,7 +69,7 @@ fn conditions_that_cannot_be_asked_are_refused() {
     ring(dir);
     for (line, code, said) in [
         ("--where nosuch_=_1 --reason x", 2, "nosuch"),
-        ("--where size_>_>_1 --reason x", 2, "\n           ^"),
+        ("--where size_>_>_1 --reason x", 2, "\n         ^"),
         ("--where count(*)_>_1 --reason x", 2, "a condition is about one"),
         ("--where time_>_now() --reason x", 2, "--last"),
         ("--where size_=_999999 --reason x", 3, "nothing of that is on the ring"),

@@ -66,9 +66,10 @@ impl Capture {
         self.open.map(|open| self.slot - open.bytes)
     }
 
-    /// Bytes until something happens; when none is open, that is a slot's first ones.
+    /// Bytes until something happens; where the journal has all there is, those are the first ones: they begin to wait.
     pub(super) fn until_full(&self) -> f64 {
-        self.open.map_or(4096.0, |open| self.slot - open.bytes).max(0.5)
+        let left = |open: Open| if open.since.is_some() { self.slot - open.bytes } else { 4096.0 };
+        self.open.map_or(4096.0, left).max(0.5)
     }
 
     /// `bytes` have arrived by `now`, the first of them at `first`. What is more than a slot took is a burst, or a rounding
