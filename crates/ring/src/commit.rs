@@ -265,8 +265,7 @@ impl Ring {
             open: None,
             ends: false,
             named: None,
-            filled: self.ticked,
-            all: true,
+            filled: Some(self.ticked),
             begun: self.suspects.begin(),
         };
         let mut head = CommitHead {
@@ -339,7 +338,7 @@ impl Ring {
                     }
                     let (open, whole) = gains(self.journal.open, writer);
                     flight.open = Some((of, open));
-                    (all, flight.all) = (whole, whole);
+                    (all, flight.filled) = (whole, flight.filled.filter(|_| whole));
                 }
                 self.flush_wanted = !all;
             }
@@ -407,11 +406,10 @@ impl Ring {
             && open.sequence == of
         {
             self.journal.open = cursor;
-            if flight.all {
+            match flight.filled {
                 // What came while the commit was under way is that old already.
-                open.filling.journaled(flight.filled);
-            } else {
-                open.filling.journaled_to(cursor.whole);
+                Some(filled) => open.filling.journaled(filled),
+                None => open.filling.journaled_to(cursor.whole),
             }
         }
         if flight.ends {

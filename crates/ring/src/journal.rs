@@ -78,9 +78,8 @@ pub(crate) struct Flight {
     pub(crate) ends: bool,
     /// The runway record that counts once it is durable.
     pub(crate) named: Option<Named>,
-    /// When it was filled, and whether with all that the open slot had then.
-    pub(crate) filled: Timestamp,
-    pub(crate) all: bool,
+    /// When it was filled with all that the open slot had then; `None`: there was more.
+    pub(crate) filled: Option<Timestamp>,
     /// Which of all writes it is.
     pub(crate) begun: u64,
 }

@@ -155,15 +155,14 @@ impl<'a> Follow<'a> {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
-        let mut turn = match self.waiting.take() {
-            Some(waiting) => waiting.turn,
-            None => {
-                let turn = evaluator.turn(session::now())?;
-                if let Err(failure) = sql::told(&turn.missed) {
-                    warn(&failure);
-                }
-                turn
+        let mut turn = if let Some(waiting) = self.waiting.take() {
+            waiting.turn
+        } else {
+            let turn = evaluator.turn(session::now())?;
+            if let Err(failure) = sql::told(&turn.missed) {
+                warn(&failure);
             }
+            turn
         };
         let news = turn.sequences != self.sent && !turn.sequences.is_empty();
         if !news && !ending && self.said.elapsed() < MARK {
