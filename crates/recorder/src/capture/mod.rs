@@ -88,7 +88,7 @@ impl<D: Disk> Capture<D> {
     /// Joins a driver that is starting with the inlets of its streams' sources, in the same order as `streams`, of
     /// which those behind the inlets have no source in this run. Refused where their columns do not fit the slots.
     pub fn start(
-        mut driver: Driver<D>,
+        driver: Driver<D>,
         streams: &[Stream],
         inlets: Vec<Inlet>,
         pressure: Arc<Pressure>,
@@ -101,12 +101,7 @@ impl<D: Disk> Capture<D> {
         let commit = driver.superblock().geometry.commit_bytes();
         let entries: Vec<Entry> = streams.iter().map(|stream| stream.entry).collect();
         packer.prepare(&entries)?;
-        let mut opening = Opening::new(streams, now);
-        while let Some(hole) = driver.take_hole() {
-            if let Some(at) = entries.iter().position(|entry| entry.stream == hole.stream) {
-                opening.add(at as u16, &hole, now);
-            }
-        }
+        let opening = Opening::new(streams, now);
         let feeds = inlets.into_iter().zip(streams).map(|(inlet, stream)| Feed::new(inlet, stream)).collect();
         Ok(Self {
             driver,
@@ -239,7 +234,8 @@ impl<D: Disk> Capture<D> {
         }
     }
 
-    /// Writes gaps for what the check behind capture found missing.
+    /// Takes note of what a crash has taken out of the middle: before the first slot is opened, and when the check behind capture finds
+    /// more; that is written at once.
     fn tell_holes(&mut self, now: Timestamp) {
         while let Some(hole) = self.driver.take_hole() {
             if let Some(at) = self.entries.iter().position(|entry| entry.stream == hole.stream) {
