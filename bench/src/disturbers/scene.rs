@@ -91,7 +91,7 @@ impl Scene {
         Amount::of(self.scale)
     }
 
-    /// Payload a second: what comes to the same on the medium.
+    /// Payload a second: what is counted as the same on the medium.
     pub fn rate(&self, case: &Case) -> Rate {
         if case.small { Rate(self.amount().rate.0 * 3 / 20) } else { self.amount().rate }
     }

@@ -122,7 +122,7 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
     if let Err(refused) = &weighed {
         lacks.push(Lack::Refused(*refused));
     }
-    let most = |lane| ask.most(slot, lane, Packs::of(&terms.measured)).medium.0;
+    let packs = Packs::of(&terms.measured);
     Shown {
         holds: lacks.is_empty(),
         best_effort: lacks,
@@ -139,9 +139,10 @@ fn shown(terms: &Terms, superblock: &Superblock, mut lacks: Vec<Lack>) -> Shown 
         measured_at: terms.measured.at,
         figures: weighed.ok().map(|(admitted, figures)| {
             let longest = longest(&terms.measured, &admitted.shape, &admitted.guarantee);
+            let shape = admitted.shape.among(superblock.geometry.slots);
             FiguresShown {
-                capture_only_bytes_per_second: most(figures.capture_only),
-                with_reads_bytes_per_second: most(figures.with_reads),
+                capture_only_bytes_per_second: ask.most_alone(&shape, packs).medium.0,
+                with_reads_bytes_per_second: ask.most(&shape, packs).medium.0,
                 reads_left_bytes_per_second: figures.reads_left.0,
                 burst_seconds: figures.bursts.map(|burst| burst.map(|burst| burst.as_secs_f64())),
                 durable_after_seconds: admitted.guarantee.durable_after.as_secs_f64(),

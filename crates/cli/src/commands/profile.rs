@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::out::{Out, Side, Table, clean, counted, grouped};
 use crate::packer_rate::{self, Packing};
 use crate::plan::region::{self, Region};
-use crate::plan::{Ask, Candidate, Packs, slots};
+use crate::plan::{Ask, Packs, slots};
 use crate::subject::{self, Place};
 use crate::{config, identity, picture, profile_file, progress, times};
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
@@ -13,7 +13,7 @@ use holdfast_format::Measured;
 use holdfast_media::{
     BySize, MAX_ZONES, Medium, Profile, ProfileError, ReadError, Subject, profile as measure_device,
 };
-use holdfast_ring::{admit, figures, least_slot};
+use holdfast_ring::{admit, least_slot};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -224,11 +224,9 @@ fn promise(profile: &Profile, total: u64, percent: u8) -> Option<Promise> {
     let found = slot_for(&known, bytes).map(|(slot, slots)| {
         // Of elements of the size that is taken for granted.
         let ask = Ask::of(Rate(1));
-        let Candidate { load, shape } = ask.candidate(slot, GATHER);
-        let shape = shape.among(slots);
-        let figures = figures(&known, &load, &shape);
-        let most = |lane| ask.most(slot, lane, Packs::profiled(&known, profile));
-        let (alone, most) = (most(figures.capture_only), most(figures.with_reads));
+        let shape = ask.candidate(slot, GATHER).shape.among(slots);
+        let packs = Packs::profiled(&known, profile);
+        let (alone, most) = (ask.most_alone(&shape, packs), ask.most(&shape, packs));
         let granted = admit(&known, &ask.at(most.payload).load(slot), &shape);
         (slot.0, alone, most, granted.ok().map(|granted| u64::from(granted.buffers) * slot.0))
     });

@@ -108,8 +108,9 @@ impl Answer {
         let lane = site.lane();
         let slots = slots(lane, shape.slot, shape.gather).unwrap_or(0);
         let figures = admitted.figures(measured, slots);
-        let most = |medium| ask.most(shape.slot, medium, site.packs());
-        let (capture_only, with_reads) = (most(figures.capture_only), most(figures.with_reads));
+        let among = shape.among(slots);
+        let capture_only = ask.most_alone(&among, site.packs());
+        let with_reads = ask.most(&among, site.packs());
         let rate = (load.rate.0 as f64).max(1.0);
         Self {
             rate_bytes_per_second: ask.rate.0,
@@ -190,7 +191,7 @@ fn by_region(site: &Site<'_>, ask: &Ask, shape: &Shape, region: Region) -> Optio
     let shape = Shape { slot, buffers: u32::MAX, ..*shape }.among(slots);
     let load = ask.load(slot);
     let lane = figures(&measured, &load, &shape).with_reads;
-    let most = ask.most(slot, lane, Packs::profiled(&measured, site.profile));
+    let most = ask.most(&shape, Packs::profiled(&measured, site.profile));
     Some(RegionRow {
         region_percent: region.0,
         region_bytes: bytes,

@@ -89,11 +89,11 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
     let (ask, admitted, figures) = guarantee::promised(superblock)?;
     let measured = &terms.measured;
     let medium = admitted.load.rate;
-    let payload = |lane| ask.most(admitted.shape.slot, lane, Packs::of(measured)).payload;
+    let (shape, packs) = (admitted.shape.among(superblock.geometry.slots), Packs::of(measured));
     let seconds = |span: Duration| span.as_secs_f64();
     let promised = Promised {
-        capture_only: payload(figures.capture_only),
-        with_reads: payload(figures.with_reads),
+        capture_only: ask.most_alone(&shape, packs).payload,
+        with_reads: ask.most(&shape, packs).payload,
         reads_left: figures.reads_left,
         read: measured.read,
         reposition: measured.reposition,

@@ -170,8 +170,8 @@ pub struct Schedule {
     read: Option<Timestamp>,
     /// Whether a read was under way when this was last asked.
     reading: bool,
-    /// Since when a read has been refused.
-    refused: Option<Timestamp>,
+    /// Since when reads wait and none was begun.
+    hungry: Option<Timestamp>,
     /// The fewest bytes that could still arrive, and when.
     margin: Option<(f64, Timestamp)>,
     /// The most buffers that were in use at once, and when.
@@ -187,7 +187,7 @@ impl Schedule {
             since_commit: u32::MAX,
             read: None,
             reading: false,
-            refused: None,
+            hungry: None,
             margin: None,
             most: (0, Timestamp(0)),
         }
@@ -217,14 +217,16 @@ impl Schedule {
     ///
     /// The others keep what may come of theirs until a buffer is free, as if a read began now. And what is beyond never
     /// lets more slots wait than are written in the age at which data is forced out; and fewer than that and than are
-    /// gathered where somebody reads: readers have their turn before what waits is due.
+    /// gathered where somebody reads: readers have their turn before what waits is due. Where they had none for that long all the
+    /// same, nothing is beyond until one of them has.
     pub fn spare(&self, now: Timestamp, free: u32, room: Option<u64>, reading: u32) -> u64 {
         let Some(promise) = &self.policy.promise else { return u64::MAX };
         let closed = self.policy.buffers.saturating_sub(free + u32::from(room.is_some()));
         let reads = self.read.is_some_and(|read| now.since(read) < promise.forced);
         let most =
             if reads { promise.beyond.min(self.policy.gather).saturating_sub(1) } else { promise.beyond };
-        if closed >= most.max(1) {
+        let starves = self.hungry.is_some_and(|since| now.since(since) >= promise.forced);
+        if starves || closed >= most.max(1) {
             return 0;
         }
         let seconds = promise.blocked + f64::from(reading.saturating_sub(1)) * promise.read;
@@ -269,7 +271,8 @@ impl Schedule {
                 self.going = go - 1;
             }
             Next::Commit { .. } => self.since_commit = 0,
-            Next::Read | Next::Rest(_) => {}
+            Next::Read => self.hungry = None,
+            Next::Rest(_) => {}
         }
         next
     }
@@ -296,12 +299,10 @@ impl Schedule {
         let beside = view.committing && policy.promise.is_some();
         let may = view.reads && !beside && view.reading < policy.reads;
         if may && (self.may_read(view) || self.has_waited(view)) {
-            self.refused = None;
             return Next::Read;
         }
         let Some(promise) = &self.policy.promise else {
-            self.refused = self.refused.or(Some(view.now)).filter(|_| view.reads);
-            return Next::Rest(self.refused.map(|since| since + PATIENCE));
+            return Next::Rest(self.hungry.map(|since| since + PATIENCE).filter(|until| view.now < *until));
         };
         let forced = view.oldest + promise.forced;
         let until = self.stays(view, promise).map_or(forced, |until| until.min(forced));
@@ -311,7 +312,7 @@ impl Schedule {
     /// Whether a read goes although buffers are short: on a ring that was promised nothing, and that a source without a
     /// rate keeps full, no read may starve.
     fn has_waited(&self, view: &View) -> bool {
-        let waited = self.refused.is_some_and(|since| view.now >= since + PATIENCE);
+        let waited = self.hungry.is_some_and(|since| view.now >= since + PATIENCE);
         self.policy.promise.is_none() && view.reading == 0 && waited
     }
 
@@ -376,6 +377,7 @@ impl Schedule {
     }
 
     fn watch(&mut self, view: &View) {
+        self.hungry = self.hungry.or(Some(view.now)).filter(|_| view.reads);
         let reading = view.reading > 0;
         // Also when the last one has just ended.
         if view.reads || std::mem::replace(&mut self.reading, reading) || reading {

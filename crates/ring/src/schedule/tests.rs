@@ -201,9 +201,29 @@ fn without_a_promise_no_read_starves() {
     let until = short.now + PATIENCE;
     assert_eq!(schedule.next(&short), Next::Rest(Some(until)));
     let later = View { now: until, ..short };
-    assert_eq!(schedule.next(&View { reading: 1, ..later }), Next::Rest(Some(until)), "one at a time");
+    assert_eq!(schedule.next(&View { reading: 1, ..later }), Next::Rest(None), "one at a time");
     assert_eq!(schedule.next(&later), Next::Read);
     assert_eq!(schedule.next(&later), Next::Rest(Some(until + PATIENCE)));
+}
+
+// What is beyond a rate is taken in only while readers have their turns.
+#[test]
+fn nothing_is_beyond_while_readers_starve() {
+    let mut schedule = schedule();
+    let forced = schedule.policy().promise.unwrap().forced;
+    let busy = View { full: 1, writing: 1, reads: true, ..idle() };
+    schedule.next(&busy);
+    let spare = |schedule: &Schedule, now| schedule.spare(now, 14, Some(128 << 20), 0);
+    let late = busy.now + forced;
+    assert!(spare(&schedule, late - Duration::from_nanos(1)) > 0);
+    assert_eq!(spare(&schedule, late), 0);
+    let turn = View { now: late, full: 0, writing: 0, ..busy };
+    assert_eq!(schedule.next(&turn), Next::Read);
+    assert!(spare(&schedule, late) > 0, "one had its turn");
+    assert_eq!(schedule.next(&View { reading: 1, ..turn }), Next::Rest(None));
+    assert_eq!(spare(&schedule, late + forced), 0, "but another waits for his");
+    schedule.next(&View { now: late + forced, reads: false, ..turn });
+    assert!(spare(&schedule, late + forced) > 0, "nobody waits");
 }
 
 // Promise 1: a ring without a place to write to is read (and purged) all the same, and its journal names places.

@@ -78,7 +78,7 @@ impl Verdict {
             return Some(format!("a reader waited for {:.3} of what others may read before it", self.turns));
         }
         let idle = starved(scene, &granted, self);
-        if self.starved > idle && scene.wild.is_empty() {
+        if self.starved > idle {
             return Some(format!("nobody was served for {:?}, of {idle:?} at most", self.starved));
         }
         // The clock of the drive counts nanoseconds, that of what arrives does not.
