@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// What a recorder may take beside its buffers and its table.
 const BASE: u64 = 64 << 20;
 /// Of each slot in its table.
-const OF_A_SLOT: u64 = 65;
+const OF_A_SLOT: u64 = 64;
 const MIB: f64 = 1_048_576.0;
 
 fn main() -> std::process::ExitCode {

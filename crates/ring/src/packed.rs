@@ -1,5 +1,5 @@
-//! How the slot table keeps its memory within 65 bytes a slot: a row of 56, 8 for finding a sequence, and one for claims, which
-//! is beside the row. (The spans of whole blocks of slots are a 32nd of a byte each.) Bits only; what they mean is the table's.
+//! How the slot table keeps its memory within 64 bytes a slot: a row of 56, and 8 for finding a sequence. (The spans of whole
+//! blocks of slots are a 32nd of a byte each.) Bits only; what they mean is the table's.
 
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, Sequence, SlotNo, Timestamp};
@@ -14,10 +14,16 @@ const WRITTEN: u8 = 1 << 7;
 /// The most that a copy's age may lie below its sequence: 2³² slots of a mebibyte are 4 PiB, written while a hold stood.
 const MOST_YOUNGER: u64 = u32::MAX as u64;
 
+/// The bits of a sequence in a row; claims are in the others. 2⁵⁶ slots of a mebibyte are more than was ever written anywhere.
+const SEQUENCE_BITS: u32 = 56;
+/// The largest sequence that a row has.
+pub(crate) const MOST_SEQUENCE: Sequence = Sequence((1 << SEQUENCE_BITS) - 1);
+
 /// One slot's row in the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    pub(crate) sequence: Sequence,
+    /// The sequence, and above it the claims.
+    sequence: u64,
     arrivals: (Timestamp, Timestamp),
     events: (Timestamp, Timestamp),
     streams: u64,
@@ -31,9 +37,9 @@ pub(crate) struct Row {
 }
 
 /// Memory of a slot in the table, as docs/operations.md has it.
-pub(crate) const BYTES_A_SLOT: usize = 65;
+pub(crate) const BYTES_A_SLOT: usize = 64;
 
-const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() + size_of::<u8>() <= BYTES_A_SLOT);
+const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() <= BYTES_A_SLOT);
 
 /// A number in eight bits: exact below 16, then the next one that three bits behind the first tell. What is too large for that
 /// is as large as can be.
@@ -59,7 +65,7 @@ impl Row {
         let younger = slot.sequence.0.saturating_sub(slot.age.0).min(MOST_YOUNGER);
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         Self {
-            sequence: slot.sequence,
+            sequence: slot.sequence.min(MOST_SEQUENCE).0 | u64::from(slot.claims) << SEQUENCE_BITS,
             arrivals: (slot.bounds.first, slot.bounds.last),
             events: (slot.bounds.event_first, slot.bounds.event_last),
             streams: slot.bounds.streams,
@@ -75,7 +81,12 @@ impl Row {
         }
     }
 
+    pub(crate) fn sequence(&self) -> Sequence {
+        Sequence(self.sequence & MOST_SEQUENCE.0)
+    }
+
     pub(crate) fn unpack(&self) -> Slot {
+        let sequence = self.sequence();
         let bounds = Bounds {
             first: self.arrivals.0,
             last: self.arrivals.1,
@@ -85,8 +96,8 @@ impl Row {
             back: number_of(self.back),
         };
         Slot {
-            sequence: self.sequence,
-            age: Age(self.sequence.0 - u64::from(self.younger)),
+            sequence,
+            age: Age(sequence.0 - u64::from(self.younger)),
             bounds,
             held: self.held,
             state: match self.mark & 7 {
@@ -99,7 +110,7 @@ impl Row {
             },
             damaged: self.mark & DAMAGED != 0,
             pinned: self.mark & PINNED != 0,
-            claims: 0,
+            claims: (self.sequence >> SEQUENCE_BITS) as u8,
             purged: self.mark & PURGED != 0,
             written: self.mark & WRITTEN != 0,
             known: self.mark & KNOWN != 0,
@@ -199,12 +210,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_row_says_what_the_slot_was(
-            numbers in any::<([i64; 4], u64, u16, u8)>(),
-            (sequence, younger) in (0..u64::MAX).prop_flat_map(|s| (Just(s), 0..=s.min(MOST_YOUNGER))),
+            numbers in any::<([i64; 4], u64, u16, u8, u8)>(),
+            (sequence, younger) in (0..=MOST_SEQUENCE.0).prop_flat_map(|s| (Just(s), 0..=s.min(MOST_YOUNGER))),
             state in 0..6usize,
             flags in any::<[bool; 5]>(),
         ) {
-            let ([a, b, c, d], streams, held, back) = numbers;
+            let ([a, b, c, d], streams, held, back, claims) = numbers;
             let bounds = Bounds {
                 first: Timestamp(a),
                 last: Timestamp(b),
@@ -217,7 +228,6 @@ mod tests {
                 [State::Free, State::Runway, State::Writing, State::Data, State::Pinned, State::Bad];
             let [damaged, pinned, purged, written, known] = flags;
             let (sequence, age, state) = (Sequence(sequence), Age(sequence - younger), states[state]);
-            let claims = 0;
             let slot =
                 Slot { sequence, age, bounds, held, state, damaged, pinned, claims, purged, written, known };
             prop_assert_eq!(Row::pack(&slot).unpack(), slot);

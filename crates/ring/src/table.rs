@@ -1,6 +1,6 @@
 //! The slot table: what is in every slot, where a sequence is, and which slot goes next. Pure bookkeeping.
 
-use crate::packed::{Index, Row};
+use crate::packed::{Index, MOST_SEQUENCE, Row};
 use crate::ranges::{count, within};
 use crate::span::{Span, Spans};
 use crate::{Range, SlotCounts, SlotLook, SlotStatus};
@@ -188,8 +188,7 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     rows: Vec<Row>,
-    /// How many queries claim each slot, and how many slots are claimed.
-    claims: Vec<u8>,
+    /// How many slots queries claim.
     claimed: u32,
     index: Index,
     counts: SlotCounts,
@@ -231,8 +230,7 @@ impl Table {
         let mut spans = Spans::default();
         spans.grow(slots as usize);
         let rows = vec![Row::pack(&Slot::FREE); slots as usize];
-        let claims = vec![0; slots as usize];
-        Self { rows, claims, claimed: 0, index: Index::new(slots), counts, spans, changes: 0 }
+        Self { rows, claimed: 0, index: Index::new(slots), counts, spans, changes: 0 }
     }
 
     pub(crate) fn grow(&mut self, slots: u32) {
@@ -243,8 +241,6 @@ impl Table {
         // No more than is wanted: a ring grows seldom, and its memory is told beforehand.
         self.rows.reserve_exact(more as usize);
         self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
-        self.claims.reserve_exact(more as usize);
-        self.claims.resize(slots as usize, 0);
         self.counts.total += more;
         self.counts.free += more;
         self.counts.unwritten += more;
@@ -268,8 +264,7 @@ impl Table {
     }
 
     pub(crate) fn get(&self, slot: SlotNo) -> Slot {
-        let at = slot.0 as usize;
-        Slot { claims: self.claims[at], ..self.rows[at].unpack() }
+        self.rows[slot.0 as usize].unpack()
     }
 
     pub(crate) fn get_mut(&mut self, no: SlotNo) -> SlotMut<'_> {
@@ -281,13 +276,16 @@ impl Table {
         let before = self.get(no);
         let written = before.written || slot.written || slot.purged || slot.state == State::Data;
         let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
+        // No ring gets beyond; a forged header may say so.
+        let sequence = slot.sequence.min(MOST_SEQUENCE);
+        let slot = Slot { written, sequence, ..*slot };
         // Who claimed what was here before claims nothing of what is here now.
-        let claims = if key(&before) == key(slot) { slot.claims } else { 0 };
-        let slot = &Slot { claims, written, ..*slot };
+        let claims = if key(&before) == key(&slot) { slot.claims } else { 0 };
+        let slot = &Slot { claims, ..slot };
         if key(&before) != key(slot) {
             self.changes += 1;
             if let Some(sequence) = key(&before) {
-                self.index.remove(sequence, no, |no| self.rows[no.0 as usize].sequence);
+                self.index.remove(sequence, no, |no| self.rows[no.0 as usize].sequence());
             }
             if let Some(sequence) = key(slot) {
                 self.index.insert(sequence, no);
@@ -296,7 +294,6 @@ impl Table {
         tally(&mut self.counts, &before, |n| *n -= 1);
         tally(&mut self.counts, slot, |n| *n += 1);
         self.rows[no.0 as usize] = Row::pack(slot);
-        self.claims[no.0 as usize] = slot.claims;
         self.claimed = self.claimed + u32::from(slot.claims > 0) - u32::from(before.claims > 0);
         let rows = &self.rows;
         let span = |at: usize| rows.get(at).map(|row| row.unpack().span());
@@ -309,8 +306,7 @@ impl Table {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SlotNo, Slot)> {
-        let rows = self.rows.iter().zip(&self.claims).enumerate();
-        rows.map(|(at, (row, claims))| (SlotNo(at as u32), Slot { claims: *claims, ..row.unpack() }))
+        self.rows.iter().enumerate().map(|(at, row)| (SlotNo(at as u32), row.unpack()))
     }
 
     /// How many slots queries claim.
@@ -320,7 +316,7 @@ impl Table {
 
     /// The slot that holds `sequence` as data.
     pub(crate) fn find(&self, sequence: Sequence) -> Option<SlotNo> {
-        self.index.find(sequence, |no| self.rows[no.0 as usize].sequence)
+        self.index.find(sequence, |no| self.rows[no.0 as usize].sequence())
     }
 
     /// The slots whose data lies in ranges of sequences that are in order and apart: a look at every sequence, or where there
@@ -493,6 +489,18 @@ mod tests {
         assert_eq!(table.counts(), SlotCounts { live: 2, held: 0, damaged: 0, ..counts });
     }
 
+    // Promise 8: what a forged header says of its sequence harms nobody, however often it is read.
+    #[test]
+    fn a_sequence_that_no_ring_gets_to_is_found_and_forgotten_like_others() {
+        let mut table = Table::new(2);
+        for _ in 0..10 {
+            data(&mut table, 0, u64::MAX, 0);
+            assert_eq!((table.find(MOST_SEQUENCE), table.find(Sequence(7))), (Some(SlotNo(0)), None));
+            data(&mut table, 0, 7, 0);
+            assert_eq!((table.find(MOST_SEQUENCE), table.find(Sequence(7))), (None, Some(SlotNo(0))));
+        }
+    }
+
     #[test]
     fn a_table_takes_the_memory_that_is_told_of_it_however_it_became_so_large() {
         const SLOTS: u32 = 16_384;
@@ -502,7 +510,7 @@ mod tests {
             let rows = table.rows.capacity() * size_of::<Row>();
             let spans = table.spans.bytes();
             assert!(spans <= SLOTS as usize / 32, "{spans}");
-            assert_eq!(rows + table.claims.capacity() + table.index.bytes(), BYTES_A_SLOT * SLOTS as usize);
+            assert_eq!(rows + table.index.bytes(), BYTES_A_SLOT * SLOTS as usize);
         }
     }
 
