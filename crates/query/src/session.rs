@@ -5,6 +5,7 @@ use crate::group::Grouping;
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
+use crate::stream::Moment;
 use crate::tight::Tightly;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
@@ -125,10 +126,13 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
 pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let questions =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    let state = context.state();
+    let mut state = context.state();
     let mut statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
     as_operators(&mut statement);
     let plan = state.statement_to_plan(statement).await?;
     questions.verify_plan(&plan)?;
-    context.execute_logical_plan(plan).await
+    if let Some(moment) = Moment::of(&plan).await? {
+        state.config_mut().set_extension(Arc::new(moment));
+    }
+    Ok(DataFrame::new(state, plan))
 }

@@ -278,7 +278,7 @@ impl Table {
         let key = |slot: &Slot| (slot.state == State::Data).then_some(slot.sequence);
         // No ring gets beyond; a forged header may say so.
         let sequence = slot.sequence.min(MOST_SEQUENCE);
-        let slot = Slot { written, sequence, ..*slot };
+        let slot = Slot { sequence, written, ..*slot };
         // Who claimed what was here before claims nothing of what is here now.
         let claims = if key(&before) == key(&slot) { slot.claims } else { 0 };
         let slot = &Slot { claims, ..slot };

@@ -103,6 +103,13 @@ pub(crate) struct NearestTable {
     by: Fixed,
 }
 
+impl NearestTable {
+    /// The tables of both streams.
+    pub(crate) fn sides(&self) -> [&Arc<dyn TableProvider>; 2] {
+        [&self.left, &self.right]
+    }
+}
+
 impl fmt::Debug for NearestTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NearestTable").field("within", &self.within).finish_non_exhaustive()

@@ -1,6 +1,7 @@
 //! The search as a step of the engine's plan: threads that go through slots, each with a way to the ring of its own.
 
 use super::list::SlotList;
+use super::moment::Until;
 use super::needs;
 use super::open;
 use super::slot::{Broken, Effort, SlotSearch};
@@ -32,6 +33,8 @@ const WAITING_LARGE: usize = 2;
 pub(super) struct Work {
     pub(super) ways: Ways,
     pub(super) wants: Wants,
+    /// Where nothing is to be found that came after a moment.
+    pub(super) until: Option<Until>,
     pub(super) list: SlotList,
     pub(super) trouble: Arc<Trouble>,
 }
@@ -229,10 +232,11 @@ impl Worker {
                     Ok(())
                 }
                 Some(Ok(mut view)) => {
-                    let Work { wants, list, trouble, .. } = &*self.work;
+                    let Work { wants, until, list, trouble, .. } = &*self.work;
                     let mut search = SlotSearch {
                         view: &mut view,
                         wants,
+                        until: until.as_ref(),
                         planned: list.slots(),
                         trouble,
                         schema: &self.schema,

@@ -4,6 +4,7 @@ mod arrays;
 mod exec;
 mod known;
 mod list;
+mod moment;
 mod needs;
 mod open;
 mod slot;
@@ -13,6 +14,7 @@ mod wants;
 mod ways;
 
 pub use arrays::Column as ArrayColumn;
+pub(crate) use moment::Moment;
 pub use table::StreamTable;
 pub use trouble::{Missed, Trouble};
 pub use ways::{OpenRing, Ways};

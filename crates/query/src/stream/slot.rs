@@ -2,6 +2,7 @@
 
 use super::arrays::Column as Array;
 use super::known::{ChunkKnown, time};
+use super::moment::Until;
 use super::needs::{self, Needed, Told};
 use super::trouble::Trouble;
 use super::wants::{Maker, Wants};
@@ -78,6 +79,8 @@ type Ending = (Row, u32);
 pub(super) struct SlotSearch<'a, 'r> {
     pub(super) view: &'a mut SlotView<'r>,
     pub(super) wants: &'a Wants,
+    /// What is wanted instead of slots that have elements from some ordinal on.
+    pub(super) until: Option<&'a Until>,
     /// The slots that were there when the search began, by its list.
     pub(super) planned: &'a [PlannedSlot],
     pub(super) trouble: &'a Trouble,
@@ -121,6 +124,11 @@ impl<'r> SlotSearch<'_, 'r> {
             self.passed_over(before);
             return Ok(());
         };
+        if let Some(until) = self.until
+            && entry.ordinals.is_none_or(|(_, greatest)| greatest >= until.next)
+        {
+            self.wants = &until.wants;
+        }
         if entry.rows == 0 || !self.may_hold(&entry, number)? {
             self.passed_over(before);
             return Ok(());

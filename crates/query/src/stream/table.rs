@@ -2,6 +2,7 @@
 
 use super::exec::{StreamExec, Work};
 use super::list::SlotList;
+use super::moment::Moment;
 use super::trouble::Trouble;
 use super::wants::Wants;
 use super::ways::Ways;
@@ -58,6 +59,11 @@ impl StreamTable {
     /// The stream.
     pub(crate) fn stream(&self) -> StreamId {
         self.stream
+    }
+
+    /// The ways to its ring.
+    pub(super) fn ways(&self) -> &Ways {
+        &self.ways
     }
 }
 
@@ -121,7 +127,8 @@ impl TableProvider for StreamTable {
         let (slots, most) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
         let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
-        let work = Work { ways, wants, list: slots, trouble };
+        let until = state.config().get_extension::<Moment>().and_then(|moment| moment.bound(&wants));
+        let work = Work { ways, wants, until, list: slots, trouble };
         let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }

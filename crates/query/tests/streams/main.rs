@@ -6,7 +6,8 @@ mod found;
 mod generated;
 mod recorded;
 
-use datafusion::arrow::array::{Array as _, ArrayRef, RecordBatch};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::error::DataFusionError;
@@ -257,13 +258,10 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         planned.last().unwrap().sequence
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let opened = |first: &Image| {
-        // The list is made of what is there first.
-        let (opened, images) = (AtomicUsize::new(0), [first.clone(), after.clone()]);
-        let ring: OpenRing = Arc::new(move || {
-            let image = &images[opened.fetch_add(1, Ordering::SeqCst).min(1)];
-            RingReader::over(Box::new(MemoryDisk::from_image(image.clone())))
-        });
+    let opened = |first: &Image, question: &str| {
+        // The lists are made of what is there first; if there are two, it is told what there was before.
+        let looks = question.matches("from log").count();
+        let ring = changing([first.clone(), after.clone()], if looks > 1 { looks + 1 } else { 1 });
         let trouble = Arc::new(Trouble::default());
         let (schema, links) = (schema.clone(), Vec::new());
         let table =
@@ -271,7 +269,7 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         Engine { context: engine(Arc::new(table)), trouble }
     };
     let ask = |first: &Image| {
-        let Engine { context, trouble } = opened(first);
+        let Engine { context, trouble } = opened(first, &sql);
         (shown(&runtime, &context, &sql), trouble.take())
     };
     let (found, missed) = ask(&after);
@@ -299,12 +297,12 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
     {
         let of = |first: &Image| {
             runtime.block_on(async {
-                answer(&opened(first), question).await?.try_collect::<Vec<RecordBatch>>().await
+                answer(&opened(first, question), question).await?.try_collect::<Vec<RecordBatch>>().await
             })
         };
         let exported = |first: &Image| {
             runtime.block_on(async {
-                let mut found = hits(&opened(first), question).await?;
+                let mut found = hits(&opened(first, question), question).await?;
                 while found.next().await.transpose()?.is_some() {}
                 Ok::<_, DataFusionError>(())
             })
@@ -323,6 +321,47 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         }
     }
     assert_eq!(exports, 7);
+}
+
+/// A ring that is as the first image for so many who open it, and as the other from then on.
+fn changing(images: [Image; 2], first: usize) -> OpenRing {
+    let opened = AtomicUsize::new(0);
+    Arc::new(move || {
+        let image = &images[usize::from(opened.fetch_add(1, Ordering::SeqCst) >= first)];
+        RingReader::over(Box::new(MemoryDisk::from_image(image.clone())))
+    })
+}
+
+// What arrives while a question is at work is in none of its looks, if there are several.
+#[test]
+fn all_looks_of_a_question_see_what_there_was_when_it_was_asked() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    let (before, recorded) = Recorded::make(5, 2000, Some(&schema));
+    let (after, _) = Recorded::make(5, 2600, Some(&schema));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let asked = |first: usize, question: &str| {
+        let ring = Ways::anew(&changing([before.clone(), after.clone()], first));
+        let table =
+            StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::default());
+        let batches =
+            runtime.block_on(async { ask(&engine(Arc::new(table)), question).await?.collect().await });
+        let column = Arc::clone(batches.unwrap()[0].column(0));
+        column.as_primitive::<Int64Type>().value(0)
+    };
+    assert_eq!(asked(0, "select count(*) from log"), 2600);
+    let questions = [
+        ("select count(*) from log a join log b on a.ordinal = b.ordinal", 2000),
+        ("select count(*) from log where ordinal not in (select ordinal from log)", 0),
+        ("select count(*) from (select id from log union all select id from log)", 4000),
+        ("select count(*) - (select count(*) from log) from log", 0),
+        ("select count(*) from (select id from log where exists (select 1 from log))", 2000),
+    ];
+    for (question, right) in questions {
+        // It becomes longer behind the first look, the second, and so on.
+        for first in 1..4 {
+            assert_eq!(asked(first, question), right, "{question}");
+        }
+    }
 }
 
 // Event times jump to and fro: what came late is found, too.
