@@ -117,11 +117,13 @@ fn shares(cell: &Cell, outcome: &Outcome, setup: &Setup) -> [String; 4] {
     let (write, read) = setup.rates();
     let (by_payload, by_head) = (outcome.shares(write, read, cell.size.mean()), outcome.head_shares());
     let show = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1} %", share * 100.0));
+    // Where nobody reads, readers have no part.
+    let of_readers = |share: Option<f64>| show(share.filter(|_| cell.ask != Ask::Rate(0)));
     [
         show(by_payload.map(|shares| shares.0)),
-        show(by_payload.map(|shares| shares.1)),
+        of_readers(by_payload.map(|shares| shares.1)),
         show(by_head.map(|shares| shares.0)),
-        show(by_head.map(|shares| shares.1)),
+        of_readers(by_head.map(|shares| shares.1)),
     ]
 }
 
@@ -135,6 +137,7 @@ fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
         "written",
         "read",
         "lost",
+        "pending, MiB",
         "drive's time of use",
         "of the rest, read",
         "head at work",
@@ -144,7 +147,7 @@ fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
     for cell in all {
         let Cell { who, size, state, offer, ask } = cell;
         let figures = store.outcome(cell).map_or(
-            row!["–", "–", "–", "–", "–", "–", "–", "–"],
+            row!["–", "–", "–", "–", "–", "–", "–", "–", "–"],
             |outcome| {
                 let [useful, left, head, time] = shares(cell, &outcome, setup);
                 let lost = format!("{:.2} %", outcome.lost_share() * 100.0);
@@ -153,6 +156,7 @@ fn table(store: &Store, all: &[Cell], setup: &Setup) -> Vec<Vec<String>> {
                     show(outcome.written),
                     show(outcome.read),
                     lost,
+                    outcome.last().counts.pending() >> 20,
                     useful,
                     left,
                     head,

@@ -34,7 +34,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn bench(scale: Scale) -> Result<(), Trouble> {
-    let bytes: u64 = scale.pick(24 << 20, 4 << 30);
+    let bytes: u64 = scale.pick(24 << 20, 12 << 30);
     let place = Place::with_room(bytes)?;
     let path = place.file("ring");
     drop(create_file(&path, bytes, Prefill::No).map_err(Trouble::of("making a file"))?);
