@@ -15,6 +15,7 @@ use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::guarantee::Guarantee;
 use crate::holes::Hole;
+use crate::rates::Spare;
 use crate::rebuild::{Doubt, Rebuilt};
 use crate::scan::Scan;
 use crate::schedule::{Class, Schedule};
@@ -298,8 +299,8 @@ impl<D: Disk> Driver<D> {
         self.eldest
     }
 
-    /// Bytes that may be packed beyond what was declared; the open slot, if there is one, takes `room` more.
-    pub fn spare(&self, room: Option<u64>, now: Timestamp) -> u64 {
+    /// What may be packed beyond what was declared; the open slot, if there is one, takes `room` more.
+    pub fn spare(&self, room: Option<u64>, now: Timestamp) -> Spare {
         self.line.spare(now, self.free.len() as u32, room)
     }
 

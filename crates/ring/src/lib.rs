@@ -75,7 +75,7 @@ pub use order::{
     DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome,
     PurgeRequest, Range, Refusal, ReleaseRequest,
 };
-pub use rates::{Excess, Passage, Piece, Rates};
+pub use rates::{Excess, Passage, Piece, Rates, Spare};
 pub use rebuild::Rebuilt;
 pub use recover::{
     RecoverError, Recovered, as_journaled, find_superblock, read_superblock, recover, recover_for_capture,

@@ -45,6 +45,20 @@ pub enum Passage {
     Held(Timestamp),
 }
 
+/// Bytes on the medium that may pass beyond what was declared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spare {
+    /// Of a stream beside others: what these are not entitled to.
+    pub beside: u64,
+    /// Of a stream that nobody is to be protected from.
+    pub alone: u64,
+}
+
+impl Spare {
+    /// As much as there is.
+    pub const ALL: Self = Self { beside: u64::MAX, alone: u64::MAX };
+}
+
 /// What passed beyond the declared rate, in the long run: what is early by less than a second is not.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Excess {
@@ -179,12 +193,11 @@ impl Rates {
         Self { shares, of, excess: vec![Excess::default(); streams.len()] }
     }
 
-    /// What becomes of a piece of a stream now, `spare` being the bytes that nobody else is entitled to: all that there are,
-    /// where nobody else declared anything. A stream that nothing is known of is beyond its rate.
-    pub fn pass(&mut self, stream: usize, piece: &Piece, spare: u64, now: Timestamp) -> Passage {
+    /// What becomes of a piece of a stream now, where so much is to spare. A stream that nothing is known of is beyond its rate.
+    pub fn pass(&mut self, stream: usize, piece: &Piece, spare: Spare, now: Timestamp) -> Passage {
         let declared = self.of.get(stream).and_then(|(at, cells)| self.shares.get_mut(*at).zip(Some(cells)));
         let Some((own, cells)) = declared else {
-            return if piece.on_medium(&CellLoad::NONE) > spare {
+            return if piece.on_medium(&CellLoad::NONE) > spare.beside {
                 Passage::Held(Timestamp::MAX)
             } else {
                 Passage::Beyond
@@ -196,7 +209,7 @@ impl Rates {
             own.fill(due);
             own.bytes.take(piece.bytes);
             own.elements.take(piece.elements);
-        } else if !own.alone && piece.on_medium(cells) > spare {
+        } else if piece.on_medium(cells) > if own.alone { spare.alone } else { spare.beside } {
             return Passage::Held(due);
         }
         let beyond = own.beyond(piece);
@@ -223,6 +236,11 @@ mod tests {
         Declared { rate: Rate(rate), elements, burst: ByteSize(burst), ..Declared::NOTHING }
     }
 
+    /// So much beside others.
+    fn spare(beside: u64) -> Spare {
+        Spare { beside, ..Spare::ALL }
+    }
+
     fn at(millis: i64) -> Timestamp {
         Timestamp(millis * 1_000_000)
     }
@@ -236,11 +254,11 @@ mod tests {
         let mut rates = Rates::new(&[Some(declared(1000, 10, 0)), OTHER], &NOTHING, at(0));
         for n in 0..100 {
             let piece = Piece { arrived: at(n * 500), bytes: 500, elements: 5 };
-            assert_eq!(rates.pass(0, &piece, 0, at(100_000)), Passage::Within, "{n}");
+            assert_eq!(rates.pass(0, &piece, spare(0), at(100_000)), Passage::Within, "{n}");
         }
         let more = Piece { arrived: at(49_501), bytes: 1, elements: 0 };
-        assert_eq!(rates.pass(0, &more, 0, at(49_501)), Passage::Held(at(50_000)));
-        assert_eq!(rates.pass(0, &more, 0, at(50_000)), Passage::Within);
+        assert_eq!(rates.pass(0, &more, spare(0), at(49_501)), Passage::Held(at(50_000)));
+        assert_eq!(rates.pass(0, &more, spare(0), at(50_000)), Passage::Within);
         assert_eq!(rates.excess(0), Excess::default());
     }
 
@@ -248,13 +266,13 @@ mod tests {
     fn elements_count_as_bytes_do_and_a_burst_is_both() {
         let mut rates = Rates::new(&[Some(declared(1000, 10, 5000)), OTHER], &NOTHING, at(0));
         let piece = |bytes, elements| Piece { arrived: at(0), bytes, elements };
-        assert_eq!(rates.pass(0, &piece(100, 51), 0, at(0)), Passage::Within);
-        assert_eq!(rates.pass(0, &piece(1, 1), 64, at(0)), Passage::Held(at(100)), "a row takes room");
-        assert_eq!(rates.pass(0, &piece(1, 1), 65, at(0)), Passage::Beyond);
-        assert_eq!(rates.pass(0, &piece(5000, 0), 0, at(100)), Passage::Within);
+        assert_eq!(rates.pass(0, &piece(100, 51), spare(0), at(0)), Passage::Within);
+        assert_eq!(rates.pass(0, &piece(1, 1), spare(64), at(0)), Passage::Held(at(100)), "a row takes room");
+        assert_eq!(rates.pass(0, &piece(1, 1), spare(65), at(0)), Passage::Beyond);
+        assert_eq!(rates.pass(0, &piece(5000, 0), spare(0), at(100)), Passage::Within);
         // Ten elements may be early by a second; of 52 there is one for each tenth of a second besides.
         assert_eq!(rates.excess(0), Excess::default());
-        assert_eq!(rates.pass(0, &piece(2000, 20), 0, at(100)), Passage::Within, "taken on credit");
+        assert_eq!(rates.pass(0, &piece(2000, 20), spare(0), at(100)), Passage::Within, "taken on credit");
         assert_eq!(rates.excess(0), Excess { bytes: 5101 + 2000 - 6100, elements: 52 + 20 - 61 });
     }
 
@@ -266,7 +284,10 @@ mod tests {
             for n in 0..100 {
                 // Every tenth of a second, a few thousandths early or late.
                 let piece = Piece { arrived: at(n * 100 + n * 7 % 5), bytes: 100 * times, elements: times };
-                assert_ne!(rates.pass(0, &piece, u64::MAX, at(n * 100 + 5)), Passage::Held(Timestamp::MAX));
+                assert_ne!(
+                    rates.pass(0, &piece, spare(u64::MAX), at(n * 100 + 5)),
+                    Passage::Held(Timestamp::MAX)
+                );
             }
             let Excess { bytes, elements } = rates.excess(0);
             assert!(
@@ -280,13 +301,13 @@ mod tests {
     fn who_declares_nothing_shares_what_is_left_or_gets_only_what_is_spare() {
         let mut rates = Rates::new(&[None, Some(declared(1000, 10, 0)), None], &NOTHING, at(0));
         let piece = Piece { arrived: at(9), bytes: 10, elements: 0 };
-        assert_eq!(rates.pass(0, &piece, 9, at(9)), Passage::Held(Timestamp::MAX));
-        assert_eq!(rates.pass(2, &piece, 10, at(9)), Passage::Beyond);
-        assert_eq!(rates.pass(7, &piece, 9, at(9)), Passage::Held(Timestamp::MAX), "nobody knows it");
+        assert_eq!(rates.pass(0, &piece, spare(9), at(9)), Passage::Held(Timestamp::MAX));
+        assert_eq!(rates.pass(2, &piece, spare(10), at(9)), Passage::Beyond);
+        assert_eq!(rates.pass(7, &piece, spare(9), at(9)), Passage::Held(Timestamp::MAX), "nobody knows it");
         let mut rates = Rates::new(&[None, None, OTHER], &declared(1000, 10, 0), at(0));
         let piece = Piece { bytes: 1000, ..piece };
-        assert_eq!(rates.pass(0, &piece, 0, at(9)), Passage::Within);
-        assert_eq!(rates.pass(1, &piece, 0, at(9)), Passage::Held(at(1009)));
+        assert_eq!(rates.pass(0, &piece, spare(0), at(9)), Passage::Within);
+        assert_eq!(rates.pass(1, &piece, spare(0), at(9)), Passage::Held(at(1009)));
     }
 
     // The bursts that are published for a ring are ridden out, by whoever has it for himself.
@@ -296,16 +317,21 @@ mod tests {
         for streams in [vec![Some(declared(1, 1, 0))], vec![None, None]] {
             let rest = if streams[0].is_some() { NOTHING } else { declared(1, 1, 0) };
             let mut rates = Rates::new(&streams, &rest, at(0));
-            assert_eq!(rates.pass(0, &piece, 0, at(0)), Passage::Within);
-            assert_eq!(rates.pass(0, &piece, 0, at(0)), Passage::Beyond);
+            assert_eq!(rates.pass(0, &piece, spare(0), at(0)), Passage::Within);
+            assert_eq!(rates.pass(0, &piece, spare(0), at(0)), Passage::Beyond);
+            let none = Spare { beside: u64::MAX, alone: 0 };
+            assert!(matches!(rates.pass(0, &piece, none, at(0)), Passage::Held(_)), "readers come first");
         }
         let mut rates = Rates::new(&[Some(declared(1, 1, 0)), None], &NOTHING, at(0));
         assert_eq!(
-            rates.pass(1, &piece, 0, at(0)),
+            rates.pass(1, &piece, spare(0), at(0)),
             Passage::Held(Timestamp::MAX),
             "but who is promised nothing"
         );
-        assert_eq!([0, 0].map(|_| rates.pass(0, &piece, 0, at(0))), [Passage::Within, Passage::Beyond]);
+        assert_eq!(
+            [0, 0].map(|_| rates.pass(0, &piece, spare(0), at(0))),
+            [Passage::Within, Passage::Beyond]
+        );
     }
 
     proptest! {
@@ -325,13 +351,13 @@ mod tests {
                 look = look.max(now + late);
                 for _ in 0..other {
                     let wild = Piece { arrived: at(now), bytes, elements: 1 };
-                    if rates.pass(0, &wild, 0, at(look)) == Passage::Within {
+                    if rates.pass(0, &wild, spare(0), at(look)) == Passage::Within {
                         through.push((look, bytes));
                     }
                 }
                 if now >= free {
                     let tame = Piece { arrived: at(now), bytes, elements: 1 };
-                    prop_assert_eq!(rates.pass(1, &tame, 0, at(look)), Passage::Within);
+                    prop_assert_eq!(rates.pass(1, &tame, spare(0), at(look)), Passage::Within);
                     free = now + (bytes * 1000).div_ceil(rate) as i64;
                 }
             }

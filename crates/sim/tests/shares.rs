@@ -3,7 +3,7 @@
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::{CellLoad, Coming, on_medium};
 use holdfast_media::drive::DriveModel;
-use holdfast_sim::{Habit, Places, Scene, Shares, Tightness, Verdict, play};
+use holdfast_sim::{Habit, Places, Scene, Shares, Stream, Tightness, Verdict, Wild, play};
 use std::time::Duration;
 
 /// The drive of the paper in its outer 80 %, at 60 MiB/s, in slots of 128 MiB.
@@ -54,6 +54,25 @@ fn readers_have_their_turn_every_few_slots() {
     assert!(one < 2.0 * 4.0 * 128.0 / 60.0, "a go of four slots, and what is in the way: {one} s");
     let four = play(&paper(4, 4)).longest_read.as_secs_f64();
     assert!(four < 40.0, "{four} s");
+}
+
+// Promise 1: no reader starves, not even beside streams that bring three times what they declared for an hour.
+#[test]
+fn readers_wait_no_longer_than_it_takes_to_make_up_for_what_was_beyond_the_rates() {
+    let wild = Wild { times: 3.0, lasts: 9000.0, every: 9000.0, first: 0.0, lump: 0.0 };
+    let drive = DriveModel::paper().squeezed(ByteSize::gib(64).0);
+    for (streams, most) in [(1, 60), (2, 60)] {
+        let rate = Rate(50 << 20);
+        let scene = Scene::steady(drive.clone(), 0.8, ByteSize::mib(128), 4, rate);
+        let mut scene = scene.read_by(4, Habit::Sequential);
+        let each = rate.0 as f64 / f64::from(streams);
+        scene.streams = vec![Stream { rate: each, burst: None, lull: None }; streams as usize];
+        scene.wild = vec![(0, wild)];
+        let verdict = play(&scene);
+        assert_eq!(verdict.wrong(&scene), None, "{streams}");
+        assert!(verdict.starved < Duration::from_secs(most), "{streams}: {:?}", verdict.starved);
+        assert!(verdict.beyond > 0.0 && verdict.read > 1 << 30, "{verdict:?}");
+    }
 }
 
 #[test]

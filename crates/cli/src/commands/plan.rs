@@ -12,6 +12,7 @@ use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_STREAMS, Rate, UnitError};
 use holdfast_format::Geometry;
 use holdfast_media::Profile;
+use holdfast_ring::least_slot;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -142,7 +143,8 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let at = |failure: Failure| failure.at_path(path);
     let measured = region::covered(&profile, total, more.region).map_err(at)?;
     let site = Site { profile: &profile, measured, total, region: more.region };
-    if let Some(slot) = args.slot {
+    // What of smaller slots is wrong, the inequality says.
+    if let Some(slot) = args.slot.filter(|slot| *slot >= least_slot(&measured)) {
         Geometry::for_lane(site.lane(), slot.0, Vec::new())
             .map_err(|error| Failure::usage(error).at("--slot"))?;
     }

@@ -11,6 +11,9 @@ use holdfast_ring::{
     Guarantee, Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots,
 };
 
+/// No larger ring is looked for.
+const MAX_RING: u64 = 1 << 60;
+
 /// Where the ring is to be.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
@@ -47,9 +50,9 @@ impl Site<'_> {
     /// The refusal as a failure.
     fn refused(&self, refusal: &Refusal, ask: &Ask) -> Failure {
         match refusal {
-            Refusal::TooSmall { slot, lane, takes } => {
+            Refusal::TooSmall { slot, takes, .. } => {
                 let mut ways = self.ways(ask);
-                ways.push(format!("{} or more for the ring", lane.shown_up()));
+                ways.extend(self.size(ask).map(|size| format!("{size} or more for the ring")));
                 let what =
                     format!("not admitted: {}{}", self.too_small(*slot, takes.as_ref()), self.of_what());
                 advised(what, &ways)
@@ -70,10 +73,9 @@ impl Site<'_> {
                     all.push(format!("with so many, {}", in_words(&refused)));
                 }
                 Err(Refusal::TooSmall { slot, lane, .. }) => {
-                    all.push(format!(
-                        "with so many, it takes slots of {slot}, and a ring of {}",
-                        lane.shown_up()
-                    ));
+                    let region = if self.region == Region::WHOLE { "ring" } else { "region" };
+                    let lane = lane.shown_up();
+                    all.push(format!("with so many, it takes slots of {slot}, and a {region} of {lane}"));
                 }
                 Ok(_) => {}
             }
@@ -152,7 +154,11 @@ impl Site<'_> {
             self.gather(ask),
             self.plain(ask),
         ];
-        ways.into_iter().flatten().collect()
+        let mut ways: Vec<String> = ways.into_iter().flatten().collect();
+        if ways.is_empty() {
+            ways.extend(self.larger(ask));
+        }
+        ways
     }
 
     /// Whether what is asked would be admitted in this region, the slots that the lane has of that size counted.
@@ -219,6 +225,30 @@ impl Site<'_> {
         let percent =
             smaller.into_iter().find(|percent| site(*percent).is_some_and(|site| site.would(ask)))?;
         Some(format!("--region 0..{percent}%"))
+    }
+
+    /// Another site of so many bytes. Where the profile ends, what is beyond is taken to be as what is before it.
+    fn sized(&self, total: u64) -> Self {
+        let measured = region::known(self.profile, total, self.region).unwrap_or(self.measured);
+        Self { measured, total, ..*self }
+    }
+
+    /// The least ring.
+    fn size(&self, ask: &Ask) -> Option<ByteSize> {
+        let with = |total: u64| self.sized(total).would(ask);
+        let doubled = std::iter::successors(Some(self.total), |total| total.checked_mul(2));
+        let enough = doubled.skip(1).take_while(|total| *total <= MAX_RING).find(|total| with(*total))?;
+        let least = ByteSize(least_above(self.total, enough, with));
+        Some(least.shown_up()).filter(|shown| with(shown.0))
+    }
+
+    /// The least ring with other slots, where somebody asked for these.
+    fn larger(&self, ask: &Ask) -> Option<String> {
+        let ask = Ask { slot: ask.slot.and(None), ..*ask };
+        let size = self.size(&ask)?;
+        let site = self.sized(size.0);
+        let slot = choose(&site.measured, site.lane(), &ask).ok()?.shape.slot;
+        Some(format!("slots of {slot} in {size} or more for the ring"))
     }
 
     /// Fewer slots in one go, where somebody asked for so many.
@@ -361,6 +391,51 @@ mod tests {
         let little = Site { total: 300 << 20, ..site };
         let said = little.admit(&ask(1)).unwrap_err().to_string();
         assert!(said.contains("300 MiB are too little for a guarantee in slots of 64 MiB: "), "{said}");
+    }
+
+    /// What is offered as a ring's size is enough, in its region and for bursts, too; and an eighth less is not.
+    #[test]
+    fn the_size_that_is_offered_is_enough_and_the_least() {
+        let profile = paper();
+        let mut offers = 0;
+        for (region, total, burst) in [30, 80, 100].into_iter().flat_map(|region| {
+            let sizes = [300, 1000, 1436, 3000];
+            sizes.into_iter().flat_map(move |total| [0, 500, 2000].map(|burst| (region, total, burst)))
+        }) {
+            let ask = Ask { burst: mib(burst), ..ask(5) };
+            let site = Site {
+                profile: &profile,
+                measured: paper_measured(region),
+                total: total << 20,
+                region: Region(region),
+            };
+            let Err(failure) = site.admit(&ask) else { continue };
+            let said = failure.to_string();
+            let word = said.split(" or more for the ring").next().unwrap();
+            let offered: Vec<&str> = word.rsplit(' ').take(2).collect();
+            let size: ByteSize = format!("{}{}", offered[1], offered[0]).parse().unwrap();
+            assert!(site.sized(size.0).admit(&ask).is_ok(), "{region} {total} {burst}: {said}");
+            assert!(site.sized(size.0 - size.0 / 8).admit(&ask).is_err(), "{region} {total} {burst}: {said}");
+            offers += 1;
+        }
+        assert!(offers > 25, "{offers}");
+    }
+
+    fn paper_measured(region: u8) -> Measured {
+        let profile = paper();
+        region::known(&profile, profile.device.bytes.0, Region(region)).unwrap()
+    }
+
+    // Where neither other slots nor a larger ring would do alone, both are named.
+    #[test]
+    fn slots_and_a_ring_that_are_both_too_small_are_offered_together() {
+        let profile = paper();
+        let site =
+            Site { profile: &profile, measured: paper_measured(80), total: 256 << 20, region: Region(80) };
+        let said = site.admit(&Ask { slot: Some(mib(8)), ..ask(5) }).unwrap_err().to_string();
+        let size = said.split("): slots of 64 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let size: ByteSize = size.split(" or more").next().unwrap().replace(' ', "").parse().unwrap();
+        assert!(site.sized(size.0).admit(&ask(5)).is_ok(), "{said}");
     }
 
     proptest::proptest! {

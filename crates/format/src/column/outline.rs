@@ -83,6 +83,11 @@ pub struct OpenOutline {
     pub may_have: bool,
 }
 
+impl OpenOutline {
+    /// Of no cells.
+    pub const EMPTY: Self = Self { cells: 0, nulls: 0, bounds: None, may_have: false };
+}
+
 /// Puts all but the filter, which follows.
 pub(crate) fn put_outline(
     put: &mut Put<'_>,

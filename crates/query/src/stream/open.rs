@@ -19,7 +19,9 @@ pub(super) fn may_hold(
         return Ok(true);
     }
     let known = OpenKnown { wants, slot, reader: RefCell::new(reader), trouble: RefCell::new(None) };
-    let may_hold = wants.predicate.may_hold(&known);
+    // There are as many cells of each attribute as elements.
+    let is_empty = known.ask(0, Vec::new()).is_some_and(|outline| outline.cells == 0);
+    let may_hold = !is_empty && wants.predicate.may_hold(&known);
     known.trouble.into_inner().map_or(Ok(may_hold), Err)
 }
 

@@ -237,8 +237,12 @@ impl<D: Disk> Capture<D> {
             Ask::Gains(sequence, cursor, out) => Some(self.open_gains(sequence, cursor, out)),
             Ask::Outline(sequence, stream, attribute, values) => {
                 let entry = self.entries.iter().position(|entry| entry.stream == stream);
-                let entry = entry.filter(|_| self.shows(sequence));
-                let outline = entry.and_then(|at| self.packer.slot().outline(at as u16, attribute, &values));
+                let outline = match entry {
+                    _ if !self.shows(sequence) => None,
+                    Some(at) => self.packer.slot().outline(at as u16, attribute, &values),
+                    // Nothing of a stream that this run does not record is in it.
+                    None => Some(OpenOutline::EMPTY),
+                };
                 Some(Answer::Outline(outline, values))
             }
             Ask::Pin(client, sequences) => {

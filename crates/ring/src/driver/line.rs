@@ -4,6 +4,7 @@
 use super::{COMMIT, Driver, Gains, WRITE};
 use crate::event::OpenBrief;
 use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
+use crate::rates::Spare;
 use crate::runway::Names;
 use crate::schedule::{Class, Next, Policy, Reads, Schedule, View, Wanted, visit};
 use crate::state::Pledge;
@@ -82,7 +83,7 @@ impl Line {
         &self.schedule
     }
 
-    pub(super) fn spare(&self, now: Timestamp, free: u32, room: Option<u64>) -> u64 {
+    pub(super) fn spare(&self, now: Timestamp, free: u32, room: Option<u64>) -> Spare {
         self.schedule.spare(now, free, room, self.reading)
     }
 

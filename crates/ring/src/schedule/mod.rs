@@ -13,7 +13,8 @@ mod reads;
 
 pub use reads::{Class, Reads, Wanted, visit};
 
-use crate::guarantee::{COMMIT_BYTES, Costs, Load, Shape, admit};
+use crate::guarantee::{COMMIT_BYTES, Costs, Load, Shape, admit, figures};
+use crate::rates::Spare;
 use holdfast_base::{Rate, Timestamp};
 use holdfast_format::Measured;
 use std::time::Duration;
@@ -56,6 +57,8 @@ pub struct Promise {
     pub write: f64,
     /// Seconds that what comes in a burst may be late by.
     pub late: f64,
+    /// The longest of the bursts beyond the rate that are published: for so long readers may have no turn for the sake of one.
+    pub rides: Duration,
     /// Bytes that the journal takes in no more time than the write of a slot: where more of the open slot is that old, the slot
     /// ends. All there are, where slots fill slowly by what was declared: those commits are counted on, and buffers on whole slots.
     pub row: u64,
@@ -81,6 +84,7 @@ impl Policy {
                     as u32,
                 write: costs.write / costs.moving,
                 late: load.burst.0 as f64 / costs.drained(shape.slot),
+                rides: figures(measured, load, shape).bursts.into_iter().flatten().max().unwrap_or_default(),
                 row: costs.row(shape.slot, granted.period, measured.write),
                 stay: if measured.parallel > 1 { Duration::ZERO } else { measured.reposition },
             };
@@ -212,21 +216,29 @@ impl Schedule {
         self.most
     }
 
-    /// Bytes that may be taken in beyond what was declared, with `free` buffers besides the open slot, which takes `room`
+    /// What may be taken in beyond what was declared, with `free` buffers besides the open slot, which takes `room`
     /// more, and so many reads under way.
     ///
     /// The others keep what may come of theirs until a buffer is free, as if a read began now. And what is beyond never
     /// lets more slots wait than are written in the age at which data is forced out; and fewer than that and than are
     /// gathered where somebody reads: readers have their turn before what waits is due. Where they had none for that long all the
-    /// same, nothing is beyond until one of them has.
-    pub fn spare(&self, now: Timestamp, free: u32, room: Option<u64>, reading: u32) -> u64 {
-        let Some(promise) = &self.policy.promise else { return u64::MAX };
+    /// same, nothing is beyond until one of them has. Who is alone has nobody to leave anything to but readers: he fills all
+    /// buffers, and they wait for a burst of his as long as any that is published.
+    pub fn spare(&self, now: Timestamp, free: u32, room: Option<u64>, reading: u32) -> Spare {
+        let Some(promise) = &self.policy.promise else { return Spare::ALL };
+        let starve = |after: Duration| self.hungry.is_some_and(|since| now.since(since) >= after);
+        let alone = if starve(promise.forced + promise.rides) { 0 } else { u64::MAX };
+        let beside = if starve(promise.forced) { 0 } else { self.beside(promise, now, free, room, reading) };
+        Spare { beside, alone }
+    }
+
+    /// Bytes that who shares the ring with others may have beyond his rate.
+    fn beside(&self, promise: &Promise, now: Timestamp, free: u32, room: Option<u64>, reading: u32) -> u64 {
         let closed = self.policy.buffers.saturating_sub(free + u32::from(room.is_some()));
         let reads = self.read.is_some_and(|read| now.since(read) < promise.forced);
         let most =
             if reads { promise.beyond.min(self.policy.gather).saturating_sub(1) } else { promise.beyond };
-        let starves = self.hungry.is_some_and(|since| now.since(since) >= promise.forced);
-        if starves || closed >= most.max(1) {
+        if closed >= most.max(1) {
             return 0;
         }
         let seconds = promise.blocked + f64::from(reading.saturating_sub(1)) * promise.read;

@@ -135,11 +135,12 @@ impl Reads {
             let Some(first) = first.filter(|_| self.credit[self.turn] > 0) else {
                 self.turn = (self.turn + 1) % Class::ALL.len();
                 let next = Class::ALL[self.turn];
-                // Nobody saves up: neither while nothing waits, nor by asking for less than a round's worth at a time. Else
-                // all others would wait while it is spent.
+                // Nobody saves up: neither while nothing waits, nor, beyond one round's worth, by asking for less at a time. Else
+                // all others would wait while it is spent. One is left to who asks for more than a round's worth, and then for
+                // nothing for a moment: a search, slot by slot.
                 let waits = self.flows.iter().any(|flow| flow.class == next);
                 let round = (next.weight() * self.visit).div_ceil(2) as i64;
-                self.credit[self.turn] = if waits { (self.credit[self.turn] + round).min(round) } else { 0 };
+                self.credit[self.turn] = if waits { (self.credit[self.turn] + round).min(2 * round) } else { 0 };
                 continue;
             };
             let Flow { client, credit, .. } = self.flows[first];
@@ -239,7 +240,33 @@ mod tests {
         }
         asks(&mut reads, Class::Rebuild, 1, 40);
         let first = (0..40).position(|_| reads.pick().unwrap().class == Class::Export).unwrap();
-        assert!(first <= 8, "a round of 8 MiB, not {first}");
+        assert!(first <= 16, "two rounds of 8 MiB, not {first}");
+    }
+
+    // Who asks for a little more than a round's worth at a time, and again when all of it is there, has his share all the same.
+    #[test]
+    fn a_class_that_asks_again_and_again_for_more_than_a_round_has_its_share() {
+        let mut reads = Reads::new(64, 4 << 20);
+        let (mut search, mut export) = (0u64, 0u64);
+        for id in 0..2 {
+            reads.push(read(id, Class::Export, 2)).unwrap();
+        }
+        for _ in 0..100 {
+            for id in 0..5 {
+                reads.push(read(id, Class::Search, 1)).unwrap();
+            }
+            let mut left = 5;
+            while left > 0 {
+                if reads.pick().unwrap().class == Class::Search {
+                    (search, left) = (search + 1, left - 1);
+                } else {
+                    reads.push(read(export, Class::Export, 2)).unwrap();
+                    export += 1;
+                }
+            }
+        }
+        let share = search as f64 / (search + export) as f64;
+        assert!(share > 0.45, "{search} and {export}");
     }
 
     #[test]

@@ -213,7 +213,7 @@ fn nothing_is_beyond_while_readers_starve() {
     let forced = schedule.policy().promise.unwrap().forced;
     let busy = View { full: 1, writing: 1, reads: true, ..idle() };
     schedule.next(&busy);
-    let spare = |schedule: &Schedule, now| schedule.spare(now, 14, Some(128 << 20), 0);
+    let spare = |schedule: &Schedule, now| schedule.spare(now, 14, Some(128 << 20), 0).beside;
     let late = busy.now + forced;
     assert!(spare(&schedule, late - Duration::from_nanos(1)) > 0);
     assert_eq!(spare(&schedule, late), 0);
@@ -224,6 +224,23 @@ fn nothing_is_beyond_while_readers_starve() {
     assert_eq!(spare(&schedule, late + forced), 0, "but another waits for his");
     schedule.next(&View { now: late + forced, reads: false, ..turn });
     assert!(spare(&schedule, late + forced) > 0, "nobody waits");
+}
+
+// A stream that is alone is held for the sake of readers only once they have waited for longer than any burst that is published.
+#[test]
+fn readers_wait_for_a_burst_of_who_is_alone_and_no_longer() {
+    let mut schedule = schedule();
+    let Promise { forced, rides, .. } = schedule.policy().promise.unwrap();
+    let longest = figures(&drive(), &load(60), &shape()).bursts[0];
+    assert!(rides > forced && Some(rides) == longest, "{rides:?} {longest:?}");
+    let busy = View { full: 1, writing: 1, reads: true, free: 0, ..idle() };
+    schedule.next(&busy);
+    let alone = |schedule: &Schedule, now| schedule.spare(now, 0, None, 0).alone;
+    let late = busy.now + forced + rides;
+    assert_eq!(alone(&schedule, late - Duration::from_nanos(1)), u64::MAX);
+    assert_eq!(alone(&schedule, late), 0);
+    schedule.next(&View { now: late, reads: false, ..busy });
+    assert_eq!(alone(&schedule, late), u64::MAX);
 }
 
 // Promise 1: a ring without a place to write to is read (and purged) all the same, and its journal names places.

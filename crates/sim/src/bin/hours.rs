@@ -283,7 +283,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let of = |name: &str| words.iter().position(|word| word == name).and_then(|at| words.get(at + 1));
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    let threads = of("--threads").and_then(|text| text.parse().ok()).unwrap_or(cores);
+    let threads =
+        of("--threads").map_or(Some(cores), |text| text.parse().ok().filter(|threads| *threads > 0));
+    let Some(threads) = threads else {
+        eprintln!("hours: --threads takes a number above 0");
+        return ExitCode::from(2);
+    };
     if words.iter().any(|word| word == "--tightness") {
         tightness();
         return ExitCode::SUCCESS;

@@ -81,6 +81,10 @@ impl Verdict {
         if self.starved > idle {
             return Some(format!("nobody was served for {:?}, of {idle:?} at most", self.starved));
         }
+        // Who is alone makes only himself late.
+        if scene.wild.len() == scene.streams.len() {
+            return None;
+        }
         // The clock of the drive counts nanoseconds, that of what arrives does not.
         (self.oldest > granted.durable_after + Duration::from_millis(1)).then(|| {
             format!("data was durable after {:?}, published are {:?}", self.oldest, granted.durable_after)
@@ -88,8 +92,8 @@ impl Verdict {
     }
 }
 
-/// The longest that readers wait for writing: all that is full, with what fills meanwhile, and whatever data may wait for. A drive
-/// whose flaws take more than was measured leaves less.
+/// The longest that readers wait for writing: all that is full, with what fills meanwhile, and whatever data may wait for; a burst,
+/// where nobody else is there who keeps his word. A drive whose flaws take more than was measured leaves less.
 fn starved(scene: &Scene, granted: &Guarantee, came: &Verdict) -> Duration {
     let moving = 1.0 - f64::from(scene.measured.stalled) / 1e6;
     let write = (granted.write.as_secs_f64() / moving).max(came.writing.as_secs_f64() / came.slots as f64);
@@ -97,7 +101,10 @@ fn starved(scene: &Scene, granted: &Guarantee, came: &Verdict) -> Duration {
     let full = f64::from(granted.buffers) + f64::from(scene.shape.gather);
     // Of each period so much is left for making up for what has piled up.
     let written = full * granted.period.as_secs_f64() * busy / (1.0 - busy);
-    granted.durable_after + Duration::try_from_secs_f64(written).unwrap_or(Duration::MAX / 2)
+    let written = granted.durable_after + Duration::try_from_secs_f64(written).unwrap_or(Duration::MAX / 2);
+    let alone = scene.wild.len() == scene.streams.len();
+    let burst = scene.policy().promise.filter(|_| alone).map_or(Duration::ZERO, |promise| promise.rides);
+    written + burst
 }
 
 fn seconds(at: Timestamp) -> f64 {

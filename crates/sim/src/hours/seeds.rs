@@ -91,12 +91,13 @@ impl Scene {
     }
 
     /// The hour of a seed in which some streams bring 1.5 to 10 times what they declared: all the time, or again and again,
-    /// often just when the drive stands still or the others' bursts come. At least one keeps its word.
+    /// often just when the drive stands still or the others' bursts come. At least one keeps its word, or there is one alone.
     pub fn wild_from_seed(number: u64) -> Self {
         let mut scene = Self::from_seed(number);
         let mut seed = Seed::new(number ^ 0x7769_6c64);
         scene.lasts = Duration::from_mins(20);
-        if scene.streams.len() == 1 {
+        let alone = scene.streams.len() == 1 && seed.happens(0.4);
+        if scene.streams.len() == 1 && !alone {
             // Half of it is somebody else's.
             let half = |stream: &Stream| Stream {
                 rate: stream.rate / 2.0,
@@ -105,7 +106,7 @@ impl Scene {
             };
             scene.streams = vec![half(&scene.streams[0]); 2];
         }
-        let tame = seed.below(scene.streams.len() as u64) as usize;
+        let tame = if alone { usize::MAX } else { seed.below(scene.streams.len() as u64) as usize };
         let lasts = scene.lasts.as_secs_f64();
         for at in (0..scene.streams.len()).filter(|at| *at != tame) {
             if !seed.happens(0.7) && scene.wild.len() + 1 < at {
