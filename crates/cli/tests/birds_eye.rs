@@ -136,3 +136,30 @@ fn what_the_open_slot_does_not_have_is_told_without_it_and_what_it_has_is_found(
     }
     assert_eq!(recording.end().0, Some(0));
 }
+
+// What another stream brings costs a question nothing, however much of it is open.
+#[test]
+fn an_open_slot_that_has_nothing_of_a_stream_is_not_looked_into() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = start(dir, "--size 32MiB --slot 2MiB");
+    let lines = |count: u64| (0..count).map(document).collect::<String>();
+    recording.input.as_mut().unwrap().write_all(lines(300).as_bytes()).unwrap();
+    recording.await_lines(dir, 300);
+    assert_eq!(recording.end().0, Some(0));
+    // Once it is not recorded, and once nothing has come of it yet.
+    let also =
+        "--source tcp:127.0.0.1:0 --name log --frame lines --attr n:uint=json:n --attr host:text=json:host";
+    for (before, more) in ["", also].into_iter().enumerate() {
+        let mut recording = Recording::named(dir, "other", &format!("--attr n:uint=json:n {more}"));
+        recording.input.as_mut().unwrap().write_all(lines(1000).as_bytes()).unwrap();
+        recording.await_lines(dir, 1000);
+        for question in ["select count(*), sum(n) from log", "select count(*) from log where n <> 123"] {
+            let said = ask(dir, &format!("explain analyze {question}"));
+            let slots = (figure(&said, "slots_searched"), figure(&said, "slots_pruned_unread"));
+            assert_eq!(slots, (1, 1 + before as u64), "{more}: {question}: {said}");
+        }
+        assert_eq!(ask(dir, "select count(*) from log"), "count(*)\n300\n");
+        assert_eq!(recording.end().0, Some(0));
+    }
+}

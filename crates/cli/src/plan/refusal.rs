@@ -245,10 +245,10 @@ impl Site<'_> {
     /// The least ring with other slots, where somebody asked for these.
     fn larger(&self, ask: &Ask) -> Option<String> {
         let ask = Ask { slot: ask.slot.and(None), ..*ask };
-        let size = self.size(&ask)?;
-        let site = self.sized(size.0);
+        let least = self.size(&ask)?;
+        let site = self.sized(least.0);
         let slot = choose(&site.measured, site.lane(), &ask).ok()?.shape.slot;
-        Some(format!("slots of {slot} in {size} or more for the ring"))
+        Some(format!("slots of {slot} in {least} or more for the ring"))
     }
 
     /// Fewer slots in one go, where somebody asked for so many.
@@ -413,9 +413,12 @@ mod tests {
             let said = failure.to_string();
             let word = said.split(" or more for the ring").next().unwrap();
             let offered: Vec<&str> = word.rsplit(' ').take(2).collect();
-            let size: ByteSize = format!("{}{}", offered[1], offered[0]).parse().unwrap();
-            assert!(site.sized(size.0).admit(&ask).is_ok(), "{region} {total} {burst}: {said}");
-            assert!(site.sized(size.0 - size.0 / 8).admit(&ask).is_err(), "{region} {total} {burst}: {said}");
+            let least: ByteSize = format!("{}{}", offered[1], offered[0]).parse().unwrap();
+            assert!(site.sized(least.0).admit(&ask).is_ok(), "{region} {total} {burst}: {said}");
+            assert!(
+                site.sized(least.0 - least.0 / 8).admit(&ask).is_err(),
+                "{region} {total} {burst}: {said}"
+            );
             offers += 1;
         }
         assert!(offers > 25, "{offers}");
@@ -433,9 +436,9 @@ mod tests {
         let site =
             Site { profile: &profile, measured: paper_measured(80), total: 256 << 20, region: Region(80) };
         let said = site.admit(&Ask { slot: Some(mib(8)), ..ask(5) }).unwrap_err().to_string();
-        let size = said.split("): slots of 64 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
-        let size: ByteSize = size.split(" or more").next().unwrap().replace(' ', "").parse().unwrap();
-        assert!(site.sized(size.0).admit(&ask(5)).is_ok(), "{said}");
+        let least = said.split("): slots of 64 MiB in ").nth(1).unwrap_or_else(|| panic!("{said}"));
+        let least: ByteSize = least.split(" or more").next().unwrap().replace(' ', "").parse().unwrap();
+        assert!(site.sized(least.0).admit(&ask(5)).is_ok(), "{said}");
     }
 
     proptest::proptest! {

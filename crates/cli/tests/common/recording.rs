@@ -27,6 +27,15 @@ impl Recording {
     }
 
     pub fn framed(dir: &Path, frame: &str, more: &str) -> Self {
+        Self::of(dir, &format!("log --frame {frame}"), more)
+    }
+
+    /// Of another stream of lines.
+    pub fn named(dir: &Path, name: &str, more: &str) -> Self {
+        Self::of(dir, &format!("{name} --frame lines"), more)
+    }
+
+    fn of(dir: &Path, stream: &str, more: &str) -> Self {
         recorder_program();
         let pipe = dir.join("pipe");
         let _ = fs::remove_file(&pipe);
@@ -38,7 +47,7 @@ impl Recording {
             0,
         )
         .unwrap();
-        let line = format!("record r.hf --source file:pipe --name log --frame {frame} --flush 100ms {more}");
+        let line = format!("record r.hf --source file:pipe --name {stream} --flush 100ms {more}");
         let mut child = holdfast(dir)
             .args(line.split_whitespace())
             .stdout(Stdio::piped())

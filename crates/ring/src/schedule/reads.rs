@@ -140,7 +140,8 @@ impl Reads {
                 // nothing for a moment: a search, slot by slot.
                 let waits = self.flows.iter().any(|flow| flow.class == next);
                 let round = (next.weight() * self.visit).div_ceil(2) as i64;
-                self.credit[self.turn] = if waits { (self.credit[self.turn] + round).min(2 * round) } else { 0 };
+                self.credit[self.turn] =
+                    if waits { (self.credit[self.turn] + round).min(2 * round) } else { 0 };
                 continue;
             };
             let Flow { client, credit, .. } = self.flows[first];
