@@ -376,7 +376,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             if u64::from(offset) + u64::from(len) > slot {
                 return wrong("a read must end inside its slot");
             }
-            match help.tickets.take(help.now) {
+            match help.tickets.take(caller, help.now) {
                 Some(buffer) => {
                     let reader = Reader { class: class(purpose), client: caller };
                     Served::Asked(help.window.ask(Ask::Read(sequence, offset, len, buffer, reader)))

@@ -1,7 +1,8 @@
 //! Tickets: whose is which piece of the area that reads are answered in. Pure bookkeeping over buffers.
 //!
 //! A piece is lent to a client from the moment its read is answered until it says that it has copied it, or its time is
-//! up while somebody else waits. A client that was too slow is told that what it copied is worth nothing.
+//! up while somebody else waits. A client that was too slow is told that what it copied is worth nothing. Where all are taken, the
+//! next one goes to who has fewest: how much a client reads is the schedule's to say, and that knows only of what was asked for.
 
 use holdfast_media::{Buffer, BufferPool};
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ pub(super) type CallerId = u64;
 #[derive(Debug)]
 enum State {
     Free(Buffer),
-    /// With the capture thread.
-    Reading,
+    /// With the capture thread, for this client.
+    Reading(CallerId),
     Lent {
         to: CallerId,
         since: Instant,
@@ -35,21 +36,48 @@ pub(super) struct Tickets {
     places: Vec<State>,
     /// Pieces that were taken back, in that order.
     owed: Vec<(CallerId, u64)>,
+    /// Clients with a read that waits for a piece.
+    waiting: Vec<CallerId>,
 }
 
 impl Tickets {
     pub(super) fn new(mut pool: BufferPool) -> Self {
         let mut buffers: Vec<Buffer> = std::iter::from_fn(|| pool.take()).collect();
         buffers.sort_unstable_by_key(Buffer::index);
-        Self { pool, places: buffers.into_iter().map(State::Free).collect(), owed: Vec::new() }
+        Self {
+            pool,
+            places: buffers.into_iter().map(State::Free).collect(),
+            owed: Vec::new(),
+            waiting: Vec::new(),
+        }
     }
 
     pub(super) fn pool(&self) -> &BufferPool {
         &self.pool
     }
 
-    /// A piece for a read: a free one, or one whose time is up.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Buffer> {
+    /// How many pieces a client has, or is going to.
+    fn held(&self, caller: CallerId) -> usize {
+        let own = |place: &&State| match place {
+            State::Free(_) => false,
+            State::Reading(to) | State::Lent { to, .. } => *to == caller,
+        };
+        self.places.iter().filter(own).count()
+    }
+
+    /// A piece for a read of a client: a free one, or one whose time is up. Not where somebody waits who has fewer.
+    pub(super) fn take(&mut self, caller: CallerId, now: Instant) -> Option<Buffer> {
+        let held = self.held(caller);
+        let first = self.waiting.iter().all(|other| *other == caller || self.held(*other) >= held);
+        let taken = if first { self.take_any(caller, now) } else { None };
+        self.waiting.retain(|other| *other != caller);
+        if taken.is_none() {
+            self.waiting.push(caller);
+        }
+        taken
+    }
+
+    fn take_any(&mut self, caller: CallerId, now: Instant) -> Option<Buffer> {
         let free = self.places.iter().position(|place| matches!(place, State::Free(_)));
         let late = || {
             let late = |place: &State| match place {
@@ -60,13 +88,13 @@ impl Tickets {
             lates.min().map(|(_, at)| at)
         };
         let at = free.or_else(late)?;
-        match std::mem::replace(&mut self.places[at], State::Reading) {
+        match std::mem::replace(&mut self.places[at], State::Reading(caller)) {
             State::Free(buffer) => Some(buffer),
             State::Lent { to, buffer, .. } => {
                 self.owed.push((to, buffer.position() as u64));
                 Some(buffer)
             }
-            State::Reading => None,
+            State::Reading(_) => None,
         }
     }
 
@@ -97,7 +125,9 @@ impl Tickets {
         let own = |place: &State| matches!(place, State::Lent { to, buffer, .. } if *to == caller && buffer.position() as u64 == offset);
         match self.places.iter().position(own) {
             Some(at) => {
-                if let State::Lent { buffer, .. } = std::mem::replace(&mut self.places[at], State::Reading) {
+                if let State::Lent { buffer, .. } =
+                    std::mem::replace(&mut self.places[at], State::Reading(caller))
+                {
                     self.places[at] = State::Free(buffer);
                 }
                 true
@@ -114,9 +144,10 @@ impl Tickets {
     /// The client is gone.
     pub(super) fn forget(&mut self, caller: CallerId) {
         self.owed.retain(|(owed, _)| *owed != caller);
+        self.waiting.retain(|waits| *waits != caller);
         for place in &mut self.places {
             if matches!(place, State::Lent { to, .. } if *to == caller)
-                && let State::Lent { buffer, .. } = std::mem::replace(place, State::Reading)
+                && let State::Lent { buffer, .. } = std::mem::replace(place, State::Reading(caller))
             {
                 *place = State::Free(buffer);
             }
@@ -139,12 +170,12 @@ mod tests {
         let mut tickets = tickets();
         let start = Instant::now();
         for _ in 0..2 {
-            let buffer = tickets.take(start).unwrap();
+            let buffer = tickets.take(1, start).unwrap();
             tickets.lend(buffer, 1, start);
         }
-        assert!(tickets.take(start + PATIENCE / 2).is_none(), "its time is not up");
+        assert!(tickets.take(1, start + PATIENCE / 2).is_none(), "its time is not up");
         let late = start + PATIENCE;
-        let taken = tickets.take(late).unwrap();
+        let taken = tickets.take(1, late).unwrap();
         let offset = taken.position() as u64;
         assert_eq!(tickets.lend(taken, 1, late), offset);
         assert!(!tickets.done(1, offset), "the first answer there is worth nothing");
@@ -157,12 +188,34 @@ mod tests {
     fn pieces_of_a_client_that_is_gone_are_free_at_once() {
         let mut tickets = tickets();
         let now = Instant::now();
-        let first = tickets.take(now).unwrap();
-        let second = tickets.take(now).unwrap();
+        let first = tickets.take(7, now).unwrap();
+        let second = tickets.take(7, now).unwrap();
         tickets.lend(first, 7, now);
         tickets.forget(7);
-        assert!(tickets.take(now).is_some());
+        assert!(tickets.take(7, now).is_some());
         tickets.give_back(second);
-        assert!(tickets.take(now).is_some() && tickets.take(now).is_none());
+        assert!(tickets.take(7, now).is_some() && tickets.take(7, now).is_none());
+    }
+
+    // Who keeps sixteen reads under way leaves to who asks for one after the other what is his.
+    #[test]
+    fn where_all_are_taken_the_next_goes_to_who_has_fewest() {
+        let mut tickets = Tickets::new(BufferPool::shared(6, 4096, Lock::No).unwrap());
+        let now = Instant::now();
+        let of = |tickets: &mut Tickets, caller| {
+            tickets.take(caller, now).map(|buffer| tickets.lend(buffer, caller, now))
+        };
+        let greedy: Vec<u64> = (0..6).map(|_| of(&mut tickets, 1).unwrap()).collect();
+        assert!(of(&mut tickets, 2).is_none() && of(&mut tickets, 1).is_none());
+        for (done, offset) in greedy.into_iter().enumerate() {
+            assert!(tickets.done(1, offset));
+            // It asks first, each time.
+            let (one, other) = (of(&mut tickets, 1), of(&mut tickets, 2));
+            assert_eq!((one.is_some(), other.is_some()), (done >= 3, done < 3), "{done}");
+            assert!(of(&mut tickets, 2).is_none(), "it asks for the next one at once");
+        }
+        assert_eq!((tickets.held(1), tickets.held(2)), (3, 3));
+        tickets.forget(2);
+        assert!(of(&mut tickets, 1).is_some(), "who is gone waits no longer");
     }
 }
