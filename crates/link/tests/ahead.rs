@@ -86,3 +86,33 @@ fn what_is_not_taken_is_forgotten_and_what_expired_meanwhile_has_expired() {
     assert_eq!(read(&mut reader, staying).unwrap(), read(&mut direct, staying).unwrap());
     assert!(direct.foresee(staying).is_none(), "without a recorder it takes a read to know");
 }
+
+#[test]
+fn a_slot_that_was_written_meanwhile_is_foreseen_where_it_is() {
+    let mood = Mood { view: Some(|_| {}), awaited: 1, ..Mood::default() };
+    let recorder = FakeRecorder::start(maker(), mood);
+    let mut reader = RingReader::connect(recorder.socket()).unwrap();
+    let slots = reader.plan(&Selection::ALL).unwrap().slots;
+    let placed = |reader: &mut RingReader| -> Vec<PlannedSlot> {
+        slots.iter().map(|slot| reader.placed(slot).unwrap()).collect()
+    };
+    assert_eq!(placed(&mut reader), slots);
+    let awaited = slots.iter().filter(|slot| slot.slot.is_none()).min_by_key(|slot| slot.sequence).unwrap();
+    assert!(reader.foresee(awaited).is_none());
+    recorder.written.store(true, std::sync::atomic::Ordering::SeqCst);
+    let written = placed(&mut reader);
+    let differ: Vec<_> = slots.iter().zip(&written).filter(|(before, by_now)| before != by_now).collect();
+    assert!(
+        matches!(differ[..], [(before, by_now)] if before == awaited && by_now.slot.is_some()),
+        "{differ:?}"
+    );
+    let by_now = differ[0].1;
+    assert_eq!((by_now.sequence, by_now.age), (awaited.sequence, awaited.age));
+    // Twice is once.
+    ask(&mut reader, by_now);
+    ask(&mut reader, by_now);
+    let mut direct = maker().direct();
+    assert_eq!(read(&mut reader, by_now).unwrap(), read(&mut direct, by_now).unwrap());
+    let of_it = recorder.reads.lock().unwrap().iter().filter(|read| **read == by_now.sequence.0).count();
+    assert_eq!(of_it, 2, "its chunks and its directory");
+}

@@ -2,7 +2,7 @@
 
 use holdfast_base::{Age, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Flags, Gap};
-use holdfast_ring::Range;
+use holdfast_ring::{Range, SlotLook, SlotStatus};
 
 /// What to read.
 ///
@@ -165,6 +165,14 @@ pub struct PlannedSlot {
     pub held: bool,
     /// Bytes to read at most.
     pub bytes: u64,
+}
+
+impl PlannedSlot {
+    /// One that is on the medium.
+    pub(crate) fn at(status: &SlotStatus, bytes: u64) -> Self {
+        let SlotStatus { slot, sequence, age, first, last, look } = *status;
+        Self { sequence, slot: Some(slot), age, first, last, held: look == SlotLook::Held, bytes }
+    }
 }
 
 /// Which slots a read goes through, in the order of their ages.

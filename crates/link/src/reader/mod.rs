@@ -44,7 +44,7 @@ use fetch::Miss;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
-use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, SlotLook, SlotStatus, StreamStatus};
+use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
 use live::Live;
 use output::{Filter, Output};
 use pump::Pump;
@@ -256,9 +256,7 @@ impl RingReader {
         };
         let mut all: Vec<PlannedSlot> = Vec::new();
         for slot in self.slots()?.iter().filter(|slot| slot.has_data()) {
-            let SlotStatus { slot, sequence, age, first, last, look } = *slot;
-            let held = look == SlotLook::Held;
-            all.push(PlannedSlot { sequence, slot: Some(slot), age, first, last, held, bytes });
+            all.push(PlannedSlot::at(slot, bytes));
         }
         all.sort_by_key(|slot| (slot.age, slot.sequence));
         let mut known: Vec<Sequence> = all.iter().map(|slot| slot.sequence).collect();
@@ -272,6 +270,20 @@ impl RingReader {
         }
         all.sort_by_key(|slot| (slot.age, slot.sequence));
         Ok(all)
+    }
+
+    /// A slot that had no place when it was planned, as it is by now: with its place, once a recorder has written it.
+    pub fn placed(&mut self, planned: &PlannedSlot) -> Result<PlannedSlot, LinkError> {
+        let waited = match &mut self.pump.access {
+            Access::Live(live) if planned.slot.is_none() => live.is_written(planned.sequence)?,
+            _ => false,
+        };
+        if !waited {
+            return Ok(*planned);
+        }
+        let slots = self.slots()?;
+        let found = slots.iter().find(|slot| slot.has_data() && slot.sequence == planned.sequence);
+        Ok(found.map_or(*planned, |slot| PlannedSlot::at(slot, planned.bytes)))
     }
 
     /// The bounds of a slot, where they can be had.

@@ -34,9 +34,12 @@ impl Pump {
         }
     }
 
-    /// Asks for a piece that is wanted later; `false`: enough has been asked for ahead.
+    /// Asks for a piece that is wanted later, once; `false`: enough has been asked for ahead.
     pub(crate) fn ahead(&mut self, want: Want) -> Result<bool, LinkError> {
         self.poll()?;
+        if self.ahead.iter().any(|(ahead, _)| *ahead == want) {
+            return Ok(true);
+        }
         let of_slot = self.ahead.iter().filter(|(ahead, _)| ahead.sequence == want.sequence);
         let asked: usize = of_slot.map(|(ahead, _)| ahead.len).sum();
         if self.under_way >= MOST_AHEAD || asked > 0 && asked + want.len > AHEAD {

@@ -226,15 +226,23 @@ impl SlotView<'_> {
         self.index(whole.start + part.start..whole.start + part.end)
     }
 
-    /// Asks for a section that is going to be read when the slot is looked into again.
+    /// Asks a recorder for a section that is going to be read, now or when the slot is looked into again.
     pub fn ahead(&mut self, section: &Section) -> Result<(), NotThere> {
-        Ok(fetch::ahead(&mut self.reader.pump, &self.planned, section.range())?)
+        self.range_ahead(section.range())
     }
 
     /// The same for its directory.
     pub fn directory_ahead(&mut self) -> Result<(), NotThere> {
         let range = self.head.directory_range().map_err(Miss::Wrong)?;
-        Ok(fetch::ahead(&mut self.reader.pump, &self.planned, range)?)
+        self.range_ahead(range)
+    }
+
+    fn range_ahead(&mut self, range: Range<usize>) -> Result<(), NotThere> {
+        // Without a recorder nobody else has turns, and what an index drive has is not to be read.
+        if self.reader.is_live() && self.reader.drive.is_none() {
+            fetch::ahead(&mut self.reader.pump, &self.planned, range)?;
+        }
+        Ok(())
     }
 
     /// Its chunks, in the order of their rows.

@@ -27,6 +27,8 @@ pub struct Mood {
     pub pending: usize,
     /// So many sealed slots are not on the medium until [`FakeRecorder::written`] says so; who asks for one waits for it.
     pub awaited: u64,
+    /// What is behind the head of a slot is read once so many reads of that were asked for.
+    pub together: usize,
     /// So many tickets are taken away before they are copied.
     pub hasty: usize,
     /// Say this version.
@@ -139,6 +141,8 @@ struct Serving {
     asked: Arc<Mutex<BTreeSet<u8>>>,
     written: Arc<AtomicBool>,
     log: Arc<Mutex<Vec<u64>>>,
+    /// How many reads behind the head of a slot were asked for.
+    behind: BTreeMap<u64, usize>,
     taken: Arc<Mutex<BTreeSet<u64>>>,
     pinned: Arc<Mutex<BTreeMap<usize, Vec<u64>>>>,
 }
@@ -149,8 +153,8 @@ impl Serving {
         let view = mood.view.map(|spoil| view(&maker, spoil));
         let (out, waiting) = (Vec::new(), Vec::new());
         let (asked, written, log, taken) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-        let pinned = Arc::default();
-        Self { maker, mood, pool, view, out, waiting, reads: 0, asked, written, log, taken, pinned }
+        let (pinned, behind) = (Arc::default(), BTreeMap::new());
+        Self { maker, mood, pool, view, out, waiting, reads: 0, asked, written, log, behind, taken, pinned }
     }
 
     /// Sequences that are sealed and not on the medium.
@@ -199,8 +203,9 @@ impl Serving {
     fn serve(&mut self, number: usize, client: &mut Client) -> Result<(), Hangup> {
         client.flush()?;
         while let Some((id, request)) = client.receive()? {
-            if let Request::Read { sequence, .. } = &request {
+            if let Request::Read { sequence, offset, .. } = &request {
                 self.log.lock().unwrap().push(sequence.0);
+                *self.behind.entry(sequence.0).or_default() += usize::from(*offset > 0);
             }
             self.answer(number, client, id, request)?;
         }
@@ -310,6 +315,9 @@ impl Serving {
         let inside = offset.checked_add(len).is_some_and(|end| end <= slot_bytes);
         if len == 0 || len > self.mood.quantum() || !(offset | len).is_multiple_of(BLOCK) || !inside {
             return Some(Reply::Error { text: format!("a read of {len} bytes at {offset}") });
+        }
+        if offset > 0 && self.behind.get(&sequence).is_none_or(|asked| *asked < self.mood.together) {
+            return None;
         }
         let mut buffer = self.pool.take()?;
         self.reads += 1;

@@ -17,7 +17,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use holdfast_link::{LinkError, NotThere, RingReader};
+use holdfast_link::{LinkError, NotThere, PlannedSlot, RingReader};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -197,16 +197,19 @@ impl Worker {
             if self.is_enough() {
                 return Ok(());
             }
-            let is_new = next.is_none();
-            let Some((place, slot)) = next.take().or_else(|| self.work.list.take()) else { return Ok(()) };
+            let is_new = next.is_none_or(|(_, next): (usize, &PlannedSlot)| next.slot.is_none());
+            let Some((place, planned)) = next.take().or_else(|| self.work.list.take()) else {
+                return Ok(());
+            };
+            let slot = &reader.placed(planned).map_err(external)?;
             // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
             if reader.is_live() && self.work.wants.limit.is_none() {
                 next = self.work.list.take_ahead(self.threads);
             }
-            for (_, slot) in is_new.then_some((place, slot)).into_iter().chain(next) {
+            for slot in is_new.then_some(slot).into_iter().chain(next.map(|(_, next)| next)) {
                 if let Some(mut view) = reader.foresee(slot)
                     && let Err(Broken::NotThere(NotThere::Failed(error))) =
-                        needs::ahead(&mut view, &self.work.wants)
+                        needs::foresee(&mut view, &self.work.wants)
                 {
                     return Err(external(error));
                 }

@@ -37,6 +37,23 @@ impl Needed {
         let rows = made || !wants.fixed(&places).is_empty() || attributes.is_empty();
         Self { made, rows, columns }
     }
+
+    /// Asks for all of it: a turn at reading goes to the next one as soon as nothing waits, and is a long time coming back.
+    pub(super) fn ahead(&self, view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
+        for (_, section) in &self.columns {
+            view.ahead(section)?;
+        }
+        if self.rows {
+            // Of a few chunks it is read once it is known of which.
+            if (self.made || !wants.leaves_few())
+                && let Some(section) = view.summary().section(SectionKind::Chunks).copied()
+            {
+                view.ahead(&section)?;
+            }
+            view.directory_ahead()?;
+        }
+        Ok(())
+    }
 }
 
 /// The filters of the attributes that are looked at.
@@ -103,7 +120,7 @@ impl Told {
 }
 
 /// Asks for what is going to be read of a slot, as far as that can be told without reading.
-pub(super) fn ahead(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
+pub(super) fn foresee(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
     let Some((entry, number)) = entry(view, wants).filter(|(entry, _)| entry.rows > 0) else { return Ok(()) };
     let told = Told::of(view, wants, number);
     if !told.may_hold(view, wants, &entry)? {
@@ -114,18 +131,5 @@ pub(super) fn ahead(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken
         // What these say may exclude it.
         return missing.iter().try_for_each(|section| Ok(view.ahead(section)?));
     }
-    let Needed { made, rows, columns } = Needed::of(view, wants, &entry, number);
-    for (_, section) in columns {
-        view.ahead(&section)?;
-    }
-    if rows {
-        // Of a few chunks it is read once it is known of which.
-        if (made || !wants.leaves_few())
-            && let Some(section) = view.summary().section(SectionKind::Chunks).copied()
-        {
-            view.ahead(&section)?;
-        }
-        view.directory_ahead()?;
-    }
-    Ok(())
+    Needed::of(view, wants, &entry, number).ahead(view, wants)
 }

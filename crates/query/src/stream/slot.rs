@@ -143,7 +143,9 @@ impl<'r> SlotSearch<'_, 'r> {
             self.torn = entry.ordinals.map(|(least, _)| least);
             self.trouble.expired(expired);
         }
-        let Needed { made, rows, columns: wanted } = Needed::of(self.view, self.wants, &entry, number);
+        let needed = Needed::of(self.view, self.wants, &entry, number);
+        needed.ahead(self.view, self.wants)?;
+        let Needed { made, rows, columns: wanted } = needed;
         let mut columns = Columns { sections: HashMap::new() };
         for (attribute, section) in wanted {
             columns.sections.insert(attribute, (section, self.section(&section)?));
@@ -178,6 +180,9 @@ impl<'r> SlotSearch<'_, 'r> {
             let missing: Vec<Section> = told.missing().collect();
             if missing.is_empty() {
                 return Ok(true);
+            }
+            for section in &missing {
+                self.view.ahead(section)?;
             }
             for section in missing {
                 told.tell(section, self.section(&section)?);
