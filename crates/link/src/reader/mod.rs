@@ -274,11 +274,11 @@ impl RingReader {
 
     /// A slot that had no place when it was planned, as it is by now: with its place, once a recorder has written it.
     pub fn placed(&mut self, planned: &PlannedSlot) -> Result<PlannedSlot, LinkError> {
-        let waited = match &mut self.pump.access {
+        let is_new_there = match &mut self.pump.access {
             Access::Live(live) if planned.slot.is_none() => live.is_written(planned.sequence)?,
             _ => false,
         };
-        if !waited {
+        if !is_new_there {
             return Ok(*planned);
         }
         let slots = self.slots()?;
