@@ -238,7 +238,9 @@ impl Scale<'_> {
         ways.extend(self.slots().map(|slot| format!("a ring with slots of {slot}")));
         let lane =
             |least: u32| ByteSize(Geometry::lane_for(self.geometry.slot_bytes, least.into())).shown_up();
-        ways.extend(least.map(|least| format!("a ring of {}", lane(least))));
+        // What is skipped of a lane holds no slots.
+        let ring = if self.geometry.skipped.is_empty() { "a ring of" } else { "a ring with a region of" };
+        ways.extend(least.map(|least| format!("{ring} {}", lane(least))));
         let nothing = || "nothing that could be changed alone would do: record to a faster device".to_owned();
         each_would_do(&ways).unwrap_or_else(nothing)
     }

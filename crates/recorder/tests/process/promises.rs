@@ -4,7 +4,7 @@
 use crate::common::{Place, reader};
 use crate::device::Freezing;
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
-use holdfast_format::{CellLoad, Geometry, Key, Measured, Terms};
+use holdfast_format::{CellLoad, Geometry, Key, Measured, Region, Terms};
 use holdfast_media::{Footing, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, Order, Outcome, Refusal, create};
 use std::io::Write as _;
@@ -31,8 +31,11 @@ fn bytes_of(slots: u64) -> u64 {
 }
 
 fn make(place: &Place, gather: u16, slot: u64, bytes: u64, prefilled: bool) {
-    let device = create_file(&place.ring, bytes, Prefill::No).unwrap();
-    let geometry = Geometry::for_lane(bytes, slot, Vec::new()).unwrap();
+    make_in(place, gather, Geometry::for_lane(bytes, slot, Vec::new()).unwrap(), prefilled);
+}
+
+fn make_in(place: &Place, gather: u16, geometry: Geometry, prefilled: bool) {
+    let device = create_file(&place.ring, geometry.lane_bytes, Prefill::No).unwrap();
     let measured = Measured {
         at: Timestamp(1),
         write: Rate(40 << 20),
@@ -142,6 +145,12 @@ fn after(error: &str, what: &str) -> String {
     rest.split([' ', ',']).next().unwrap_or_default().to_owned()
 }
 
+/// The size that a refusal offers behind `what`.
+fn offered(error: &str, what: &str) -> ByteSize {
+    let (_, offered) = error.split_once(what).unwrap_or_else(|| panic!("no {what}in {error}"));
+    offered.split(" would").next().unwrap().trim().parse().unwrap()
+}
+
 // What has to be named while the lane is busy takes slots: a refusal says how large a ring has them.
 #[test]
 fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do() {
@@ -151,8 +160,7 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
     let (code, error) = place.refused(&options);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("not admitted: 40 slots are too few"), "{error}");
-    let (_, offered) = error.split_once("a ring of ").unwrap();
-    let offered: ByteSize = offered.split(" would").next().unwrap().trim().parse().unwrap();
+    let offered = offered(&error, "a ring of ");
     let slots = (LEAST..99).find(|slots| ByteSize(bytes_of(*slots)).shown_up() == offered).unwrap();
     let with = |slots| {
         let place = Place::new();
@@ -170,6 +178,26 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
     assert!(place.record(&options.split(' ').collect::<Vec<_>>(), b"x").status.success(), "{error}");
     let options = burst(&(bytes.0 + bytes.0 / 8).to_string());
     assert_eq!(place.refused(&options.split(' ').collect::<Vec<_>>()).0, 1, "{error}");
+}
+
+// What is left out of a lane does not count: no larger ring by itself would do.
+#[test]
+fn in_a_region_with_too_few_slots_the_size_that_would_do_is_the_regions() {
+    let options = [&STDIN[..], &["--rate", "20MiB/s", "--burst", "120MiB"]].concat();
+    let with = |slots| {
+        let place = Place::new();
+        let region = bytes_of(slots);
+        let skipped = Region { offset: region, bytes: region };
+        make_in(&place, 4, Geometry::for_lane(2 * region, SLOT, vec![skipped]).unwrap(), false);
+        place
+    };
+    let (code, error) = with(LEAST).refused(&options);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("not admitted: 40 slots are too few"), "{error}");
+    let offered = offered(&error, "a ring with a region of ");
+    let slots = (LEAST..99).find(|slots| ByteSize(bytes_of(*slots)).shown_up() == offered).unwrap();
+    assert_eq!(with(slots - 1).refused(&options).0, 1, "{error}");
+    assert!(with(slots).record(&options, b"x").status.success(), "{error}");
 }
 
 // Larger slots cost less time to go to: where there would be enough of them they are offered.
