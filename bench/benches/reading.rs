@@ -1,10 +1,12 @@
 //! Reading a range back, every byte checked: by the reader that all commands use, and by `holdfast read` as a whole
 //! (which also makes a BLAKE3 of what it writes, here to nowhere), beside `fio` reading the same slots directly and in
-//! order, with requests of the reader's size, as many at once, into huge pages.
+//! order, with requests of the reader's size, as many at once, into huge pages. Then all once more from a disk that gives no more
+//! than a fast one does: this machine's may be as fast as its memory.
 
 use holdfast_base::{ByteSize, Clock, SystemClock};
 use holdfast_bench::compare::Rounds;
 use holdfast_bench::fio::{HugePages, Job};
+use holdfast_bench::group::{Way, as_it_is_and_slowed};
 use holdfast_bench::miniature::{self, Elements, Miniature, Setup};
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
@@ -23,6 +25,9 @@ const REQUEST: u64 = 2 << 20;
 const AT_ONCE: usize = 8;
 const MIB: f64 = 1_048_576.0;
 
+/// What a disk that is slowed gives a second.
+const FAST: ByteSize = ByteSize::gib(2);
+
 /// A ring and what is in it.
 struct Filled {
     elements: u64,
@@ -40,7 +45,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     drop(create_file(&path, bytes, Prefill::No).map_err(Trouble::of("making a file"))?);
     let slot_bytes = scale.pick(1 << 20, 64 << 20);
     let mut report = Report::new("reading", scale);
-    let mut rows = vec![row!["elements", "read by", "MiB/s", "fio MiB/s", "ratio", "verdict"]];
+    let mut rows = vec![row!["elements", "disk", "read by", "MiB/s", "fio MiB/s", "ratio", "verdict"]];
     let _pages = scale.pick(None, Some(())).map(|()| HugePages::reserve(REQUEST * AT_ONCE as u64));
     for size in [1500, 1 << 20] {
         let geometry = miniature::make(&path, slot_bytes)?;
@@ -61,26 +66,31 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
             depth: AT_ONCE,
             align: None,
         };
-        if scale == Scale::Tiny || tool::find("fio").is_none() {
-            read(&path, &filled)?;
-            if let Ok(program) = &program {
-                export(program, &path, &place.file("said"), &filled)?;
+        as_it_is_and_slowed(FAST.0, Way::Read, &path, |slowed| {
+            let disk = if slowed { format!("{FAST}/s at most") } else { "as it is".to_owned() };
+            let head = row![ByteSize(size), disk];
+            if scale == Scale::Tiny || tool::find("fio").is_none() {
+                read(&path, &filled)?;
+                if let Ok(program) = &program {
+                    export(program, &path, &place.file("said"), &filled)?;
+                }
+                rows.push([head, row!["both", "–", "–", "–", "not measured"]].concat());
+                return Ok(());
             }
-            rows.push(row![ByteSize(size), "both", "–", "–", "–", "not measured"]);
-            continue;
-        }
-        let contestants = if program.is_ok() { 3 } else { 2 };
-        let rounds = Rounds::run(7, contestants, |who| match (who, &program) {
-            (0, _) => job.run(),
-            (1, _) | (_, Err(_)) => read(&path, &filled),
-            (_, Ok(program)) => export(program, &path, &place.file("said"), &filled),
+            let contestants = if program.is_ok() { 3 } else { 2 };
+            let rounds = Rounds::run(7, contestants, |who| match (who, &program) {
+                (0, _) => job.run(),
+                (1, _) | (_, Err(_)) => read(&path, &filled),
+                (_, Ok(program)) => export(program, &path, &place.file("said"), &filled),
+            })?;
+            for (who, name) in (1..contestants).zip(["the reader", "`holdfast read`"]) {
+                let ratio = rounds.ratio(who, 0);
+                let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
+                let verdict = Goal::AtLeast(0.9).verdict(&ratio);
+                rows.push([head.clone(), row![name, show(who), show(0), ratio.show(3), verdict]].concat());
+            }
+            Ok(())
         })?;
-        for (who, name) in (1..contestants).zip(["the reader", "`holdfast read`"]) {
-            let ratio = rounds.ratio(who, 0);
-            let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
-            let verdict = Goal::AtLeast(0.9).verdict(&ratio);
-            rows.push(row![ByteSize(size), name, show(who), show(0), ratio.show(3), verdict]);
-        }
     }
     report.table(&rows);
     report.finish()

@@ -1,10 +1,12 @@
 //! Writing slots: elements in memory, through packer, ring and lane, to a preallocated file and to a loop device over
 //! it, beside `fio` writing the same place sequentially with requests of a slot's size, as many at once, direct and
 //! `O_DSYNC`, from huge pages. The file was written once before. Buffers are as many as the recorder has of itself on such a ring.
+//! Then both once more with a disk that takes no more than a fast one does: this machine's may be faster than its memory.
 
 use holdfast_base::{ByteSize, Clock, SystemClock};
 use holdfast_bench::compare::Rounds;
 use holdfast_bench::fio::{HugePages, Job};
+use holdfast_bench::group::{Way, as_it_is_and_slowed};
 use holdfast_bench::miniature::{self, Elements, Miniature, Setup};
 use holdfast_bench::place::{Loop, Place};
 use holdfast_bench::report::{Goal, Report};
@@ -18,6 +20,9 @@ use std::time::Instant;
 /// Small enough that the slots become full: what is written at once is as long as a request of `fio`.
 const ELEMENT: u64 = 64 << 10;
 const MIB: f64 = 1_048_576.0;
+
+/// What a disk that is slowed takes a second.
+const FAST: ByteSize = ByteSize::gib(2);
 
 fn main() -> std::process::ExitCode {
     run(bench)
@@ -47,10 +52,15 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         Err(why) => println!("{why}"),
     }
     for (name, path) in places {
-        for setup in setups {
-            let line = compare(name, path, *setup, scale)?;
-            rows.push(line);
-        }
+        as_it_is_and_slowed(FAST.0, Way::Write, path, |slowed| {
+            let name = if slowed { format!("{name}, {FAST}/s at most") } else { name.to_owned() };
+            // Where the disk sets the pace, rounds are alike.
+            let rounds = if slowed { 7 } else { 31 };
+            for setup in setups {
+                rows.push(compare(&name, path, *setup, rounds, scale)?);
+            }
+            Ok(())
+        })?;
     }
     report.table(&rows);
     if pages.is_some() {
@@ -60,7 +70,13 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     report.finish()
 }
 
-fn compare(name: &str, path: &Path, setup: Setup, scale: Scale) -> Result<Vec<String>, Trouble> {
+fn compare(
+    name: &str,
+    path: &Path,
+    setup: Setup,
+    rounds: usize,
+    scale: Scale,
+) -> Result<Vec<String>, Trouble> {
     let geometry = miniature::make(path, setup.slot_bytes)?;
     let area = u64::from(geometry.slots) * setup.slot_bytes;
     // More than a lap, so that slots expire while others are written.
@@ -84,7 +100,13 @@ fn compare(name: &str, path: &Path, setup: Setup, scale: Scale) -> Result<Vec<St
     // The first lap is nobody's.
     job.run()?;
     let rounds =
-        Rounds::run(31, 2, |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() })?;
+        Rounds::run(
+            rounds,
+            2,
+            |who| {
+                if who == 0 { record(path, &geometry, setup, total) } else { job.run() }
+            },
+        )?;
     let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
     let ratio = rounds.ratio(0, 1);
     Ok([head, row![show(0), show(1), ratio.show(3), Goal::AtLeast(0.97).verdict(&ratio)]].concat())

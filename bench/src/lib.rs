@@ -9,6 +9,7 @@ pub mod disturbers;
 pub mod emulated;
 pub mod fio;
 pub mod greedy;
+pub mod group;
 pub mod link;
 pub mod miniature;
 pub mod place;

@@ -28,6 +28,13 @@ pub enum Undo {
     Program(u32),
     /// A control group, with the processes in it.
     Group(PathBuf),
+    /// A control group that this process and what it starts are in, and the one that they came from.
+    Entered {
+        /// The group.
+        folder: PathBuf,
+        /// The one before.
+        home: PathBuf,
+    },
     /// A file of the kernel's, and what it said before.
     Setting(&'static str, String),
 }
@@ -51,6 +58,7 @@ impl Undo {
                 }
             }
             Self::Group(folder) => end_group(folder),
+            Self::Entered { folder, home } => leave_group(folder, home),
             Self::Setting(path, before) => {
                 let _ = std::fs::write(path, before);
             }
@@ -68,6 +76,20 @@ fn end_group(folder: &Path) {
         let all = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         for pid in all.lines().filter_map(|pid| pid.parse().ok()).filter_map(Pid::from_raw) {
             let _ = kill_process(pid, Signal::KILL);
+        }
+        if std::fs::remove_dir(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Brings all that is in a control group to another one, and takes the group down.
+fn leave_group(folder: &Path, home: &Path) {
+    for _ in 0..200 {
+        let all = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        for pid in all.lines() {
+            let _ = std::fs::write(home.join("cgroup.procs"), pid);
         }
         if std::fs::remove_dir(folder).is_ok() || !folder.exists() {
             return;
@@ -156,7 +178,7 @@ pub fn sweep() {
             }
         }
     }
-    for groups in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"] {
+    for groups in ["/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/blkio"] {
         for entry in std::fs::read_dir(groups).into_iter().flatten().flatten() {
             if gone(owner_of_folder(&entry.file_name().to_string_lossy())) {
                 Undo::Group(entry.path()).carry_out();

@@ -1,5 +1,6 @@
 //! What else a machine does: it computes, its memory is full, its log partition is. Each is taken away when dropped.
 
+use crate::group::Group;
 use crate::place::Place;
 use crate::program::Program;
 use crate::undo::{Noted, Undo, note};
@@ -76,68 +77,22 @@ pub fn clogged(place: &Path) -> Result<(PathBuf, File), Trouble> {
     Ok((path, pipe))
 }
 
-/// A group of processes that has only so much memory.
-#[derive(Debug)]
-pub struct Group {
-    folder: PathBuf,
-    #[allow(dead_code, reason = "for a signal")]
-    noted: Noted,
+/// Something that takes all memory that it gets in a group, and again when it was killed for that. Where the recorder may
+/// not ask to be killed last, this asks to be killed first.
+pub fn fill(group: &Group, place: &Path, recorder: u32) -> Result<Program, Trouble> {
+    let rank = std::fs::read_to_string(format!("/proc/{recorder}/oom_score_adj")).unwrap_or_default();
+    let yields = if rank.trim().starts_with('-') { "" } else { "echo 900 >/proc/self/oom_score_adj" };
+    let script = format!(
+        "{}\n{yields}\nwhile :; do head -c 64G /dev/zero | tail -c 32G >/dev/null; done",
+        group.enter()
+    );
+    Program::start(Path::new("/bin/sh"), &["-c", &script], Stdio::null(), &place.join("filler.said"))
 }
 
-impl Group {
-    /// Makes one with a limit, of either version; skipped where that is not to be had.
-    pub fn of(bytes: u64) -> Result<Self, Trouble> {
-        let root = Path::new("/sys/fs/cgroup");
-        let listed = |file: &str| {
-            let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-            text.split_whitespace().any(|one| one == "memory")
-        };
-        let (parent, limit) = if listed("cgroup.subtree_control") {
-            (root.to_owned(), "memory.max")
-        } else if root.join("memory/memory.limit_in_bytes").is_file() {
-            (root.join("memory"), "memory.limit_in_bytes")
-        } else {
-            return Err(Trouble::skipped("no memory groups here"));
-        };
-        let folder = parent.join(format!("{}group", crate::undo::folder_prefix()));
-        let made = std::fs::create_dir(&folder);
-        made.map_err(|cause| Trouble::skipped(format!("no memory group can be made ({cause})")))?;
-        let group = Self { noted: note(Undo::Group(folder.clone())), folder };
-        let limit = group.folder.join(limit);
-        std::fs::write(&limit, bytes.to_string())
-            .map_err(|cause| Trouble::skipped(format!("{} cannot be set ({cause})", limit.display())))?;
-        Ok(group)
-    }
-
-    /// A shell's words: what comes after them is in the group.
-    pub fn enter(&self) -> String {
-        format!("echo $$ >'{}/cgroup.procs' || exit 1", self.folder.display())
-    }
-
-    /// Something that takes all memory that it gets there, and again when it was killed for that. Where the recorder may
-    /// not ask to be killed last, this asks to be killed first.
-    pub fn fill(&self, place: &Path, recorder: u32) -> Result<Program, Trouble> {
-        let rank = std::fs::read_to_string(format!("/proc/{recorder}/oom_score_adj")).unwrap_or_default();
-        let yields = if rank.trim().starts_with('-') { "" } else { "echo 900 >/proc/self/oom_score_adj" };
-        let script = format!(
-            "{}\n{yields}\nwhile :; do head -c 64G /dev/zero | tail -c 32G >/dev/null; done",
-            self.enter()
-        );
-        Program::start(Path::new("/bin/sh"), &["-c", &script], Stdio::null(), &place.join("filler.said"))
-    }
-
-    /// How often somebody in it was killed for want of memory, where the kernel tells.
-    pub fn killed(&self) -> Option<u64> {
-        let files = ["memory.events", "memory.oom_control"];
-        let text = files.iter().find_map(|file| std::fs::read_to_string(self.folder.join(file)).ok())?;
-        text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        Undo::Group(self.folder.clone()).carry_out();
-    }
+/// How often somebody in a group was killed for want of memory, where the kernel tells.
+pub fn killed(group: &Group) -> Option<u64> {
+    let text = ["memory.events", "memory.oom_control"].iter().find_map(|file| group.read(file))?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
 }
 
 /// For tests: a folder of a bench.

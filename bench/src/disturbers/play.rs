@@ -6,6 +6,7 @@ use super::case::{Case, Disturber};
 use super::scene::{Recorder, Scene};
 use super::{clients, machine};
 use crate::beside::tally::Tally;
+use crate::group::Group;
 use crate::program::holdfast;
 use crate::{Scale, Trouble};
 use holdfast_link::wire::MarginStatus;
@@ -65,7 +66,7 @@ struct Surroundings {
     before: Option<String>,
     full: Option<machine::FullDisk>,
     pipe: Option<std::fs::File>,
-    group: Option<machine::Group>,
+    group: Option<Group>,
 }
 
 impl Surroundings {
@@ -84,7 +85,7 @@ impl Surroundings {
                 this.pipe = Some(pipe);
             }
             Disturber::Memory => {
-                let group = machine::Group::of(buffers * scene.amount().slot + BESIDE)?;
+                let group = Group::with_memory(buffers * scene.amount().slot + BESIDE)?;
                 this.before = Some(group.enter());
                 this.group = Some(group);
             }
@@ -275,10 +276,10 @@ fn disturb(
         }
         Disturber::Memory => {
             let Some(group) = &surroundings.group else { return Ok(String::new()) };
-            let filler = group.fill(&folder, recorder)?;
+            let filler = machine::fill(group, &folder, recorder)?;
             tally.wait(|| false);
             drop(filler);
-            let killed = group.killed().map_or("?".to_owned(), |count| count.to_string());
+            let killed = machine::killed(group).map_or("?".to_owned(), |count| count.to_string());
             Ok(format!("{killed} killed for want of memory"))
         }
         Disturber::Stall(length, every) => {

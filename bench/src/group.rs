@@ -1,0 +1,195 @@
+//! Control groups of the kernel, of either version: programs that get only so much memory, and a disk that is slower than the
+//! machine's.
+
+use crate::Trouble;
+use crate::undo::{Noted, Undo, folder_prefix, note};
+use rustix::fs::{FileType, major, minor, stat};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// What a group limits: the controller and its file, of version 2 and of version 1.
+struct Limit {
+    new: (&'static str, &'static str),
+    old: (&'static str, &'static str),
+}
+
+const MEMORY: Limit = Limit { new: ("memory", "memory.max"), old: ("memory", "memory.limit_in_bytes") };
+
+/// A group, gone when dropped.
+#[derive(Debug)]
+pub struct Group {
+    folder: PathBuf,
+    is_new: bool,
+    undo: Undo,
+    #[allow(dead_code, reason = "for a signal")]
+    noted: Noted,
+}
+
+impl Group {
+    /// One in which there is so much memory; skipped where that is not to be had.
+    pub fn with_memory(bytes: u64) -> Result<Self, Trouble> {
+        let group = Self::make(&MEMORY, Undo::Group)?;
+        group.set(&MEMORY, &bytes.to_string())?;
+        Ok(group)
+    }
+
+    fn make(limit: &Limit, undo: impl FnOnce(PathBuf) -> Undo) -> Result<Self, Trouble> {
+        let root = Path::new(ROOT);
+        let listed = std::fs::read_to_string(root.join("cgroup.subtree_control")).unwrap_or_default();
+        let is_new = listed.split_whitespace().any(|one| one == limit.new.0);
+        let parent = if is_new { root.to_owned() } else { root.join(limit.old.0) };
+        if !is_new && !parent.join("cgroup.procs").is_file() {
+            return Err(Trouble::skipped(format!("no control groups for {} here", limit.new.0)));
+        }
+        let folder = parent.join(format!("{}{}", folder_prefix(), limit.new.0));
+        let made = std::fs::create_dir(&folder);
+        made.map_err(|cause| Trouble::skipped(format!("no control group can be made ({cause})")))?;
+        let undo = undo(folder.clone());
+        Ok(Self { noted: note(undo.clone()), folder, is_new, undo })
+    }
+
+    fn set(&self, limit: &Limit, value: &str) -> Result<(), Trouble> {
+        let path = self.folder.join(if self.is_new { limit.new.1 } else { limit.old.1 });
+        std::fs::write(&path, value)
+            .map_err(|cause| Trouble::skipped(format!("{} cannot be set ({cause})", path.display())))
+    }
+
+    /// A shell's words: what comes after them is in the group.
+    pub fn enter(&self) -> String {
+        format!("echo $$ >'{}/cgroup.procs' || exit 1", self.folder.display())
+    }
+
+    /// What a file of the group says.
+    pub fn read(&self, file: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.join(file)).ok()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.undo.carry_out();
+    }
+}
+
+/// Which way data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the disk.
+    Write,
+    /// From it.
+    Read,
+}
+
+/// As long as it is there this process, and what it starts, gets only so much of a disk. Of what the page cache takes and
+/// writes later that is not true everywhere.
+#[derive(Debug)]
+pub struct Slowed(#[allow(dead_code, reason = "dropped at the end")] Group);
+
+impl Slowed {
+    /// To so many bytes a second of the disk that a file is on, or of the device at that path; skipped where that is not to be had.
+    pub fn to(rate: u64, way: Way, path: &Path) -> Result<Self, Trouble> {
+        let disk = disk_of(path)?;
+        let (new, old) = match way {
+            Way::Write => ("wbps", "blkio.throttle.write_bps_device"),
+            Way::Read => ("rbps", "blkio.throttle.read_bps_device"),
+        };
+        let limit = Limit { new: ("io", "io.max"), old: ("blkio", old) };
+        let mut home = PathBuf::new();
+        let group = Group::make(&limit, |folder| {
+            home = home_of(&folder);
+            Undo::Entered { folder, home: home.clone() }
+        })?;
+        let named = if group.is_new { format!("{new}=") } else { String::new() };
+        group.set(&limit, &format!("{disk} {named}{rate}"))?;
+        let all = group.folder.join("cgroup.procs");
+        let entered = std::fs::write(&all, std::process::id().to_string());
+        entered.map_err(|cause| Trouble::skipped(format!("the control group lets nobody in ({cause})")))?;
+        Ok(Self(group))
+    }
+}
+
+/// Measures with a disk as it is, then with one that is slowed; where that is not to be had it says so.
+pub fn as_it_is_and_slowed(
+    rate: u64,
+    way: Way,
+    path: &Path,
+    mut measure: impl FnMut(bool) -> Result<(), Trouble>,
+) -> Result<(), Trouble> {
+    measure(false)?;
+    match Slowed::to(rate, way, path) {
+        Ok(_slowed) => measure(true),
+        Err(why @ Trouble::Skipped { .. }) => {
+            println!("{why}");
+            Ok(())
+        }
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// The group, beside the one at `folder`, in which this process is now.
+fn home_of(folder: &Path) -> PathBuf {
+    let parent = folder.parent().unwrap_or(folder);
+    let controller = parent.file_name().unwrap_or_default().to_string_lossy();
+    let text = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = path_among(&text, if parent == Path::new(ROOT) { "" } else { &controller });
+    parent.join(path.unwrap_or_default().trim_start_matches('/'))
+}
+
+/// The path for a controller in what the kernel says of a process, as `4:blkio:/a`; without a name that of version 2.
+fn path_among<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|one| one == controller).then_some(path)
+    })
+}
+
+/// The number, as the kernel writes it, of the whole disk under a file, or under the device at that path.
+fn disk_of(path: &Path) -> Result<String, Trouble> {
+    let found = stat(path).map_err(Trouble::file(path, "look at it"))?;
+    let is_device = FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
+    let device = if is_device { found.st_rdev } else { found.st_dev };
+    let mut number = String::new();
+    let _ = write!(number, "{}:{}", major(device), minor(device));
+    let shown = Path::new("/sys/dev/block").join(&number);
+    let shown = std::fs::canonicalize(&shown)
+        .map_err(|_| Trouble::skipped(format!("{} is on no disk that can be slowed", path.display())))?;
+    // A partition's folder is in that of its disk.
+    let whole = if shown.join("partition").exists() { shown.parent().unwrap_or(&shown) } else { &shown };
+    let text = std::fs::read_to_string(whole.join("dev")).map_err(Trouble::file(whole, "look at it"))?;
+    Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+
+    #[test]
+    fn the_group_of_a_process_is_found_for_either_version() {
+        let text = "9:name=systemd:/s\n5:cpu,cpuacct:/c\n4:blkio:/a/b\n0::/user.slice\n";
+        assert_eq!(path_among(text, "blkio"), Some("/a/b"));
+        assert_eq!(path_among(text, "cpuacct"), Some("/c"));
+        assert_eq!(path_among(text, ""), Some("/user.slice"));
+        assert_eq!(path_among(text, "memory"), None);
+    }
+
+    #[test]
+    fn who_is_slowed_is_where_it_was_afterwards() {
+        let place = Place::with_room(1 << 20).unwrap();
+        let text = || std::fs::read_to_string("/proc/self/cgroup").unwrap();
+        let before = text();
+        match Slowed::to(1 << 30, Way::Write, place.path()) {
+            Ok(slowed) => {
+                assert_ne!(text(), before);
+                let folder = slowed.0.folder.clone();
+                drop(slowed);
+                assert!(!folder.exists());
+            }
+            Err(Trouble::Skipped { why }) => println!("skipped: {why}"),
+            Err(trouble) => panic!("{trouble}"),
+        }
+        assert_eq!(text(), before);
+    }
+}
