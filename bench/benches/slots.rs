@@ -99,14 +99,8 @@ fn compare(
     }
     // The first lap is nobody's.
     job.run()?;
-    let rounds =
-        Rounds::run(
-            rounds,
-            2,
-            |who| {
-                if who == 0 { record(path, &geometry, setup, total) } else { job.run() }
-            },
-        )?;
+    let turn = |who| if who == 0 { record(path, &geometry, setup, total) } else { job.run() };
+    let rounds = Rounds::run(rounds, 2, turn)?;
     let show = |who: usize| format!("{:.0}", rounds.of(who).median / MIB);
     let ratio = rounds.ratio(0, 1);
     Ok([head, row![show(0), show(1), ratio.show(3), Goal::AtLeast(0.97).verdict(&ratio)]].concat())

@@ -4,7 +4,6 @@
 use crate::Trouble;
 use crate::undo::{Noted, Undo, folder_prefix, note};
 use rustix::fs::{FileType, major, minor, stat};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
@@ -82,8 +81,7 @@ pub enum Way {
     Read,
 }
 
-/// As long as it is there this process, and what it starts, gets only so much of a disk. Of what the page cache takes and
-/// writes later that is not true everywhere.
+/// As long as it is there this process, and what it starts, gets only so much of a disk, where the page cache is passed by.
 #[derive(Debug)]
 pub struct Slowed(#[allow(dead_code, reason = "dropped at the end")] Group);
 
@@ -96,11 +94,7 @@ impl Slowed {
             Way::Read => ("rbps", "blkio.throttle.read_bps_device"),
         };
         let limit = Limit { new: ("io", "io.max"), old: ("blkio", old) };
-        let mut home = PathBuf::new();
-        let group = Group::make(&limit, |folder| {
-            home = home_of(&folder);
-            Undo::Entered { folder, home: home.clone() }
-        })?;
+        let group = Group::make(&limit, |folder| Undo::Entered { home: home_of(&folder), folder })?;
         let named = if group.is_new { format!("{new}=") } else { String::new() };
         group.set(&limit, &format!("{disk} {named}{rate}"))?;
         let all = group.folder.join("cgroup.procs");
@@ -150,9 +144,7 @@ fn disk_of(path: &Path) -> Result<String, Trouble> {
     let found = stat(path).map_err(Trouble::file(path, "look at it"))?;
     let is_device = FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
     let device = if is_device { found.st_rdev } else { found.st_dev };
-    let mut number = String::new();
-    let _ = write!(number, "{}:{}", major(device), minor(device));
-    let shown = Path::new("/sys/dev/block").join(&number);
+    let shown = format!("/sys/dev/block/{}:{}", major(device), minor(device));
     let shown = std::fs::canonicalize(&shown)
         .map_err(|_| Trouble::skipped(format!("{} is on no disk that can be slowed", path.display())))?;
     // A partition's folder is in that of its disk.
