@@ -131,9 +131,43 @@ impl Arena {
     }
 }
 
+/// A vector with room for so many bytes, where it is large on huge pages as far as these are to be had: what fills it once waits for
+/// few pages.
+pub fn vector(bytes: usize) -> Vec<u8> {
+    if bytes < 2 * HUGE {
+        return Vec::with_capacity(bytes);
+    }
+    // The last page is a huge one, too.
+    let mut vector = Vec::<u8>::with_capacity(bytes + HUGE);
+    let room = vector.spare_capacity_mut();
+    let (from, len) = (room.as_mut_ptr(), room.len());
+    let front = from.align_offset(HUGE);
+    let whole = len.saturating_sub(front) / HUGE * HUGE;
+    if whole > 0 {
+        // SAFETY: advice about whole pages inside of what the vector alone has changes no content.
+        let _ = unsafe { rustix::mm::madvise(from.wrapping_add(front).cast(), whole, Advice::LinuxHugepage) };
+    }
+    vector
+}
+
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and every buffer holds the arena: none is left.
         let _ = unsafe { rustix::mm::munmap(self.start(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_has_the_room_that_was_asked_for_and_nothing_in_it() {
+        for bytes in [0, 1, HUGE, 2 * HUGE - 1, 2 * HUGE, 5 * HUGE + 7] {
+            let mut vector = vector(bytes);
+            assert!(vector.is_empty() && vector.capacity() >= bytes);
+            vector.resize(bytes, 7);
+            assert!(vector.iter().all(|byte| *byte == 7));
+        }
     }
 }

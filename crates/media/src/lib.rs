@@ -25,6 +25,7 @@ mod share;
 mod turns;
 mod uring;
 
+pub use arena::vector;
 pub use buffer::{Buffer, BufferPool, Lock, Peek, PoolError, Region};
 pub use device::{
     Access, CreateError, Device, Footing, Foreign, Holder, OpenError, Prefill, create_file, extend_file,

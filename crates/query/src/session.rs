@@ -81,7 +81,8 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     let share = limits.memory.0 as usize / limits.threads.get();
     // What is merged is held for as many rows as a batch has.
     let rows = (share / MERGED / ROW_BYTES).max(LEAST_ROWS);
-    config = config.with_batch_size(rows.min(SessionConfig::new().batch_size()));
+    let usual = config.batch_size();
+    config = config.with_batch_size(rows.min(usual));
     let execution = &mut config.options_mut().execution;
     execution.time_zone = Some("UTC".to_owned());
     // Every thread that sorts keeps so much for merging what it has put aside; the usual 10 MB each are more than all where memory

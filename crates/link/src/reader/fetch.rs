@@ -51,7 +51,7 @@ pub(crate) fn bytes(
     start: usize,
     end: usize,
 ) -> Result<Vec<u8>, Miss> {
-    let mut all = Vec::with_capacity(end.saturating_sub(start));
+    let mut all = holdfast_media::vector(end.saturating_sub(start));
     let mut under_way: VecDeque<(usize, usize, u64)> = VecDeque::new();
     let mut next = pieces(pump, planned, start..end);
     loop {

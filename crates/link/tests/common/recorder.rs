@@ -10,7 +10,7 @@ use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStat
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -61,6 +61,8 @@ pub struct FakeRecorder {
     pub gains: Arc<Mutex<BTreeSet<u64>>>,
     /// What every client that is there has pinned.
     pub pinned: Arc<Mutex<BTreeMap<usize, Vec<u64>>>>,
+    /// How often pins were asked for.
+    pub pins_asked: Arc<AtomicUsize>,
     _thread: Thread,
     _directory: Option<tempfile::TempDir>,
 }
@@ -88,10 +90,10 @@ impl FakeRecorder {
         let serving = Serving::new(maker, mood);
         let (asked, written) = (Arc::clone(&serving.asked), Arc::clone(&serving.written));
         let (reads, gains) = (Arc::clone(&serving.log), Arc::clone(&serving.taken));
-        let pinned = Arc::clone(&serving.pinned);
+        let (pinned, pins_asked) = (Arc::clone(&serving.pinned), Arc::clone(&serving.pins_asked));
         let thread = std::thread::spawn(move || serving.run(&listener, &shared));
         let thread = Thread { stop, handle: Some(thread) };
-        Self { socket, asked, written, reads, gains, pinned, _thread: thread, _directory: None }
+        Self { socket, asked, written, reads, gains, pinned, pins_asked, _thread: thread, _directory: None }
     }
 
     pub fn socket(&self) -> &Path {
@@ -145,6 +147,7 @@ struct Serving {
     behind: BTreeMap<u64, usize>,
     taken: Arc<Mutex<BTreeSet<u64>>>,
     pinned: Arc<Mutex<BTreeMap<usize, Vec<u64>>>>,
+    pins_asked: Arc<AtomicUsize>,
 }
 
 impl Serving {
@@ -153,8 +156,24 @@ impl Serving {
         let view = mood.view.map(|spoil| view(&maker, spoil));
         let (out, waiting) = (Vec::new(), Vec::new());
         let (asked, written, log, taken) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
-        let (pinned, behind) = (Arc::default(), BTreeMap::new());
-        Self { maker, mood, pool, view, out, waiting, reads: 0, asked, written, log, behind, taken, pinned }
+        let (pinned, pins_asked, behind) = (Arc::default(), Arc::default(), BTreeMap::new());
+        let reads = 0;
+        Self {
+            maker,
+            mood,
+            pool,
+            view,
+            out,
+            waiting,
+            reads,
+            asked,
+            written,
+            log,
+            behind,
+            taken,
+            pinned,
+            pins_asked,
+        }
     }
 
     /// Sequences that are sealed and not on the medium.
@@ -269,6 +288,7 @@ impl Serving {
                 outline.map_or(Reply::Pending, Reply::OpenOutline)
             }
             Request::Pin { sequences } => {
+                self.pins_asked.fetch_add(1, Ordering::SeqCst);
                 let Some(most) = self.mood.pins else {
                     client.reply(id, &Reply::Error { text: "frames of type 14 are not known".to_owned() })?;
                     return Err(Hangup::Closed);

@@ -165,6 +165,20 @@ impl ExecutionPlan for StreamExec {
     }
 }
 
+/// A slot whose turn it is, or is next.
+struct Turn<'a> {
+    place: usize,
+    planned: &'a PlannedSlot,
+    /// Whether it takes a read, where somebody has looked.
+    reads: Option<bool>,
+}
+
+impl<'a> Turn<'a> {
+    fn new((place, planned): (usize, &'a PlannedSlot)) -> Self {
+        Self { place, planned, reads: None }
+    }
+}
+
 /// One thread's part of a search.
 struct Worker {
     work: Arc<Work>,
@@ -189,30 +203,64 @@ impl Worker {
         self.to.is_closed() || self.wanted.load(Ordering::Relaxed) == 0
     }
 
+    /// Asks for what is going to be read of a slot, which is kept from expiring; `false`: what is known of it excludes it.
+    fn foresee(
+        &self,
+        reader: &mut RingReader,
+        place: usize,
+        slot: &PlannedSlot,
+    ) -> std::result::Result<bool, LinkError> {
+        let Work { list, wants, .. } = &*self.work;
+        let Some(mut view) = reader.foresee(slot) else {
+            // Of what is open its recorder may tell enough.
+            if slot.slot.is_some() {
+                list.keep(place);
+            }
+            return Ok(true);
+        };
+        match needs::foresee(&mut view, wants, &mut || list.keep(place)) {
+            Ok(reads) => Ok(reads),
+            Err(Broken::NotThere(NotThere::Failed(error))) => Err(error),
+            // Whoever looks into it finds the same.
+            Err(_) => {
+                list.keep(place);
+                Ok(true)
+            }
+        }
+    }
+
     fn search(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let mut reader = self.work.ways.take().map_err(external)?.reader;
-        let mut next = None;
+        let list = &self.work.list;
+        let mut next: Option<Turn<'_>> = None;
         loop {
             if self.is_enough() {
                 return Ok(());
             }
-            let is_new = next.is_none_or(|(_, next): (usize, &PlannedSlot)| next.slot.is_none());
-            let Some((place, planned)) = next.take().or_else(|| self.work.list.take()) else {
+            let Some(Turn { place, planned, reads }) = next.take().or_else(|| list.take().map(Turn::new))
+            else {
                 return Ok(());
             };
             let slot = &reader.placed(planned).map_err(external)?;
-            // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
-            if reader.is_live() && self.work.wants.limit.is_none() {
-                next = self.work.list.take_ahead(self.threads);
+            // What was open when it was looked at may have a place by now.
+            let reads = match reads.filter(|_| planned.slot.is_some()) {
+                Some(reads) => reads,
+                None => self.foresee(&mut reader, place, slot).map_err(external)?,
+            };
+            if !reads {
+                effort.pruned += 1;
+                effort.unread += 1;
+                list.done(place, effort.back);
+                continue;
             }
-            for slot in is_new.then_some(slot).into_iter().chain(next.map(|(_, next)| next)) {
-                if let Some(mut view) = reader.foresee(slot)
-                    && let Err(Broken::NotThere(NotThere::Failed(error))) =
-                        needs::foresee(&mut view, &self.work.wants)
-                {
-                    return Err(external(error));
-                }
+            // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
+            if reader.is_live()
+                && self.work.wants.limit.is_none()
+                && let Some((place, planned)) = list.take_ahead(self.threads)
+            {
+                let reads = Some(self.foresee(&mut reader, place, planned).map_err(external)?);
+                next = Some(Turn { place, planned, reads });
             }
             let (to, wanted) = (&self.to, &self.wanted);
             let before = effort.bytes;
@@ -227,8 +275,11 @@ impl Worker {
                     Err(_) => ControlFlow::Break(()),
                 }
             };
-            let look = |reader: &mut RingReader| open::may_hold(reader, &self.work.wants, slot);
-            let searched = match look(&mut reader).map_err(external)?.then(|| reader.look_into(slot)) {
+            let may_hold = open::may_hold(&mut reader, &self.work.wants, slot).map_err(external)?;
+            if may_hold && slot.slot.is_none() {
+                list.keep(place);
+            }
+            let searched = match may_hold.then(|| reader.look_into(slot)) {
                 None => {
                     effort.pruned += 1;
                     effort.unread += 1;
@@ -255,7 +306,7 @@ impl Worker {
             };
             reader.forget_ahead(slot.sequence);
             effort.bytes = read(effort.bytes);
-            self.work.list.done(place, effort.back);
+            list.done(place, effort.back);
             match searched {
                 Ok(()) => {}
                 Err(Broken::Enough) => return Ok(()),

@@ -1,5 +1,6 @@
-//! The slots that a search goes through, handed out one by one to the threads that carry it out; what they are at work on and what
-//! comes next is pinned, as far as it goes, so that it does not expire before its turn.
+//! The slots that a search goes through, handed out one by one to the threads that carry it out; what they read and what
+//! comes next is pinned, as far as it goes, so that it does not expire before its turn. To pass over a slot of which enough is known
+//! takes no pin.
 
 use holdfast_base::Sequence;
 use holdfast_link::wire::MAX_PINS;
@@ -27,7 +28,7 @@ struct State {
     at_work: BTreeSet<usize>,
     /// How many slots elements were seen to reach back.
     behind: usize,
-    /// Whoever takes this place or one behind it renews the pins.
+    /// Whoever reads at this place or behind it renews the pins.
     renew: usize,
 }
 
@@ -62,10 +63,15 @@ impl SlotList {
         let slot = self.slots.get(place).filter(|_| self.slots.len() - place >= threads)?;
         state.next += 1;
         state.at_work.insert(place);
+        Some((place, slot))
+    }
+
+    /// The slot at a place that was taken is going to be read.
+    pub(super) fn keep(&self, place: usize) {
+        let mut state = self.state();
         if place >= state.renew {
             state.pin(&self.slots);
         }
-        Some((place, slot))
     }
 
     /// A place has been searched, where elements reached back so many ages at most.

@@ -119,17 +119,27 @@ impl Told {
     }
 }
 
-/// Asks for what is going to be read of a slot, as far as that can be told without reading.
-pub(super) fn foresee(view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
-    let Some((entry, number)) = entry(view, wants).filter(|(entry, _)| entry.rows > 0) else { return Ok(()) };
+/// Asks for what is going to be read of a slot, as far as that can be told without reading, once it is kept; `false`: nothing is,
+/// for what is known of it excludes it.
+pub(super) fn foresee(
+    view: &mut SlotView<'_>,
+    wants: &Wants,
+    keep: &mut dyn FnMut(),
+) -> Result<bool, Broken> {
+    let Some((entry, number)) = entry(view, wants).filter(|(entry, _)| entry.rows > 0) else {
+        return Ok(false);
+    };
     let told = Told::of(view, wants, number);
     if !told.may_hold(view, wants, &entry)? {
-        return Ok(());
+        return Ok(false);
     }
+    keep();
     let missing: Vec<Section> = told.missing().collect();
-    if !missing.is_empty() {
+    if missing.is_empty() {
+        Needed::of(view, wants, &entry, number).ahead(view, wants)?;
+    } else {
         // What these say may exclude it.
-        return missing.iter().try_for_each(|section| Ok(view.ahead(section)?));
+        missing.iter().try_for_each(|section| view.ahead(section))?;
     }
-    Needed::of(view, wants, &entry, number).ahead(view, wants)
+    Ok(true)
 }
