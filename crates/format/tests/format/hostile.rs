@@ -393,7 +393,7 @@ fn decode_all(bytes: &[u8]) {
     let _ = PartHeader::decode(bytes, &key(), RING);
     let _ = check_image(bytes, &key(), RING);
     let _ = decode_directory(bytes, crc32c(bytes));
-    let _ = Chunk::decode(bytes).map(|chunk| chunk.rows().count());
+    let _ = Chunk::decode(bytes).map(|chunk| (chunk.rows().count(), chunk.rows_of(0).count()));
     let _ = Gap::decode(bytes);
     if let Ok(column) = Block::read(bytes).and_then(|block| block.decode()) {
         // Nothing that is decoded is more than a block may be.

@@ -363,6 +363,9 @@ pub(crate) fn read_items(header: &PartHeader, summary: &Summary, image: &[u8]) -
     for entry in decode_directory(&image[directory.range()], directory.crc).unwrap() {
         let bytes = &image[chunks.range()][entry.offset as usize..][..entry.bytes as usize];
         let chunk = Chunk::decode_at(&entry, header.sequence, bytes).unwrap();
+        for number in 0..summary.entries.len() as u16 + 1 {
+            assert!(chunk.rows_of(number).eq(chunk.rows().filter(|(row, _)| row.stream == number)));
+        }
         for (row, at) in chunk.rows() {
             assert!(entry.may_have(row.stream));
             let at = header.payload_offset as usize + at as usize;

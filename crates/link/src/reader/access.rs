@@ -1,10 +1,12 @@
 //! The two ways to the bytes of a slot, behind one face: asked for by tag, answered in any order.
 
 use super::direct::Direct;
+use super::item::PlannedSlot;
 use super::live::Live;
 use crate::{LinkError, SharedArea};
 use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_media::Buffer;
+use std::ops::Range;
 
 /// A piece of a slot: offset and length are whole blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,14 @@ impl Access {
         };
         // One of its own goes with its memory.
         let _ = pool.give(buffer);
+    }
+
+    /// A range of a slot that is in this process' memory, with zeros behind its end.
+    pub(crate) fn at_hand(&self, planned: &PlannedSlot, range: Range<usize>) -> Option<Vec<u8>> {
+        match self {
+            Self::Live(live) => live.at_hand(planned, range),
+            Self::Direct(direct) => direct.at_hand(planned, range),
+        }
     }
 
     pub(crate) fn submit(&mut self, tag: u64, want: Want, buffer: Buffer) -> Result<(), LinkError> {

@@ -2,13 +2,15 @@
 
 use super::access::{Got, Want};
 use super::beside::Beside;
-use super::open::copy;
+use super::item::PlannedSlot;
+use super::open::{copy, cut};
 use crate::LinkError;
 use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
 use holdfast_format::{Geometry, Superblock};
 use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lock, Op, RealDisk, Request};
 use holdfast_ring::{Recovered, recover};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -108,13 +110,21 @@ impl Direct {
 
     /// Whether only the journal has this slot.
     pub(crate) fn is_rebuilt(&self, sequence: Sequence) -> bool {
-        self.recovered.rebuilt.iter().any(|slot| slot.sealed.sequence == sequence)
+        self.rebuilt(sequence).is_some()
+    }
+
+    fn rebuilt(&self, sequence: Sequence) -> Option<&[u8]> {
+        let slot = self.recovered.rebuilt.iter().find(|slot| slot.sealed.sequence == sequence)?;
+        Some(&slot.image[..slot.sealed.bytes])
+    }
+
+    pub(crate) fn at_hand(&self, planned: &PlannedSlot, range: Range<usize>) -> Option<Vec<u8>> {
+        Some(cut(self.rebuilt(planned.sequence)?, range))
     }
 
     pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) {
-        let rebuilt = self.recovered.rebuilt.iter().find(|slot| slot.sealed.sequence == want.sequence);
-        if let Some(rebuilt) = rebuilt {
-            copy(&rebuilt.image[..rebuilt.sealed.bytes], want.offset, &mut buffer[..want.len]);
+        if let Some(image) = self.rebuilt(want.sequence) {
+            copy(image, want.offset, &mut buffer[..want.len]);
             self.done.push_back((tag, Got::Bytes(buffer)));
             return;
         }

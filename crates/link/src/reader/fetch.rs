@@ -51,6 +51,9 @@ pub(crate) fn bytes(
     start: usize,
     end: usize,
 ) -> Result<Vec<u8>, Miss> {
+    if let Some(bytes) = pump.access.at_hand(planned, start..end) {
+        return Ok(bytes);
+    }
     let mut all = holdfast_media::vector(end.saturating_sub(start));
     let mut under_way: VecDeque<(usize, usize, u64)> = VecDeque::new();
     let mut next = pieces(pump, planned, start..end);
@@ -80,6 +83,9 @@ pub(crate) fn bytes(
 
 /// Asks for as much of a range as may be asked for ahead: [`bytes`] of the same range takes it.
 pub(crate) fn ahead(pump: &mut Pump, planned: &PlannedSlot, range: Range<usize>) -> Result<(), LinkError> {
+    if pump.access.at_hand(planned, 0..0).is_some() {
+        return Ok(());
+    }
     for want in pieces(pump, planned, range) {
         if !pump.ahead(want)? {
             break;

@@ -1,15 +1,17 @@
 //! Access through a recorder: reads are tickets, answered in the shared area and copied out at once.
 
 use super::access::{Got, Want};
-use super::open::{OpenImage, OpenSlots, take_once};
+use super::item::PlannedSlot;
+use super::open::{OpenImage, OpenSlots, copy, cut, take_once};
 use crate::client::Connection;
 use crate::wire::{MAX_PENDING, Purpose, Reply, Request};
 use crate::{LinkError, SharedArea};
-use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence};
+use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence, SlotNo};
 use holdfast_format::Superblock;
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_ring::StreamStatus;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -157,11 +159,19 @@ impl Live {
         Ok(open.iter().all(|open| open.sequence != sequence))
     }
 
+    /// What was taken of a slot while it was open. Once it has a place, that is too little, and says no place.
+    fn taken(&self, sequence: Sequence, slot: Option<SlotNo>) -> Option<&[u8]> {
+        let open = self.open.as_ref().filter(|open| slot.is_none() && open.sequence() == sequence)?;
+        Some(open.bytes())
+    }
+
+    pub(crate) fn at_hand(&self, planned: &PlannedSlot, range: Range<usize>) -> Option<Vec<u8>> {
+        Some(cut(self.taken(planned.sequence, planned.slot)?, range))
+    }
+
     pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) -> Result<(), LinkError> {
-        // Once the slot has a place, what was taken of it while it was open is too little, and says no place.
-        let open = self.open.as_ref().filter(|_| want.slot.is_none());
-        if let Some(open) = open.filter(|open| open.sequence() == want.sequence) {
-            open.copy(want.offset, &mut buffer[..want.len]);
+        if let Some(image) = self.taken(want.sequence, want.slot) {
+            copy(image, want.offset, &mut buffer[..want.len]);
             self.done.push_back((tag, Got::Bytes(buffer)));
             return Ok(());
         }

@@ -11,6 +11,7 @@ use holdfast_format::{
 };
 use holdfast_media::Buffer;
 use holdfast_ring::StreamStatus;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,11 @@ enum Asked {
 }
 
 impl OpenSlots {
+    /// For who is going to ask again: what is known is kept from the first time on.
+    pub fn kept() -> Self {
+        Self(Arc::new(Mutex::new(Asked::Once)))
+    }
+
     /// What the open slot has by now, to be read like any other; `None`: it is not open.
     pub(crate) fn take(
         &self,
@@ -74,9 +80,9 @@ impl OpenImage {
         self.sequence
     }
 
-    /// Copies a piece of it; zeros beyond its end.
-    pub(crate) fn copy(&self, offset: usize, into: &mut [u8]) {
-        copy(&self.image[..self.bytes], offset, into);
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.image[..self.bytes]
     }
 }
 
@@ -194,6 +200,15 @@ impl OpenSlot {
         let (sequence, payload) = (self.id.sequence, sealed.payload_bytes);
         Some(OpenImage { sequence, image: self.buffer, bytes: sealed.bytes, payload })
     }
+}
+
+/// What an image has in a range, and zeros beyond its end.
+pub(crate) fn cut(image: &[u8], range: Range<usize>) -> Vec<u8> {
+    let there = image.get(range.start..range.end.min(image.len())).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(range.len());
+    bytes.extend_from_slice(there);
+    bytes.resize(range.len(), 0);
+    bytes
 }
 
 /// Copies what an image has at `offset`, and zeros beyond its end.

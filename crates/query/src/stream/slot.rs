@@ -243,8 +243,7 @@ impl<'r> SlotSearch<'_, 'r> {
                 &part[..]
             };
             let chunk = Chunk::decode_at(at, sequence, bytes)?;
-            let rows = chunk.rows().filter(|(row, _)| row.stream == entry && row.completes_element());
-            let rows: Vec<Ending> = rows.collect();
+            let rows: Vec<Ending> = chunk.rows_of(entry).filter(|(row, _)| row.completes_element()).collect();
             if !rows.is_empty() {
                 self.chunk(blocks, Some(at), &rows, maker.as_mut())?;
             }
