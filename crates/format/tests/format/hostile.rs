@@ -4,10 +4,10 @@ use crate::lanes::superblock;
 use crate::world::{Item, RING, STREAMS, Slot, items, key, read_items};
 use holdfast_base::{Epoch, Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Block, Blocks, Cell, Cells, Chunk, Class, Classes, CommitHead, CommitWriter, DirectoryEntry, FormatError,
-    Gap, Geometry, Key, Outline, PartHeader, Record, Records, Row, Section, SectionKind, SlotFlags, Summary,
-    Superblock, check_image, check_payload_block, commit_len, crc32c, decode_directory, footer_binds,
-    read_commit, restamp,
+    Block, Blocks, Cell, Cells, Chunk, Class, Classes, CommitHead, CommitWriter, DirectoryEntry, Flags,
+    FormatError, Gap, Geometry, Key, Kind, Outline, PartHeader, Record, Records, Row, Section, SectionKind,
+    SlotFlags, Summary, Superblock, check_image, check_payload_block, commit_len, crc32c, decode_directory,
+    footer_binds, read_commit, restamp,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -241,6 +241,38 @@ fn a_chunk_that_claims_what_it_cannot_have_is_refused() {
     }
     assert!(Chunk::decode(&forged_chunk(48 + 16 + 8, 5)).is_err(), "a kind that does not exist");
     assert!(Chunk::decode(&forged_chunk(48 + 2 * 16 + 8, 256)).is_err(), "flags beyond a byte");
+}
+
+/// The greatest value that a chunk of two rows can say of the second one in a column that has one for each, and that chunk.
+fn greatest(column: usize) -> (u64, Vec<u8>) {
+    let mut slot = Slot::open(64 << 10, 9);
+    let both = Flags::PCAPNG_OPTIONS.with(Flags::HEADER);
+    let rows = [(Kind::Element, Flags::PCAPNG_OPTIONS, 1, 1), (Kind::Note, both, 300, 70_000)];
+    for (kind, flags, tag, extra) in rows {
+        let row = Row { kind, flags, tag, extra, len: 3, ..Row::default() };
+        assert!(slot.pack(&Item { row, bytes: vec![1; 3] }));
+    }
+    let len = slot.seal().bytes;
+    let (_, summary) = check_image(&slot.buffer[..len], &key(), RING).unwrap();
+    let mut chunk = slot.buffer[summary.section(SectionKind::Chunks).unwrap().range()].to_vec();
+    let table = |column: usize| 48 + 16 * column;
+    let width = |column: usize| usize::from(chunk[table(column)]);
+    let cell = (0..column).map(|column| (2 * width(column)).next_multiple_of(8)).sum::<usize>();
+    let (at, width) = (table(13) + cell + width(column), width(column));
+    assert!(width > 0, "column {column} has a value for each");
+    chunk[at..at + width].fill(0xff);
+    let base = u64::from_le_bytes(chunk[table(column) + 8..][..8].try_into().unwrap());
+    let crc = crc32c(&chunk[4..]);
+    chunk[..4].copy_from_slice(&crc.to_le_bytes());
+    (base + (u64::MAX >> (64 - 8 * width)), chunk)
+}
+
+#[test]
+fn a_value_that_its_column_cannot_have_is_refused_in_any_row() {
+    for (column, most) in [(1, 4), (2, 0xff), (9, 0xffff), (10, 0xffff_ffff)] {
+        let (value, chunk) = greatest(column);
+        assert!(value > most && Chunk::decode(&chunk).is_err(), "column {column} says {value:x}");
+    }
 }
 
 #[test]
