@@ -363,7 +363,7 @@ pub(crate) fn read_items(header: &PartHeader, summary: &Summary, image: &[u8]) -
     for entry in decode_directory(&image[directory.range()], directory.crc).unwrap() {
         let bytes = &image[chunks.range()][entry.offset as usize..][..entry.bytes as usize];
         let chunk = Chunk::decode_at(&entry, header.sequence, bytes).unwrap();
-        for number in 0..summary.entries.len() as u16 + 1 {
+        for number in 0..=summary.entries.len() as u16 {
             assert!(chunk.rows_of(number).eq(chunk.rows().filter(|(row, _)| row.stream == number)));
         }
         for (row, at) in chunk.rows() {
