@@ -1,4 +1,5 @@
-//! Memory maps: one stretch of address space that buffers are cut from. All `unsafe` of the buffers is here.
+//! Memory maps: one stretch of address space that buffers are cut from, and large vectors on pages as large. All `unsafe` of the
+//! buffers' memory is here.
 //! Who owns which piece is not known here: that is `buffer`'s, and `share`'s for what others write, too.
 #![allow(unsafe_code)]
 

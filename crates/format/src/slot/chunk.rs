@@ -22,7 +22,7 @@ const ALL: u16 = (1 << COLUMNS) - 1;
 /// Those in which every cell is a value, and which say nothing of payload or stream: excess, arrival, span, event, offset.
 const ANYTHING: u16 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << EVENT | 1 << 12;
 
-/// The greatest value of each column; of the kind, which has few, none is taken for one.
+/// The greatest value of each column that is not [`ANYTHING`]; of the kind, of which few numbers are one, each is looked at.
 const GREATEST: [u64; COLUMNS] = [
     u16::MAX as u64,
     0,
@@ -277,8 +277,9 @@ impl Chunk {
         let greatest = |column: &Column| column.base.checked_add(column.mask);
         let fits =
             |(column, most): (&Column, &u64)| greatest(column).is_some_and(|greatest| greatest <= *most);
+        let asked = self.differing & !ANYTHING;
         let mut columns = self.columns.iter().zip(&GREATEST).enumerate();
-        columns.any(|(number, column)| self.differs(number) && *column.1 != u64::MAX && !fits(column))
+        columns.any(|(number, column)| asked & 1 << number != 0 && !fits(column))
     }
 
     /// Every row has values of its columns' types and a stream of the table, and together they cover the payload.
