@@ -21,6 +21,7 @@ pub mod json;
 pub mod layout;
 pub mod mcap_file;
 mod mutate;
+pub mod open_index;
 pub mod packet;
 pub mod recover;
 pub mod recovery_string;
@@ -62,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     target("index_copy", index_copy::run, index_copy::seeds, 4000),
     target("index_directory", index_directory::run, index_directory::seeds, 4000),
     target("chunk", chunk::run, chunk::seeds, 4000),
+    target("open_index", open_index::run, open_index::seeds, 3000),
     target("recover", recover::run, recover::seeds, 600),
     target("capture_file", capture_file::run, capture_file::seeds, 800),
     target("mcap_file", mcap_file::run, mcap_file::seeds, 4000),

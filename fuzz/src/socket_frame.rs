@@ -4,8 +4,8 @@ use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, S
 use holdfast_format::Finding;
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST,
-    MarginStatus, OpenSequence, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status, VERSION,
-    ViewStatus, Welcome,
+    MarginStatus, OpenSequence, OpenWanted, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status,
+    VERSION, ViewStatus, Welcome,
 };
 use holdfast_ring::{
     ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
@@ -63,6 +63,7 @@ fn finding() -> Finding {
 }
 
 fn requests() -> Vec<Request> {
+    let wanted = OpenWanted { stream: Some(StreamId(1)), rows: true, columns: vec![0, 7] };
     let purge = PurgeRequest {
         streams: vec![],
         range: RANGE,
@@ -103,7 +104,7 @@ fn requests() -> Vec<Request> {
         Request::Read { sequence: Sequence(7), offset: 4096, len: 8192, purpose: Purpose::Search },
         Request::Done { offset: 4096 },
         Request::OpenSlots,
-        Request::OpenGains { sequence: Sequence(8), cursor: 77 },
+        Request::OpenIndex { sequence: Sequence(8), cursor: 77, wanted },
         Request::Pin { sequences: vec![Sequence(8), Sequence(9)] },
     ]
 }
@@ -234,7 +235,7 @@ fn replies() -> Vec<Reply> {
         Reply::Ready { offset: 4096, len: 8192 },
         Reply::Done { kept: true },
         Reply::OpenSlots(vec![OpenSequence { sequence: Sequence(8), sealed: true }]),
-        Reply::Gains { cursor: 5, end: false, records: vec![9; 40] },
+        Reply::OpenIndex { cursor: 5, end: false, parts: vec![9; 40] },
         Reply::Pinned { granted: 1 },
         Reply::Expired,
         Reply::Pending,

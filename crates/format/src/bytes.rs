@@ -132,6 +132,21 @@ impl<'a> Put<'a> {
         self
     }
 
+    /// Goes back to byte `at`, whatever did not fit behind it.
+    pub(crate) fn rewind(&mut self, at: usize) {
+        (self.at, self.fits) = (at, true);
+    }
+
+    /// Bytes that there is room for.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// All that there is room for.
+    pub(crate) fn rest(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.at..).unwrap_or_default()
+    }
+
     /// The next `len` bytes, to be filled by the caller; `None` when there are fewer.
     pub(crate) fn space(&mut self, len: usize) -> Option<&mut [u8]> {
         let end = self.at.checked_add(len).filter(|end| self.fits && *end <= self.bytes.len());

@@ -1,5 +1,5 @@
 //! Attribute columns: one cell (`cell`), the cells of elements in memory (`cells`), the blocks that they become in a slot
-//! (`block` reads, `write` and `dictionary` make them), and what a slot can be passed over by (`filter`, `outline`). What a
+//! (`block` reads, `write` and `dictionary` make them, `planes` packs numbers), and what a slot can be passed over by (`filter`, `outline`). What a
 //! cell means, and where it comes from, is the schema's.
 
 mod block;
@@ -8,9 +8,10 @@ mod cells;
 mod dictionary;
 mod filter;
 mod outline;
+mod planes;
 mod write;
 
-pub use block::{Block, Blocks, Column, OwnCells, Packed};
+pub use block::{Bits, Block, Blocks, Column, OwnCells, Packed};
 pub use cell::Cell;
 pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
 pub use outline::{OpenOutline, Outline};

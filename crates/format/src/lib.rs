@@ -23,7 +23,7 @@ mod terms;
 pub use birds_eye::{Glance, LEAST_PLACE, Place, Told};
 pub use check::{Key, crc32c};
 pub use column::{
-    Block, Blocks, Cell, CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT, OpenOutline,
+    Bits, Block, Blocks, Cell, CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT, OpenOutline,
     Outline, OwnCells, Packed,
 };
 pub use error::FormatError;

@@ -13,8 +13,8 @@
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, CellsAt, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, Row, RunRoom, Sealed,
-    SlotFlags, SlotId, splinter,
+    Builder, CellsAt, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, OpenAsk, OpenCursor,
+    OpenTold, Row, RunRoom, Sealed, SlotFlags, SlotId, splinter,
 };
 use std::ops::{DerefMut, Range};
 
@@ -458,6 +458,28 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             Some(buffer) => self.builder.gains(buffer, from, commit),
             None => (from, true),
         }
+    }
+
+    /// Tells of the open slot what is asked for, as far as `out` has room; see [`Builder::tell`].
+    pub fn tell(&mut self, from: OpenCursor, ask: &OpenAsk<'_>, out: &mut [u8]) -> OpenTold {
+        match &self.buffer {
+            Some(buffer) => self.builder.tell(buffer, from, ask, out),
+            None => OpenTold { bytes: 0, cursor: from, end: true },
+        }
+    }
+
+    /// Copies of the open slot's payload what lies from byte `at` of the slot on; zeros elsewhere. `false`: none does.
+    pub fn copy_payload(&self, at: usize, into: &mut [u8]) -> bool {
+        let Some(buffer) = &self.buffer else { return false };
+        let there = self.builder.payload_range();
+        let (from, end) = (there.start.max(at), there.end.min(at + into.len()));
+        if from >= end {
+            return false;
+        }
+        into[..from - at].fill(0);
+        into[from - at..end - at].copy_from_slice(&buffer[from..end]);
+        into[end - at..].fill(0);
+        true
     }
 }
 

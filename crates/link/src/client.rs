@@ -2,7 +2,9 @@
 
 use crate::LinkError;
 use crate::shared::SharedArea;
-use crate::wire::{HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, Reply, Request, VERSION, Welcome};
+use crate::wire::{
+    HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, OpenWanted, Reply, Request, VERSION, Welcome,
+};
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
 use holdfast_format::OpenOutline;
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, Order, Outcome, SlotStatus, StreamStatus};
@@ -452,11 +454,16 @@ impl Connection {
         }
     }
 
-    /// What an open slot has beyond a cursor: the reply itself, for it tells too when the slot is open no more.
-    pub fn open_gains(&mut self, sequence: Sequence, cursor: u64) -> Result<Reply, LinkError> {
-        let request = Request::OpenGains { sequence, cursor };
+    /// The index of an open slot beyond a cursor: the reply itself, for it tells too when the slot is open no more.
+    pub fn open_index(
+        &mut self,
+        sequence: Sequence,
+        cursor: u64,
+        wanted: &OpenWanted,
+    ) -> Result<Reply, LinkError> {
+        let request = Request::OpenIndex { sequence, cursor, wanted: wanted.clone() };
         match self.call(&request)? {
-            reply @ (Reply::Gains { .. } | Reply::Pending | Reply::Expired) => Ok(reply),
+            reply @ (Reply::OpenIndex { .. } | Reply::Pending | Reply::Expired) => Ok(reply),
             other => Err(unexpected(&request, &other)),
         }
     }

@@ -7,7 +7,7 @@ use holdfast_base::{
 use holdfast_format::{Cause, Counters, Finding, OpenOutline, StreamKind};
 use holdfast_link::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, HEAD_BYTES, Head, LATENCY_BUCKETS,
-    LaneFile, LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, Purpose,
+    LaneFile, LaneStatus, Latency, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, OpenWanted, Purpose,
     RecorderStatus, Reply, Request, SourceState, SourceStatus, Status, ViewStatus, Welcome, WireError,
 };
 use holdfast_ring::{
@@ -132,6 +132,15 @@ fn order() -> impl Strategy<Value = Order> {
     ]
 }
 
+fn wanted() -> impl Strategy<Value = OpenWanted> {
+    let columns = prop::collection::vec(any::<u16>(), 0..5);
+    (prop::option::of(any::<u32>()), any::<bool>(), columns).prop_map(|(stream, rows, columns)| OpenWanted {
+        stream: stream.map(StreamId),
+        rows,
+        columns,
+    })
+}
+
 fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         any::<u16>().prop_map(|version| Request::Hello { version }),
@@ -152,8 +161,11 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         any::<u64>().prop_map(|offset| Request::Done { offset }),
         Just(Request::OpenSlots),
-        (any::<u64>(), any::<u64>())
-            .prop_map(|(sequence, cursor)| Request::OpenGains { sequence: Sequence(sequence), cursor }),
+        (any::<u64>(), any::<u64>(), wanted()).prop_map(|(sequence, cursor, wanted)| Request::OpenIndex {
+            sequence: Sequence(sequence),
+            cursor,
+            wanted
+        }),
         (any::<u64>(), any::<u32>(), any::<u16>(), prop::collection::vec(any::<u64>(), 0..9)).prop_map(
             |(sequence, stream, attribute, values)| Request::OpenOutline {
                 sequence: Sequence(sequence),
@@ -467,10 +479,10 @@ fn reply() -> impl Strategy<Value = Reply> {
         (any::<u64>(), any::<u32>()).prop_map(|(offset, len)| Reply::Ready { offset, len }),
         any::<bool>().prop_map(|kept| Reply::Done { kept }),
         prop::collection::vec(open, 0..4).prop_map(Reply::OpenSlots),
-        (any::<u64>(), any::<bool>(), bytes()).prop_map(|(cursor, end, records)| Reply::Gains {
+        (any::<u64>(), any::<bool>(), bytes()).prop_map(|(cursor, end, parts)| Reply::OpenIndex {
             cursor,
             end,
-            records
+            parts
         }),
         (any::<u32>(), any::<u32>(), prop::option::of(any::<(u128, u128)>()), any::<bool>()).prop_map(
             |(cells, nulls, bounds, may_have)| Reply::OpenOutline(OpenOutline {
@@ -489,7 +501,7 @@ fn reply() -> impl Strategy<Value = Reply> {
 
 /// Whether a reply of this type ends with plain bytes, so that it has no end of its own.
 fn is_open_ended(reply: &Reply) -> bool {
-    matches!(reply, Reply::Preamble { .. } | Reply::Gains { .. })
+    matches!(reply, Reply::Preamble { .. } | Reply::OpenIndex { .. })
 }
 
 proptest! {

@@ -30,9 +30,13 @@ fn maker() -> Maker {
 
 /// The number that answers a question about the ring's only stream, `s0`.
 fn asked(recorder: &FakeRecorder, question: &str) -> i64 {
+    asked_of(recorder, Schema::default(), question)
+}
+
+/// The same of a stream with attributes.
+fn asked_of(recorder: &FakeRecorder, schema: Schema, question: &str) -> i64 {
     let socket = recorder.socket().to_owned();
     let ring: OpenRing = Arc::new(move || RingReader::connect(&socket));
-    let schema = Schema::default();
     let ways = Ways::new(&ring);
     let table = StreamTable::new("s0", StreamId(1), schema, Vec::new(), ways, Arc::new(Trouble::default()));
     let limits = Limits {
@@ -68,4 +72,31 @@ fn slots_that_the_view_excludes_take_neither_reads_nor_pins() {
     assert_eq!(recorder.pins_asked.load(Ordering::SeqCst), 2);
     assert_eq!(asked(&recorder, "select count(*) from s0 where ordinal = 50000"), 0);
     assert_eq!((reads(), recorder.pins_asked.load(Ordering::SeqCst)), (before, 3));
+}
+
+#[test]
+fn of_the_open_slot_columns_are_taken_and_payload_of_hits() {
+    const SCHEMA: &str = "n:uint=at:0:u32le";
+    let mut maker = Maker::new(1 << 20, 30, 2);
+    maker.column(0, SCHEMA, |data| u64::from(data[0]) | u64::from(data[1]) << 8);
+    for number in 0..6000u32 {
+        let mut data = bytes(number.into(), 100);
+        data[..4].copy_from_slice(&number.to_le_bytes());
+        maker.element((number % 2) as usize, 1000 + i64::from(number), None, b"", &data, 1);
+    }
+    let open = maker.sequence;
+    assert_eq!(open, 1, "nothing is sealed yet");
+    let recorder = FakeRecorder::start(maker, Mood::default());
+    let schema = || Schema::typed([SCHEMA]).unwrap();
+    let asked = |question: &str| asked_of(&recorder, schema(), question);
+    let reads = || recorder.reads.lock().unwrap().len();
+    assert_eq!(asked("select count(*) from s0 where n between 1000 and 1999"), 500);
+    assert_eq!(asked("select cast(max(ordinal) as bigint) from s0 where n <= 4000"), 2000);
+    assert_eq!(asked("select count(*) from s0 where time is not null"), 3000);
+    assert_eq!(reads(), 0, "it takes no payload");
+    assert_eq!(asked("select count(*) from s0 where n = 5998 and length(payload) = 100"), 1);
+    let of_one = reads();
+    assert!((1..=2).contains(&of_one), "the check blocks of one hit: {of_one}");
+    assert_eq!(asked("select count(*) from s0 where length(payload) = 100"), 3000);
+    assert!(reads() > 2 * of_one);
 }

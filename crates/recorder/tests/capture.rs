@@ -5,6 +5,7 @@
 use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind, check_image};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
+use holdfast_link::wire::OpenWanted;
 use holdfast_link::{Item, Missing, RingReader, Selection};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall, Survival};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, Reader, Stream};
@@ -476,8 +477,8 @@ fn after_a_crash_nothing_is_shown_before_its_gaps_are_durable() {
     }
     let open = rig.capture.driver().ring().status("r").sequence;
     let shown = |rig: &mut Rig| {
-        let gains = rig.capture.ask(8, Ask::Gains(open, 0, Vec::with_capacity(1 << 20)), clock.now());
-        matches!(gains, Some(Answer::Gains(Ok(_), _)))
+        let asked = Ask::Index(open, 0, OpenWanted::ROWS, vec![0; 1 << 20]);
+        matches!(rig.capture.ask(8, asked, clock.now()), Some(Answer::Index(Ok(_), ..)))
     };
     assert!(matches!(rig.read(first), Some(Answer::Read(_, _, Err(NotRead::Pending)))));
     assert!(!shown(&mut rig));

@@ -6,6 +6,7 @@ use allocation_counter::measure;
 use holdfast_base::{Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Finding, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel};
+use holdfast_link::wire::OpenWanted;
 use holdfast_media::{
     Access, Buffer, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns,
     create_file,
@@ -120,7 +121,8 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
 
     let mut sheet = Some(sheet(&capture, clock.now()));
     let mut values = Some(vec![7; 64]);
-    let (mut slots, mut gains) = (Some(Vec::with_capacity(64)), Some(Vec::with_capacity(200 << 10)));
+    let wanted = OpenWanted { stream: None, rows: true, columns: vec![0, 1] };
+    let (mut slots, mut index) = (Some(Vec::with_capacity(64)), Some((vec![0; 200 << 10], wanted)));
     // Two clients that pin all they can, one after the other.
     let mut pins: Vec<Vec<Sequence>> = (0..3).map(|_| Vec::with_capacity(64)).collect();
     // So many slots, and at least so many bytes of journal.
@@ -150,13 +152,17 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
                 slots = Some(back);
             }
             let open = sheet.as_ref().unwrap().ring.sequence;
-            if let Some(Answer::Gains(_, mut back)) =
-                capture.ask(3, Ask::Gains(open, 0, gains.take().unwrap()), now)
-            {
-                back.clear();
-                gains = Some(back);
-            }
             let stream = entry.stream;
+            // Columns and rows of all that has come, and then of none.
+            let (mut out, mut wanted) = index.take().unwrap();
+            wanted.stream = Some(stream);
+            for cursor in [0, u64::MAX] {
+                out.resize(out.capacity(), 0);
+                let asked = capture.ask(3, Ask::Index(open, cursor, wanted, out), now);
+                let Some(Answer::Index(_, back, given)) = asked else { panic!("it is answered at once") };
+                (out, wanted) = (back, given);
+            }
+            index = Some((out, wanted));
             if let Some(Answer::Outline(_, back)) =
                 capture.ask(5, Ask::Outline(open, stream, 0, values.take().unwrap()), now)
             {

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let index = Index::at(args.index.place(&args.ring)?);
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
-    let slots = OpenSlots::kept();
+    let slots = OpenSlots::default();
     let open = || sql::open(&path, &args.limits.limits(), &index, &slots);
     let ask = |question: &str| -> Result<()> {
         let sql = open()?;

@@ -1,6 +1,7 @@
 //! Blocks: what the elements of one dictionary entry that end in one chunk have of one attribute, as bytes that are checked
 //! by themselves. Reading them is here; how they are written is in `write`.
 
+use super::planes::Planes;
 use super::{Class, cells::MAX_TEXT, dictionary::MAX_VALUES};
 use crate::bytes::{Get, Put};
 use crate::slot::MAX_CHUNK_ROWS;
@@ -17,9 +18,11 @@ pub(super) const MAX_VALUE_BYTES: usize = 256;
 
 const _: () = assert!(MAX_VALUE_BYTES * MAX_CHUNK_ROWS <= 1 << 20);
 
-/// How the cells of a block are laid out: each as it is, or as the number of a value.
+/// How the cells of a block are laid out: each as it is, as the number of a value, or in planes of bits.
 pub(super) const EACH: u8 = 0;
 pub(super) const DICTIONARY: u8 = 1;
+/// Each in as many bits as the greatest takes.
+pub(super) const PLANES: u8 = 2;
 
 /// What a block says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +186,10 @@ impl<'a> Block<'a> {
             (EACH, 1) => Packed::Bytes { least, over: get.take(count)? },
             (EACH, 2) => Packed::Pairs { least, over: each(&mut get, count)? },
             (EACH, 4) => Packed::Fours { least, over: each(&mut get, count)? },
+            (PLANES, bits) => match Planes::read(&mut get, count, bits)? {
+                planes if planes.bits() <= 32 => Packed::Planes { least, over: Bits(planes) },
+                _ => return Ok(None),
+            },
             _ => return Ok(None),
         }))
     }
@@ -211,6 +218,16 @@ impl<'a> Block<'a> {
             (Class::Word, DICTIONARY) => {
                 let values = words(&mut get, self.head.values.into(), width, least as u64)?;
                 OwnCells::Words(chosen(&mut get, count, &values)?)
+            }
+            (Class::Word, PLANES) => {
+                let mut numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();
+                numbers.iter_mut().for_each(|number| *number = number.wrapping_add(least as u64));
+                OwnCells::Words(numbers)
+            }
+            (Class::Wide, PLANES) => {
+                let numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();
+                let more = |over: u64| least.wrapping_add(over.into());
+                OwnCells::Wide(numbers.into_iter().map(more).collect())
             }
             (Class::Wide, EACH) => OwnCells::Wide(wide(&mut get, count, width, least)?),
             (Class::Wide, DICTIONARY) => {
@@ -254,6 +271,13 @@ pub enum Packed<'a> {
         /// To each of these, little-endian.
         over: &'a [[u8; 4]],
     },
+    /// In no more bits than they take.
+    Planes {
+        /// What to add.
+        least: u128,
+        /// To each of these.
+        over: Bits<'a>,
+    },
     /// As the numbers of values.
     Listed {
         /// The values.
@@ -261,6 +285,22 @@ pub enum Packed<'a> {
         /// The number of each, which there is.
         codes: &'a [u8],
     },
+}
+
+/// Numbers of 32 bits or less, in planes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bits<'a>(Planes<'a>);
+
+impl Bits<'_> {
+    /// Whether one of these numbers may be among them; if it is, then always.
+    pub fn may_have(&self, numbers: &[u64]) -> bool {
+        self.0.may_have(numbers)
+    }
+
+    /// All of them.
+    pub fn numbers(&self) -> Vec<u32> {
+        self.0.numbers()
+    }
 }
 
 /// The blocks of one column of a slot, one behind the other as their chunks are.

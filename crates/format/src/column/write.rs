@@ -1,8 +1,8 @@
 //! Cells into the bytes of a block. The loops are over one width at a time so that the compiler can use vector instructions.
 
-use super::block::{DICTIONARY, EACH, HEAD_BYTES, Head, MAX_VALUE_BYTES};
+use super::block::{DICTIONARY, EACH, HEAD_BYTES, Head, MAX_VALUE_BYTES, PLANES};
 use super::dictionary::Dictionary;
-use super::{Cell, CellBuffer, Cells, Class};
+use super::{Cell, CellBuffer, Cells, Class, planes};
 use crate::bytes::Put;
 use crate::crc32c;
 use crate::slot::MAX_CHUNK_ROWS;
@@ -216,13 +216,18 @@ impl ColumnWriter {
         let (least, greatest) = bounds(cells, valid, nulls);
         let width = width_of(greatest.over(least));
         let head = Head { width, least: least.rank(), greatest: greatest.rank(), ..head };
+        let each = (usize::from(width) * count).next_multiple_of(8);
+        // Planes take a little more time to read: where they save a quarter.
+        let bits = planes::bits_of(greatest.over(least));
+        let packed = (1..=planes::MAX_BITS).contains(&bits).then(|| planes::bytes_of(bits, count));
+        let packed = packed.filter(|packed| 4 * packed <= 3 * each);
         let listed = |values: usize| (values * usize::from(width)).next_multiple_of(8) + count;
         let dictionary = &mut self.dictionary;
         let same = |a: usize, b: usize| cells[a] == cells[b];
         if width <= 1 {
             dictionary.note(valid, |at| cells[at].low_over(least) as u8);
         } else if dictionary.list(valid, |at| cells[at].spread(), same)
-            && listed(dictionary.firsts.len()) < usize::from(width) * count
+            && listed(dictionary.firsts.len()) < packed.unwrap_or(each)
         {
             let values = dictionary.firsts.len();
             narrow(
@@ -234,6 +239,12 @@ impl ColumnWriter {
             );
             put.bytes(&dictionary.codes);
             return Head { encoding: DICTIONARY, values: values as u16, ..head };
+        }
+        if packed.is_some() {
+            // A null stands as something that fits.
+            let over = |cell: T| cell.clamp(least, greatest).low_over(least);
+            planes::put(put, bits, cells, over);
+            return Head { encoding: PLANES, width: bits, ..head };
         }
         if nulls == 0 {
             narrow(put, width, least, count, cells.iter().copied());
@@ -296,7 +307,7 @@ impl ColumnWriter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Block;
+    use super::super::{Block, Packed};
     use super::*;
     use proptest::prelude::*;
 
@@ -388,6 +399,17 @@ mod tests {
             let zero = buffer_of(class, &cells);
             prop_assert_eq!(read.cells.lent(), zero.cells());
 
+            // What can be looked at as it is kept is the same.
+            let ranks: Vec<u128> = ranks().collect();
+            if let Some(Packed::Planes { least, over }) = block.packed().unwrap() {
+                let numbers: Vec<u128> = over.numbers().into_iter().map(|over| least + u128::from(over)).collect();
+                prop_assert_eq!(&numbers, &ranks);
+                for number in &numbers {
+                    prop_assert!(over.may_have(&[u64::MAX, (number - least) as u64]));
+                }
+                prop_assert!(!over.may_have(&[]));
+            }
+
             // All values are among the first ones, where they were listed.
             let firsts: Vec<_> = writer.firsts().iter().map(|first| &cells[usize::from(*first)]).collect();
             prop_assert!(firsts.is_empty() || cells.iter().all(|cell| cell.is_none() || firsts.contains(&cell)));
@@ -411,11 +433,15 @@ mod tests {
         let words = |word: fn(u64) -> u64| size(Class::Word, (0..4096).map(|n| OwnValue::Word(word(n))));
         assert_eq!(words(|_| 7), HEAD_BYTES);
         assert_eq!(words(|n| 1000 + n % 200), HEAD_BYTES + 4096);
-        assert_eq!(words(|n| n << 32), HEAD_BYTES + 8 * 4096);
+        // 44 bits; one; 17 in any order; 31, of which planes would save too little.
+        assert_eq!(words(|n| n << 32), HEAD_BYTES + 44 * 512);
+        assert_eq!(words(|n| n % 2), HEAD_BYTES + 512);
+        assert_eq!(words(|n| n * 0x9e37 % 100_003), HEAD_BYTES + 17 * 512);
+        assert_eq!(words(|n| n << 19), HEAD_BYTES + 4 * 4096);
         // Few values that lie far apart: four bytes each, and one a cell.
         assert_eq!(words(|n| n * n % 50 * 1_000_000), HEAD_BYTES + 22 * 4 + 4096);
         let mapped = |n: u64| OwnValue::Wide(0xffff_0000_0000 | 0x0a00_0000 | u128::from(n));
-        assert_eq!(size(Class::Wide, (0..4096).map(mapped)), HEAD_BYTES + 2 * 4096);
+        assert_eq!(size(Class::Wide, (0..4096).map(mapped)), HEAD_BYTES + 12 * 512);
         let names =
             (0..4096).map(|n| OwnValue::Bytes(if n % 3 == 0 { b"dns".to_vec() } else { b"http".to_vec() }));
         // Two lengths, two texts, and a code each.

@@ -18,6 +18,7 @@ use crate::{Classes, FormatError, Name, OpenOutline, crc32c};
 use holdfast_base::{
     Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp, copy,
 };
+use std::ops::Range;
 
 /// Rows below which closing a chunk early is not worth its header.
 pub(super) const FEW_ROWS: usize = 64;
@@ -217,20 +218,6 @@ impl Builder {
     /// `slot_bytes`.
     pub fn column_memory(slot_bytes: u64, entries: &[Classes]) -> Result<usize, FormatError> {
         Gather::memory(slot_bytes, entries.iter().copied())
-    }
-
-    /// One that has come as far, without columns.
-    pub(super) fn twin(&self) -> Self {
-        Self {
-            entries: self.entries.clone(),
-            opening: self.opening.clone(),
-            checks: self.checks.clone(),
-            directory: self.directory.clone(),
-            pending: self.pending.clone(),
-            streams: self.streams.clone(),
-            gather: Gather::none(),
-            ..*self
-        }
     }
 
     /// What the open slot has so far of a column of a dictionary entry, and whether one of the cells that have these
@@ -496,6 +483,11 @@ impl Builder {
     /// Bytes of payload so far.
     pub fn payload_bytes(&self) -> usize {
         self.payload
+    }
+
+    /// Where in the slot the payload lies that rows describe.
+    pub fn payload_range(&self) -> Range<usize> {
+        self.payload_at..self.payload_at + self.covered
     }
 
     /// Bytes written since the last row.

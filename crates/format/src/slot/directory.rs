@@ -48,7 +48,7 @@ impl DirectoryEntry {
         put.time(self.first_event).time(self.last_event).u64(self.streams);
     }
 
-    fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
         Ok(Self {
             offset: get.u32()?,
             bytes: get.u32()?,

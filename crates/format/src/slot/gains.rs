@@ -118,7 +118,7 @@ impl Builder {
     }
 
     /// What the header of a chunk of some of the pending rows says.
-    fn part(&self, rows: Range<usize>) -> Part {
+    pub(super) fn part(&self, rows: Range<usize>) -> Part {
         let mut part = Part {
             payload_offset: self.chunk_payload as u32,
             payload_bytes: 0,
@@ -149,16 +149,16 @@ impl Builder {
 }
 
 /// Some of the pending rows, by dictionary entry.
-struct Part {
-    payload_offset: u32,
-    payload_bytes: u32,
+pub(super) struct Part {
+    pub(super) payload_offset: u32,
+    pub(super) payload_bytes: u32,
     expected: [u64; MAX_STREAMS],
     rows: [u32; MAX_STREAMS],
     first: [u64; MAX_STREAMS],
 }
 
 impl Part {
-    fn streams(&self) -> impl Iterator<Item = ChunkStream> {
+    pub(super) fn streams(&self) -> impl Iterator<Item = ChunkStream> {
         let all = self.rows.iter().zip(&self.first).enumerate().filter(|(_, (rows, _))| **rows > 0);
         all.map(|(entry, (rows, first))| ChunkStream { entry: entry as u16, rows: *rows, first: *first })
     }

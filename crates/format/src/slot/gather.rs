@@ -2,7 +2,7 @@
 //! them. At the seal blocks are put together by column. All memory is allocated by [`Gather::prepare`]; a slot without
 //! columns needs none and costs nothing.
 
-use super::{Entry, Section, SectionKind, chunk_rows, max_columns};
+use super::{Entry, Section, SectionKind, chunk_rows, max_chunks, max_columns};
 use crate::bytes::Put;
 use crate::column::{
     BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, cell_bytes, place_of, put_outline,
@@ -271,6 +271,8 @@ pub(super) struct Gather {
     /// Blocks, one behind the other as their chunks were closed. It grows only where that was asked for.
     arena: Vec<u8>,
     used: usize,
+    /// Where the blocks of each closed chunk begin in it; nothing without columns.
+    chunks: Vec<u32>,
     /// Bytes that the arena may take; without columns there is no limit, and nothing in it.
     most: usize,
     /// Most bytes that the pending cells come to.
@@ -292,6 +294,7 @@ impl Gather {
             writer: ColumnWriter::new(),
             arena: Vec::new(),
             used: 0,
+            chunks: Vec::new(),
             most: usize::MAX,
             pending: 0,
             outlines: 0,
@@ -308,7 +311,9 @@ impl Gather {
         let sizes = Sizes::new(slot_bytes, classes.clone())?;
         let columns =
             classes.flat_map(Classes::iter).map(|class| size_of::<Gathered>() + sizes.memory(class));
-        Ok(sizes.arena + columns.sum::<usize>())
+        let columns = columns.sum::<usize>();
+        let chunks = if columns == 0 { 0 } else { size_of::<u32>() * max_chunks(slot_bytes as usize) };
+        Ok(sizes.arena + chunks + columns)
     }
 
     /// With the columns of these dictionary entries, in place of those that it had.
@@ -342,7 +347,8 @@ impl Gather {
             }
         }
         let most = if columns.is_empty() { usize::MAX } else { sizes.arena.min(most.saturating_sub(beside)) };
-        Ok(Self { owners, columns, most, ..Self::none() })
+        let chunks = Vec::with_capacity(if columns.is_empty() { 0 } else { max_chunks(slot_bytes as usize) });
+        Ok(Self { owners, columns, chunks, most, ..Self::none() })
     }
 
     /// Bytes that blocks may take.
@@ -353,6 +359,7 @@ impl Gather {
     /// Begins a slot with this dictionary. Each entry has the columns that were prepared for it, or none.
     pub(super) fn open(&mut self, entries: &[Entry]) -> Result<(), FormatError> {
         (self.used, self.pending, self.outlines, self.widest, self.full) = (0, 0, 0, 0, false);
+        self.chunks.clear();
         self.columns.iter_mut().for_each(Gathered::clear);
         self.owners.iter_mut().for_each(|owner| owner.active = false);
         for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.classes.is_empty()) {
@@ -462,6 +469,9 @@ impl Gather {
 
     /// Makes blocks of the pending cells, which are those of chunk number `chunk`.
     pub(super) fn close(&mut self, sequence: u32, chunk: u32) {
+        if !self.columns.is_empty() {
+            self.chunks.push(self.used as u32);
+        }
         if self.pending == 0 {
             return;
         }
@@ -481,6 +491,40 @@ impl Gather {
             self.outlines += column.outline_bytes(1);
         }
         (self.pending, self.full) = (0, false);
+    }
+
+    /// The blocks of a closed chunk that belong to some columns of an entry.
+    pub(super) fn blocks_of(&self, chunk: usize, entry: u16, columns: &[u16]) -> impl Iterator<Item = &[u8]> {
+        let at = |chunk: usize| self.chunks.get(chunk).map_or(self.used, |at| *at as usize);
+        let mut rest = if columns.is_empty() { &[] } else { &self.arena[at(chunk)..at(chunk + 1)] };
+        let next = move || {
+            while !rest.is_empty() {
+                let (owner, number, len) = place_of(rest);
+                let (block, behind) = rest.split_at(len);
+                rest = behind;
+                if owner == entry && columns.contains(&number) {
+                    return Some(block);
+                }
+            }
+            None
+        };
+        std::iter::from_fn(next)
+    }
+
+    /// Writes what the blocks of the pending cells would be, of some columns of the entry that `place` names; whether there was room.
+    pub(super) fn pending_blocks(&mut self, place: Place, columns: &[u16], put: &mut Put<'_>) -> bool {
+        let Some(owner) = self.owners.get(usize::from(place.entry)).filter(|owner| owner.active) else {
+            return true;
+        };
+        for column in &self.columns[owner.columns.clone()] {
+            if column.pending.is_empty() || !columns.contains(&column.number) {
+                continue;
+            }
+            let place = Place { column: column.number, ..place };
+            let Some(block) = self.writer.write(put.rest(), place, &column.pending) else { return false };
+            put.space(block.bytes);
+        }
+        true
     }
 
     /// What a column of an entry has so far; `None`: the open slot has no such column.

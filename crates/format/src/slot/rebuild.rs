@@ -97,10 +97,10 @@ impl Rebuild {
     }
 
     /// Puts together what there is: rows from the first on, as far as they and their payload follow each other
-    /// without a hole. More may come.
-    pub fn settle(&mut self, buffer: &mut [u8]) -> &Builder {
+    /// without a hole.
+    pub fn finish(mut self, buffer: &mut [u8]) -> Builder {
         self.put_together(buffer);
-        &self.builder
+        self.builder
     }
 
     fn put_together(&mut self, buffer: &mut [u8]) {
@@ -128,12 +128,6 @@ impl Rebuild {
             }
             first.remove();
         }
-    }
-
-    /// The same, when all has come.
-    pub fn finish(mut self, buffer: &mut [u8]) -> Builder {
-        self.put_together(buffer);
-        self.builder
     }
 }
 

@@ -121,18 +121,6 @@ impl Builder {
         }
     }
 
-    /// Seals a copy in `into` of the slot that goes on in `buffer`, for whoever reads it meanwhile; without columns.
-    /// Of its payload `into` has the first `have` bytes, from a copy before.
-    pub fn seal_copy(&self, buffer: &[u8], into: &mut [u8], have: usize, key: &Key) -> Sealed {
-        let mut copy = self.twin();
-        let payload = self.payload_at + have.min(self.payload)..self.payload_at + self.payload;
-        let chunks = self.slot_bytes - self.chunk_bytes..self.slot_bytes;
-        for range in [payload, chunks] {
-            into[range.clone()].copy_from_slice(&buffer[range]);
-        }
-        copy.seal(into, key, SlotNo(0), Timestamp(0), SlotFlags::SHORT)
-    }
-
     /// What the slot holds of each stream so far, in the order of the dictionary.
     pub fn summaries(&self) -> impl ExactSizeIterator<Item = EntrySummary> {
         self.entries.iter().map(|state| EntrySummary::new(&state.entry, &state.stats))

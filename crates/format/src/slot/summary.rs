@@ -9,7 +9,7 @@ use holdfast_base::{MAX_NAME, MAX_STREAMS, Ordinal, StreamId, Timestamp};
 const WHAT: &str = "summary";
 const HEAD_BYTES: usize = 64;
 const SECTION_BYTES: usize = 32;
-const ENTRY_BYTES: usize = 256;
+pub(super) const ENTRY_BYTES: usize = 256;
 /// Sections that every slot has: payload checks, chunk directory, chunks.
 pub(super) const SECTIONS: usize = 3;
 
@@ -182,7 +182,7 @@ impl EntrySummary {
         put.u64(self.back).zeros(40);
     }
 
-    fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
+    pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
         let (stream, preamble, schema) = (StreamId(get.u32()?), get.u32()?, get.u32()?);
         let kind = StreamKind::read(get)?;
         let len = usize::from(get.u8()?);

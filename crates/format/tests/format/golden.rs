@@ -2,14 +2,15 @@
 //! those that are missing or differ; an image that has been released is never written again.
 
 use crate::lanes::superblock;
-use crate::world::{Item, RING, STREAMS, Slot, entries, key, read_items};
+use crate::world::{Item, RING, STREAMS, Slot, Value, entries, key, read_column, read_items};
 use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Cause, CellLoad, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord, Counters, Cursor,
-    Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord, Record, Region, Row,
-    SlotState, StreamKind, StreamRecord, Superblock, TableEntry, Terms, check_image, read_commit,
+    Cause, CellBuffer, CellLoad, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
+    Counters, Cursor, Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord,
+    Record, Region, Row, SlotState, StreamKind, StreamRecord, Superblock, TableEntry, Terms, check_image,
+    read_commit,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -369,4 +370,48 @@ fn a_slot_with_columns_of_every_class() {
     let mut slot = slot_with([words, Classes::default(), others]);
     let len = slot.seal_and_compare().unwrap().bytes;
     golden("slot-columns.bin", &slot.buffer[..len]);
+}
+
+/// Numbers of as many bits as planes are made of, nulls among some.
+#[test]
+fn a_slot_with_numbers_in_planes() {
+    const BITS: [u32; 8] = [1, 3, 6, 12, 17, 21, 44, 63];
+    let classes = BITS.map(|bits| if bits == 21 { Class::Wide } else { Class::Word }).into_iter().collect();
+    let mut slot = Slot::open_with(64 << 10, 9, [classes, Classes::default(), Classes::default()]);
+    let number = |n: u64, bits: u32| {
+        // The first two make it as many bits as there are.
+        let most = (1u64 << bits) - 1;
+        7 + [0, most].get(n as usize).copied().unwrap_or(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1 & most)
+    };
+    let is_null = |n: u64, bits: u32| bits % 3 == 0 && n % 10 == 9;
+    for n in 0..60 {
+        let cells: Vec<CellBuffer> = BITS
+            .into_iter()
+            .zip(classes.iter())
+            .map(|(bits, class)| {
+                let mut buffer = CellBuffer::new(class, 1, 0);
+                match class {
+                    _ if is_null(n, bits) => buffer.null(),
+                    Class::Wide => buffer.wide(5 << 64 | u128::from(number(n, bits))),
+                    _ => buffer.word(number(n, bits)),
+                }
+                buffer
+            })
+            .collect();
+        let row = Row { ordinal: Ordinal(n), arrival: times(n as i64), ..Row::default() };
+        slot.builder.row_with(&mut slot.buffer, &row, CellsAt { columns: &cells, first: 0 });
+    }
+    let len = slot.seal().bytes;
+    golden("slot-planes.bin", &slot.buffer[..len]);
+    let (header, summary) = check_image(&slot.buffer[..len], &key(), RING).unwrap();
+    for (column, bits) in BITS.into_iter().enumerate() {
+        let wanted: Vec<_> = (0..60)
+            .map(|n| {
+                let wide = 5 << 64 | u128::from(number(n, bits));
+                let value = if bits == 21 { Value::Wide(wide) } else { Value::Word(number(n, bits)) };
+                (!is_null(n, bits)).then_some(value)
+            })
+            .collect();
+        assert_eq!(read_column(&header, &summary, &slot.buffer, 0, column as u16), wanted, "{bits} bits");
+    }
 }

@@ -9,6 +9,7 @@ mod hostile;
 mod index_copy;
 mod index_directory;
 mod lanes;
+mod open_index;
 mod rebuild;
 mod records;
 mod runs;

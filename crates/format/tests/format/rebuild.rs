@@ -102,27 +102,6 @@ proptest! {
         again.packed = slot.packed[..rows].to_vec();
         again.seal_and_compare()?;
 
-        // Who looks now and then while it comes sees each time what there is by then.
-        let ring_key = key();
-        let mut buffer = vec![0x3c; SLOT as usize];
-        let mut growing =
-            Rebuild::open(Builder::new(SLOT, STREAMS), &mut buffer, slot_id(9), OPENED, &slot.entries).unwrap();
-        let (mut copy, mut have) = (vec![0xc3; SLOT as usize], 0);
-        for (number, (commit, _)) in commits.iter().enumerate() {
-            for record in read_commit(commit, &ring_key, RING).unwrap().1 {
-                growing.apply(&mut buffer, &record.unwrap()).unwrap();
-            }
-            if (number + kept) % 3 == 0 {
-                let copied = growing.settle(&mut buffer).seal_copy(&buffer, &mut copy, have, &ring_key);
-                have = copied.payload_bytes;
-                let mut by_then = rebuild(commits[..=number].iter().map(|commit| &commit.0), &slot.entries);
-                let (slot, flags) = (SlotNo(0), SlotFlags::SHORT);
-                let sealed = by_then.builder.seal(&mut by_then.buffer, &ring_key, slot, Timestamp(0), flags);
-                prop_assert_eq!(copied, sealed);
-                prop_assert!(copy[..copied.bytes] == by_then.buffer[..sealed.bytes]);
-            }
-        }
-
         // With a commit missing it ends there at the latest, never in wrong data.
         if kept > 0 {
             let missing = lost.index(kept);

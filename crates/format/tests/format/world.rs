@@ -375,6 +375,38 @@ pub(crate) fn read_items(header: &PartHeader, summary: &Summary, image: &[u8]) -
     items
 }
 
+/// The same of one dictionary entry, by way of those chunks that may have some of it.
+pub(crate) fn read_items_of(header: &PartHeader, summary: &Summary, image: &[u8], entry: u16) -> Vec<Item> {
+    let place = |at: u32| header.payload_offset as usize + at as usize;
+    let item =
+        |(row, at): (Row, u32)| Item { row, bytes: image[place(at)..place(at) + row.payload()].to_vec() };
+    chunks_of(header, summary, image, entry)
+        .flat_map(|chunk| chunk.map_or_else(Vec::new, |chunk| chunk.rows_of(entry).map(item).collect()))
+        .collect()
+}
+
+/// How many elements of a dictionary entry each chunk completes.
+pub(crate) fn elements_of(header: &PartHeader, summary: &Summary, image: &[u8], entry: u16) -> Vec<usize> {
+    let whole = |chunk: Chunk| chunk.rows_of(entry).filter(|(row, _)| row.completes_element()).count();
+    chunks_of(header, summary, image, entry).map(|chunk| chunk.map_or(0, whole)).collect()
+}
+
+/// The chunks, as far as they may have some of a dictionary entry.
+fn chunks_of<'a>(
+    header: &'a PartHeader,
+    summary: &Summary,
+    image: &'a [u8],
+    entry: u16,
+) -> impl Iterator<Item = Option<Chunk>> + use<'a> {
+    let directory = summary.section(SectionKind::ChunkDirectory).unwrap();
+    let chunks = &image[summary.section(SectionKind::Chunks).unwrap().range()];
+    let all = decode_directory(&image[directory.range()], directory.crc).unwrap();
+    all.into_iter().map(move |told| {
+        let bytes = chunks.get(told.offset as usize..)?.get(..told.bytes as usize)?;
+        told.may_have(entry).then(|| Chunk::decode_at(&told, header.sequence, bytes).unwrap())
+    })
+}
+
 /// All that a sealed slot holds in a column.
 pub(crate) fn read_column(
     header: &PartHeader,

@@ -97,6 +97,22 @@ impl Access {
         let _ = pool.give(buffer);
     }
 
+    /// Whether a slot is in this process' memory, all but its payload at least.
+    pub(crate) fn is_at_hand(&self, planned: &PlannedSlot) -> bool {
+        match self {
+            Self::Live(live) => live.is_taken(planned),
+            Self::Direct(direct) => direct.at_hand(planned, 0..0).is_some(),
+        }
+    }
+
+    /// Header and summary of an open slot that was taken.
+    pub(crate) fn head_at_hand(&self, planned: &PlannedSlot) -> Option<Vec<u8>> {
+        match self {
+            Self::Live(live) => live.head_at_hand(planned),
+            Self::Direct(_) => None,
+        }
+    }
+
     /// A range of a slot that is in this process' memory, with zeros behind its end.
     pub(crate) fn at_hand(&self, planned: &PlannedSlot, range: Range<usize>) -> Option<Vec<u8>> {
         match self {

@@ -3,7 +3,6 @@
 use super::access::{Got, Want};
 use super::beside::Beside;
 use super::item::PlannedSlot;
-use super::open::{copy, cut};
 use crate::LinkError;
 use holdfast_base::{BLOCK, Clock, Sequence, SlotNo, SystemClock};
 use holdfast_format::{Geometry, Superblock};
@@ -195,4 +194,21 @@ impl Drop for Direct {
             }
         }
     }
+}
+
+/// What an image has in a range, and zeros beyond its end.
+fn cut(image: &[u8], range: Range<usize>) -> Vec<u8> {
+    let there = image.get(range.start..range.end.min(image.len())).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(range.len());
+    bytes.extend_from_slice(there);
+    bytes.resize(range.len(), 0);
+    bytes
+}
+
+/// Copies what an image has at `offset`, and zeros beyond its end.
+fn copy(image: &[u8], offset: usize, into: &mut [u8]) {
+    let from = image.get(offset..).unwrap_or_default();
+    let len = from.len().min(into.len());
+    into[..len].copy_from_slice(&from[..len]);
+    into[len..].fill(0);
 }

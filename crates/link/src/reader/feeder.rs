@@ -12,7 +12,6 @@ use crate::LinkError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, Superblock};
 use holdfast_media::Buffer;
-use holdfast_ring::StreamStatus;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -82,8 +81,6 @@ pub(crate) struct Feeder<'a> {
     whole: bool,
     /// Rows of the first slot that have been dealt with.
     skip: u32,
-    /// For the dictionary of an open slot.
-    streams: &'a [StreamStatus],
 }
 
 impl<'a> Feeder<'a> {
@@ -94,11 +91,10 @@ impl<'a> Feeder<'a> {
         selection: &'a Selection,
         planned: &'a [PlannedSlot],
         skip: u32,
-        streams: &'a [StreamStatus],
     ) -> Self {
         let whole = superblock.geometry.slot_bytes as usize <= pump.access.quantum();
         let jobs = VecDeque::new();
-        Self { pump, superblock, selection, planned, next: 0, jobs, work: None, whole, skip, streams }
+        Self { pump, superblock, selection, planned, next: 0, jobs, work: None, whole, skip }
     }
 
     /// Whether there is another slot behind the one that is being looked at.
@@ -178,12 +174,23 @@ impl<'a> Feeder<'a> {
                 // What an open slot has is taken as late as possible, and kept in memory once. By then it may long have been
                 // written: so that it is read ahead like any other, this is asked before it is needed.
                 if self.work.is_none() && self.jobs.is_empty() {
-                    live.take_open(planned.sequence, self.streams)?;
+                    live.take_open(planned.sequence, &self.selection.of_open())?;
                 } else if !live.is_written(planned.sequence)? {
                     break;
                 }
             }
             self.next += 1;
+            if let Some(head) = self.pump.access.head_at_hand(&planned).filter(|_| !self.whole) {
+                let stage = match Head::decode(&head, self.superblock, planned.slot, planned.sequence) {
+                    Ok(head) => {
+                        let range = head.index_range();
+                        self.ask_directory(planned, Box::new(head), range)?
+                    }
+                    Err(wrong) => Stage::Settled(Settled::Wrong(wrong)),
+                };
+                self.jobs.push_back(Job { planned, stage });
+                continue;
+            }
             let slot_bytes = self.superblock.geometry.slot_bytes as usize;
             let len = if self.whole { slot_bytes } else { head_bytes(slot_bytes) };
             let tag = self.pump.submit(planned.want(0, len))?;

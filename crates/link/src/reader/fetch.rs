@@ -83,7 +83,7 @@ pub(crate) fn bytes(
 
 /// Asks for as much of a range as may be asked for ahead: [`bytes`] of the same range takes it.
 pub(crate) fn ahead(pump: &mut Pump, planned: &PlannedSlot, range: Range<usize>) -> Result<(), LinkError> {
-    if pump.access.at_hand(planned, 0..0).is_some() {
+    if pump.access.is_at_hand(planned) {
         return Ok(());
     }
     for want in pieces(pump, planned, range) {
@@ -115,7 +115,10 @@ pub(crate) fn read_head(
     superblock: &Superblock,
     planned: &PlannedSlot,
 ) -> Result<Head, Miss> {
-    let bytes = bytes(pump, planned, 0, head_bytes(superblock.geometry.slot_bytes as usize))?;
+    let bytes = match pump.access.head_at_hand(planned) {
+        Some(bytes) => bytes,
+        None => bytes(pump, planned, 0, head_bytes(superblock.geometry.slot_bytes as usize))?,
+    };
     Ok(Head::decode(&bytes, superblock, planned.slot, planned.sequence)?)
 }
 

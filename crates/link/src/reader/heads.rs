@@ -10,7 +10,7 @@ use super::seen::Seen;
 use super::session::{Interrupt, flow};
 use super::slot::{Head, Wrong, head_bytes, may_have};
 use crate::LinkError;
-use crate::wire::Purpose;
+use crate::wire::{OpenWanted, Purpose};
 use holdfast_base::{Age, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{EntrySummary, Gap, Kind};
 use holdfast_ring::{Ages, Bounds, SlotLook, SlotStatus};
@@ -30,7 +30,7 @@ enum Wanted {
 
 /// A head on its way.
 enum Coming {
-    /// The bird's-eye view had it, or an index drive.
+    /// The bird's-eye view had it, or an index drive, or it is open.
     Here(Box<Head>),
     /// It is being read.
     Read(u64),
@@ -40,15 +40,26 @@ enum Coming {
 type Look<'l> = dyn FnMut(&mut RingReader, &PlannedSlot, Result<Head, Miss>) -> Result<(), Interrupt> + 'l;
 
 impl RingReader {
-    /// Reads the heads of slots in order and hands each to `look`. This is a search, whoever wants it.
-    fn heads(&mut self, planned: &[PlannedSlot], look: &mut Look<'_>) -> Result<(), Interrupt> {
+    /// Reads the heads of slots in order and hands each to `look`; of what is open, with what is wanted behind that. This is a
+    /// search, whoever wants it.
+    fn heads(
+        &mut self,
+        planned: &[PlannedSlot],
+        wanted: &OpenWanted,
+        look: &mut Look<'_>,
+    ) -> Result<(), Interrupt> {
         let before = self.reads_for(Purpose::Search);
-        let looked = self.look_through(planned, look);
+        let looked = self.look_through(planned, wanted, look);
         self.reads_for(before);
         looked
     }
 
-    fn look_through(&mut self, planned: &[PlannedSlot], look: &mut Look<'_>) -> Result<(), Interrupt> {
+    fn look_through(
+        &mut self,
+        planned: &[PlannedSlot],
+        wanted: &OpenWanted,
+        look: &mut Look<'_>,
+    ) -> Result<(), Interrupt> {
         let len = head_bytes(self.superblock.geometry.slot_bytes as usize);
         let mut under_way: VecDeque<(PlannedSlot, Coming)> = VecDeque::new();
         let mut next = planned.iter();
@@ -57,10 +68,14 @@ impl RingReader {
                 && let Some(slot) = next.next()
             {
                 if slot.slot.is_none() {
-                    self.take_open(slot)?;
+                    self.take_open(slot, wanted)?;
                 }
                 let told = Seen::of(&self.pump.access, &self.superblock, slot).map(|seen| seen.head);
-                let coming = match told.or_else(|| self.copied_head(slot)) {
+                let open = || {
+                    let bytes = self.pump.access.head_at_hand(slot)?;
+                    Head::decode(&bytes, &self.superblock, slot.slot, slot.sequence).ok()
+                };
+                let coming = match told.or_else(open).or_else(|| self.copied_head(slot)) {
                     Some(head) => Coming::Here(Box::new(head)),
                     None => Coming::Read(self.pump.submit(slot.want(0, len))?),
                 };
@@ -170,7 +185,7 @@ impl RingReader {
         found: &mut BTreeSet<Sequence>,
         wanted: &mut dyn FnMut(&PlannedSlot, &EntrySummary) -> bool,
     ) -> Result<(), LinkError> {
-        let result = self.heads(slots, &mut |_, slot, head| {
+        let result = self.heads(slots, &OpenWanted::SUMMARY, &mut |_, slot, head| {
             let here = match head {
                 // Each is asked, whatever the others say.
                 Ok(head) => head.summary.entries.iter().filter(|entry| wanted(slot, entry)).count() > 0,
@@ -204,7 +219,7 @@ impl RingReader {
         }
         let filter = Filter::new(&selection.range);
         let mut done = 0;
-        let result = self.heads(&plan.slots, &mut |reader, slot, head| {
+        let result = self.heads(&plan.slots, &selection.of_open(), &mut |reader, slot, head| {
             let looked = match head {
                 Ok(head) => reader.slot_gaps(slot, head, selection, &filter, &mut out),
                 Err(miss) => Err(Trouble::Miss(miss)),
@@ -302,7 +317,7 @@ impl RingReader {
     pub(crate) fn learn_briefs(&mut self, slots: &[PlannedSlot]) -> Result<(), LinkError> {
         let unknown = |slot: &&PlannedSlot| slot.slot.is_some() && !self.briefs.contains_key(&slot.sequence);
         let unknown: Vec<PlannedSlot> = slots.iter().filter(unknown).copied().collect();
-        let result = self.heads(&unknown, &mut |reader, slot, head| match head {
+        let result = self.heads(&unknown, &OpenWanted::SUMMARY, &mut |reader, slot, head| match head {
             Ok(head) => {
                 reader.remember(slot.sequence, &head);
                 Ok(())
@@ -315,7 +330,7 @@ impl RingReader {
     }
 
     fn learn(&mut self, unknown: &[PlannedSlot]) -> Result<(), LinkError> {
-        let result = self.heads(unknown, &mut |reader, slot, head| {
+        let result = self.heads(unknown, &OpenWanted::SUMMARY, &mut |reader, slot, head| {
             let bounds = match head {
                 Ok(head) => Some(Bounds::of(head.summary.entries.iter().copied())),
                 Err(Miss::Failed(error)) => return Err(error.into()),

@@ -1,5 +1,6 @@
 //! What a reader is asked for and what it gives: plain data. How it is found is not here.
 
+use crate::wire::OpenWanted;
 use holdfast_base::{Age, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Flags, Gap};
 use holdfast_ring::{Range, SlotLook, SlotStatus};
@@ -21,6 +22,12 @@ pub struct Selection {
 impl Selection {
     /// Everything.
     pub const ALL: Self = Self { streams: Vec::new(), range: Range::ALL };
+
+    /// What it takes of an open slot.
+    pub(crate) fn of_open(&self) -> OpenWanted {
+        let stream = if let [one] = self.streams[..] { Some(one) } else { None };
+        OpenWanted { stream, ..OpenWanted::ROWS }
+    }
 
     /// Whether `stream` is among those asked for.
     pub fn wants(&self, stream: StreamId) -> bool {

@@ -2,14 +2,13 @@
 
 use super::access::{Got, Want};
 use super::item::PlannedSlot;
-use super::open::{OpenImage, OpenSlots, copy, cut, take_once};
+use super::open::OpenSlots;
 use crate::client::Connection;
-use crate::wire::{MAX_PENDING, Purpose, Reply, Request};
+use crate::wire::{MAX_PENDING, OpenWanted, Purpose, Reply, Request};
 use crate::{LinkError, SharedArea};
 use holdfast_base::{BLOCK, CHECK_BLOCK, Sequence, SlotNo};
-use holdfast_format::Superblock;
+use holdfast_format::{OpenImage, Superblock};
 use holdfast_media::{Buffer, BufferPool, Lock};
-use holdfast_ring::StreamStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -48,6 +47,8 @@ struct Ticket {
     tag: u64,
     want: Want,
     buffer: Buffer,
+    /// Where in the buffer what is asked for belongs.
+    at: usize,
     stage: Stage,
     tries: u32,
     /// Bytes that are there: what is larger than a quantum is asked for piece by piece.
@@ -72,8 +73,8 @@ pub(crate) struct Live {
     done: VecDeque<(u64, Got)>,
     /// The open slot as it was when it was asked for.
     open: Option<Arc<OpenImage>>,
-    /// Where what is known of it is kept for others.
-    pub(crate) shared: Option<OpenSlots>,
+    /// Where what is known of it is kept, for others, too.
+    pub(crate) known: OpenSlots,
     /// What reads are for from here on.
     pub(crate) purpose: Purpose,
 }
@@ -94,7 +95,7 @@ impl Live {
             tickets,
             done,
             open: None,
-            shared: None,
+            known: OpenSlots::default(),
             purpose: Purpose::default(),
         })
     }
@@ -137,20 +138,17 @@ impl Live {
         &mut self.pool
     }
 
-    /// Takes what the open slot has by now, so that it can be read like any other.
-    pub(crate) fn take_open(
-        &mut self,
-        sequence: Sequence,
-        streams: &[StreamStatus],
-    ) -> Result<(), LinkError> {
+    /// Takes what the open slot has by now, of what is wanted, so that it can be read like any other.
+    pub(crate) fn take_open(&mut self, sequence: Sequence, wanted: &OpenWanted) -> Result<(), LinkError> {
         // What was taken of it before is too little, if it is not open any more.
         self.open = None;
-        let (connection, superblock) = (&mut self.connection, &self.superblock);
-        self.open = match &self.shared {
-            Some(shared) => shared.take(connection, superblock, streams, sequence)?,
-            None => take_once(connection, superblock, streams, sequence)?,
-        };
+        self.open = self.known.take(&mut self.connection, &self.superblock, sequence, wanted)?;
         Ok(())
+    }
+
+    /// What was taken of the open slot; another is put in its place.
+    pub(crate) fn swap_open(&mut self, open: Option<Arc<OpenImage>>) -> Option<Arc<OpenImage>> {
+        std::mem::replace(&mut self.open, open)
     }
 
     /// Whether a slot that was not on the medium yet is there now.
@@ -160,22 +158,47 @@ impl Live {
     }
 
     /// What was taken of a slot while it was open. Once it has a place, that is too little, and says no place.
-    fn taken(&self, sequence: Sequence, slot: Option<SlotNo>) -> Option<&[u8]> {
-        let open = self.open.as_ref().filter(|open| slot.is_none() && open.sequence() == sequence)?;
-        Some(open.bytes())
+    fn taken(&self, sequence: Sequence, slot: Option<SlotNo>) -> Option<&OpenImage> {
+        let open = self.open.as_deref()?;
+        (slot.is_none() && open.sequence() == sequence).then_some(open)
+    }
+
+    /// Whether a slot was taken while it was open.
+    pub(crate) fn is_taken(&self, planned: &PlannedSlot) -> bool {
+        self.taken(planned.sequence, planned.slot).is_some()
+    }
+
+    pub(crate) fn head_at_hand(&self, planned: &PlannedSlot) -> Option<Vec<u8>> {
+        let head = self.taken(planned.sequence, planned.slot)?.payload().start;
+        self.at_hand(planned, 0..head)
     }
 
     pub(crate) fn at_hand(&self, planned: &PlannedSlot, range: Range<usize>) -> Option<Vec<u8>> {
-        Some(cut(self.taken(planned.sequence, planned.slot)?, range))
+        let image = self.taken(planned.sequence, planned.slot)?;
+        let there = image.payload();
+        if range.start < there.end && there.start < range.end {
+            return None;
+        }
+        let mut bytes = holdfast_media::vector(range.len());
+        image.append(range, &mut bytes);
+        Some(bytes)
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, want: Want, mut buffer: Buffer) -> Result<(), LinkError> {
+    pub(crate) fn submit(&mut self, tag: u64, mut want: Want, mut buffer: Buffer) -> Result<(), LinkError> {
+        let mut at = 0;
         if let Some(image) = self.taken(want.sequence, want.slot) {
-            copy(image, want.offset, &mut buffer[..want.len]);
-            self.done.push_back((tag, Got::Bytes(buffer)));
-            return Ok(());
+            image.copy(want.offset, &mut buffer[..want.len]);
+            // Its payload lies where it will lie when it is sealed.
+            let there = image.payload();
+            let (start, end) = (want.offset.max(there.start), (want.offset + want.len).min(there.end));
+            if start >= end {
+                self.done.push_back((tag, Got::Bytes(buffer)));
+                return Ok(());
+            }
+            at = start - want.offset;
+            want = Want { offset: start, len: end - start, ..want };
         }
-        self.ask(Ticket { tag, want, buffer, stage: Stage::Asked, tries: 0, there: 0 })
+        self.ask(Ticket { tag, want, buffer, at, stage: Stage::Asked, tries: 0, there: 0 })
     }
 
     fn ask(&mut self, mut ticket: Ticket) -> Result<(), LinkError> {
@@ -208,7 +231,8 @@ impl Live {
         let (_, piece) = ticket.piece(self.quantum());
         match (reply, &ticket.stage) {
             (Reply::Ready { offset, len }, Stage::Asked) if len as usize == piece => {
-                let into = &mut ticket.buffer[ticket.there..ticket.there + piece];
+                let start = ticket.at + ticket.there;
+                let into = &mut ticket.buffer[start..start + piece];
                 if !self.connection.area()?.copy(offset, into) {
                     return Err(LinkError::Area(format!("a reply points outside of it, to {offset}")));
                 }

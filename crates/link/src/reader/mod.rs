@@ -34,7 +34,7 @@ pub use search::{NotThere, SlotView};
 use crate::client::Connection;
 use crate::find;
 use crate::path::Place;
-use crate::wire::{Purpose, Status};
+use crate::wire::{OpenWanted, Purpose, Status};
 use crate::{IndexDrive, LinkError, Pins};
 use access::Access;
 use assemble::Assembler;
@@ -116,7 +116,7 @@ impl RingReader {
     #[must_use]
     pub fn sharing(mut self, open: &OpenSlots) -> Self {
         if let Access::Live(live) = &mut self.pump.access {
-            live.shared = Some(open.clone());
+            live.known = open.clone();
         }
         self
     }
@@ -291,7 +291,7 @@ impl RingReader {
         if slot.slot.is_none() && self.is_live() {
             // It grows: what was known of it may be too little.
             self.briefs.remove(&slot.sequence);
-            self.take_open(slot)?;
+            self.take_open(slot, &OpenWanted::SUMMARY)?;
         }
         if !self.briefs.contains_key(&slot.sequence) {
             match fetch::head(&mut self.pump, &self.superblock, slot) {
@@ -310,11 +310,10 @@ impl RingReader {
         self.briefs.insert(sequence, Brief::of(head));
     }
 
-    /// Takes what an open slot has, so that it can be read.
-    fn take_open(&mut self, slot: &PlannedSlot) -> Result<(), LinkError> {
-        let streams = self.streams()?;
+    /// Takes what an open slot has of what is wanted, so that it can be read.
+    fn take_open(&mut self, slot: &PlannedSlot, wanted: &OpenWanted) -> Result<(), LinkError> {
         if let Access::Live(live) = &mut self.pump.access {
-            live.take_open(slot.sequence, &streams)?;
+            live.take_open(slot.sequence, wanted)?;
         }
         Ok(())
     }
@@ -340,11 +339,9 @@ impl RingReader {
         let candidates = self.candidates()?;
         let (mut base, mut skip) = (0, 0);
         loop {
-            let streams = self.streams()?;
             let taken = self.watch();
             let planned = &plan.slots[base..];
-            let feeder =
-                Feeder::new(&mut self.pump, &self.superblock, &plan.selection, planned, skip, &streams);
+            let feeder = Feeder::new(&mut self.pump, &self.superblock, &plan.selection, planned, skip);
             let mut session = Session { state: &mut state, feeder, candidates: &candidates, base, skip };
             let result = session.run(&mut preamble, &*taken);
             drop(session);

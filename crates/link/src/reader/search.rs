@@ -11,14 +11,15 @@ use super::seen::Seen;
 use super::slot::{Head, Wrong, head_bytes};
 use crate::LinkError;
 use crate::index_drive::{Copy, image};
-use crate::wire::Purpose;
+use crate::wire::{OpenWanted, Purpose};
 use holdfast_base::{Age, Ordinal, Sequence, StreamId};
 use holdfast_format::{
-    Blocks, Chunk, DirectoryEntry, FormatError, OpenOutline, Outline, PartHeader, Section, SectionKind,
-    Summary, Superblock, crc32c,
+    Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader, Section,
+    SectionKind, Summary, Superblock, crc32c,
 };
 use holdfast_ring::Range as Selected;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 /// Why something of a slot cannot be had.
 #[derive(Debug)]
@@ -76,12 +77,23 @@ pub struct SlotView<'a> {
 impl Drop for SlotView<'_> {
     fn drop(&mut self) {
         self.reader.reads_for(self.before);
+        // Who asks again wants what has come by then.
+        self.reader.swap_open(None);
     }
 }
 
 impl RingReader {
     /// Looks into a slot. What it takes to read is a search's.
     pub fn look_into(&mut self, planned: &PlannedSlot) -> Result<SlotView<'_>, NotThere> {
+        self.look_into_for(planned, &OpenWanted::ROWS)
+    }
+
+    /// The same for who wants no more than that of it, if it is open.
+    pub fn look_into_for(
+        &mut self,
+        planned: &PlannedSlot,
+        wanted: &OpenWanted,
+    ) -> Result<SlotView<'_>, NotThere> {
         let before = self.reads_for(Purpose::Search);
         let seen = Seen::of(&self.pump.access, &self.superblock, planned);
         let (mut copy, mut copied) = (Copied::NotLooked, 0);
@@ -95,7 +107,7 @@ impl RingReader {
                 head = Some(found);
             }
         }
-        match head.map_or_else(|| self.head_of(planned), Ok) {
+        match head.map_or_else(|| self.head_of(planned, wanted), Ok) {
             Ok(head) => {
                 let planned = *planned;
                 Ok(SlotView { reader: self, planned, head, seen, copy, copied, looked: None, before })
@@ -144,14 +156,22 @@ impl RingReader {
         self.drive.as_ref()?.open(planned.sequence)
     }
 
+    /// What was taken of an open slot; another is put in its place.
+    fn swap_open(&mut self, open: Option<Arc<OpenImage>>) -> Option<Arc<OpenImage>> {
+        match &mut self.pump.access {
+            Access::Live(live) => live.swap_open(open),
+            Access::Direct(_) => None,
+        }
+    }
+
     /// The head of a slot, where an index drive has it.
     pub(crate) fn copied_head(&self, planned: &PlannedSlot) -> Option<Head> {
         head_in(&self.copy_of(planned)?, &self.superblock, planned)
     }
 
-    fn head_of(&mut self, planned: &PlannedSlot) -> Result<Head, Miss> {
-        if planned.slot.is_none() && self.is_live() {
-            self.take_open(planned)?;
+    fn head_of(&mut self, planned: &PlannedSlot, wanted: &OpenWanted) -> Result<Head, Miss> {
+        if planned.slot.is_none() {
+            self.take_open(planned, wanted)?;
         }
         fetch::read_head(&mut self.pump, &self.superblock, planned)
     }
@@ -265,6 +285,20 @@ impl SlotView<'_> {
     ) -> Result<bool, NotThere> {
         let ordinals = Some((ordinal, Ordinal(ordinal.0.saturating_add(1))));
         let range = Selected { ordinals, ..Selected::ALL };
+        // What is read on the way may be the open slot, too, as it is by then.
+        let open = self.reader.swap_open(None);
+        let found = self.look_for(stream, range, take);
+        self.reader.swap_open(open);
+        found
+    }
+
+    fn look_for(
+        &mut self,
+        stream: StreamId,
+        range: Selected,
+        take: &mut dyn FnMut(&Element<'_>),
+    ) -> Result<bool, NotThere> {
+        let ordinal = range.ordinals.map_or_else(Ordinal::default, |(first, _)| first);
         let plan = self.reader.plan(&Selection { streams: vec![stream], range })?;
         let mut found = false;
         self.reader.read(&plan, &mut |item| {

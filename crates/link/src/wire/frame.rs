@@ -33,8 +33,8 @@ pub mod kind {
     pub const DONE: u16 = 9;
     /// Open slots.
     pub const OPEN_SLOTS: u16 = 10;
-    /// Open gains.
-    pub const OPEN_GAINS: u16 = 11;
+    /// Open index.
+    pub const OPEN_INDEX: u16 = 11;
     /// Schema.
     pub const SCHEMA: u16 = 12;
     /// Acts.

@@ -97,12 +97,14 @@ pub enum Request {
     },
     /// The sequences that are not on the medium yet.
     OpenSlots,
-    /// What an open slot has beyond a cursor.
-    OpenGains {
+    /// The index of an open slot, as far as it has come, beyond a cursor.
+    OpenIndex {
         /// Which.
         sequence: Sequence,
         /// 0, or what the last reply gave.
         cursor: u64,
+        /// What of it.
+        wanted: OpenWanted,
     },
     /// What an open slot has of an attribute so far, in short.
     OpenOutline {
@@ -121,6 +123,24 @@ pub enum Request {
         /// Which, those that are needed first in front: [`MAX_PINS`] at most.
         sequences: Vec<Sequence>,
     },
+}
+
+/// What of the index of an open slot is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenWanted {
+    /// Of which stream; none: of all.
+    pub stream: Option<StreamId>,
+    /// Whether rows are.
+    pub rows: bool,
+    /// Which attributes of that stream, by their numbers in its schema.
+    pub columns: Vec<u16>,
+}
+
+impl OpenWanted {
+    /// What the slot holds of each stream, and no more.
+    pub const SUMMARY: Self = Self { stream: None, rows: false, columns: Vec::new() };
+    /// All rows.
+    pub const ROWS: Self = Self { stream: None, rows: true, columns: Vec::new() };
 }
 
 /// What a read is for: readers of different purposes share what is left for reading by their weights.
@@ -209,14 +229,14 @@ pub enum Reply {
     },
     /// To [`Request::OpenSlots`], in rising order.
     OpenSlots(Vec<OpenSequence>),
-    /// To [`Request::OpenGains`].
-    Gains {
+    /// To [`Request::OpenIndex`].
+    OpenIndex {
         /// For the next request.
         cursor: u64,
         /// Whether this was all that the slot has by now.
         end: bool,
-        /// Journal records 11 to 13, as in a commit.
-        records: Vec<u8>,
+        /// For [`OpenIndex::take`](holdfast_format::OpenIndex::take).
+        parts: Vec<u8>,
     },
     /// To [`Request::OpenOutline`].
     OpenOutline(OpenOutline),
@@ -225,9 +245,9 @@ pub enum Reply {
         /// How many of them are kept, for as long as there is anything else to overwrite.
         granted: u32,
     },
-    /// To [`Request::Read`] and [`Request::OpenGains`]: the sequence has expired (or never was).
+    /// To [`Request::Read`] and [`Request::OpenIndex`]: the sequence has expired (or never was).
     Expired,
-    /// To [`Request::Read`]: the sequence cannot be read yet: ask again later. To [`Request::OpenGains`]: the slot
+    /// To [`Request::Read`]: the sequence cannot be read yet: ask again later. To [`Request::OpenIndex`]: the slot
     /// is sealed: read it. To [`Request::OpenOutline`]: nothing is told of it.
     Pending,
     /// To anything.
@@ -294,7 +314,7 @@ impl Request {
             Self::Read { .. } => "read",
             Self::Done { .. } => "done",
             Self::OpenSlots => "open slots",
-            Self::OpenGains { .. } => "open gains",
+            Self::OpenIndex { .. } => "open index",
             Self::OpenOutline { .. } => "open outline",
             Self::Pin { .. } => "pin",
         }
@@ -317,7 +337,7 @@ impl Reply {
             Self::Ready { .. } => "ready",
             Self::Done { .. } => "done",
             Self::OpenSlots(_) => "open slots",
-            Self::Gains { .. } => "gains",
+            Self::OpenIndex { .. } => "open index",
             Self::OpenOutline(_) => "open outline",
             Self::Pinned { .. } => "pinned",
             Self::Expired => "expired",

@@ -17,7 +17,7 @@ pub use bytes::WireError;
 pub use frame::{Head, kind};
 pub use message::{
     HEAD_BYTES, LaneFile, MAX_FRAME, MAX_PENDING, MAX_PINS, MAX_RANGES, MAX_REQUEST, MAX_VALUES,
-    OpenSequence, PIECE, Purpose, Reply, Request, VERSION, Welcome,
+    OpenSequence, OpenWanted, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 pub use status::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,

@@ -58,8 +58,8 @@ impl Reply {
                     put.u64(slot.sequence.0).u8(u8::from(slot.sealed));
                 });
             }
-            Self::Gains { cursor, end, records } => {
-                put.u64(*cursor).u8(u8::from(*end)).bytes(records);
+            Self::OpenIndex { cursor, end, parts } => {
+                put.u64(*cursor).u8(u8::from(*end)).bytes(parts);
             }
             Self::OpenOutline(OpenOutline { cells, nulls, bounds, may_have }) => {
                 put.u32(*cells).u32(*nulls).u8(u8::from(*may_have)).u8(u8::from(bounds.is_some()));
@@ -105,9 +105,9 @@ impl Reply {
                 let sequence = Sequence(get.u64("sequence")?);
                 Ok(OpenSequence { sequence, sealed: get.bool("sealed")? })
             })?),
-            kind::OPEN_GAINS => {
+            kind::OPEN_INDEX => {
                 let (cursor, end) = (get.u64("cursor")?, get.bool("end")?);
-                Self::Gains { cursor, end, records: get.rest().to_vec() }
+                Self::OpenIndex { cursor, end, parts: get.rest().to_vec() }
             }
             kind::OPEN_OUTLINE => {
                 let (cells, nulls) = (get.u32("cells")?, get.u32("nulls")?);
@@ -140,7 +140,7 @@ impl Reply {
             Self::Ready { .. } => kind::READ,
             Self::Done { .. } => kind::DONE,
             Self::OpenSlots(_) => kind::OPEN_SLOTS,
-            Self::Gains { .. } => kind::OPEN_GAINS,
+            Self::OpenIndex { .. } => kind::OPEN_INDEX,
             Self::OpenOutline(_) => kind::OPEN_OUTLINE,
             Self::Schema { .. } => kind::SCHEMA,
             Self::Pinned { .. } => kind::PIN,

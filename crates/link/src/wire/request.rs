@@ -2,7 +2,7 @@
 
 use crate::wire::bytes::{Get, WireError};
 use crate::wire::frame::{Head, frame, kind};
-use crate::wire::message::{Purpose, Request};
+use crate::wire::message::{OpenWanted, Purpose, Request};
 use crate::wire::order::{get_order, put_order};
 use holdfast_base::{HoldId, Sequence, StreamId};
 use holdfast_ring::ActNumbers;
@@ -37,8 +37,14 @@ impl Request {
             Self::Done { offset } => {
                 put.u64(*offset);
             }
-            Self::OpenGains { sequence, cursor } => {
-                put.u64(sequence.0).u64(*cursor);
+            Self::OpenIndex { sequence, cursor, wanted: OpenWanted { stream, rows, columns } } => {
+                put.u64(sequence.0).u64(*cursor).u8(u8::from(*rows));
+                put.option(*stream, |put, stream| {
+                    put.u32(stream.0);
+                });
+                put.list(columns, |put, column| {
+                    put.u16(*column);
+                });
             }
             Self::OpenOutline { sequence, stream, attribute, values } => {
                 put.u64(sequence.0).u32(stream.0).u16(*attribute);
@@ -82,8 +88,13 @@ impl Request {
             },
             kind::DONE => Self::Done { offset: get.u64("offset")? },
             kind::OPEN_SLOTS => Self::OpenSlots,
-            kind::OPEN_GAINS => {
-                Self::OpenGains { sequence: Sequence(get.u64("sequence")?), cursor: get.u64("cursor")? }
+            kind::OPEN_INDEX => {
+                let (sequence, cursor) = (Sequence(get.u64("sequence")?), get.u64("cursor")?);
+                let rows = get.bool("rows")?;
+                let stream = get.option("of one stream", |get| Ok(StreamId(get.u32("stream")?)))?;
+                let columns = get.list("attributes", 2, |get| get.u16("attribute"))?;
+                let wanted = OpenWanted { stream, rows, columns };
+                Self::OpenIndex { sequence, cursor, wanted }
             }
             kind::OPEN_OUTLINE => Self::OpenOutline {
                 sequence: Sequence(get.u64("sequence")?),
@@ -112,7 +123,7 @@ impl Request {
             Self::Read { .. } => kind::READ,
             Self::Done { .. } => kind::DONE,
             Self::OpenSlots => kind::OPEN_SLOTS,
-            Self::OpenGains { .. } => kind::OPEN_GAINS,
+            Self::OpenIndex { .. } => kind::OPEN_INDEX,
             Self::OpenOutline { .. } => kind::OPEN_OUTLINE,
             Self::Schema { .. } => kind::SCHEMA,
             Self::Pin { .. } => kind::PIN,

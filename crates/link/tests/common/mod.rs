@@ -6,9 +6,11 @@ pub mod recorder;
 
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Builder, Codec, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags, Gap, Geometry, Key, Kind, Name,
-    OpenOutline, Record, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
+    Builder, CellBuffer, CellsAt, Class, Codec, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags,
+    Gap, Geometry, Key, Kind, Name, OpenAsk, OpenOutline, OpenTold, Record, Row, SlotFlags, SlotId,
+    SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
+use holdfast_link::wire::OpenWanted;
 use holdfast_link::{Item, LinkError, Missing, Plan, ReadReport, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use std::collections::BTreeSet;
@@ -124,6 +126,8 @@ pub struct Maker {
     pub preambles: Vec<(u32, u32, Vec<u8>)>,
     /// By stream (by place).
     pub schemas: Vec<String>,
+    /// By stream: what an element has in its only column, where it has one. See [`Maker::column`].
+    words: Vec<Option<fn(&[u8]) -> u64>>,
     pub recorded: Vec<Recorded>,
     slot_bytes: usize,
     /// Sequences that never expire.
@@ -173,12 +177,22 @@ impl Maker {
             entries: entries.collect(),
             preambles: Vec::new(),
             schemas: vec![String::new(); streams],
+            words: vec![None; streams],
             recorded: Vec::new(),
             slot_bytes: slot_bytes as usize,
             held: BTreeSet::new(),
             slow: 0,
             superblock,
         }
+    }
+
+    /// Gives a stream (by place) a column, before anything is recorded: `word` tells what the elements that come in one piece have
+    /// in it.
+    pub fn column(&mut self, stream: usize, schema: &str, word: fn(&[u8]) -> u64) {
+        schema.clone_into(&mut self.schemas[stream]);
+        self.words[stream] = Some(word);
+        self.entries[stream].classes = std::iter::once(Class::Word).collect();
+        self.builder.prepare(&self.entries).unwrap();
     }
 
     /// Gives a stream (by place) another preamble: seals the open slot.
@@ -208,7 +222,13 @@ impl Maker {
     fn row(&mut self, row: &Row, meta: &[u8], data: &[u8]) {
         self.builder.write(&mut self.buffer, meta);
         self.builder.write(&mut self.buffer, data);
-        self.builder.row(&mut self.buffer, row);
+        let mut cells = Vec::new();
+        if let Some(word) = self.words[usize::from(row.stream)].filter(|_| row.completes_element()) {
+            let mut column = CellBuffer::new(Class::Word, 1, 0);
+            column.word(word(data));
+            cells.push(column);
+        }
+        self.builder.row_with(&mut self.buffer, row, CellsAt { columns: &cells, first: 0 });
     }
 
     /// Room for a row with so many bytes, in a new slot where it must be.
@@ -409,17 +429,26 @@ impl Maker {
         self.builder.outline(entry as u16, attribute, values)
     }
 
-    /// What the open slot has beyond a cursor, as the inside of a commit, and whether that was all.
-    pub fn gains(&self, cursor: Cursor, most: usize) -> (Vec<u8>, Cursor, bool) {
-        let mut bytes = vec![0; most];
-        let mut writer = CommitWriter::new(&mut bytes);
-        if cursor == Cursor::default() {
-            assert!(writer.push(&self.builder.open_record()));
+    /// What is told of the open slot beyond a cursor.
+    pub fn tell(&mut self, cursor: u64, wanted: &OpenWanted, most: usize) -> (Vec<u8>, OpenTold) {
+        let of = |stream| self.entries.iter().position(|entry| entry.stream == stream);
+        let entry = wanted.stream.map(|stream| of(stream).map_or(u16::MAX, |at| at as u16));
+        let ask = OpenAsk { entry, rows: wanted.rows, columns: &wanted.columns };
+        let mut parts = vec![0; most];
+        let told = self.builder.tell(&self.buffer, cursor.into(), &ask, &mut parts);
+        parts.truncate(told.bytes);
+        (parts, told)
+    }
+
+    /// What the open slot's payload has from byte `at` of the slot on; `false`: nothing of it lies there.
+    pub fn open_payload(&self, at: usize, into: &mut [u8]) -> bool {
+        let there = self.builder.payload_range();
+        let (from, end) = (there.start.max(at), there.end.min(at + into.len()));
+        into.fill(0);
+        if from < end {
+            into[from - at..end - at].copy_from_slice(&self.buffer[from..end]);
         }
-        let (next, end) = self.builder.gains(&self.buffer, cursor, &mut writer);
-        let used = most - writer.room();
-        writer.finish(&KEY, &CommitHead::default());
-        (bytes[128..used].to_vec(), next, end)
+        from < end
     }
 
     /// The lane as a crash would leave it: superblocks, a journal with the table and with what the open slot has.

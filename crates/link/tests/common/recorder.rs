@@ -2,9 +2,11 @@
 
 use super::Maker;
 use holdfast_base::{BLOCK, ByteSize, Epoch, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Cursor, Place, SlotState};
+use holdfast_format::{Place, SlotState};
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
-use holdfast_link::wire::{LaneFile, OpenSequence, RecorderStatus, Reply, Request, Status, Welcome};
+use holdfast_link::wire::{
+    LaneFile, OpenSequence, OpenWanted, RecorderStatus, Reply, Request, Status, Welcome,
+};
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -278,9 +280,9 @@ impl Serving {
                 let brief = |(sequence, sealed)| OpenSequence { sequence: Sequence(sequence), sealed };
                 Reply::OpenSlots(all.map(brief).collect())
             }
-            Request::OpenGains { sequence, cursor } => {
+            Request::OpenIndex { sequence, cursor, wanted } => {
                 self.taken.lock().unwrap().insert(sequence.0);
-                self.gains(sequence.0, cursor)
+                self.open_index(sequence.0, cursor, &wanted)
             }
             Request::OpenOutline { sequence, stream, attribute, values } => {
                 let open = self.maker.is_open() && sequence.0 == self.maker.sequence;
@@ -330,7 +332,10 @@ impl Serving {
             return Some(Reply::Pending);
         }
         let place = self.maker.table.iter().position(|entry| entry.sequence.0 == sequence);
-        let Some(place) = place.filter(|_| !self.is_expired(sequence)) else { return Some(Reply::Expired) };
+        let is_open = self.maker.is_open() && sequence == self.maker.sequence;
+        if (place.is_none() && !is_open) || self.is_expired(sequence) {
+            return Some(Reply::Expired);
+        }
         let slot_bytes = self.maker.superblock.geometry.slot_bytes as usize;
         let inside = offset.checked_add(len).is_some_and(|end| end <= slot_bytes);
         if len == 0 || len > self.mood.quantum() || !(offset | len).is_multiple_of(BLOCK) || !inside {
@@ -341,8 +346,13 @@ impl Serving {
         }
         let mut buffer = self.pool.take()?;
         self.reads += 1;
-        let at = self.maker.superblock.geometry.slot_offset(SlotNo(place as u32));
-        self.maker.image.read(at + offset as u64, &mut buffer[..len]);
+        if let Some(place) = place {
+            let at = self.maker.superblock.geometry.slot_offset(SlotNo(place as u32));
+            self.maker.image.read(at + offset as u64, &mut buffer[..len]);
+        } else if !self.maker.open_payload(offset, &mut buffer[..len]) {
+            self.pool.give(buffer).unwrap();
+            return Some(Reply::Pending);
+        }
         let offset = buffer.position() as u64;
         let kept = self.mood.hasty == 0;
         if !kept {
@@ -370,17 +380,15 @@ impl Serving {
         Reply::Preamble { total: bytes.len() as u32, bytes: piece[..piece.len().min(100)].to_vec() }
     }
 
-    fn gains(&self, sequence: u64, cursor: u64) -> Reply {
+    fn open_index(&mut self, sequence: u64, cursor: u64, wanted: &OpenWanted) -> Reply {
         if self.is_expired(sequence) || sequence > self.maker.sequence {
             return Reply::Expired;
         }
         if !self.maker.is_open() || sequence != self.maker.sequence {
             return Reply::Pending;
         }
-        let (payload, rows) = (cursor as u32, (cursor >> 32) as u32);
-        let from = Cursor { payload, rows, ..Cursor::default() };
-        let (records, next, end) = self.maker.gains(from, 32 << 10);
-        Reply::Gains { cursor: u64::from(next.rows) << 32 | u64::from(next.payload), end, records }
+        let (parts, told) = self.maker.tell(cursor, wanted, 32 << 10);
+        Reply::OpenIndex { cursor: told.cursor.into(), end: told.end, parts }
     }
 
     fn slots(&self) -> Vec<SlotStatus> {

@@ -254,6 +254,18 @@ fn pick_packed(picked: &mut [bool], numbers: &Packed<'_>, closed: &[(u128, u128)
         Packed::Bytes { least, over } => pick_narrow!(picked, least, over, closed, u8, u8::from),
         Packed::Pairs { least, over } => pick_narrow!(picked, least, over, closed, u16, u16::from_le_bytes),
         Packed::Fours { least, over } => pick_narrow!(picked, least, over, closed, u32, u32::from_le_bytes),
+        Packed::Planes { least, over } => {
+            // Of single values the widest plane tells most times that they are not there.
+            let near = beyond(closed, *least, u32::MAX.into());
+            let points: Vec<u64> = near.iter().map(|(low, _)| *low as u64).collect();
+            let single = points.len() <= FEW && near.iter().all(|(low, high)| low == high);
+            if single && !over.may_have(&points) {
+                picked.fill(false);
+                return;
+            }
+            let numbers = over.numbers();
+            pick_narrow!(picked, least, numbers, closed, u32, u32::from);
+        }
         Packed::Listed { values, codes } => {
             let among = |value: &u128| closed.iter().any(|(low, high)| (low..=high).contains(&value));
             // A place for every code there can be.

@@ -229,6 +229,40 @@ impl Worker {
         }
     }
 
+    /// Searches one slot.
+    fn look_into(
+        &self,
+        reader: &mut RingReader,
+        slot: &PlannedSlot,
+        effort: &mut Effort,
+        sink: &mut dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()>,
+    ) -> std::result::Result<(), Broken> {
+        let Work { wants, until, list, trouble, .. } = &*self.work;
+        let mut wanted = needs::of_open(until.as_ref().map_or(wants, |until| &until.wants));
+        loop {
+            let mut view = reader.look_into_for(slot, &wanted)?;
+            let mut search = SlotSearch {
+                view: &mut view,
+                has_rows: wanted.rows || slot.slot.is_some(),
+                wants,
+                until: until.as_ref(),
+                planned: list.slots(),
+                trouble,
+                schema: &self.schema,
+                effort,
+                sink,
+                torn: None,
+            };
+            let searched = search.run();
+            effort.copied += view.copied();
+            match searched {
+                // Of what is open rows are taken only where they are needed.
+                Err(Broken::Rows) if !wanted.rows => wanted.rows = true,
+                searched => return searched,
+            }
+        }
+    }
+
     fn search(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let mut reader = self.work.ways.take().map_err(external)?.reader;
@@ -279,37 +313,19 @@ impl Worker {
             if may_hold && slot.slot.is_none() {
                 list.keep(place);
             }
-            let searched = match may_hold.then(|| reader.look_into(slot)) {
-                None => {
-                    effort.pruned += 1;
-                    effort.unread += 1;
-                    Ok(())
-                }
-                Some(Ok(mut view)) => {
-                    let Work { wants, until, list, trouble, .. } = &*self.work;
-                    let mut search = SlotSearch {
-                        view: &mut view,
-                        wants,
-                        until: until.as_ref(),
-                        planned: list.slots(),
-                        trouble,
-                        schema: &self.schema,
-                        effort,
-                        sink: &mut sink,
-                        torn: None,
-                    };
-                    let search = search.run();
-                    effort.copied += view.copied();
-                    search
-                }
-                Some(Err(error)) => Err(Broken::NotThere(error)),
+            let searched = if may_hold {
+                self.look_into(&mut reader, slot, effort, &mut sink)
+            } else {
+                effort.pruned += 1;
+                effort.unread += 1;
+                Ok(())
             };
             reader.forget_ahead(slot.sequence);
             effort.bytes = read(effort.bytes);
             list.done(place, effort.back);
             match searched {
                 Ok(()) => {}
-                Err(Broken::Enough) => return Ok(()),
+                Err(Broken::Enough | Broken::Rows) => return Ok(()),
                 Err(Broken::NotThere(NotThere::Failed(error))) => return Err(external(error)),
                 Err(Broken::NotThere(NotThere::Expired)) => self.work.trouble.expired([slot.sequence]),
                 Err(Broken::NotThere(NotThere::Damaged(place))) => self.work.trouble.damaged(slot, &place),

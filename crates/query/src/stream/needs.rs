@@ -5,6 +5,7 @@ use super::slot::Broken;
 use super::wants::Wants;
 use holdfast_format::{EntrySummary, Outline, Section, SectionKind};
 use holdfast_link::SlotView;
+use holdfast_link::wire::OpenWanted;
 use std::collections::HashMap;
 
 /// What a slot has of the stream, and the number of that.
@@ -54,6 +55,15 @@ impl Needed {
         }
         Ok(())
     }
+}
+
+/// What is taken of the slot that a recorder fills: columns, and rows where attributes do not tell enough.
+pub(super) fn of_open(wants: &Wants) -> OpenWanted {
+    let places = wants.places();
+    let attributes = wants.attributes(&places);
+    let rows = !wants.fixed(&places).is_empty() || attributes.is_empty();
+    let columns = attributes.into_iter().map(|(_, attribute)| attribute as u16).collect();
+    OpenWanted { stream: Some(wants.stream), rows, columns }
 }
 
 /// The filters of the attributes that are looked at.

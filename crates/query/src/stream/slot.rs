@@ -30,6 +30,8 @@ pub(super) enum Broken {
     Arrow(ArrowError),
     /// Nobody wants more.
     Enough,
+    /// It takes rows, which were not taken.
+    Rows,
 }
 
 impl From<NotThere> for Broken {
@@ -78,6 +80,8 @@ type Ending = (Row, u32);
 /// A search of one slot.
 pub(super) struct SlotSearch<'a, 'r> {
     pub(super) view: &'a mut SlotView<'r>,
+    /// Whether its rows can be had.
+    pub(super) has_rows: bool,
     pub(super) wants: &'a Wants,
     /// What is wanted instead of slots that have elements from some ordinal on.
     pub(super) until: Option<&'a Until>,
@@ -133,6 +137,11 @@ impl<'r> SlotSearch<'_, 'r> {
             self.passed_over(before);
             return Ok(());
         }
+        let needed = Needed::of(self.view, self.wants, &entry, number);
+        // What ends here may have begun before.
+        if (needed.rows || entry.back > 0) && !self.has_rows {
+            return Err(Broken::Rows);
+        }
         self.effort.searched += 1;
         let sequence = self.view.header().sequence;
         // Elements of a stream follow each other: only the first one that ends here can have begun before.
@@ -143,7 +152,6 @@ impl<'r> SlotSearch<'_, 'r> {
             self.torn = entry.ordinals.map(|(least, _)| least);
             self.trouble.expired(expired);
         }
-        let needed = Needed::of(self.view, self.wants, &entry, number);
         needed.ahead(self.view, self.wants)?;
         let Needed { made, rows, columns: wanted } = needed;
         let mut columns = Columns { sections: HashMap::new() };

@@ -6,8 +6,8 @@
 
 use super::{Away, Capture};
 use holdfast_base::{BLOCK, ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{CommitWriter, Counters, Cursor, OpenOutline};
-use holdfast_link::wire::OpenSequence;
+use holdfast_format::{Counters, OpenAsk, OpenOutline};
+use holdfast_link::wire::{OpenSequence, OpenWanted};
 use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_ring::{
     ActNumbers, ActStatus, Chore, ChoreReply, Class, DeviceState, DriverCounts, Excess, HoldStatus, Margin,
@@ -30,9 +30,6 @@ const READ_ID: u64 = (1 << READ_ID_BITS) - 1;
 
 /// Bytes of slots on their way that are copied for readers between two steps, and one read: then capture has its turn.
 const MOST_COPIED: usize = 1 << 20;
-
-/// Bytes in front of a commit's records.
-const COMMIT_HEAD: usize = 128;
 
 /// Figures of a moment. Made once and sent to and fro.
 #[derive(Debug)]
@@ -71,7 +68,7 @@ pub struct Sheet {
     pub slots_sealed: u64,
 }
 
-/// One thing asked. The vectors are empty and have the capacity that the answer may take.
+/// One thing asked. The vectors are empty and have the capacity that the answer may take, if not said otherwise.
 #[derive(Debug)]
 pub enum Ask {
     /// The figures.
@@ -92,8 +89,8 @@ pub enum Ask {
     Read(Sequence, u32, u32, Buffer, Reader),
     /// What is not on the medium yet.
     OpenSlots(Vec<OpenSequence>),
-    /// Records of the open slot beyond a cursor.
-    Gains(Sequence, u64, Vec<u8>),
+    /// The index of the open slot beyond a cursor, in the place of what the vector has.
+    Index(Sequence, u64, OpenWanted, Vec<u8>),
     /// What the open slot has of a stream's attribute so far; whether one of the values with these hashes may be among it.
     Outline(Sequence, StreamId, u16, Vec<u64>),
     /// These slots are to expire after others for a client's sake, and no longer those that it named before.
@@ -130,8 +127,8 @@ pub enum Answer {
     Read(Buffer, u32, Result<(), NotRead>),
     /// Those.
     OpenSlots(Vec<OpenSequence>),
-    /// The next cursor, and whether this was all; or why not.
-    Gains(Result<(u64, bool), NotRead>, Vec<u8>),
+    /// The next cursor, and whether this was all, or why not; and memory that is not needed any more.
+    Index(Result<(u64, bool), NotRead>, Vec<u8>, OpenWanted),
     /// That, if it can be told; and memory that is not needed any more.
     Outline(Option<OpenOutline>, Vec<u64>),
     /// How many of them do, and memory that is not needed any more.
@@ -234,7 +231,7 @@ impl<D: Disk> Capture<D> {
                 out.sort_unstable_by_key(|open| open.sequence);
                 Some(Answer::OpenSlots(out))
             }
-            Ask::Gains(sequence, cursor, out) => Some(self.open_gains(sequence, cursor, out)),
+            Ask::Index(sequence, cursor, wanted, out) => Some(self.open_index(sequence, cursor, wanted, out)),
             Ask::Outline(sequence, stream, attribute, values) => {
                 let entry = self.entries.iter().position(|entry| entry.stream == stream);
                 let outline = match entry {
@@ -350,7 +347,9 @@ impl<D: Disk> Capture<D> {
         // What is being written is in our memory still; whoever wants more of it than may be copied at once asks again.
         if self.copied < MOST_COPIED
             && self.is_settled()
-            && self.driver.peek(sequence, offset as usize, &mut buffer[..len])
+            && (self.driver.peek(sequence, offset as usize, &mut buffer[..len])
+                || self.packer.slot().sequence() == sequence
+                    && self.packer.copy_payload(offset as usize, &mut buffer[..len]))
         {
             self.copied += len;
             return Some(Answer::Read(buffer, len as u32, Ok(())));
@@ -380,24 +379,30 @@ impl<D: Disk> Capture<D> {
         self.opening.is_settled(self.first.is_none().then_some(rows), written)
     }
 
-    fn open_gains(&mut self, sequence: Sequence, cursor: u64, mut out: Vec<u8>) -> Answer {
+    fn open_index(
+        &mut self,
+        sequence: Sequence,
+        cursor: u64,
+        wanted: OpenWanted,
+        mut out: Vec<u8>,
+    ) -> Answer {
         if !self.shows(sequence) {
             let why = match self.not_there(sequence) {
                 // Sealed and written: it is read like any other.
                 NotRead::Expired if self.driver.ring().holds_sequence(sequence) => NotRead::Pending,
                 why => why,
             };
-            return Answer::Gains(Err(why), out);
+            return Answer::Index(Err(why), out, wanted);
         }
-        let (payload, rows) = ((cursor >> 32) as u32, cursor as u32);
-        let from = Cursor { payload, rows, ..Cursor::default() };
-        let room = (COMMIT_HEAD + out.capacity()).min(self.gains.len());
-        let mut writer = CommitWriter::new(&mut self.gains[..room]);
-        let whole = writer.room();
-        let fits = from != Cursor::default() || writer.push(&self.packer.slot().open_record());
-        let (next, end) = if fits { self.packer.gains(from, &mut writer) } else { (from, true) };
-        let used = whole - writer.room();
-        out.extend_from_slice(&self.gains[COMMIT_HEAD..COMMIT_HEAD + used]);
-        Answer::Gains(Ok((u64::from(next.payload) << 32 | u64::from(next.rows), end)), out)
+        let of = |stream: StreamId| {
+            let place = self.entries.iter().position(|entry| entry.stream == stream);
+            // Nothing of a stream that this run does not record is in it.
+            place.map_or(u16::MAX, |place| place as u16)
+        };
+        let entry = wanted.stream.map(of);
+        let ask = OpenAsk { entry, rows: wanted.rows, columns: &wanted.columns };
+        let told = self.packer.tell(cursor.into(), &ask, &mut out);
+        out.truncate(told.bytes);
+        Answer::Index(Ok((told.cursor.into(), told.end)), out, wanted)
     }
 }

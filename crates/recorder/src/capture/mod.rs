@@ -57,8 +57,6 @@ pub struct Capture<D: Disk> {
     cut: Timestamp,
     /// Wall clock minus arrival time, when last looked at.
     offset: i64,
-    /// A commit's worth of memory for what clients ask of the open slot.
-    gains: Vec<u8>,
     slots_sealed: u64,
     /// The first of them.
     first: Option<Sequence>,
@@ -98,7 +96,6 @@ impl<D: Disk> Capture<D> {
         let (now, wall) = (clock.now(), clock.wall());
         let slot_bytes = driver.superblock().geometry.slot_bytes;
         let mut packer = Packer::new(slot_bytes, streams.len().max(1));
-        let commit = driver.superblock().geometry.commit_bytes();
         let entries: Vec<Entry> = streams.iter().map(|stream| stream.entry).collect();
         packer.prepare(&entries)?;
         let opening = Opening::new(streams, now);
@@ -121,7 +118,6 @@ impl<D: Disk> Capture<D> {
             flush,
             cut: now,
             offset: wall.0.saturating_sub(now.0),
-            gains: vec![0; commit],
             slots_sealed: 0,
             first: None,
             copied: 0,
@@ -336,7 +332,7 @@ impl<D: Disk> Capture<D> {
 
     /// Bytes of memory that a capture over slots of `slot_bytes` takes beside its slot buffers.
     pub fn own_memory(slot_bytes: u64) -> ByteSize {
-        // Builder, commit, what clients ask of the open slot, scan window.
-        ByteSize((slot_bytes.min(1 << 20)) * 2 + (slot_bytes / 32) + (3 << 20))
+        // Builder, commit, scan window.
+        ByteSize(slot_bytes.min(1 << 20) + (slot_bytes / 32) + (3 << 20))
     }
 }

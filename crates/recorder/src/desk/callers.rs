@@ -7,6 +7,7 @@ use super::tickets::{CallerId, Tickets};
 use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
+use holdfast_format::MAX_COLUMNS;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{MAX_PINS, MAX_VALUES, PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Outcome, Refusal, Work};
@@ -237,8 +238,8 @@ impl Callers {
                 Reply::Outcome(outcome)
             }
             Answer::OpenSlots(slots) => Reply::OpenSlots(slots),
-            Answer::Gains(Ok((cursor, end)), records) => Reply::Gains { cursor, end, records },
-            Answer::Gains(Err(why), _) => not_read(why),
+            Answer::Index(Ok((cursor, end)), parts, _) => Reply::OpenIndex { cursor, end, parts },
+            Answer::Index(Err(why), ..) => not_read(why),
             Answer::Outline(Some(outline), _) => Reply::OpenOutline(outline),
             Answer::Outline(None, _) => Reply::Pending,
             Answer::Pinned(granted, _) => Reply::Pinned { granted },
@@ -341,6 +342,9 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::OpenOutline { values, .. } if values.len() > MAX_VALUES => {
             wrong(&format!("an open slot is asked for {MAX_VALUES} values at once at most"))
         }
+        Request::OpenIndex { wanted, .. } if wanted.columns.len() > MAX_COLUMNS => {
+            wrong(&format!("an open slot is asked for {MAX_COLUMNS} attributes at once at most"))
+        }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
         request if !help.window.has_room() => Served::Later(request),
         Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
@@ -355,8 +359,8 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
         Request::Holds { after } => Served::Asked(help.window.ask(Ask::Holds(after))),
         Request::Acts { after } => Served::Asked(help.window.ask(Ask::Acts(after))),
         Request::OpenSlots => Served::Asked(help.window.ask(Ask::OpenSlots(Vec::with_capacity(OPEN_SLOTS)))),
-        Request::OpenGains { sequence, cursor } => {
-            Served::Asked(help.window.ask(Ask::Gains(sequence, cursor, Vec::with_capacity(PIECE))))
+        Request::OpenIndex { sequence, cursor, wanted } => {
+            Served::Asked(help.window.ask(Ask::Index(sequence, cursor, wanted, vec![0; PIECE])))
         }
         Request::OpenOutline { sequence, stream, attribute, values } => {
             Served::Asked(help.window.ask(Ask::Outline(sequence, stream, attribute, values)))
