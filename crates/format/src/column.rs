@@ -11,7 +11,7 @@ mod outline;
 mod planes;
 mod write;
 
-pub use block::{Bits, Block, Blocks, Column, OwnCells, Packed};
+pub use block::{Bits, Block, Blocks, BlocksComing, Column, OwnCells, Packed};
 pub use cell::Cell;
 pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
 pub use outline::{OpenOutline, Outline};

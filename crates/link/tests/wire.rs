@@ -133,12 +133,9 @@ fn order() -> impl Strategy<Value = Order> {
 }
 
 fn wanted() -> impl Strategy<Value = OpenWanted> {
-    let columns = prop::collection::vec(any::<u16>(), 0..5);
-    (prop::option::of(any::<u32>()), any::<bool>(), columns).prop_map(|(stream, rows, columns)| OpenWanted {
-        stream: stream.map(StreamId),
-        rows,
-        columns,
-    })
+    let stream = prop::option::of(any::<u32>().prop_map(StreamId));
+    (stream, any::<bool>(), prop::collection::vec(any::<u16>(), 0..5))
+        .prop_map(|(stream, rows, columns)| OpenWanted { stream, rows, columns })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -161,11 +158,8 @@ fn request() -> impl Strategy<Value = Request> {
         }),
         any::<u64>().prop_map(|offset| Request::Done { offset }),
         Just(Request::OpenSlots),
-        (any::<u64>(), any::<u64>(), wanted()).prop_map(|(sequence, cursor, wanted)| Request::OpenIndex {
-            sequence: Sequence(sequence),
-            cursor,
-            wanted
-        }),
+        (any::<u64>().prop_map(Sequence), any::<u64>(), wanted())
+            .prop_map(|(sequence, cursor, wanted)| Request::OpenIndex { sequence, cursor, wanted }),
         (any::<u64>(), any::<u32>(), any::<u16>(), prop::collection::vec(any::<u64>(), 0..9)).prop_map(
             |(sequence, stream, attribute, values)| Request::OpenOutline {
                 sequence: Sequence(sequence),

@@ -303,37 +303,61 @@ impl Bits<'_> {
     }
 }
 
+/// What the next block of a section must be.
+#[derive(Clone, Debug)]
+struct Next {
+    section: Section,
+    sequence: Sequence,
+    left: u32,
+    chunk: u32,
+}
+
+impl Next {
+    fn new(section: &Section, sequence: Sequence) -> Self {
+        Self { section: *section, sequence, left: section.count, chunk: 0 }
+    }
+
+    /// Reads it at the start of `bytes`.
+    fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Block<'a>, FormatError> {
+        let wrong = |what| FormatError::Malformed { structure: WHAT, at: 8, what };
+        if self.left == 0 {
+            return Err(wrong("there are more blocks than its section tells of"));
+        }
+        let block = Block::read(bytes)?;
+        let mine = block.entry() == self.section.entry && block.column() == self.section.column;
+        if !mine || !block.belongs_to(self.sequence) || block.chunk() < self.chunk {
+            return Err(wrong("it is not the one that should be there"));
+        }
+        self.chunk = block.chunk().saturating_add(1);
+        self.left -= 1;
+        Ok(block)
+    }
+
+    /// Nothing comes behind the last one.
+    fn end(&self) -> Result<(), FormatError> {
+        let what = "there are fewer blocks than its section tells of";
+        if self.left == 0 { Ok(()) } else { Err(FormatError::Malformed { structure: WHAT, at: 8, what }) }
+    }
+}
+
 /// The blocks of one column of a slot, one behind the other as their chunks are.
 #[derive(Clone, Debug)]
 pub struct Blocks<'a> {
-    section: Section,
-    sequence: Sequence,
+    next: Next,
     rest: &'a [u8],
-    left: u32,
-    next_chunk: u32,
 }
 
 impl<'a> Blocks<'a> {
     /// Those of `section` of the slot with that sequence. `bytes` are the section's.
     pub fn new(section: &Section, bytes: &'a [u8], sequence: Sequence) -> Self {
-        Self { section: *section, sequence, rest: bytes, left: section.count, next_chunk: 0 }
+        Self { next: Next::new(section, sequence), rest: bytes }
     }
 
     fn read(&mut self) -> Result<Block<'a>, FormatError> {
-        let wrong = |what| FormatError::Malformed { structure: WHAT, at: 8, what };
-        if self.left == 0 {
-            return Err(wrong("there are more blocks than its section tells of"));
-        }
-        let block = Block::read(self.rest)?;
-        let mine = block.entry() == self.section.entry && block.column() == self.section.column;
-        if !mine || !block.belongs_to(self.sequence) || block.chunk() < self.next_chunk {
-            return Err(wrong("it is not the one that should be there"));
-        }
-        self.next_chunk = block.chunk().saturating_add(1);
+        let block = self.next.read(self.rest)?;
         self.rest = &self.rest[block.bytes()..];
-        self.left -= 1;
-        if self.rest.is_empty() && self.left > 0 {
-            return Err(wrong("there are fewer blocks than its section tells of"));
+        if self.rest.is_empty() {
+            self.next.end()?;
         }
         Ok(block)
     }
@@ -352,6 +376,59 @@ impl<'a> Iterator for Blocks<'a> {
             self.rest = &[];
         }
         Some(block)
+    }
+}
+
+/// The same while the section comes piece by piece.
+#[derive(Debug)]
+pub struct BlocksComing {
+    next: Next,
+    /// The beginning of a block of which the rest is in the next piece.
+    begun: Vec<u8>,
+}
+
+impl BlocksComing {
+    /// Those of `section` of the slot with that sequence.
+    pub fn new(section: &Section, sequence: Sequence) -> Self {
+        Self { next: Next::new(section, sequence), begun: Vec::new() }
+    }
+
+    /// Takes a piece, and gives each block that is whole by then to `take`.
+    pub fn piece<E: From<FormatError>>(
+        &mut self,
+        mut bytes: &[u8],
+        mut take: impl FnMut(Block<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !self.begun.is_empty() && !bytes.is_empty() {
+            // First as much as tells how long it is.
+            let whole = Block::length(&self.begun)?.unwrap_or(HEAD_BYTES);
+            let (more, rest) = bytes.split_at(bytes.len().min(whole.saturating_sub(self.begun.len())));
+            self.begun.extend_from_slice(more);
+            bytes = rest;
+            if Block::length(&self.begun)? == Some(self.begun.len()) {
+                let begun = std::mem::take(&mut self.begun);
+                take(self.next.read(&begun)?)?;
+            }
+        }
+        while !bytes.is_empty() {
+            if Block::length(bytes)?.is_none_or(|whole| whole > bytes.len()) {
+                self.begun.extend_from_slice(bytes);
+                return Ok(());
+            }
+            let block = self.next.read(bytes)?;
+            bytes = &bytes[block.bytes()..];
+            take(block)?;
+        }
+        Ok(())
+    }
+
+    /// When all pieces have come.
+    pub fn end(&self) -> Result<(), FormatError> {
+        if !self.begun.is_empty() {
+            let what = "a block is cut off";
+            return Err(FormatError::Malformed { structure: WHAT, at: 4, what });
+        }
+        self.next.end()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use holdfast_base::{Age, Epoch, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    Blocks, Builder, Cause, Cell, CellBuffer, CellsAt, Chunk, Class, Classes, Counters, Entry, EntrySummary,
-    Flags, Gap, Key, Kind, MAX_TEXT, Name, PartHeader, Row, Sealed, SectionKind, SlotFlags, SlotId,
-    StreamKind, Summary, check_image, decode_directory,
+    Block, Blocks, BlocksComing, Builder, Cause, Cell, CellBuffer, CellsAt, Chunk, Class, Classes, Counters,
+    Entry, EntrySummary, Flags, FormatError, Gap, Key, Kind, MAX_TEXT, Name, PartHeader, Row, Sealed,
+    SectionKind, SlotFlags, SlotId, StreamKind, Summary, check_image, decode_directory,
 };
 use proptest::prelude::*;
 
@@ -416,8 +416,25 @@ pub(crate) fn read_column(
     column: u16,
 ) -> Vec<Option<Value>> {
     let Some(section) = summary.column(entry, column) else { return Vec::new() };
-    let blocks = Blocks::new(section, &image[section.range()], header.sequence);
+    let bytes = &image[section.range()];
+    let blocks = Blocks::new(section, bytes, header.sequence);
     let columns: Vec<_> = blocks.map(|block| block.unwrap().decode().unwrap()).collect();
+    // In pieces it is the same; what is cut off is noticed.
+    for len in [1, 7, 71, 5000] {
+        let mut coming = BlocksComing::new(section, header.sequence);
+        let mut found = Vec::new();
+        let mut take = |block: Block<'_>| {
+            found.push(block.decode()?);
+            Ok::<_, FormatError>(())
+        };
+        let (last, before) = bytes.split_last().unwrap();
+        before.chunks(len).for_each(|piece| coming.piece(piece, &mut take).unwrap());
+        assert!(coming.end().is_err());
+        coming.piece(&[*last], &mut take).unwrap();
+        assert!(coming.end().is_ok() && coming.piece(&bytes[..63], |_| Ok::<_, FormatError>(())).is_ok());
+        assert!(coming.end().is_err(), "of what comes behind the last one");
+        assert_eq!(found, columns);
+    }
     columns.iter().flat_map(|column| column.iter().map(|cell| cell.map(Value::of))).collect()
 }
 

@@ -5,7 +5,7 @@ use super::item::PlannedSlot;
 use super::live::Live;
 use crate::{LinkError, SharedArea};
 use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
-use holdfast_media::Buffer;
+use holdfast_media::{Buffer, BufferPool};
 use std::ops::Range;
 
 /// A piece of a slot: offset and length are whole blocks.
@@ -71,22 +71,6 @@ impl Access {
         }
     }
 
-    /// A buffer of at least `len` bytes.
-    pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, LinkError> {
-        let pool = match self {
-            Self::Live(live) => live.pool(),
-            Self::Direct(direct) => direct.pool(),
-        };
-        // Small ones are not worth a whole quantum.
-        if len > CHECK_BLOCK * 4
-            && len <= pool.stride()
-            && let Some(buffer) = pool.take()
-        {
-            return Ok(buffer);
-        }
-        Ok(Buffer::aligned(len)?)
-    }
-
     /// Takes a buffer back.
     pub(crate) fn give(&mut self, buffer: Buffer) {
         let pool = match self {
@@ -121,10 +105,11 @@ impl Access {
         }
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, want: Want, buffer: Buffer) -> Result<(), LinkError> {
+    pub(crate) fn submit(&mut self, tag: u64, want: Want) -> Result<(), LinkError> {
         match self {
-            Self::Live(live) => live.submit(tag, want, buffer),
+            Self::Live(live) => live.submit(tag, want),
             Self::Direct(direct) => {
+                let buffer = buffer_of(direct.pool(), want.len)?;
                 direct.submit(tag, want, buffer);
                 Ok(())
             }
@@ -138,4 +123,16 @@ impl Access {
             Self::Direct(direct) => Ok(direct.complete(wait)),
         }
     }
+}
+
+/// A buffer of at least `len` bytes.
+pub(crate) fn buffer_of(pool: &mut BufferPool, len: usize) -> Result<Buffer, LinkError> {
+    // Small ones are not worth a whole quantum.
+    if len > CHECK_BLOCK * 4
+        && len <= pool.stride()
+        && let Some(buffer) = pool.take()
+    {
+        return Ok(buffer);
+    }
+    Ok(Buffer::aligned(len)?)
 }

@@ -5,6 +5,7 @@ use super::item::PlannedSlot;
 use super::pump::Pump;
 use super::seen::Seen;
 use super::slot::{Head, Index, Wrong, head_bytes};
+use super::window::Held;
 use crate::LinkError;
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 use holdfast_format::{Chunk, SectionKind, Superblock};
@@ -55,29 +56,55 @@ pub(crate) fn bytes(
         return Ok(bytes);
     }
     let mut all = holdfast_media::vector(end.saturating_sub(start));
-    let mut under_way: VecDeque<(usize, usize, u64)> = VecDeque::new();
-    let mut next = pieces(pump, planned, start..end);
-    loop {
-        while (under_way.is_empty() || !pump.is_busy())
-            && let Some(want) = next.next()
+    let mut coming = Coming::new(pump, planned, start..end);
+    while let Some((piece, held)) = coming.next(pump)? {
+        all.extend_from_slice(held.bytes().get(piece).unwrap_or_default());
+        held.release(pump);
+    }
+    Ok(all)
+}
+
+/// A range of a slot that comes in pieces, in their order; several are under way at once.
+#[derive(Debug)]
+pub(crate) struct Coming {
+    range: Range<usize>,
+    wants: VecDeque<Want>,
+    under_way: VecDeque<(Want, u64)>,
+}
+
+impl Coming {
+    pub(crate) fn new(pump: &Pump, planned: &PlannedSlot, range: Range<usize>) -> Self {
+        let wants = pieces(pump, planned, range.clone()).collect();
+        Self { range, wants, under_way: VecDeque::new() }
+    }
+
+    /// The next piece, and where in what is held it lies; after an error there is no more.
+    pub(crate) fn next(&mut self, pump: &mut Pump) -> Result<Option<(Range<usize>, Held)>, Miss> {
+        while (self.under_way.is_empty() || !pump.is_busy())
+            && let Some(want) = self.wants.pop_front()
         {
-            under_way.push_back((want.offset, want.len, pump.submit(want)?));
+            self.under_way.push_back((want, pump.submit(want)?));
         }
-        let Some((at, len, tag)) = under_way.pop_front() else { return Ok(all) };
+        let Some((want, tag)) = self.under_way.pop_front() else { return Ok(None) };
         let miss = match pump.wait(tag)? {
             Got::Bytes(buffer) => {
-                let from = start.saturating_sub(at);
-                all.extend_from_slice(buffer.get(from..len.min(end - at)).unwrap_or_default());
-                pump.give(buffer);
-                continue;
+                let from = self.range.start.saturating_sub(want.offset);
+                let end = want.len.min(self.range.end - want.offset);
+                return Ok(Some((from..end, Held::Buffer(buffer))));
             }
             Got::Expired => Miss::Expired,
             Got::Unreadable(text) => Miss::Wrong(Wrong::Damaged(text)),
         };
-        for (_, _, tag) in under_way {
+        self.forget(pump);
+        Err(miss)
+    }
+
+    /// Nobody wants the rest.
+    pub(crate) fn forget(&mut self, pump: &mut Pump) {
+        self.wants.clear();
+        for (_, tag) in self.under_way.drain(..) {
             pump.forget(tag);
         }
-        return Err(miss);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Access through a recorder: reads are tickets, answered in the shared area and copied out at once.
 
-use super::access::{Got, Want};
+use super::access::{Got, Want, buffer_of};
 use super::item::PlannedSlot;
 use super::open::OpenSlots;
 use crate::client::Connection;
@@ -46,7 +46,8 @@ enum Stage {
 struct Ticket {
     tag: u64,
     want: Want,
-    buffer: Buffer,
+    /// From when there is something to put into it: those that come one after the other make do with few.
+    buffer: Option<Buffer>,
     /// Where in the buffer what is asked for belongs.
     at: usize,
     stage: Stage,
@@ -184,9 +185,11 @@ impl Live {
         Some(bytes)
     }
 
-    pub(crate) fn submit(&mut self, tag: u64, mut want: Want, mut buffer: Buffer) -> Result<(), LinkError> {
-        let mut at = 0;
-        if let Some(image) = self.taken(want.sequence, want.slot) {
+    pub(crate) fn submit(&mut self, tag: u64, mut want: Want) -> Result<(), LinkError> {
+        let (mut at, mut copied) = (0, None);
+        let open = self.open.clone();
+        if let Some(image) = open.filter(|open| want.slot.is_none() && open.sequence() == want.sequence) {
+            let mut buffer = buffer_of(&mut self.pool, want.len)?;
             image.copy(want.offset, &mut buffer[..want.len]);
             // Its payload lies where it will lie when it is sealed.
             let there = image.payload();
@@ -197,8 +200,9 @@ impl Live {
             }
             at = start - want.offset;
             want = Want { offset: start, len: end - start, ..want };
+            copied = Some(buffer);
         }
-        self.ask(Ticket { tag, want, buffer, at, stage: Stage::Asked, tries: 0, there: 0 })
+        self.ask(Ticket { tag, want, buffer: copied, at, stage: Stage::Asked, tries: 0, there: 0 })
     }
 
     fn ask(&mut self, mut ticket: Ticket) -> Result<(), LinkError> {
@@ -231,11 +235,16 @@ impl Live {
         let (_, piece) = ticket.piece(self.quantum());
         match (reply, &ticket.stage) {
             (Reply::Ready { offset, len }, Stage::Asked) if len as usize == piece => {
+                let mut buffer = match ticket.buffer.take() {
+                    Some(buffer) => buffer,
+                    None => buffer_of(&mut self.pool, ticket.want.len)?,
+                };
                 let start = ticket.at + ticket.there;
-                let into = &mut ticket.buffer[start..start + piece];
+                let into = &mut buffer[start..start + piece];
                 if !self.connection.area()?.copy(offset, into) {
                     return Err(LinkError::Area(format!("a reply points outside of it, to {offset}")));
                 }
+                ticket.buffer = Some(buffer);
                 ticket.stage = Stage::Copied;
                 let id = self.connection.send(&Request::Done { offset })?;
                 self.tickets.insert(id, ticket);
@@ -245,7 +254,7 @@ impl Live {
                 self.ask(ticket)?;
             }
             (Reply::Done { kept: true }, Stage::Copied) => {
-                self.done.push_back((ticket.tag, Got::Bytes(ticket.buffer)));
+                self.done.extend(ticket.buffer.map(|buffer| (ticket.tag, Got::Bytes(buffer))));
             }
             // Our time was up before we had copied it: once more.
             (Reply::Done { kept: false }, Stage::Copied) => self.again(ticket, "a read")?,
@@ -255,11 +264,11 @@ impl Live {
             }
             (Reply::Expired, _) => {
                 self.done.push_back((ticket.tag, Got::Expired));
-                self.give(ticket.buffer);
+                ticket.buffer.into_iter().for_each(|buffer| self.give(buffer));
             }
             (Reply::Error { text }, _) => {
                 self.done.push_back((ticket.tag, Got::Unreadable(text)));
-                self.give(ticket.buffer);
+                ticket.buffer.into_iter().for_each(|buffer| self.give(buffer));
             }
             (other, _) => return Err(LinkError::Unexpected { request: "read", reply: other.name() }),
         }

@@ -60,8 +60,7 @@ impl Pump {
     fn ask(&mut self, want: Want) -> Result<u64, LinkError> {
         let tag = self.next;
         self.next += 1;
-        let buffer = self.access.take(want.len)?;
-        self.access.submit(tag, want, buffer)?;
+        self.access.submit(tag, want)?;
         self.under_way += 1;
         Ok(tag)
     }

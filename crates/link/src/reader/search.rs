@@ -3,7 +3,7 @@
 
 use super::RingReader;
 use super::access::Access;
-use super::fetch::{self, Looked, Miss};
+use super::fetch::{self, Coming, Looked, Miss};
 use super::item::{Element, Item, PlannedSlot, Selection};
 use super::plan::missing_between;
 use super::pump::Pump;
@@ -213,11 +213,15 @@ impl SlotView<'_> {
         self.copied
     }
 
-    /// A range of the slot outside its payload.
-    fn index(&mut self, range: Range<usize>) -> Result<Vec<u8>, NotThere> {
+    fn look_for_copy(&mut self) {
         if matches!(self.copy, Copied::NotLooked) {
             self.copy = self.reader.copy_of(&self.planned).map_or(Copied::Nothing, Copied::Here);
         }
+    }
+
+    /// A range of the slot outside its payload.
+    fn index(&mut self, range: Range<usize>) -> Result<Vec<u8>, NotThere> {
+        self.look_for_copy();
         if let Copied::Here(copy) = &self.copy
             && let Some(bytes) = copy.read(&range)
         {
@@ -235,6 +239,33 @@ impl SlotView<'_> {
             return Err(NotThere::Damaged(place));
         }
         Ok(bytes)
+    }
+
+    /// Reads a section that has no checksum as a whole piece by piece, each given to `take` while the next ones are on their way,
+    /// until that says that it has enough.
+    pub fn pieces<E: From<NotThere>>(
+        &mut self,
+        section: &Section,
+        mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let range = section.range();
+        self.look_for_copy();
+        let pump = &mut self.reader.pump;
+        if !matches!(self.copy, Copied::Nothing) || pump.access.is_at_hand(&self.planned) {
+            let bytes = self.index(range)?;
+            return take(self, &bytes);
+        }
+        let mut coming = Coming::new(pump, &self.planned, range);
+        loop {
+            let next = coming.next(&mut self.reader.pump).map_err(NotThere::from)?;
+            let Some((piece, held)) = next else { return Ok(()) };
+            let taken = take(self, held.bytes().get(piece).unwrap_or_default());
+            held.release(&mut self.reader.pump);
+            if taken.is_err() {
+                coming.forget(&mut self.reader.pump);
+                return taken;
+            }
+        }
     }
 
     /// Reads a part of a section, where its checksum, if it has one, does not tell.

@@ -14,8 +14,8 @@ use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_base::Ordinal;
 use holdfast_format::{
-    Block, Blocks, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags, FormatError,
-    Kind, OwnCells, Row, Section, SectionKind,
+    Block, Blocks, BlocksComing, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags,
+    FormatError, Kind, OwnCells, Row, Section, SectionKind,
 };
 use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView};
 use std::collections::HashMap;
@@ -103,19 +103,35 @@ struct Columns {
 }
 
 impl Columns {
-    /// The blocks of each attribute by chunk.
-    fn blocks(
-        &self,
-        sequence: holdfast_base::Sequence,
-    ) -> Result<HashMap<u32, HashMap<usize, Block<'_>>>, FormatError> {
-        let mut all: HashMap<u32, HashMap<usize, Block<'_>>> = HashMap::new();
+    /// The blocks of all attributes, chunk by chunk.
+    fn blocks(&self, sequence: holdfast_base::Sequence) -> Result<ByChunk<'_>, FormatError> {
+        let count = self.sections.values().map(|(section, _)| section.count as usize).sum();
+        let mut all = Vec::with_capacity(count);
         for (number, (section, bytes)) in &self.sections {
             for block in Blocks::new(section, bytes, sequence) {
-                let block = block?;
-                all.entry(block.chunk()).or_default().insert(*number, block);
+                all.push((*number, block?));
             }
         }
-        Ok(all)
+        all.sort_by_key(|(_, block)| block.chunk());
+        Ok(ByChunk(all))
+    }
+}
+
+/// Blocks with the numbers of their attributes, in the order of their chunks.
+struct ByChunk<'a>(Vec<(usize, Block<'a>)>);
+
+impl<'a> ByChunk<'a> {
+    /// Those of a chunk.
+    fn of(&self, chunk: u32) -> HashMap<usize, Block<'a>> {
+        let first = self.0.partition_point(|(_, block)| block.chunk() < chunk);
+        self.0[first..].iter().take_while(|(_, block)| block.chunk() == chunk).copied().collect()
+    }
+
+    /// Chunk by chunk.
+    fn each(&self) -> impl Iterator<Item = HashMap<usize, Block<'a>>> {
+        self.0
+            .chunk_by(|(_, one), (_, next)| one.chunk() == next.chunk())
+            .map(|of| of.iter().copied().collect())
     }
 }
 
@@ -154,24 +170,60 @@ impl<'r> SlotSearch<'_, 'r> {
         }
         needed.ahead(self.view, self.wants)?;
         let Needed { made, rows, columns: wanted } = needed;
+        if let ([(attribute, section)], false, None) = (&wanted[..], rows, self.torn) {
+            return self.one_column(*attribute, section);
+        }
         let mut columns = Columns { sections: HashMap::new() };
         for (attribute, section) in wanted {
             columns.sections.insert(attribute, (section, self.section(&section)?));
         }
         let blocks = columns.blocks(sequence)?;
         if !rows && self.torn.is_none() {
-            let mut chunks: Vec<u32> = blocks.keys().copied().collect();
-            chunks.sort_unstable();
-            for chunk in chunks {
-                let blocks = &blocks[&chunk];
-                let known = ChunkKnown { wants: self.wants, entry: None, sequence: sequence.0, blocks };
+            for blocks in blocks.each() {
+                let known =
+                    ChunkKnown { wants: self.wants, entry: None, sequence: sequence.0, blocks: &blocks };
                 if self.wants.predicate.may_hold(&known) {
-                    self.chunk(blocks, None, &[], None)?;
+                    self.chunk(&blocks, None, &[], None)?;
                 }
             }
             return Ok(());
         }
         self.with_rows(number, &blocks, made)
+    }
+
+    /// Searches a single column while it comes.
+    fn one_column(&mut self, attribute: usize, section: &Section) -> Result<(), Broken> {
+        let sequence = self.view.header().sequence;
+        let mut blocks = BlocksComing::new(section, sequence);
+        let Self { view, wants, until, planned, trouble, schema, effort, sink, has_rows, torn } = self;
+        let (before, mut read) = (view.copied(), 0);
+        view.pieces(section, |view, bytes| {
+            read += bytes.len() as u64;
+            effort.bytes += bytes.len() as u64;
+            let mut search = SlotSearch {
+                view,
+                wants,
+                until: *until,
+                planned,
+                trouble,
+                schema,
+                effort,
+                sink: &mut **sink,
+                has_rows: *has_rows,
+                torn: *torn,
+            };
+            blocks.piece(bytes, |block| search.block(attribute, block, sequence.0))
+        })?;
+        // What an index drive had was not read.
+        effort.bytes -= (view.copied() - before).min(read);
+        Ok(blocks.end()?)
+    }
+
+    /// What a chunk has of a single column.
+    fn block(&mut self, attribute: usize, block: Block<'_>, sequence: u64) -> Result<(), Broken> {
+        let blocks = HashMap::from([(attribute, block)]);
+        let known = ChunkKnown { wants: self.wants, entry: None, sequence, blocks: &blocks };
+        if self.wants.predicate.may_hold(&known) { self.chunk(&blocks, None, &[], None) } else { Ok(()) }
     }
 
     /// Counts a slot that is passed over, where so many bytes had been read before it.
@@ -216,25 +268,23 @@ impl<'r> SlotSearch<'_, 'r> {
     }
 
     /// The same where rows are needed, too.
-    fn with_rows(
-        &mut self,
-        entry: u16,
-        blocks: &HashMap<u32, HashMap<usize, Block<'_>>>,
-        made: bool,
-    ) -> Result<(), Broken> {
+    fn with_rows(&mut self, entry: u16, blocks: &ByChunk<'_>, made: bool) -> Result<(), Broken> {
         let sequence = self.view.header().sequence;
         let section = self.view.summary().section(SectionKind::Chunks).copied();
         let missing = || NotThere::Damaged("summary: a section is missing".to_owned());
         let section = section.ok_or_else(missing)?;
         let directory = self.view.directory()?.to_vec();
-        let none = HashMap::new();
         let mut maker = made.then(|| self.wants.maker());
         let told = if made { Predicate::Constant(true) } else { self.wants.told_by_attributes() };
         let mut left = Vec::new();
         for (number, at) in directory.iter().enumerate() {
-            let blocks = blocks.get(&(number as u32)).unwrap_or(&none);
-            let known = ChunkKnown { wants: self.wants, entry: Some(at), sequence: sequence.0, blocks };
-            if at.may_have(entry) && self.wants.predicate.may_hold(&known) && self.leaves(&told, blocks) {
+            if !at.may_have(entry) {
+                continue;
+            }
+            let blocks = blocks.of(number as u32);
+            let known =
+                ChunkKnown { wants: self.wants, entry: Some(at), sequence: sequence.0, blocks: &blocks };
+            if self.wants.predicate.may_hold(&known) && self.leaves(&told, &blocks) {
                 left.push((at, blocks));
             }
         }
@@ -253,7 +303,7 @@ impl<'r> SlotSearch<'_, 'r> {
             let chunk = Chunk::decode_at(at, sequence, bytes)?;
             let rows: Vec<Ending> = chunk.rows_of(entry).filter(|(row, _)| row.completes_element()).collect();
             if !rows.is_empty() {
-                self.chunk(blocks, Some(at), &rows, maker.as_mut())?;
+                self.chunk(&blocks, Some(at), &rows, maker.as_mut())?;
             }
         }
         Ok(())
