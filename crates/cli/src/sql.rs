@@ -144,6 +144,9 @@ pub(crate) fn open(path: &Path, limits: &Limits, index: &index::Index, slots: &O
         RingError::Link(error) => link(&error),
         other => Failure::failed(other).at_path(path),
     })?;
+    // While a question is planned by one way, another is made ready for who searches.
+    let ways = engine.ways.clone();
+    runtime.spawn_blocking(move || ways.prepare());
     Ok(Sql { runtime, engine })
 }
 

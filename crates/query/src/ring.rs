@@ -41,6 +41,8 @@ pub struct Engine {
     pub context: SessionContext,
     /// What could not be looked into.
     pub trouble: Arc<Trouble>,
+    /// The ways by which it gets to the ring.
+    pub ways: Ways,
 }
 
 impl Engine {
@@ -79,7 +81,7 @@ pub fn engine(
     }
     ways.give(way);
     let context = session(limits, own_tables(open).map_err(DataFusionError::from)?, of_streams)?;
-    Ok(Engine { context, trouble })
+    Ok(Engine { context, trouble, ways })
 }
 
 /// What the ring says of itself.

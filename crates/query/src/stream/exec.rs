@@ -265,7 +265,8 @@ impl Worker {
 
     fn search(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let mut reader = self.work.ways.take().map_err(external)?.reader;
+        let mut way = self.work.ways.take().map_err(external)?;
+        let reader = &mut way.reader;
         let list = &self.work.list;
         let mut next: Option<Turn<'_>> = None;
         loop {
@@ -274,13 +275,14 @@ impl Worker {
             }
             let Some(Turn { place, planned, reads }) = next.take().or_else(|| list.take().map(Turn::new))
             else {
+                self.work.ways.give(way);
                 return Ok(());
             };
             let slot = &reader.placed(planned).map_err(external)?;
             // What was open when it was looked at may have a place by now.
             let reads = match reads.filter(|_| planned.slot.is_some()) {
                 Some(reads) => reads,
-                None => self.foresee(&mut reader, place, slot).map_err(external)?,
+                None => self.foresee(reader, place, slot).map_err(external)?,
             };
             if !reads {
                 effort.pruned += 1;
@@ -293,7 +295,7 @@ impl Worker {
                 && self.work.wants.limit.is_none()
                 && let Some((place, planned)) = list.take_ahead(self.threads)
             {
-                let reads = Some(self.foresee(&mut reader, place, planned).map_err(external)?);
+                let reads = Some(self.foresee(reader, place, planned).map_err(external)?);
                 next = Some(Turn { place, planned, reads });
             }
             let (to, wanted) = (&self.to, &self.wanted);
@@ -309,12 +311,12 @@ impl Worker {
                     Err(_) => ControlFlow::Break(()),
                 }
             };
-            let may_hold = open::may_hold(&mut reader, &self.work.wants, slot).map_err(external)?;
+            let may_hold = open::may_hold(reader, &self.work.wants, slot).map_err(external)?;
             if may_hold && slot.slot.is_none() {
                 list.keep(place);
             }
             let searched = if may_hold {
-                self.look_into(&mut reader, slot, effort, &mut sink)
+                self.look_into(reader, slot, effort, &mut sink)
             } else {
                 effort.pruned += 1;
                 effort.unread += 1;

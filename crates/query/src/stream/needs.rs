@@ -129,7 +129,7 @@ impl Told {
     }
 }
 
-/// Asks for what is going to be read of a slot, as far as that can be told without reading, once it is kept; `false`: nothing is,
+/// Asks for what is going to be read of a slot, as far as that can be told without reading, and keeps it; `false`: nothing is,
 /// for what is known of it excludes it.
 pub(super) fn foresee(
     view: &mut SlotView<'_>,
@@ -143,7 +143,6 @@ pub(super) fn foresee(
     if !told.may_hold(view, wants, &entry)? {
         return Ok(false);
     }
-    keep();
     let missing: Vec<Section> = told.missing().collect();
     if missing.is_empty() {
         Needed::of(view, wants, &entry, number).ahead(view, wants)?;
@@ -151,5 +150,7 @@ pub(super) fn foresee(
         // What these say may exclude it.
         missing.iter().try_for_each(|section| view.ahead(section))?;
     }
+    // While it is read.
+    keep();
     Ok(true)
 }

@@ -3,7 +3,7 @@
 
 use holdfast_link::{LinkError, RingReader};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Opens a way to the ring.
@@ -16,8 +16,8 @@ const YOUNG: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Ways {
     open: OpenRing,
-    /// One that is handed on only as long as it is so old.
-    spare: Arc<Mutex<Option<(Instant, RingReader)>>>,
+    /// Those that are handed on, only as long as they are so old.
+    spare: Arc<Mutex<Vec<Way>>>,
     young: Duration,
 }
 
@@ -26,6 +26,9 @@ impl fmt::Debug for Ways {
         f.debug_struct("Ways").finish_non_exhaustive()
     }
 }
+
+/// Ways that are kept at most: of one who plans, and of one who searches.
+const SPARE: usize = 2;
 
 /// A way that is in use.
 pub(crate) struct Way {
@@ -46,9 +49,8 @@ impl Ways {
 
     /// One that was given back a moment ago, or a new one.
     pub(crate) fn take(&self) -> Result<Way, LinkError> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((opened, reader)) = spare.filter(|(opened, _)| opened.elapsed() < self.young) {
-            return Ok(Way { reader, opened });
+        if let Some(way) = self.spare().pop() {
+            return Ok(way);
         }
         let opened = Instant::now();
         Ok(Way { reader: (self.open)()?, opened })
@@ -56,7 +58,23 @@ impl Ways {
 
     /// Keeps one that has done its part for whoever is next.
     pub(crate) fn give(&self, way: Way) {
-        let spare = (way.opened, way.reader);
-        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(spare);
+        let mut spare = self.spare();
+        spare.truncate(SPARE - 1);
+        spare.push(way);
+    }
+
+    /// Opens one beside that which there is, for who is going to need a second one.
+    pub fn prepare(&self) {
+        let opened = Instant::now();
+        // Who needs it is told what is wrong.
+        if let Ok(reader) = (self.open)() {
+            self.give(Way { reader, opened });
+        }
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Way>> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.retain(|way| way.opened.elapsed() < self.young);
+        spare
     }
 }
