@@ -13,7 +13,7 @@ use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
 use holdfast_link::{Beside, OpenSlots, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
-use holdfast_query::stream::{Missed, OpenRing};
+use holdfast_query::stream::{Missed, OpenRing, Ways};
 use holdfast_query::{Engine, Limits, RingError, answer, ask, engine, hits};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -140,12 +140,12 @@ pub(crate) fn open(path: &Path, limits: &Limits, index: &index::Index, slots: &O
         .worker_threads(limits.threads.get())
         .build()
         .map_err(|error| Failure::failed(format_args!("cannot start threads: {}", reason(&error))))?;
-    let engine = engine(limits, &open, &link_types).map_err(|error| match error {
+    let ways = Ways::new(&open);
+    let engine = engine(limits, &ways, &link_types).map_err(|error| match error {
         RingError::Link(error) => link(&error),
         other => Failure::failed(other).at_path(path),
     })?;
     // While a question is planned by one way, another is made ready for who searches.
-    let ways = engine.ways.clone();
     runtime.spawn_blocking(move || ways.prepare());
     Ok(Sql { runtime, engine })
 }

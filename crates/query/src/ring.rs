@@ -41,8 +41,6 @@ pub struct Engine {
     pub context: SessionContext,
     /// What could not be looked into.
     pub trouble: Arc<Trouble>,
-    /// The ways by which it gets to the ring.
-    pub ways: Ways,
 }
 
 impl Engine {
@@ -53,14 +51,13 @@ impl Engine {
     }
 }
 
-/// Sets up an engine over the ring that `open` opens. `link_types` tells what the packets of each interface begin with, from a
+/// Sets up an engine over the ring to which these ways lead. `link_types` tells what the packets of each interface begin with, from a
 /// packet stream's preamble.
 pub fn engine(
     limits: &Limits,
-    open: &OpenRing,
+    ways: &Ways,
     link_types: &dyn Fn(&[u8]) -> Vec<u16>,
 ) -> Result<Engine, RingError> {
-    let ways = Ways::new(open);
     let mut way = ways.take()?;
     let reader = &mut way.reader;
     let trouble = Arc::new(Trouble::default());
@@ -80,8 +77,8 @@ pub fn engine(
         of_streams.push((stream.name.clone(), Arc::new(table) as Arc<dyn TableProvider>));
     }
     ways.give(way);
-    let context = session(limits, own_tables(open).map_err(DataFusionError::from)?, of_streams)?;
-    Ok(Engine { context, trouble, ways })
+    let context = session(limits, own_tables(ways.ring()).map_err(DataFusionError::from)?, of_streams)?;
+    Ok(Engine { context, trouble })
 }
 
 /// What the ring says of itself.

@@ -220,9 +220,8 @@ impl<'a> Block<'a> {
                 OwnCells::Words(chosen(&mut get, count, &values)?)
             }
             (Class::Word, PLANES) => {
-                let mut numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();
-                numbers.iter_mut().for_each(|number| *number = number.wrapping_add(least as u64));
-                OwnCells::Words(numbers)
+                let numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();
+                OwnCells::Words(numbers.into_iter().map(|over| over.wrapping_add(least as u64)).collect())
             }
             (Class::Wide, PLANES) => {
                 let numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();

@@ -97,23 +97,17 @@ impl<'a> Planes<'a> {
     /// Whether one of these numbers may be among them: its lowest bits are.
     pub(super) fn may_have(&self, numbers: &[u64]) -> bool {
         let Some((width, _, plane)) = self.each().next() else { return true };
-        let any = |is: &dyn Fn(u64) -> bool| numbers.iter().any(|number| is(*number));
+        let among = |is: &dyn Fn(u64) -> u8| numbers.iter().fold(0, |found, number| found | is(*number)) != 0;
         match width {
-            32 => any(&|number| {
+            32 => among(&|number| {
                 let wanted = (number as u32).to_le_bytes();
-                plane.as_chunks::<4>().0[..self.count]
-                    .iter()
-                    .fold(false, |found, one| found | (*one == wanted))
+                any(plane.as_chunks::<4>().0[..self.count].iter().map(|one| *one == wanted))
             }),
-            16 => any(&|number| {
+            16 => among(&|number| {
                 let wanted = (number as u16).to_le_bytes();
-                plane.as_chunks::<2>().0[..self.count]
-                    .iter()
-                    .fold(false, |found, one| found | (*one == wanted))
+                any(plane.as_chunks::<2>().0[..self.count].iter().map(|one| *one == wanted))
             }),
-            8 => any(&|number| {
-                plane[..self.count].iter().fold(false, |found, one| found | (*one == number as u8))
-            }),
+            8 => among(&|number| any(plane[..self.count].iter().map(|one| *one == number as u8))),
             _ => !numbers.is_empty(),
         }
     }
@@ -140,6 +134,11 @@ impl<'a> Planes<'a> {
         }
         numbers
     }
+}
+
+/// 1 if any is true; all are looked at, so that many are at once.
+fn any(are: impl Iterator<Item = bool>) -> u8 {
+    are.fold(0, |found, is| found | u8::from(is))
 }
 
 /// A number that has room for what is made of planes.

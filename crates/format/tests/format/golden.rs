@@ -383,7 +383,7 @@ fn a_slot_with_numbers_in_planes() {
         let most = (1u64 << bits) - 1;
         7 + [0, most].get(n as usize).copied().unwrap_or(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1 & most)
     };
-    let is_null = |n: u64, bits: u32| bits % 3 == 0 && n % 10 == 9;
+    let is_null = |n: u64, bits: u32| bits.is_multiple_of(3) && n % 10 == 9;
     for n in 0..60 {
         let cells: Vec<CellBuffer> = BITS
             .into_iter()

@@ -28,9 +28,9 @@ fn look(slot: &mut Slot, index: OpenIndex, ask: &OpenAsk<'_>, reply: usize, more
         // As a number, as it is sent.
         cursor = OpenCursor::from(u64::from(told.cursor));
         let (now, later) = more.split_at(more.len().min(3));
-        now.iter().for_each(|item| {
+        for item in now {
             slot.pack(item);
-        });
+        }
         *more = later;
     }
 }
@@ -72,7 +72,9 @@ fn compare(slot: &Slot, image: &OpenImage, ask: &OpenAsk<'_>) -> Result<bool, Te
         .all(|(told, entry)| told.schema as usize == entry.classes.len());
     let mut expected = model(&slot.packed, &slot.entries);
     if !complete {
-        expected.iter_mut().for_each(|entry| entry.schema = 0);
+        for entry in &mut expected {
+            entry.schema = 0;
+        }
     }
     prop_assert_eq!(&summary.entries, &expected);
     prop_assert_eq!(header.rows as usize, slot.packed.len());
@@ -137,9 +139,9 @@ proptest! {
         let (mut index, mut left) = (new(), &items[..]);
         while !left.is_empty() {
             let (now, later) = left.split_at(left.len().min(every));
-            now.iter().for_each(|item| {
+            for item in now {
                 slot.pack(item);
-            });
+        }
             left = later;
             let image = look(&mut slot, index, &ask, reply, &mut left);
             compare(&slot, &image, &ask)?;
@@ -159,9 +161,9 @@ proptest! {
         spoilt in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut slot = Slot::open_with(SLOT, 9, classes);
-        items.iter().for_each(|item| {
+        for item in &items {
             slot.pack(item);
-        });
+        }
         let (entry, rows, columns) = question;
         let mut out = vec![0; SLOT as usize];
         let ask = OpenAsk { entry, rows, columns: &columns };

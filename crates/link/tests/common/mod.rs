@@ -113,6 +113,9 @@ pub fn follow(reader: &mut RingReader, plan: &Plan) -> Result<(Vec<Given>, ReadR
     Ok((given, report))
 }
 
+/// What the bytes of an element come to in its column.
+type Word = fn(&[u8]) -> u64;
+
 /// Records into a ring in memory.
 pub struct Maker {
     pub superblock: Superblock,
@@ -127,7 +130,7 @@ pub struct Maker {
     /// By stream (by place).
     pub schemas: Vec<String>,
     /// By stream: what an element has in its only column, where it has one. See [`Maker::column`].
-    words: Vec<Option<fn(&[u8]) -> u64>>,
+    words: Vec<Option<Word>>,
     pub recorded: Vec<Recorded>,
     slot_bytes: usize,
     /// Sequences that never expire.
@@ -188,7 +191,7 @@ impl Maker {
 
     /// Gives a stream (by place) a column, before anything is recorded: `word` tells what the elements that come in one piece have
     /// in it.
-    pub fn column(&mut self, stream: usize, schema: &str, word: fn(&[u8]) -> u64) {
+    pub fn column(&mut self, stream: usize, schema: &str, word: Word) {
         schema.clone_into(&mut self.schemas[stream]);
         self.words[stream] = Some(word);
         self.entries[stream].classes = std::iter::once(Class::Word).collect();

@@ -47,6 +47,11 @@ impl Ways {
         Self { young: Duration::ZERO, ..Self::new(open) }
     }
 
+    /// How one is opened.
+    pub(crate) fn ring(&self) -> &OpenRing {
+        &self.open
+    }
+
     /// One that was given back a moment ago, or a new one.
     pub(crate) fn take(&self) -> Result<Way, LinkError> {
         if let Some(way) = self.spare().pop() {
