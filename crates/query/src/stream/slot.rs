@@ -196,10 +196,11 @@ impl<'r> SlotSearch<'_, 'r> {
         let sequence = self.view.header().sequence;
         let mut blocks = BlocksComing::new(section, sequence);
         let Self { view, wants, until, planned, trouble, schema, effort, sink, has_rows, torn } = self;
-        let (before, mut read) = (view.copied(), 0);
+        let mut copied = view.copied();
         view.pieces(section, |view, bytes| {
-            read += bytes.len() as u64;
-            effort.bytes += bytes.len() as u64;
+            // What an index drive had was not read.
+            effort.bytes += (bytes.len() as u64).saturating_sub(view.copied() - copied);
+            copied = view.copied();
             let mut search = SlotSearch {
                 view,
                 wants,
@@ -214,8 +215,6 @@ impl<'r> SlotSearch<'_, 'r> {
             };
             blocks.piece(bytes, |block| search.block(attribute, block, sequence.0))
         })?;
-        // What an index drive had was not read.
-        effort.bytes -= (view.copied() - before).min(read);
         Ok(blocks.end()?)
     }
 
