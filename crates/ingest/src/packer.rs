@@ -468,18 +468,9 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         }
     }
 
-    /// Copies of the open slot's payload what lies from byte `at` of the slot on; zeros elsewhere. `false`: none does.
+    /// Copies some of the open slot's payload; see [`Builder::copy_payload`].
     pub fn copy_payload(&self, at: usize, into: &mut [u8]) -> bool {
-        let Some(buffer) = &self.buffer else { return false };
-        let there = self.builder.payload_range();
-        let (from, end) = (there.start.max(at), there.end.min(at + into.len()));
-        if from >= end {
-            return false;
-        }
-        into[..from - at].fill(0);
-        into[from - at..end - at].copy_from_slice(&buffer[from..end]);
-        into[end - at..].fill(0);
-        true
+        self.buffer.as_ref().is_some_and(|buffer| self.builder.copy_payload(buffer, at, into))
     }
 }
 

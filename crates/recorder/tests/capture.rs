@@ -436,6 +436,33 @@ impl Rig {
     }
 }
 
+/// Promise 1: between two steps of capture answers about the open slot are few; whoever asks for more asks again.
+#[test]
+fn questions_about_the_open_slot_leave_capture_its_turn() {
+    const ROOM: usize = 192 << 10;
+    let clock = ManualClock::new(Timestamp(1_000_000_000));
+    let mut rig = Rig::start(made(30), FaultPlan::default(), 4, &clock, Overload::Block);
+    rig.feed(5);
+    let open = rig.capture.driver().ring().status("r").sequence;
+    let told = |rig: &mut Rig| {
+        let asked = Ask::Index(open, 0, OpenWanted::ROWS, vec![0; ROOM]);
+        match rig.capture.ask(8, asked, clock.now()) {
+            Some(Answer::Index(Ok((_, end)), parts, _)) => {
+                assert_eq!(end, !parts.is_empty());
+                end
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..3 {
+        let answered = (0..48).take_while(|_| told(&mut rig)).count();
+        assert!((1..=(1 << 20) / ROOM + 1).contains(&answered), "{answered} in a row");
+        assert!(!told(&mut rig));
+        rig.step();
+    }
+    rig.end();
+}
+
 /// What came a moment ago is read however long the disk takes.
 #[test]
 fn a_slot_on_its_way_is_read_from_memory_and_is_the_same_on_the_medium() {

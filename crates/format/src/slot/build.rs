@@ -18,7 +18,6 @@ use crate::{Classes, FormatError, Name, OpenOutline, crc32c};
 use holdfast_base::{
     Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp, copy,
 };
-use std::ops::Range;
 
 /// Rows below which closing a chunk early is not worth its header.
 pub(super) const FEW_ROWS: usize = 64;
@@ -451,19 +450,7 @@ impl Builder {
         plan.write(&mut buffer[end - plan.bytes()..end], &self.pending, &head, streams);
         self.gather.close(head.sequence, self.directory.len() as u32);
         self.chunk_bytes += plan.bytes();
-        self.directory.push(DirectoryEntry {
-            offset: self.chunk_bytes as u32,
-            bytes: plan.bytes() as u32,
-            first_row: head.first_row,
-            rows: rows as u32,
-            payload_offset: head.payload_offset,
-            payload_bytes: head.payload_bytes,
-            first_arrival: Timestamp(self.bounds.first_arrival),
-            last_arrival: Timestamp(self.bounds.last_arrival),
-            first_event: Timestamp(self.bounds.first_event),
-            last_event: Timestamp(self.bounds.last_event),
-            streams: self.bounds.streams,
-        });
+        self.directory.push(self.bounds.entry(&head, rows, self.chunk_bytes, plan.bytes()));
         self.chunk_payload = self.covered;
         self.pending.len = 0;
         self.streams.clear();
@@ -485,9 +472,17 @@ impl Builder {
         self.payload
     }
 
-    /// Where in the slot the payload lies that rows describe.
-    pub fn payload_range(&self) -> Range<usize> {
-        self.payload_at..self.payload_at + self.covered
+    /// Copies of the payload that rows describe what lies from byte `at` of the slot on; zeros elsewhere. `false`: none does.
+    pub fn copy_payload(&self, buffer: &[u8], at: usize, into: &mut [u8]) -> bool {
+        let from = self.payload_at.max(at);
+        let end = (self.payload_at + self.covered).min(at + into.len());
+        if from >= end {
+            return false;
+        }
+        into[..from - at].fill(0);
+        into[from - at..end - at].copy_from_slice(&buffer[from..end]);
+        into[end - at..].fill(0);
+        true
     }
 
     /// Bytes written since the last row.

@@ -1,5 +1,6 @@
 //! The chunk directory: where each chunk is and what it may contain, so that a reader fetches only those it needs.
 
+use super::columns::ChunkHead;
 use crate::bytes::{Get, Put};
 use crate::{FormatError, crc32c};
 use holdfast_base::Timestamp;
@@ -108,6 +109,23 @@ impl Bounds {
         last_event: i64::MIN,
         streams: 0,
     };
+
+    /// What the directory says of the chunk with this head, so many rows, and so many bytes from `offset` on.
+    pub(super) fn entry(&self, head: &ChunkHead, rows: usize, offset: usize, bytes: usize) -> DirectoryEntry {
+        DirectoryEntry {
+            offset: offset as u32,
+            bytes: bytes as u32,
+            first_row: head.first_row,
+            rows: rows as u32,
+            payload_offset: head.payload_offset,
+            payload_bytes: head.payload_bytes,
+            first_arrival: Timestamp(self.first_arrival),
+            last_arrival: Timestamp(self.last_arrival),
+            first_event: Timestamp(self.first_event),
+            last_event: Timestamp(self.last_event),
+            streams: self.streams,
+        }
+    }
 
     #[inline]
     pub(super) fn count(&mut self, row: &super::Row) {

@@ -7,7 +7,7 @@ use super::{Builder, DirectoryEntry};
 use crate::bytes::Put;
 use crate::column::Place;
 use crate::crc32c;
-use holdfast_base::{CHECK_BLOCK, MAX_SLOT, MAX_STREAMS, Timestamp};
+use holdfast_base::{CHECK_BLOCK, MAX_SLOT, MAX_STREAMS};
 use std::ops::Range;
 
 /// Kinds of parts.
@@ -159,7 +159,7 @@ impl Builder {
         true
     }
 
-    /// Tells of some pending rows, as if they were a chunk; whether there was room. None are told of by nothing.
+    /// Tells of some pending rows, as if they were a chunk; whether there was room. Of none nothing is told.
     fn tell_pending(
         &mut self,
         rows: bool,
@@ -180,22 +180,9 @@ impl Builder {
             payload_bytes: part.payload_bytes,
             sequence: self.id.sequence.0 as u32,
         };
-        let mut told = DirectoryEntry {
-            offset: 0,
-            bytes: plan.bytes() as u32,
-            first_row: head.first_row,
-            rows: range.len() as u32,
-            payload_offset: head.payload_offset,
-            payload_bytes: head.payload_bytes,
-            // Those of all pending rows: the bounds of some lie within.
-            first_arrival: Timestamp(self.bounds.first_arrival),
-            last_arrival: Timestamp(self.bounds.last_arrival),
-            first_event: Timestamp(self.bounds.first_event),
-            last_event: Timestamp(self.bounds.last_event),
-            streams: self.bounds.streams,
-        };
+        // Times are those of all pending rows: those of some lie within.
+        let told = self.bounds.entry(&head, range.len(), 0, plan.bytes());
         let rows = rows && entry.is_none_or(|wanted| told.may_have(wanted));
-        told.bytes = plan.bytes() as u32;
         let before = put.at();
         if put.space(CHUNK_HEAD).is_none() {
             return false;

@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Kinds of questions for which what is known is kept.
 const KEPT: usize = 4;
 
+/// How often it is asked again where nothing comes: more than a recorder that gets on lets anybody wait.
+const MOST_TRIES: u32 = 100_000;
+
 /// What several readers of a ring, one after the other or at once, know of its open slot.
 #[derive(Clone, Debug, Default)]
 pub struct OpenSlots(Arc<Mutex<Vec<Known>>>);
@@ -58,7 +61,7 @@ fn grow(
     sequence: Sequence,
     wanted: &OpenWanted,
 ) -> Result<Option<OpenIndex>, LinkError> {
-    let mut cursor = index.begin().into();
+    let (mut cursor, mut tries) = (index.begin().into(), 0);
     while let Reply::OpenIndex { cursor: next, end, parts } =
         connection.open_index(sequence, cursor, wanted)?
     {
@@ -66,7 +69,9 @@ fn grow(
         if end {
             return Ok(Some(index));
         }
-        if next == cursor && parts.is_empty() {
+        // Its recorder has something else to do first.
+        tries = if next == cursor && parts.is_empty() { tries + 1 } else { 0 };
+        if tries > MOST_TRIES {
             return Err(wrong(connection));
         }
         cursor = next;

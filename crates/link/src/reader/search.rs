@@ -314,11 +314,9 @@ impl SlotView<'_> {
         ordinal: Ordinal,
         take: &mut dyn FnMut(&Element<'_>),
     ) -> Result<bool, NotThere> {
-        let ordinals = Some((ordinal, Ordinal(ordinal.0.saturating_add(1))));
-        let range = Selected { ordinals, ..Selected::ALL };
         // What is read on the way may be the open slot, too, as it is by then.
         let open = self.reader.swap_open(None);
-        let found = self.look_for(stream, range, take);
+        let found = self.look_for(stream, ordinal, take);
         self.reader.swap_open(open);
         found
     }
@@ -326,10 +324,11 @@ impl SlotView<'_> {
     fn look_for(
         &mut self,
         stream: StreamId,
-        range: Selected,
+        ordinal: Ordinal,
         take: &mut dyn FnMut(&Element<'_>),
     ) -> Result<bool, NotThere> {
-        let ordinal = range.ordinals.map_or_else(Ordinal::default, |(first, _)| first);
+        let ordinals = Some((ordinal, Ordinal(ordinal.0.saturating_add(1))));
+        let range = Selected { ordinals, ..Selected::ALL };
         let plan = self.reader.plan(&Selection { streams: vec![stream], range })?;
         let mut found = false;
         self.reader.read(&plan, &mut |item| {

@@ -445,13 +445,7 @@ impl Maker {
 
     /// What the open slot's payload has from byte `at` of the slot on; `false`: nothing of it lies there.
     pub fn open_payload(&self, at: usize, into: &mut [u8]) -> bool {
-        let there = self.builder.payload_range();
-        let (from, end) = (there.start.max(at), there.end.min(at + into.len()));
-        into.fill(0);
-        if from < end {
-            into[from - at..end - at].copy_from_slice(&self.buffer[from..end]);
-        }
-        from < end
+        self.builder.copy_payload(&self.buffer, at, into)
     }
 
     /// The lane as a crash would leave it: superblocks, a journal with the table and with what the open slot has.

@@ -28,7 +28,8 @@ const ACTS: usize = 32;
 const READ_ID_BITS: u32 = 38;
 const READ_ID: u64 = (1 << READ_ID_BITS) - 1;
 
-/// Bytes of slots on their way that are copied for readers between two steps, and one read: then capture has its turn.
+/// Bytes of slots on their way, and room for answers about the open slot, that readers get between two steps, and one read: then
+/// capture has its turn.
 const MOST_COPIED: usize = 1 << 20;
 
 /// Figures of a moment. Made once and sent to and fro.
@@ -394,6 +395,12 @@ impl<D: Disk> Capture<D> {
             };
             return Answer::Index(Err(why), out, wanted);
         }
+        // Whatever comes of it takes time, also where it is little.
+        if self.copied >= MOST_COPIED {
+            out.clear();
+            return Answer::Index(Ok((cursor, false)), out, wanted);
+        }
+        self.copied += out.len();
         let of = |stream: StreamId| {
             let place = self.entries.iter().position(|entry| entry.stream == stream);
             // Nothing of a stream that this run does not record is in it.

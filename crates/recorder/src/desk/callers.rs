@@ -7,7 +7,7 @@ use super::tickets::{CallerId, Tickets};
 use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
-use holdfast_format::MAX_COLUMNS;
+use holdfast_format::{MAX_COLUMNS, OPEN_REPLY};
 use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{MAX_PINS, MAX_VALUES, PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Outcome, Refusal, Work};
@@ -22,6 +22,9 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// Slots in one reply: about a piece of the protocol.
 const SLOTS: usize = PIECE / 48;
+
+/// An answer about the open slot gets on each time.
+const _: () = assert!(PIECE >= OPEN_REPLY);
 
 /// Sequences that can be on their way at once: every slot buffer, and what recovery rebuilt.
 const OPEN_SLOTS: usize = 160;
