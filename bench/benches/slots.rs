@@ -39,7 +39,17 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let path = place.file("ring");
     drop(create_file(&path, bytes, Prefill::No).map_err(Trouble::of("making a file"))?);
     let mut report = Report::new("slots", scale);
-    let mut rows = vec![row!["where", "slot", "at once", "Holdfast MiB/s", "fio MiB/s", "ratio", "verdict", "its buffers MiB/s", "ratio to that"]];
+    let mut rows = vec![row![
+        "where",
+        "slot",
+        "at once",
+        "Holdfast MiB/s",
+        "fio MiB/s",
+        "ratio",
+        "verdict",
+        "its buffers MiB/s",
+        "ratio to that"
+    ]];
     // One at a time there is always a pause between writes; two is what the recorder uses.
     let setups: &[Setup] = scale.pick(
         &[Setup { slot_bytes: 1 << 20, buffers: 4, writes: 2 }],

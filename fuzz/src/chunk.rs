@@ -3,7 +3,8 @@
 
 use crate::world;
 use holdfast_format::{
-    Block, Cell, Chunk, Outline, Section, SectionKind, check_image, crc32c, decode_directory,
+    Block, BlockBounds, Cell, Chunk, FormatError, Outline, Section, SectionKind, check_image, crc32c,
+    decode_directory,
 };
 
 /// Most cells of a block, and most bytes of their texts.
@@ -50,11 +51,33 @@ fn outline(bytes: &[u8]) {
         count,
         crc: crc32c(bytes),
     };
+    for encoding in [1, 2, 4, 8, 16] {
+        let count = (bytes.len().saturating_sub(16) / (4 + 2 * usize::from(encoding))) as u32;
+        let last =
+            bytes.get(12 + 4 * count as usize..16 + 4 * count as usize).and_then(|four| four.try_into().ok());
+        let column = Section { bytes: last.map_or(0, u32::from_le_bytes), count, ..section };
+        let section = Section { encoding, count, ..section };
+        bounds(BlockBounds::decode(bytes, &section, &column), &column);
+    }
     let Ok(outline) = Outline::decode(bytes, &section) else { return };
     for word in [0, 1, u64::MAX] {
         let _ = outline.may_have(Cell::Word(word)) | outline.may_have(Cell::Wide(word.into()));
     }
     let _ = outline.may_have(Cell::Bytes(b"text"));
+}
+
+/// The blocks that are told of lie one behind the other, and are all of their column.
+fn bounds(told: Result<BlockBounds, FormatError>, column: &Section) {
+    let Ok(told) = told else { return };
+    assert_eq!(told.count(), column.count as usize);
+    let mut at = 0;
+    for block in 0..told.count() {
+        let range = told.range(block).unwrap_or_default();
+        assert!(range.start == at && range.end > at);
+        assert!(told.bounds(block).is_none_or(|(least, greatest)| least <= greatest));
+        at = range.end;
+    }
+    assert_eq!(at, column.bytes as usize);
 }
 
 /// A sound chunk's rows add up to what it says of them.
@@ -76,8 +99,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
     for rows in [3, 60, 200] {
         let image = world::sealed_slot(1, 20, rows);
         let Ok((_, summary)) = check_image(&image, &world::key(), world::RING) else { continue };
-        let all =
-            [SectionKind::Chunks, SectionKind::ChunkDirectory, SectionKind::Filter, SectionKind::Attribute];
+        let all = [
+            SectionKind::Chunks,
+            SectionKind::ChunkDirectory,
+            SectionKind::Filter,
+            SectionKind::Attribute,
+            SectionKind::Bounds,
+        ];
         let parts = summary.sections.iter().filter(|section| all.contains(&section.kind));
         seeds.extend(parts.map(|section| image[section.range()].to_vec()));
     }

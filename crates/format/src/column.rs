@@ -1,8 +1,9 @@
 //! Attribute columns: one cell (`cell`), the cells of elements in memory (`cells`), the blocks that they become in a slot
-//! (`block` reads, `write` and `dictionary` make them, `planes` packs numbers), and what a slot can be passed over by (`filter`, `outline`). What a
-//! cell means, and where it comes from, is the schema's.
+//! (`block` reads, `write` and `dictionary` make them, `planes` packs numbers), what a slot can be passed over by (`filter`, `outline`), and
+//! which blocks of it (`bounds`). What a cell means, and where it comes from, is the schema's.
 
 mod block;
+mod bounds;
 mod cell;
 mod cells;
 mod dictionary;
@@ -12,11 +13,13 @@ mod planes;
 mod write;
 
 pub use block::{Bits, Block, Blocks, BlocksComing, Column, OwnCells, Packed};
+pub use bounds::BlockBounds;
 pub use cell::Cell;
 pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
 pub use outline::{OpenOutline, Outline};
 
-pub(crate) use block::place_of;
+pub(crate) use block::{bounds_of, place_of};
+pub(crate) use bounds::{Plan, most_bytes, put_bounds};
 pub(crate) use filter::{BLOCK_BYTES, Filter};
 pub(crate) use outline::{OUTLINE_BYTES, put_outline};
 pub(crate) use write::{BESIDE, ColumnWriter, Place, cell_bytes};

@@ -23,8 +23,8 @@ mod terms;
 pub use birds_eye::{Glance, LEAST_PLACE, Place, Told};
 pub use check::{Key, crc32c};
 pub use column::{
-    Bits, Block, Blocks, BlocksComing, Cell, CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS,
-    MAX_TEXT, OpenOutline, Outline, OwnCells, Packed,
+    Bits, Block, BlockBounds, Blocks, BlocksComing, Cell, CellBuffer, Cells, Class, Classes, Column,
+    MAX_COLUMNS, MAX_TEXT, OpenOutline, Outline, OwnCells, Packed,
 };
 pub use error::FormatError;
 pub use geometry::{Geometry, Region};

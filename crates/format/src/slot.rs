@@ -9,6 +9,7 @@ mod directory;
 mod gains;
 mod gap;
 mod gather;
+mod gathered;
 mod header;
 mod open_index;
 mod pending;

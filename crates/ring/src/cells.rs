@@ -27,7 +27,7 @@ pub(crate) fn numbered(chunk: &Chunk) -> impl Iterator<Item = (Row, u32, usize)>
 
 /// Bytes of the columns of a dictionary entry that a slot has, and of what tells of them in short.
 pub(crate) fn column_bytes(summary: &Summary, entry: usize) -> u64 {
-    let is_column = |kind| matches!(kind, SectionKind::Attribute | SectionKind::Filter);
+    let is_column = |kind| matches!(kind, SectionKind::Attribute | SectionKind::Filter | SectionKind::Bounds);
     let of_entry = summary.sections.iter().filter(|at| is_column(at.kind) && usize::from(at.entry) == entry);
     of_entry.map(|section| u64::from(section.bytes)).sum()
 }

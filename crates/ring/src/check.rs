@@ -5,8 +5,8 @@ use crate::blocking::Blocking;
 use crate::table::Bounds;
 use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, Sequence, SlotNo};
 use holdfast_format::{
-    Block, Chunk, DirectoryEntry, FormatError, Geometry, Key, Outline, PartHeader, Section, SectionKind,
-    Summary, Superblock, check_payload_block, crc32c, decode_directory, footer_binds,
+    Block, BlockBounds, Chunk, DirectoryEntry, FormatError, Geometry, Key, Outline, PartHeader, Section,
+    SectionKind, Summary, Superblock, check_payload_block, crc32c, decode_directory, footer_binds,
 };
 use holdfast_media::DiskError;
 use std::ops::Range;
@@ -292,7 +292,9 @@ impl SlotCheck {
     /// Goes on with the first section from that one on that is of an attribute.
     fn columns_from(&self, section: usize) -> Stage {
         let sections = self.sound.iter().flat_map(|(_, summary)| summary.sections.iter().enumerate());
-        let of_columns = |kind: SectionKind| matches!(kind, SectionKind::Filter | SectionKind::Attribute);
+        let of_columns = |kind: SectionKind| {
+            matches!(kind, SectionKind::Filter | SectionKind::Bounds | SectionKind::Attribute)
+        };
         let found = sections.skip(section).find(|(_, section)| of_columns(section.kind));
         found.map_or_else(|| self.after_payload(0), |(section, _)| Stage::Columns { section, next: 0 })
     }
@@ -311,8 +313,14 @@ impl SlotCheck {
         if passed < left {
             return Ok(Stage::Columns { section: number, next: next + passed });
         }
-        if section.kind == SectionKind::Filter {
-            Outline::decode(&std::mem::take(&mut self.partial), &section)?;
+        let partial = std::mem::take(&mut self.partial);
+        match section.kind {
+            SectionKind::Filter => drop(Outline::decode(&partial, &section)?),
+            SectionKind::Bounds => {
+                let column = summary.column(section.entry, section.column).copied().unwrap_or(section);
+                BlockBounds::decode(&partial, &section, &column)?;
+            }
+            _ => {}
         }
         Ok(self.columns_from(number + 1))
     }

@@ -1,14 +1,18 @@
 //! `--filter`: an expression in tcpdump syntax, for the packets of some streams. It is compiled for the interfaces that each
-//! stream's preamble describes, and again when that changes.
+//! stream's preamble describes, and again when that changes; by the recorder's program, for libpcap and what it loads would
+//! be loaded at every start of this one.
 
 use super::pcapng::{interfaces, packet};
-use crate::failure::{Failure, Result};
+use crate::commands::record::recorder;
+use crate::failure::{Failure, Result, reason};
 use holdfast_base::StreamId;
 use holdfast_format::StreamKind;
-use holdfast_ingest::packet::filter::FileFilter;
+use holdfast_ingest::packet::LinkType;
+use holdfast_ingest::packet::filter::{FileFilter, Filter as Compiled};
 use holdfast_link::Element;
 use holdfast_ring::StreamStatus;
 use std::collections::HashMap;
+use std::process::{Command, Stdio};
 
 /// An expression, and what it comes to for each stream.
 pub(crate) struct Filter {
@@ -38,8 +42,7 @@ impl Filter {
             return Ok(());
         }
         let interfaces = interfaces(self.names.get(&stream).map_or("", String::as_str), bytes)?;
-        let filter = FileFilter::compile(&self.expression, &interfaces)
-            .map_err(|error| Failure::usage(error).at("--filter"))?;
+        let filter = FileFilter::compiled_by(&interfaces, |link_type| compile(&self.expression, link_type))?;
         self.compiled.insert(stream, (bytes.to_vec(), filter));
         Ok(())
     }
@@ -47,5 +50,34 @@ impl Filter {
     /// Whether a packet passes; one of an interface that no preamble described does not.
     pub(crate) fn accepts(&self, element: &Element<'_>) -> bool {
         self.compiled.get(&element.stream).is_some_and(|(_, filter)| filter.accepts(&packet(element)))
+    }
+}
+
+/// Has the recorder's program compile an expression.
+fn compile(expression: &str, link_type: LinkType) -> Result<Compiled> {
+    #[derive(serde::Deserialize)]
+    struct Refused {
+        error: String,
+    }
+    let program = recorder();
+    let failed = |what: &str| {
+        Failure::failed(format_args!("cannot compile the filter: {what}"))
+            .at_path(&program)
+            .advice("install holdfast-recorder beside holdfast, of the same release")
+    };
+    let said = Command::new(&program)
+        .args(["--json", "--compile"])
+        .arg(format!("{}:{expression}", link_type.0))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|error| failed(&reason(&error)))?;
+    if said.status.success() {
+        let text = String::from_utf8_lossy(&said.stdout);
+        return text.parse().map_err(|error| failed(&format!("{error}")));
+    }
+    match serde_json::from_slice::<Refused>(&said.stdout) {
+        Ok(Refused { error }) if said.status.code() == Some(2) => Err(Failure::usage(error).at("--filter")),
+        _ => Err(failed("it ended without a word")),
     }
 }

@@ -85,6 +85,12 @@ pub(crate) fn place_of(bytes: &[u8]) -> (u16, u16, usize) {
     (u16_at(16), u16_at(18), crate::bytes::u32_at(bytes, 4) as usize)
 }
 
+/// The bounds of the sound block at the start of `bytes`; `None`: all its cells are null.
+pub(crate) fn bounds_of(bytes: &[u8]) -> Option<(u128, u128)> {
+    let head = Head::read(Get::new(WHAT, bytes).seek(8)).ok()?;
+    (head.nulls < head.cells).then_some((head.least, head.greatest))
+}
+
 /// A block whose checksum holds and whose head makes sense. Its cells are yet to be decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {

@@ -1,6 +1,7 @@
 //! Cells into the bytes of a block. The loops are over one width at a time so that the compiler can use vector instructions.
 
 use super::block::{DICTIONARY, EACH, HEAD_BYTES, Head, MAX_VALUE_BYTES, PLANES};
+use super::bounds::bounds_bytes;
 use super::dictionary::Dictionary;
 use super::{Cell, CellBuffer, Cells, Class, planes};
 use crate::bytes::Put;
@@ -25,8 +26,8 @@ pub(crate) struct Written {
     pub(crate) bounds: Option<(u128, u128)>,
 }
 
-/// Most bytes of a block beside its cells: its head, and what rounds the two parts behind it.
-pub(crate) const BESIDE: usize = HEAD_BYTES + 16;
+/// Most bytes of a block beside its cells: its head, what rounds the two parts behind it, and what may be told of it elsewhere.
+pub(crate) const BESIDE: usize = HEAD_BYTES + 16 + bounds_bytes(Class::Wide);
 
 /// Most bytes that a cell takes in a block, its text left out.
 pub(crate) const fn cell_bytes(class: Class) -> usize {

@@ -3,7 +3,7 @@
 
 use super::{PartHeader, Section, SectionKind, Summary};
 use crate::bytes::Get;
-use crate::column::{Block, Blocks, Outline};
+use crate::column::{Block, BlockBounds, Blocks, Outline};
 use crate::{FormatError, MAX_COLUMNS};
 
 fn wrong(what: &'static str) -> FormatError {
@@ -53,17 +53,19 @@ pub(super) fn check_columns(
         for column in 0..entry.schema as u16 {
             let found = (summary.filter(number, column), summary.column(number, column));
             match (found, ended.of(number).next()) {
-                ((None, None), None) => {}
+                ((None, None), None) if summary.bounds(number, column).is_none() => {}
                 ((Some(outline), Some(blocks)), Some(_)) => {
-                    check_column(header, outline, blocks, image, ended.of(number))?;
-                    sections += 2;
+                    let told = summary.bounds(number, column);
+                    check_column(header, (outline, told, blocks), image, ended.of(number))?;
+                    sections += 2 + usize::from(told.is_some());
                 }
                 _ => return Err(wrong("it is not there just where elements end")),
             }
         }
     }
-    let of_columns =
-        |section: &&Section| matches!(section.kind, SectionKind::Filter | SectionKind::Attribute);
+    let of_columns = |section: &&Section| {
+        matches!(section.kind, SectionKind::Filter | SectionKind::Attribute | SectionKind::Bounds)
+    };
     if summary.sections.iter().filter(of_columns).count() == sections {
         Ok(())
     } else {
@@ -73,8 +75,7 @@ pub(super) fn check_columns(
 
 fn check_column(
     header: &PartHeader,
-    outline: &Section,
-    blocks: &Section,
+    (outline, told, blocks): (&Section, Option<&Section>, &Section),
     image: &[u8],
     mut ended: impl Iterator<Item = (u32, u32)>,
 ) -> Result<(), FormatError> {
@@ -82,13 +83,22 @@ fn check_column(
         Get::new("slot", image).seek(section.offset as usize).take(section.bytes as usize)
     };
     let outline = Outline::decode(bytes(outline)?, outline)?;
+    let told = told.map(|told| BlockBounds::decode(bytes(told)?, told, blocks)).transpose()?;
+    let mut at = 0;
     let (mut cells, mut nulls, mut bounds) = (0u64, 0u64, None);
-    for block in Blocks::new(blocks, bytes(blocks)?, header.sequence) {
+    for (number, block) in Blocks::new(blocks, bytes(blocks)?, header.sequence).enumerate() {
         let block = block?;
         if ended.next() != Some((block.chunk(), block.cells() as u32)) {
             return Err(wrong("a block has other cells than elements end in its chunk"));
         }
         check_block(&block, &outline)?;
+        if let Some(told) = &told {
+            let is = |range: std::ops::Range<usize>| range.start == at && range.len() == block.bytes();
+            if !told.range(number).is_some_and(is) || told.bounds(number) != block.bounds() {
+                return Err(wrong("what is told of a block is not so"));
+            }
+            at += block.bytes();
+        }
         cells += block.cells() as u64;
         nulls += block.nulls() as u64;
         bounds = wider(bounds, block.bounds());

@@ -2,12 +2,14 @@
 //! them. At the seal blocks are put together by column. All memory is allocated by [`Gather::prepare`]; a slot without
 //! columns needs none and costs nothing.
 
-use super::{Entry, Section, SectionKind, chunk_rows, max_chunks, max_columns};
+use super::gathered::Gathered;
+use super::{Entry, Section, chunk_rows, max_chunks, max_columns};
 use crate::bytes::Put;
 use crate::column::{
-    BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, cell_bytes, place_of, put_outline,
+    BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, bounds_of, cell_bytes, place_of,
+    put_bounds, put_outline,
 };
-use crate::{Cell, CellBuffer, Cells, Class, Classes, FormatError, MAX_TEXT, OpenOutline, crc32c};
+use crate::{CellBuffer, Class, Classes, FormatError, MAX_TEXT, OpenOutline, crc32c};
 use std::ops::Range;
 
 /// Where the cells of some rows are: those of the first one that completes an element stand at `first`, those of the next
@@ -54,10 +56,10 @@ pub(super) fn arena(slot_bytes: u64) -> usize {
 
 /// How much memory the columns of a builder take, by the size of its slots and how many there are.
 #[derive(Clone, Copy, Debug)]
-struct Sizes {
-    cells: usize,
-    texts: usize,
-    filter: usize,
+pub(super) struct Sizes {
+    pub(super) cells: usize,
+    pub(super) texts: usize,
+    pub(super) filter: usize,
     arena: usize,
 }
 
@@ -120,137 +122,6 @@ impl Owner {
     fn widest(&self) -> usize {
         self.row + self.beside + self.texts
     }
-}
-
-/// One column of the slot.
-#[derive(Debug)]
-struct Gathered {
-    entry: u16,
-    number: u16,
-    pending: CellBuffer,
-    filter: Filter,
-    /// Of what is in blocks.
-    blocks: u32,
-    bytes: usize,
-    cells: u32,
-    nulls: u32,
-    bounds: Option<(u128, u128)>,
-    /// How many values there are in the blocks, as its filter tells.
-    values: usize,
-    /// Where its two sections are, known when the slot is sealed.
-    outline: Section,
-    column: Section,
-}
-
-impl Gathered {
-    fn new(entry: u16, number: u16, class: Class, sizes: Sizes) -> Self {
-        let section = |kind| Section {
-            kind,
-            column: number,
-            entry,
-            encoding: 0,
-            offset: 0,
-            bytes: 0,
-            count: 0,
-            crc: 0,
-        };
-        Self {
-            entry,
-            number,
-            pending: CellBuffer::new(class, sizes.cells, sizes.texts),
-            filter: Filter::new(sizes.filter),
-            blocks: 0,
-            bytes: 0,
-            cells: 0,
-            nulls: 0,
-            bounds: None,
-            values: 0,
-            outline: section(SectionKind::Filter),
-            column: section(SectionKind::Attribute),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.pending.clear();
-        self.filter.clear();
-        (self.blocks, self.bytes, self.cells, self.nulls, self.bounds, self.values) = (0, 0, 0, 0, None, 0);
-    }
-
-    /// Most bytes of its outline when `more` cells are added to the pending ones. A filter tells values to a hundredth, and as
-    /// it fills, each may seem to be up to two more.
-    fn outline_bytes(&self, more: usize) -> usize {
-        OUTLINE_BYTES + self.filter.bytes_for(self.values + 2 * (self.pending.len() + more))
-    }
-
-    /// Takes the pending cells for written.
-    fn written(&mut self, bytes: usize, bounds: Option<(u128, u128)>, firsts: &[u16]) {
-        self.blocks += 1;
-        self.bytes += bytes;
-        self.cells += self.pending.len() as u32;
-        self.nulls += self.pending.nulls() as u32;
-        self.bounds = match (self.bounds, bounds) {
-            (Some((least, greatest)), Some((low, high))) => Some((least.min(low), greatest.max(high))),
-            (known, None) => known,
-            (None, new) => new,
-        };
-        let (filter, pending) = (&mut self.filter, &self.pending);
-        match pending.cells() {
-            Cells::Words(cells) => {
-                insert(filter, pending, firsts, |at| cells[at], |cell| Cell::Word(cell).hash());
-            }
-            Cells::Wide(cells) => {
-                insert(filter, pending, firsts, |at| cells[at], |cell| Cell::Wide(cell).hash());
-            }
-            cells @ Cells::Bytes(..) => {
-                insert(filter, pending, firsts, |at| cells.at(at), |cell| cell.map_or(0, Cell::hash));
-            }
-        }
-        self.values = filter.values();
-        self.pending.clear();
-    }
-
-    /// What it has so far, in blocks and pending; whether any value with one of these hashes may be among it.
-    fn outline(&self, hashes: &[u64]) -> OpenOutline {
-        let (mut bounds, mut may_have) = (self.bounds, hashes.iter().any(|hash| self.filter.may_have(*hash)));
-        let (cells, valid) = (self.pending.cells(), self.pending.valid());
-        for cell in (0..valid.len()).filter(|at| valid[*at]).filter_map(|at| cells.at(at)) {
-            let rank = cell.rank();
-            let (least, greatest) = bounds.unwrap_or((rank, rank));
-            bounds = Some((least.min(rank), greatest.max(rank)));
-            may_have = may_have || (!hashes.is_empty() && hashes.contains(&cell.hash()));
-        }
-        let cells = self.cells + self.pending.len() as u32;
-        OpenOutline { cells, nulls: self.nulls + self.pending.nulls() as u32, bounds, may_have }
-    }
-
-    /// Ends its filter; none where bounds say as much.
-    fn fold(&mut self) -> usize {
-        let one = self.bounds.is_none_or(|(least, greatest)| least == greatest);
-        if one && self.pending.class() != Class::Bytes {
-            self.filter.clear();
-        }
-        self.filter.fold()
-    }
-}
-
-/// Puts each value of the pending cells into the filter, once where it is known which they are.
-#[inline]
-fn insert<T: Copy + PartialEq>(
-    filter: &mut Filter,
-    pending: &CellBuffer,
-    firsts: &[u16],
-    value: impl Fn(usize) -> T,
-    hash: impl Fn(T) -> u64,
-) {
-    if !firsts.is_empty() {
-        filter.insert(firsts.iter().map(|first| hash(value(usize::from(*first)))));
-        return;
-    }
-    let (valid, all) = (pending.valid(), pending.nulls() == 0);
-    let values = (0..valid.len()).filter(|at| all || valid[*at]).map(value);
-    // What comes again at once is looked at once.
-    let mut last = None;
-    filter.insert(values.filter(|value| last.replace(*value) != Some(*value)).map(hash));
 }
 
 /// What some cells to come take.
@@ -538,9 +409,16 @@ impl Gather {
         self.columns.iter_mut().filter(|column| column.cells > 0)
     }
 
-    /// Decides where everything goes in the slot: outlines from `start` on, then the blocks, column by column. Where they
-    /// end.
+    /// Decides where everything goes in the slot: outlines from `start` on, then what is told of blocks, then these, column by
+    /// column. Where they end.
     pub(super) fn lay_out(&mut self, start: usize) -> usize {
+        let columns = &mut self.columns;
+        for (at, block) in blocks(&self.arena[..self.used], &self.owners) {
+            let column = &mut columns[at];
+            if let Some(bounds) = column.bounds {
+                column.plan.add(bounds_of(block), bounds);
+            }
+        }
         let mut at = start;
         for column in self.with_cells() {
             let filter = column.fold();
@@ -548,6 +426,15 @@ impl Gather {
             column.outline.bytes = (OUTLINE_BYTES + filter) as u32;
             column.outline.count = (filter / BLOCK_BYTES) as u32;
             at = column.outline.range().end;
+        }
+        for column in self.with_cells() {
+            let told = column.bounds.and_then(|bounds| column.plan.told(bounds));
+            let (bytes, width) = told.unwrap_or_default();
+            column.told.offset = at as u32;
+            column.told.bytes = bytes as u32;
+            column.told.encoding = width as u16;
+            column.told.count = if bytes > 0 { column.blocks } else { 0 };
+            at = column.told.range().end;
         }
         for column in self.with_cells() {
             column.column.offset = at as u32;
@@ -567,24 +454,43 @@ impl Gather {
             column.filter.put(&mut put);
             column.outline.crc = crc32c(space);
             // From here on: how much of it has been written.
-            column.bytes = 0;
+            (column.bytes, column.blocks) = (0, 0);
         }
-        let mut blocks = &self.arena[..self.used];
-        while !blocks.is_empty() {
-            let (entry, number, len) = place_of(blocks);
-            let (block, rest) = blocks.split_at(len);
-            let first = self.owners[usize::from(entry)].columns.start;
-            let column = &mut self.columns[first + usize::from(number)];
-            let at = column.column.offset as usize + column.bytes;
+        for (at, block) in blocks(&self.arena[..self.used], &self.owners) {
+            let column = &mut self.columns[at];
+            let (at, len) = (column.column.offset as usize + column.bytes, block.len());
             buffer[at..at + len].copy_from_slice(block);
             column.bytes += len;
-            blocks = rest;
+            if let Some(bounds) = column.bounds
+                && column.told.bytes > 0
+            {
+                let told = &mut buffer[column.told.range()];
+                let number = column.blocks as usize;
+                put_bounds(told, &column.told, bounds, number, (column.bytes as u32, bounds_of(block)));
+            }
+            column.blocks += 1;
+        }
+        for column in self.with_cells().filter(|column| column.told.bytes > 0) {
+            column.told.crc = crc32c(&buffer[column.told.range()]);
         }
     }
 
     /// The sections that it has, once it is laid out and written: first all outlines.
     pub(super) fn sections(&self) -> impl Iterator<Item = Section> + Clone {
         let with_cells = self.columns.iter().filter(|column| column.cells > 0);
-        with_cells.clone().map(|column| column.outline).chain(with_cells.map(|column| column.column))
+        let told = with_cells.clone().map(|column| column.told).filter(|told| told.bytes > 0);
+        let outlines = with_cells.clone().map(|column| column.outline);
+        outlines.chain(told).chain(with_cells.map(|column| column.column))
     }
+}
+
+/// Blocks one behind the other as their chunks were closed, each with the place of its column.
+fn blocks<'a>(arena: &'a [u8], owners: &'a [Owner]) -> impl Iterator<Item = (usize, &'a [u8])> {
+    let mut rest = arena;
+    std::iter::from_fn(move || {
+        let (entry, number, len) = (!rest.is_empty()).then(|| place_of(rest))?;
+        let (block, behind) = rest.split_at(len);
+        rest = behind;
+        Some((owners[usize::from(entry)].columns.start + usize::from(number), block))
+    })
 }

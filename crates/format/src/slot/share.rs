@@ -4,7 +4,7 @@ use super::build::FEW_ROWS;
 use super::columns::{ROW_BYTES, worst};
 use super::directory::DirectoryEntry;
 use super::{chunk_rows, gather, summary};
-use crate::column::{BESIDE, OUTLINE_BYTES, cell_bytes};
+use crate::column::{BESIDE, OUTLINE_BYTES, cell_bytes, most_bytes};
 use crate::{Class, MAX_TEXT};
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 
@@ -112,8 +112,9 @@ pub fn on_medium(slot_bytes: u64, streams: &[Coming]) -> f64 {
     let taken = |stream: &Coming| stream.payload + stream.elements * ROW_BYTES as f64 + cells(stream);
     let all = sum(&taken) + sum(&chunks) * chunk as f64;
     // Filters are bounded by the slot, and by what is in them: two bytes for what seems to be a value, which all cells may be.
-    let most = columns * (OUTLINE_BYTES + gather::filter(slot_bytes, columns));
-    let few = columns * (OUTLINE_BYTES + 16 * (rows + 1));
+    let outline = OUTLINE_BYTES + most_bytes(Class::Wide, 0);
+    let most = columns * (outline + gather::filter(slot_bytes, columns));
+    let few = columns * (outline + 16 * (rows + 1));
     let filled = sum(&|stream| stream.elements * f64::from(stream.cells.columns) * FILTER_BYTES);
     let splinter = splinter(slot_bytes) as f64;
     let of =

@@ -13,10 +13,10 @@ pub(super) const ENTRY_BYTES: usize = 256;
 /// Sections that every slot has: payload checks, chunk directory, chunks.
 pub(super) const SECTIONS: usize = 3;
 
-/// Most bytes of a summary with so many dictionary entries, and so many columns of all of them together: each has two
+/// Most bytes of a summary with so many dictionary entries, and so many columns of all of them together: each has up to three
 /// sections.
 pub(crate) fn summary_bytes(entries: usize, columns: usize) -> usize {
-    bytes_with(entries, SECTIONS + 2 * columns)
+    bytes_with(entries, SECTIONS + 3 * columns)
 }
 
 /// Bytes of a summary with so many dictionary entries and sections.
@@ -37,6 +37,8 @@ pub enum SectionKind {
     Filter,
     /// A column of an attribute.
     Attribute,
+    /// What is told of the blocks of a column.
+    Bounds,
     /// Of a later version: to be left alone.
     Other(u16),
 }
@@ -49,6 +51,7 @@ impl SectionKind {
             Self::Chunks => 3,
             Self::Filter => 4,
             Self::Attribute => 5,
+            Self::Bounds => 6,
             Self::Other(number) => number,
         }
     }
@@ -60,6 +63,7 @@ impl SectionKind {
             3 => Self::Chunks,
             4 => Self::Filter,
             5 => Self::Attribute,
+            6 => Self::Bounds,
             number => Self::Other(number),
         }
     }
@@ -70,11 +74,11 @@ impl SectionKind {
 pub struct Section {
     /// What it is.
     pub kind: SectionKind,
-    /// Which column, for an attribute or its filter.
+    /// Which column, for what belongs to an attribute.
     pub column: u16,
-    /// Whose, for an attribute or its filter; `u16::MAX`: of the whole slot.
+    /// Whose, for the same; `u16::MAX`: of the whole slot.
     pub entry: u16,
-    /// How a column is encoded.
+    /// Of bounds of blocks: bytes of each; 0 for all else.
     pub encoding: u16,
     /// Where it is in the slot.
     pub offset: u32,
@@ -296,6 +300,12 @@ impl Summary {
     /// [filter](Summary::filter).
     pub fn column(&self, entry: u16, column: u16) -> Option<&Section> {
         self.of(SectionKind::Attribute, entry, column)
+    }
+
+    /// Where the blocks of a column are told of: to be read by [`BlockBounds`](crate::BlockBounds). It is there where some of them
+    /// may often be left out.
+    pub fn bounds(&self, entry: u16, column: u16) -> Option<&Section> {
+        self.of(SectionKind::Bounds, entry, column)
     }
 
     fn of(&self, kind: SectionKind, entry: u16, column: u16) -> Option<&Section> {

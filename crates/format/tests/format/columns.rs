@@ -4,8 +4,8 @@
 use crate::world::{Item, RING, STREAMS, Slot, entries_with, key, read_column, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Cell, CellBuffer, CellsAt, Class, Classes, Entry, Flags, FormatError, Kind, MAX_TEXT,
-    OpenOutline, Outline, Row, SectionKind, SlotFlags, check_image,
+    BlockBounds, Builder, Cell, CellBuffer, CellsAt, Class, Classes, Entry, Flags, FormatError, Kind,
+    MAX_TEXT, OpenOutline, Outline, Row, Section, SectionKind, SlotFlags, check_image, crc32c,
 };
 use std::iter::repeat_n;
 
@@ -99,6 +99,71 @@ fn filters_let_most_searches_pass_over_a_slot_and_never_over_what_is_there() {
     assert!((50_000..100_000).contains(&outline.filter_bytes()), "{}", outline.filter_bytes());
     assert!(seem < 700, "{seem} of 20000 seem to be there");
     assert!(!outline.may_have(Cell::Wide(0)) && !outline.may_have(Cell::Bytes(b"")), "of another class");
+}
+
+/// What is told of the blocks of the one column of a slot, and where that is.
+fn bounds(image: &[u8]) -> Option<(BlockBounds, Section)> {
+    let (_, summary) = check_image(image, &key(), RING).unwrap();
+    let section = *summary.bounds(0, 0)?;
+    let column = summary.column(0, 0).unwrap();
+    Some((BlockBounds::decode(&image[section.range()], &section, column).unwrap(), section))
+}
+
+// That it is so of every slot is checked by `check_image`.
+#[test]
+fn blocks_are_told_of_where_that_leaves_most_of_them_out() {
+    // One of a million, and numbers that rise.
+    let odd = |n: u64| if n == 1500 { u64::MAX } else { n * 7919 % 1000 };
+    for (cell, width, found) in [
+        (&odd as &dyn Fn(u64) -> u64, 8, vec![1]),
+        (&|n| 5_000_000 + n, 2, vec![4]),
+        (&|n| n / 1024, 1, vec![]),
+    ] {
+        let (image, rows) = filled(1 << 20, 10_000, cell);
+        let (told, section) = bounds(&image).unwrap();
+        assert_eq!((told.count(), rows, section.encoding), (10, 10_000, width));
+        assert_eq!(section.bytes, 16 + 10 * (4 + 2 * u32::from(width)));
+        let wanted = |n: u64| {
+            let within =
+                |at: usize| told.bounds(at).is_some_and(|(low, high)| (low..=high).contains(&n.into()));
+            (0..told.count()).filter(|at| within(*at)).collect::<Vec<_>>()
+        };
+        let sought = if width == 8 { u64::MAX } else { 5_000_000 + 4 * 1024 };
+        assert_eq!(wanted(sought), found);
+        assert_eq!(told.range(3).unwrap().end, told.range(4).unwrap().start);
+        assert_eq!((told.range(10), told.bounds(10)), (None, None));
+    }
+    // Of few blocks, and where most of them have anything, nothing is.
+    for (cell, count) in
+        [(&(|n: u64| n * 0x9e37 % 1000) as &dyn Fn(u64) -> u64, 10_000), (&|_| 7, 10_000), (&|n| n, 3000)]
+    {
+        assert_eq!(bounds(&filled(1 << 20, count, cell).0), None);
+    }
+}
+
+#[test]
+fn bounds_of_blocks_that_cannot_be_are_refused() {
+    let (image, _) = filled(1 << 20, 10_000, |n| n);
+    let (_, summary) = check_image(&image, &key(), RING).unwrap();
+    let (section, column) = (*summary.bounds(0, 0).unwrap(), *summary.column(0, 0).unwrap());
+    let good = image[section.range()].to_vec();
+    let refused = |change: &dyn Fn(&mut Vec<u8>, &mut Section, &mut Section)| {
+        let (mut bytes, mut section, mut column) = (good.clone(), section, column);
+        change(&mut bytes, &mut section, &mut column);
+        section.crc = crc32c(&bytes);
+        BlockBounds::decode(&bytes, &section, &column).is_err()
+    };
+    assert!(!refused(&|_, _, _| ()));
+    assert!(refused(&|_, section, _| section.encoding = 3));
+    assert!(refused(&|_, section, _| section.encoding = 0));
+    assert!(refused(&|_, section, _| section.count += 1));
+    assert!(refused(&|_, _, column| column.count += 1));
+    assert!(refused(&|_, _, column| column.bytes += 8));
+    assert!(refused(&|bytes, _, _| bytes.truncate(10)));
+    assert!(refused(&|bytes, _, _| bytes.extend([0; 8])));
+    assert!(refused(&|bytes, _, _| bytes[16..20].fill(0)), "a block without bytes");
+    assert!(refused(&|bytes, _, _| bytes[..16].fill(0xff)), "bounds beyond all numbers");
+    assert!(BlockBounds::decode(&good, &Section { crc: 1, ..section }, &column).is_err());
 }
 
 #[test]

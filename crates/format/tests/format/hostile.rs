@@ -334,7 +334,7 @@ fn mend(image: &mut [u8], summary: &Summary) {
                     at += len;
                 }
             }
-            SectionKind::Filter => {
+            SectionKind::Filter | SectionKind::Bounds => {
                 let crc = crc32c(&image[range]);
                 let section = 4096 + 64 + 32 * at;
                 image[section + 20..section + 24].copy_from_slice(&crc.to_le_bytes());
@@ -363,8 +363,10 @@ fn columns_that_are_not_those_of_the_rows_are_found() {
         let error = forged(change).expect_err(what);
         let of_columns = matches!(
             error,
-            FormatError::Malformed { structure: "attribute column" | "attribute filter", .. }
-                | FormatError::OutOfBounds { structure: "attribute column", .. }
+            FormatError::Malformed {
+                structure: "attribute column" | "attribute filter" | "bounds of blocks",
+                ..
+            } | FormatError::OutOfBounds { structure: "attribute column", .. }
         );
         assert!(of_columns, "{what}: {error}");
     };
@@ -399,6 +401,21 @@ fn columns_that_are_not_those_of_the_rows_are_found() {
         found("more blocks than told", &|image| {
             let at = summary.sections.iter().position(|section| section == blocks).unwrap();
             image[4096 + 64 + 32 * at + 16] -= 1;
+        });
+    }
+    let told: Vec<Section> =
+        summary.sections.iter().filter(|section| section.kind == SectionKind::Bounds).copied().collect();
+    assert!(!told.is_empty());
+    for section in told {
+        let (start, width, count) = (section.range().start, section.encoding, section.count);
+        let lists = start + 16 + 4 * count as usize;
+        found("a base that is another", &|image| image[start] ^= 1);
+        found("a block that ends elsewhere", &|image| image[start + 16] ^= 8);
+        found("a bound that is another", &|image| image[lists] ^= 1);
+        found("another bound", &|image| image[section.range().end - usize::from(width)] ^= 1);
+        found("bounds of a column that is not there", &|image| {
+            let at = summary.sections.iter().position(|other| *other == section).unwrap();
+            image[4096 + 64 + 32 * at + 2] = 60;
         });
     }
     let schema = |entry: usize| 4096 + 64 + 32 * summary.sections.len() + 256 * entry + 8;

@@ -14,8 +14,8 @@ use crate::index_drive::{Copy, image};
 use crate::wire::{OpenWanted, Purpose};
 use holdfast_base::{Age, Ordinal, Sequence, StreamId};
 use holdfast_format::{
-    Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader, Section,
-    SectionKind, Summary, Superblock, crc32c,
+    BlockBounds, Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader,
+    Section, SectionKind, Summary, Superblock, crc32c,
 };
 use holdfast_ring::Range as Selected;
 use std::ops::{ControlFlow, Range};
@@ -184,6 +184,11 @@ fn head_in(copy: &Copy, superblock: &Superblock, planned: &PlannedSlot) -> Optio
 }
 
 impl SlotView<'_> {
+    /// Bytes of its place on the medium.
+    pub fn slot_bytes(&self) -> u64 {
+        self.reader.superblock.geometry.slot_bytes
+    }
+
     /// Its header.
     pub fn header(&self) -> &PartHeader {
         &self.head.header
@@ -280,6 +285,12 @@ impl SlotView<'_> {
     /// Asks a recorder for a section that is going to be read, now or when the slot is looked into again.
     pub fn ahead(&mut self, section: &Section) -> Result<(), NotThere> {
         self.range_ahead(section.range())
+    }
+
+    /// The same for a part of one.
+    pub fn part_ahead(&mut self, section: &Section, part: Range<usize>) -> Result<(), NotThere> {
+        let start = section.range().start;
+        self.range_ahead(start + part.start..start + part.end)
     }
 
     /// The same for its directory.
@@ -399,6 +410,10 @@ impl SlotView<'_> {
                 Blocks::new(section, bytes, sequence).try_for_each(|block| block.map(|_| ())).map_err(said)
             }
             SectionKind::Filter => Outline::decode(bytes, section).map(|_| ()).map_err(said),
+            SectionKind::Bounds => {
+                let column = self.head.summary.column(section.entry, section.column).unwrap_or(section);
+                BlockBounds::decode(bytes, section, column).map(|_| ()).map_err(said)
+            }
             SectionKind::Chunks => {
                 let directory = self.directory().map_err(|_| "without its directory".to_owned())?;
                 directory.iter().try_for_each(|entry| {

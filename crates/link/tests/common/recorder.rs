@@ -59,6 +59,8 @@ pub struct FakeRecorder {
     pub written: Arc<AtomicBool>,
     /// The sequences of reads, as they were asked for.
     pub reads: Arc<Mutex<Vec<u64>>>,
+    /// Bytes that were read.
+    pub bytes: Arc<AtomicUsize>,
     /// The sequences of which it was asked what is not on the medium yet.
     pub gains: Arc<Mutex<BTreeSet<u64>>>,
     /// What every client that is there has pinned.
@@ -92,10 +94,22 @@ impl FakeRecorder {
         let serving = Serving::new(maker, mood);
         let (asked, written) = (Arc::clone(&serving.asked), Arc::clone(&serving.written));
         let (reads, gains) = (Arc::clone(&serving.log), Arc::clone(&serving.taken));
+        let bytes = Arc::clone(&serving.bytes);
         let (pinned, pins_asked) = (Arc::clone(&serving.pinned), Arc::clone(&serving.pins_asked));
         let thread = std::thread::spawn(move || serving.run(&listener, &shared));
         let thread = Thread { stop, handle: Some(thread) };
-        Self { socket, asked, written, reads, gains, pinned, pins_asked, _thread: thread, _directory: None }
+        Self {
+            socket,
+            asked,
+            written,
+            reads,
+            bytes,
+            gains,
+            pinned,
+            pins_asked,
+            _thread: thread,
+            _directory: None,
+        }
     }
 
     pub fn socket(&self) -> &Path {
@@ -145,6 +159,7 @@ struct Serving {
     asked: Arc<Mutex<BTreeSet<u8>>>,
     written: Arc<AtomicBool>,
     log: Arc<Mutex<Vec<u64>>>,
+    bytes: Arc<AtomicUsize>,
     /// How many reads behind the head of a slot were asked for.
     behind: BTreeMap<u64, usize>,
     taken: Arc<Mutex<BTreeSet<u64>>>,
@@ -171,6 +186,7 @@ impl Serving {
             asked,
             written,
             log,
+            bytes: Arc::default(),
             behind,
             taken,
             pinned,
@@ -346,6 +362,7 @@ impl Serving {
         }
         let mut buffer = self.pool.take()?;
         self.reads += 1;
+        self.bytes.fetch_add(len, Ordering::SeqCst);
         if let Some(place) = place {
             let at = self.maker.superblock.geometry.slot_offset(SlotNo(place as u32));
             self.maker.image.read(at + offset as u64, &mut buffer[..len]);

@@ -4,7 +4,7 @@ use super::wants::Wants;
 use crate::columns::{Column, Fixed};
 use crate::predicate::{Facts, Pick, Points};
 use holdfast_base::Timestamp;
-use holdfast_format::{Block, Cell, DirectoryEntry, EntrySummary, Outline};
+use holdfast_format::{Block, BlockBounds, Cell, DirectoryEntry, EntrySummary, Outline};
 use std::collections::HashMap;
 
 /// A time as a cell.
@@ -57,6 +57,58 @@ impl Pick for SlotKnown<'_> {
             Points::Wide(values) => values.iter().any(|value| outline.may_have(Cell::Wide(**value))),
             Points::Bytes(values) => values.iter().any(|value| outline.may_have(Cell::Bytes(value))),
         }
+    }
+}
+
+/// One of equal parts of what is between the bounds of a column.
+pub(super) struct Within {
+    place: usize,
+    bounds: (u128, u128),
+}
+
+impl Within {
+    pub(super) const PARTS: usize = 8;
+
+    pub(super) fn parts(place: usize, (least, greatest): (u128, u128)) -> impl Iterator<Item = Self> {
+        let parts = Self::PARTS as u128;
+        let each = (greatest - least) / parts;
+        (0..parts).map(move |part| {
+            let end = if part + 1 == parts { greatest } else { least + (part + 1) * each };
+            Self { place, bounds: (least + part * each, end) }
+        })
+    }
+}
+
+impl Pick for Within {
+    fn facts(&self, column: usize) -> Option<Facts> {
+        let facts = Facts { bounds: Some(self.bounds), nulls: Some(0), cells: u64::MAX };
+        (column == self.place).then_some(facts)
+    }
+
+    fn may_have(&self, _column: usize, _values: &Points<'_>) -> bool {
+        true
+    }
+}
+
+/// The blocks of a chunk, of which only bounds are known.
+pub(super) struct BlockKnown<'a> {
+    pub(super) wants: &'a Wants,
+    /// By number of the attribute.
+    pub(super) bounds: &'a HashMap<usize, BlockBounds>,
+    /// Which block of each.
+    pub(super) number: usize,
+}
+
+impl Pick for BlockKnown<'_> {
+    fn facts(&self, column: usize) -> Option<Facts> {
+        let (Column::Attribute(attribute), _) = self.wants.columns.at(column)? else { return None };
+        let bounds = self.bounds.get(&attribute)?.bounds(self.number);
+        // Whether any is null is not told where some are not.
+        Some(Facts { bounds, nulls: bounds.is_none().then_some(u64::MAX), cells: u64::MAX })
+    }
+
+    fn may_have(&self, _column: usize, _values: &Points<'_>) -> bool {
+        true
     }
 }
 

@@ -1,7 +1,9 @@
 //! A stream as a table: pruned by bounds and filters, read by index columns, payloads last.
 
 mod arrays;
+mod blocks;
 mod exec;
+mod few;
 mod known;
 mod list;
 mod moment;

@@ -1,6 +1,7 @@
 //! What of a slot is read: told by what it holds, and by what is known of its filters, before anything of it is looked at.
 
-use super::known::SlotKnown;
+use super::blocks::near;
+use super::known::{SlotKnown, Within};
 use super::slot::Broken;
 use super::wants::Wants;
 use holdfast_format::{EntrySummary, Outline, Section, SectionKind};
@@ -23,24 +24,52 @@ pub(super) struct Needed {
     pub(super) rows: bool,
     /// By number of the attribute.
     pub(super) columns: Vec<(usize, Section)>,
+    /// What is told of the blocks of these columns, where few of them may be left.
+    pub(super) bounds: Vec<(usize, Section)>,
 }
 
 impl Needed {
-    pub(super) fn of(view: &SlotView<'_>, wants: &Wants, entry: &EntrySummary, number: u16) -> Self {
+    pub(super) fn of(
+        view: &SlotView<'_>,
+        wants: &Wants,
+        entry: &EntrySummary,
+        number: u16,
+        told: &Told,
+    ) -> Result<Self, Broken> {
         let places = wants.places();
         let attributes = wants.attributes(&places);
         // Columns that are younger than the slot, or that nobody wrote, are made of its payload.
         let made = attributes.iter().any(|(_, attribute)| *attribute >= entry.schema as usize);
-        let column = |(_, attribute): &(usize, usize)| {
-            Some((*attribute, *view.summary().column(number, *attribute as u16)?))
-        };
-        let columns = if made { Vec::new() } else { attributes.iter().filter_map(column).collect() };
+        let summary = view.summary();
+        let column = |attribute: usize| Some((attribute, *summary.column(number, attribute as u16)?));
+        let numbers = || attributes.iter().map(|(_, attribute)| *attribute);
+        let columns = if made { Vec::new() } else { numbers().filter_map(column).collect() };
         let rows = made || !wants.fixed(&places).is_empty() || attributes.is_empty();
-        Self { made, rows, columns }
+        let bounds = |attribute: usize| Some((attribute, *summary.bounds(number, attribute as u16)?));
+        let bytes: usize = columns.iter().map(|(_, column): &(usize, Section)| column.range().len()).sum();
+        let narrow =
+            bytes >= near(view) && told.leaves_little(wants, |attribute| bounds(attribute).is_some())?;
+        let bounds = if narrow { numbers().filter_map(bounds).collect() } else { Vec::new() };
+        Ok(Self { made, rows, columns, bounds })
     }
 
-    /// Asks for all of it: a turn at reading goes to the next one as soon as nothing waits, and is a long time coming back.
+    /// Asks for all of it, as far as it is known before anything is read: a turn at reading goes to the next one as soon as nothing
+    /// waits, and is a long time coming back.
     pub(super) fn ahead(&self, view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
+        if self.bounds.is_empty() {
+            return self.all_ahead(view, wants);
+        }
+        for (_, section) in &self.bounds {
+            view.ahead(section)?;
+        }
+        if self.rows {
+            view.directory_ahead()?;
+        }
+        Ok(())
+    }
+
+    /// The same where no blocks are left out.
+    pub(super) fn all_ahead(&self, view: &mut SlotView<'_>, wants: &Wants) -> Result<(), Broken> {
         for (_, section) in &self.columns {
             view.ahead(section)?;
         }
@@ -74,6 +103,8 @@ pub(super) struct Told {
 /// The filter of an attribute.
 struct Filter {
     attribute: usize,
+    /// The place of its column in the table.
+    place: usize,
     section: Section,
     /// What is known of it: all, or a section in its place that has only bounds.
     told: Option<(Section, Vec<u8>)>,
@@ -94,7 +125,7 @@ impl Told {
         let filter = |(place, attribute): (usize, usize)| {
             let section = *view.summary().filter(number, attribute as u16)?;
             let bounds = !wants.predicate.looks_for_values_of(place);
-            Some(Filter { attribute, section, told: view.seen(&section), bounds })
+            Some(Filter { attribute, place, section, told: view.seen(&section), bounds })
         };
         Self { filters: looked_at.into_iter().filter_map(filter).collect() }
     }
@@ -114,6 +145,19 @@ impl Told {
         }
         let known = SlotKnown { wants, entry, sequence: view.header().sequence.0, outlines: &outlines };
         Ok(wants.predicate.may_hold(&known))
+    }
+
+    /// Whether less than about half of what is between the bounds of some column is wanted, of those for which `is_of` says so.
+    fn leaves_little(&self, wants: &Wants, is_of: impl Fn(usize) -> bool) -> Result<bool, Broken> {
+        for Filter { attribute, place, told, .. } in &self.filters {
+            let Some((section, bytes)) = told.as_ref().filter(|_| is_of(*attribute)) else { continue };
+            let Some(bounds) = Outline::decode(bytes, section)?.bounds() else { continue };
+            let parts = Within::parts(*place, bounds);
+            if parts.filter(|part| wants.predicate.may_hold(part)).count() <= Within::PARTS / 2 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Filters of which more has to be known.
@@ -145,7 +189,7 @@ pub(super) fn foresee(
     }
     let missing: Vec<Section> = told.missing().collect();
     if missing.is_empty() {
-        Needed::of(view, wants, &entry, number).ahead(view, wants)?;
+        Needed::of(view, wants, &entry, number, &told)?.ahead(view, wants)?;
     } else {
         // What these say may exclude it.
         missing.iter().try_for_each(|section| view.ahead(section))?;

@@ -1,6 +1,8 @@
 //! One slot: passed over if it can be, else chunk by chunk, as few columns as it takes; payloads of hits only.
 
 use super::arrays::Column as Array;
+use super::blocks::{ByChunk, Columns, Parts, near, stretches};
+use super::few::Few;
 use super::known::{ChunkKnown, time};
 use super::moment::Until;
 use super::needs::{self, Needed, Told};
@@ -14,12 +16,12 @@ use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_base::Ordinal;
 use holdfast_format::{
-    Block, Blocks, BlocksComing, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary, Flags,
-    FormatError, Kind, OwnCells, Row, Section, SectionKind,
+    Block, BlockBounds, BlocksComing, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary,
+    Flags, FormatError, Kind, OwnCells, Row, Section, SectionKind,
 };
 use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// Why a slot was not searched to its end.
 #[derive(Debug)]
@@ -96,45 +98,6 @@ pub(super) struct SlotSearch<'a, 'r> {
     pub(super) torn: Option<Ordinal>,
 }
 
-/// The columns of a slot that were read.
-struct Columns {
-    /// By number of the attribute: the bytes of its section, and the section.
-    sections: HashMap<usize, (Section, Vec<u8>)>,
-}
-
-impl Columns {
-    /// The blocks of all attributes, chunk by chunk.
-    fn blocks(&self, sequence: holdfast_base::Sequence) -> Result<ByChunk<'_>, FormatError> {
-        let count = self.sections.values().map(|(section, _)| section.count as usize).sum();
-        let mut all = Vec::with_capacity(count);
-        for (number, (section, bytes)) in &self.sections {
-            for block in Blocks::new(section, bytes, sequence) {
-                all.push((*number, block?));
-            }
-        }
-        all.sort_by_key(|(_, block)| block.chunk());
-        Ok(ByChunk(all))
-    }
-}
-
-/// Blocks with the numbers of their attributes, in the order of their chunks.
-struct ByChunk<'a>(Vec<(usize, Block<'a>)>);
-
-impl<'a> ByChunk<'a> {
-    /// Those of a chunk.
-    fn of(&self, chunk: u32) -> HashMap<usize, Block<'a>> {
-        let first = self.0.partition_point(|(_, block)| block.chunk() < chunk);
-        self.0[first..].iter().take_while(|(_, block)| block.chunk() == chunk).copied().collect()
-    }
-
-    /// Chunk by chunk.
-    fn each(&self) -> impl Iterator<Item = HashMap<usize, Block<'a>>> {
-        self.0
-            .chunk_by(|(_, one), (_, next)| one.chunk() == next.chunk())
-            .map(|of| of.iter().copied().collect())
-    }
-}
-
 impl<'r> SlotSearch<'_, 'r> {
     /// Searches it.
     pub(super) fn run(&mut self) -> Result<(), Broken> {
@@ -149,14 +112,20 @@ impl<'r> SlotSearch<'_, 'r> {
         {
             self.wants = &until.wants;
         }
-        if entry.rows == 0 || !self.may_hold(&entry, number)? {
+        let told = if entry.rows == 0 { None } else { self.may_hold(&entry, number)? };
+        let Some(told) = told else {
             self.passed_over(before);
             return Ok(());
-        }
-        let needed = Needed::of(self.view, self.wants, &entry, number);
+        };
+        let needed = Needed::of(self.view, self.wants, &entry, number, &told)?;
         // What ends here may have begun before.
         if (needed.rows || entry.back > 0) && !self.has_rows {
             return Err(Broken::Rows);
+        }
+        let few = self.few(&needed)?;
+        if few.as_ref().is_some_and(|few| few.blocks.is_empty()) {
+            self.passed_over(before);
+            return Ok(());
         }
         self.effort.searched += 1;
         let sequence = self.view.header().sequence;
@@ -168,14 +137,21 @@ impl<'r> SlotSearch<'_, 'r> {
             self.torn = entry.ordinals.map(|(least, _)| least);
             self.trouble.expired(expired);
         }
-        needed.ahead(self.view, self.wants)?;
-        let Needed { made, rows, columns: wanted } = needed;
-        if let ([(attribute, section)], false, None) = (&wanted[..], rows, self.torn) {
+        match &few {
+            Some(few) => few.ahead(self.view, &needed)?,
+            None => needed.all_ahead(self.view, self.wants)?,
+        }
+        let Needed { made, rows, columns: wanted, .. } = needed;
+        if let ([(attribute, section)], false, None, None) = (&wanted[..], rows, self.torn, &few) {
             return self.one_column(*attribute, section);
         }
-        let mut columns = Columns { sections: HashMap::new() };
+        let mut columns = Columns { sections: HashMap::new(), parts: HashMap::new() };
         for (attribute, section) in wanted {
-            columns.sections.insert(attribute, (section, self.section(&section)?));
+            if let Some(ranges) = few.as_ref().and_then(|few| few.ranges(attribute)) {
+                columns.parts.insert(attribute, (section, self.parts(&section, ranges)?));
+            } else {
+                columns.sections.insert(attribute, (section, self.section(&section)?));
+            }
         }
         let blocks = columns.blocks(sequence)?;
         if !rows && self.torn.is_none() {
@@ -231,14 +207,14 @@ impl<'r> SlotSearch<'_, 'r> {
         self.effort.unread += u64::from(self.effort.bytes == before);
     }
 
-    /// Whether bounds and filters leave something to be looked for. What is not known without reading is read only if the rest
-    /// does not exclude the slot.
-    fn may_hold(&mut self, entry: &EntrySummary, number: u16) -> Result<bool, Broken> {
+    /// What bounds and filters tell where they leave something to be looked for. What is not known without reading is read only if
+    /// the rest does not exclude the slot.
+    fn may_hold(&mut self, entry: &EntrySummary, number: u16) -> Result<Option<Told>, Broken> {
         let mut told = Told::of(self.view, self.wants, number);
         while told.may_hold(self.view, self.wants, entry)? {
             let missing: Vec<Section> = told.missing().collect();
             if missing.is_empty() {
-                return Ok(true);
+                return Ok(Some(told));
             }
             for section in &missing {
                 self.view.ahead(section)?;
@@ -247,7 +223,33 @@ impl<'r> SlotSearch<'_, 'r> {
                 told.tell(section, self.section(&section)?);
             }
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    /// Which blocks are to be read, where these are few.
+    fn few(&mut self, needed: &Needed) -> Result<Option<Few>, Broken> {
+        for (_, section) in &needed.bounds {
+            self.view.ahead(section)?;
+        }
+        let mut bounds = HashMap::new();
+        for (attribute, section) in &needed.bounds {
+            let Some((_, column)) = needed.columns.iter().find(|(number, _)| number == attribute) else {
+                continue;
+            };
+            let bytes = self.section(section)?;
+            bounds.insert(*attribute, BlockBounds::decode(&bytes, section, column)?);
+        }
+        Ok(Few::of(self.wants, bounds)?)
+    }
+
+    /// Reads some blocks of a column.
+    fn parts(&mut self, section: &Section, blocks: Vec<Range<usize>>) -> Result<Parts, Broken> {
+        let mut bytes = Vec::new();
+        for stretch in stretches(&blocks, near(self.view)) {
+            let read = self.read(stretch.len(), |view| view.part(section, stretch.clone()))?;
+            bytes.push((stretch.start, read));
+        }
+        Ok(Parts { blocks, bytes })
     }
 
     fn section(&mut self, section: &Section) -> Result<Vec<u8>, Broken> {
@@ -280,7 +282,11 @@ impl<'r> SlotSearch<'_, 'r> {
             if !at.may_have(entry) {
                 continue;
             }
+            let all_chunks = blocks.all_chunks;
             let blocks = blocks.of(number as u32);
+            if blocks.is_empty() && !all_chunks {
+                continue;
+            }
             let known =
                 ChunkKnown { wants: self.wants, entry: Some(at), sequence: sequence.0, blocks: &blocks };
             if self.wants.predicate.may_hold(&known) && self.leaves(&told, &blocks) {

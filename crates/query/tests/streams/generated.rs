@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 /// a negative one: to the engine they are equal, but not in long lists.
 type Named = (&'static str, &'static [&'static str]);
 
-const DOCUMENTS: [Named; 10] = [
+const DOCUMENTS: [Named; 11] = [
     ("id", &["0", "7", "77", "250", "499", "500", "18446744073709551615"]),
     ("temp", &["-40", "-1e-9", "1e-9", "21.5", "100", "99.25", "'NaN'"]),
     ("host", &["'alpha'", "'gamma'", "''", "'a longer name of a host'", "'a longer name'", "'zz'"]),
@@ -26,6 +26,7 @@ const DOCUMENTS: [Named; 10] = [
     ("addr", &["'10.0.0.3'", "'10.0.0.9'", "'2001:db8::7'", "'::'"]),
     ("late", &["-5", "-4", "0", "4", "9223372036854775807"]),
     ("lane", &["0", "3", "6", "9"]),
+    ("n", &["0", "17", "1500", "1501", "2400", "2999", "90000"]),
     ("mark", &["''", "'red'", "'green'", "'no \u{fffd}'", "'blue'"]),
     ("ordinal", &["0", "17", "1500", "2999", "90000"]),
     ("size", &["0", "60", "100", "9000", "70000"]),
@@ -43,7 +44,7 @@ const ODD_OF_DOCUMENTS: [&str; 8] = [
     "event_time is null",
 ];
 
-const FRAMES_SCHEMA: [&str; 8] = [
+const FRAMES_SCHEMA: [&str; 9] = [
     "wide:float=at:0:f64le",
     "short:float=at:8:f32be",
     "count:int=at:12:i16be",
@@ -52,9 +53,10 @@ const FRAMES_SCHEMA: [&str; 8] = [
     "net:ipv4=at:17:ipv4",
     "card:mac=at:21:mac",
     "word:text=at:27:text6",
+    "turn:uint=at:33:u32le",
 ];
 
-const FRAMES: [Named; 9] = [
+const FRAMES: [Named; 10] = [
     ("wide", &["1e-9", "-1e-9", "'NaN'", "'Infinity'", "'-Infinity'", "1.5", "-2.25", "1e300", "3"]),
     ("short", &["1e-9", "-1e-9", "'NaN'", "'Infinity'", "0.5", "0.1", "7"]),
     ("count", &["-32768", "-1", "0", "1", "9", "32767", "40000"]),
@@ -62,6 +64,7 @@ const FRAMES: [Named; 9] = [
     ("on", &["true", "false"]),
     ("net", &["'10.0.0.1'", "'10.0.0.7'", "'0.0.0.0'", "'255.255.255.255'"]),
     ("card", &["'02:00:00:00:00:03'", "'ff:ff:ff:ff:ff:ff'"]),
+    ("turn", &["0", "1000", "1400", "1401", "2600", "90000"]),
     ("word", &["''", "'a'", "'abcdef'", "'abcdeg'", "'b'"]),
     ("ordinal", &["0", "1", "1000", "2500", "90000"]),
 ];
@@ -77,7 +80,7 @@ const ODD_OF_FRAMES: [&str; 7] = [
 ];
 
 /// Numbers of every kind there is, some of them cut short.
-fn frame(pick: &mut dyn FnMut(u64) -> u64, _number: u64) -> Vec<u8> {
+fn frame(pick: &mut dyn FnMut(u64) -> u64, number: u64) -> Vec<u8> {
     let nan = f64::from_bits(0x7ff8_0000_0000_0001 + pick(3));
     let wide = [0.0, -0.0, nan, -nan, f64::INFINITY, f64::NEG_INFINITY, 1.5, -2.25, 1e300][pick(9) as usize];
     let short = [0.0, -0.0, f32::NAN, f32::INFINITY, 0.5, 0.1, 7.0][pick(7) as usize];
@@ -90,8 +93,9 @@ fn frame(pick: &mut dyn FnMut(u64) -> u64, _number: u64) -> Vec<u8> {
     bytes.extend([2, 0, 0, 0, 0, pick(5) as u8]);
     bytes
         .extend([&b"a\0    "[..], b"abcdef", b"abcdeg", b"\0\0\0\0\0\0", b"b\xff\0\0\0\0"][pick(5) as usize]);
+    bytes.extend((number as u32).to_le_bytes());
     if pick(12) == 0 {
-        bytes.truncate(pick(33) as usize);
+        bytes.truncate(pick(37) as usize);
     }
     let more = if pick(30) == 0 { pick(40_000) } else { pick(700) };
     bytes.resize(bytes.len() + more as usize, 0x55);

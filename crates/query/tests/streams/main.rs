@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const SCHEMA: [&str; 8] = [
+const SCHEMA: [&str; 9] = [
     "id:uint=json:id",
     "temp:float=json:t",
     "host:text=json:host",
@@ -36,6 +36,7 @@ const SCHEMA: [&str; 8] = [
     "late:int=json:late,comment=how late it was",
     "lane:uint=given",
     "mark:text=given",
+    "n:uint=json:n",
 ];
 
 fn engine(table: Arc<dyn TableProvider>) -> SessionContext {
@@ -100,7 +101,7 @@ fn shown(runtime: &tokio::runtime::Runtime, context: &SessionContext, sql: &str)
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
-const QUERIES: [&str; 31] = [
+const QUERIES: [&str; 34] = [
     "select count(*) from log",
     "select count(id), count(temp), count(host), count(up), count(addr) from log",
     "select count(*) from log where host = 'alpha'",
@@ -132,6 +133,9 @@ const QUERIES: [&str; 31] = [
     "select ordinal, time, hex(payload) from log where id = 77 and (host = 'alpha' or size > 90) and ordinal > 50 order by ordinal",
     "select ordinal, host from log where id in (7, 8, 499) or size > 20000 order by ordinal",
     "select count(*) from log where host in ('alpha', 'gamma', 'x') and temp between -10 and 20 and up is not null",
+    "select n, host, temp from log where n = 333 or n between 400 and 410 or n = 599 order by n",
+    "select ordinal, n, hex(payload) from log where n between 1090 and 1100 and id > 7 order by ordinal",
+    "select count(*), sum(id), min(n), max(n) from log where n > 2000 and (n < 2100 or host is null and n < 2300)",
 ];
 
 fn compare(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[&str]) {

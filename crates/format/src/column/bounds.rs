@@ -1,0 +1,149 @@
+//! What a slot tells of the blocks of a column: where each of them ends, and its bounds, so that a search reads those that
+//! may have what it looks for, and no others. It is there where bounds of blocks are much narrower than the column's.
+
+use super::Class;
+use crate::bytes::{Get, Put, u32_at};
+use crate::{FormatError, Section, crc32c};
+use std::ops::Range;
+
+const WHAT: &str = "bounds of blocks";
+
+/// Bytes in front.
+const HEAD_BYTES: usize = 16;
+
+/// Of fewer blocks nothing is told.
+const LEAST_BLOCKS: u32 = 4;
+
+/// Most bytes for a block of that class: where it ends, and two bounds.
+pub(crate) const fn bounds_bytes(class: Class) -> usize {
+    4 + 2 * match class {
+        Class::Word => 8,
+        Class::Wide | Class::Bytes => 16,
+    }
+}
+
+/// Most bytes for so many blocks.
+pub(crate) const fn most_bytes(class: Class, blocks: usize) -> usize {
+    HEAD_BYTES + bounds_bytes(class) * blocks
+}
+
+/// Bytes that a number takes which is not greater than that: 1, 2, 4, 8 or 16.
+fn width(most: u128) -> usize {
+    (16 - most.leading_zeros() as usize / 8).max(1).next_power_of_two()
+}
+
+/// Whether blocks are told of, which is found by looking at them one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    blocks: u32,
+    /// What the bounds of all blocks span together, in parts of [`WHOLE`] of what those of the column do.
+    spans: u64,
+}
+
+/// The whole of a span.
+const WHOLE: u64 = 1 << 20;
+
+impl Plan {
+    /// Goes on with a block, of a column with these bounds.
+    pub(crate) fn add(&mut self, block: Option<(u128, u128)>, column: (u128, u128)) {
+        let span = block.map_or(0, |(least, greatest)| greatest - least);
+        // Of large numbers the lower half does not matter.
+        let down = if column.1 - column.0 > u64::MAX.into() { 64 } else { 0 };
+        let whole = ((column.1 - column.0) >> down).max(1);
+        self.spans += ((span >> down) * u128::from(WHOLE) / whole) as u64;
+        self.blocks += 1;
+    }
+
+    /// Bytes that it takes to tell of them, and those of a bound; none where that would not exclude much.
+    pub(crate) fn told(&self, column: (u128, u128)) -> Option<(usize, usize)> {
+        let pays = self.blocks >= LEAST_BLOCKS
+            && column.0 < column.1
+            && self.spans <= u64::from(self.blocks) * WHOLE / 2;
+        let width = width(column.1 - column.0);
+        pays.then(|| (HEAD_BYTES + self.blocks as usize * (4 + 2 * width), width))
+    }
+}
+
+/// Writes what is told of block number `number` of a column with these bounds: where it ends in the column's section, and its
+/// bounds. `bytes` are those of the section that tells it.
+pub(crate) fn put_bounds(
+    bytes: &mut [u8],
+    section: &Section,
+    column: (u128, u128),
+    number: usize,
+    (end, block): (u32, Option<(u128, u128)>),
+) {
+    let (count, width) = (section.count as usize, usize::from(section.encoding));
+    // Nothing is between these.
+    let (least, greatest) = block.map_or((1, 0), |(low, high)| (low - column.0, high - column.0));
+    let mut put = Put::new(bytes);
+    put.u128(column.0).seek(HEAD_BYTES + 4 * number).u32(end);
+    let lists = HEAD_BYTES + 4 * count;
+    put.seek(lists + width * number).bytes(&least.to_le_bytes()[..width]);
+    put.seek(lists + width * (count + number)).bytes(&greatest.to_le_bytes()[..width]);
+}
+
+/// Where the blocks of a column end, and their bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockBounds(Vec<(u32, Option<(u128, u128)>)>);
+
+impl BlockBounds {
+    /// Reads those of a section, which tells of the blocks of `column`; `bytes` are the section's.
+    pub fn decode(bytes: &[u8], section: &Section, column: &Section) -> Result<Self, FormatError> {
+        if crc32c(bytes) != section.crc {
+            return Err(FormatError::BadChecksum { structure: WHAT, at: 0 });
+        }
+        let mut get = Get::new(WHAT, bytes);
+        let base = get.u128()?;
+        let (count, width) = (section.count as usize, usize::from(section.encoding));
+        if !matches!(width, 1 | 2 | 4 | 8 | 16) || bytes.len() != HEAD_BYTES + count * (4 + 2 * width) {
+            return Err(get.malformed("a size that it cannot have"));
+        }
+        let (ends, lists) = bytes[HEAD_BYTES..].split_at(4 * count);
+        let (least, greatest) = lists.split_at(width * count);
+        let numbers = least.chunks_exact(width).zip(greatest.chunks_exact(width));
+        let (mut blocks, mut start) = (Vec::with_capacity(count), 0);
+        for (end, (least, greatest)) in ends.chunks_exact(4).zip(numbers) {
+            let end = u32_at(end, 0);
+            if end <= start {
+                return Err(get.malformed("a block that ends before it begins"));
+            }
+            start = end;
+            let (least, greatest) = (number(least), number(greatest));
+            let bounds = if least <= greatest {
+                let bounds = base.checked_add(least).zip(base.checked_add(greatest));
+                Some(bounds.ok_or_else(|| get.malformed("bounds that no cell can have"))?)
+            } else {
+                None
+            };
+            blocks.push((end, bounds));
+        }
+        if section.count != column.count || start != column.bytes {
+            return Err(get.malformed("other blocks than the column has"));
+        }
+        Ok(Self(blocks))
+    }
+
+    /// How many blocks there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Where a block is in the column's section; `None`: there is none of that number.
+    pub fn range(&self, block: usize) -> Option<Range<usize>> {
+        let (end, _) = self.0.get(block)?;
+        let start = block.checked_sub(1).map_or(0, |before| self.0[before].0);
+        Some(start as usize..*end as usize)
+    }
+
+    /// Least and greatest [rank](crate::Cell::rank) of a block's cells that are not null; `None`: all are, or it is not there.
+    pub fn bounds(&self, block: usize) -> Option<(u128, u128)> {
+        self.0.get(block)?.1
+    }
+}
+
+fn number(bytes: &[u8]) -> u128 {
+    let mut word = [0; 16];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u128::from_le_bytes(word)
+}

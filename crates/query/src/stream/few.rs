@@ -1,0 +1,58 @@
+//! Which blocks of a slot's columns are read, where bounds of blocks leave few of them.
+
+use super::blocks::{damaged, near, stretches};
+use super::known::BlockKnown;
+use super::needs::Needed;
+use super::slot::Broken;
+use super::wants::Wants;
+use holdfast_format::{BlockBounds, FormatError};
+use holdfast_link::SlotView;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Blocks that are left, where these are less than half.
+pub(super) struct Few {
+    /// Their numbers, the same in all columns of a stream: each has one for every chunk in which elements end.
+    pub(super) blocks: Vec<usize>,
+    /// By number of the attribute.
+    bounds: HashMap<usize, BlockBounds>,
+}
+
+impl Few {
+    /// Those that may hold what is wanted; `None`: most of them may, or nothing is told.
+    pub(super) fn of(
+        wants: &Wants,
+        bounds: HashMap<usize, BlockBounds>,
+    ) -> Result<Option<Self>, FormatError> {
+        let Some(count) = bounds.values().map(BlockBounds::count).next() else { return Ok(None) };
+        if bounds.values().any(|other| other.count() != count) {
+            return Err(damaged("columns of one stream have different numbers of blocks"));
+        }
+        let may_hold = |number: &usize| {
+            wants.predicate.may_hold(&BlockKnown { wants, bounds: &bounds, number: *number })
+        };
+        let blocks: Vec<usize> = (0..count).filter(may_hold).collect();
+        Ok((2 * blocks.len() < count).then_some(Self { blocks, bounds }))
+    }
+
+    /// Where they are in a column; `None`: that is not told, and all of it is to be read.
+    pub(super) fn ranges(&self, attribute: usize) -> Option<Vec<Range<usize>>> {
+        let bounds = self.bounds.get(&attribute)?;
+        self.blocks.iter().map(|block| bounds.range(*block)).collect()
+    }
+
+    /// Asks for all that will be read.
+    pub(super) fn ahead(&self, view: &mut SlotView<'_>, needed: &Needed) -> Result<(), Broken> {
+        for (attribute, section) in &needed.columns {
+            let Some(blocks) = self.ranges(*attribute) else {
+                view.ahead(section)?;
+                continue;
+            };
+            stretches(&blocks, near(view)).try_for_each(|stretch| view.part_ahead(section, stretch))?;
+        }
+        if needed.rows {
+            view.directory_ahead()?;
+        }
+        Ok(())
+    }
+}
