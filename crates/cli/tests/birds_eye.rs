@@ -63,15 +63,14 @@ fn read(dir: &Path) -> u64 {
 
 /// The same once nothing more is read: of what a question had asked for ahead some may come when its client has gone.
 fn settled(dir: &Path) -> u64 {
-    let (started, mut before) = (Instant::now(), read(dir));
-    loop {
+    let (started, mut before, mut same) = (Instant::now(), read(dir), 0);
+    while same < 10 {
         let now = read(dir);
-        if now == before {
-            return now;
-        }
+        same = if now == before { same + 1 } else { 0 };
         assert!(started.elapsed() < PATIENCE, "{before} bytes, {now}");
         before = now;
     }
+    before
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
 pub use outline::{OpenOutline, Outline};
 
 pub(crate) use block::{bounds_of, place_of};
-pub(crate) use bounds::{Plan, most_bytes, put_bounds};
+pub(crate) use bounds::{Spread, most_bytes, put_bounds};
 pub(crate) use filter::{BLOCK_BYTES, Filter};
 pub(crate) use outline::{OUTLINE_BYTES, put_outline};
 pub(crate) use write::{BESIDE, ColumnWriter, Place, cell_bytes};

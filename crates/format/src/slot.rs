@@ -59,7 +59,7 @@ pub(crate) fn max_entries(slot_bytes: u64) -> usize {
     MAX_STREAMS.min((slot_bytes / 2048) as usize)
 }
 
-/// Most columns of all dictionary entries together: their sections take at most a thirty-second of the slot.
+/// Most columns of all dictionary entries together: their sections take at most a twentieth of the slot.
 pub(crate) fn max_columns(slot_bytes: u64) -> usize {
     MAX_STREAMS.min((slot_bytes / 2048) as usize)
 }

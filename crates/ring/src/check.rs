@@ -91,6 +91,8 @@ pub struct SlotCheck {
     piece: usize,
     partial: Vec<u8>,
     directory: Vec<DirectoryEntry>,
+    /// What is told of the blocks of columns that are still to be checked.
+    bounds: Vec<(Section, BlockBounds)>,
 }
 
 /// The blocks that cover a range, and where the range begins in them.
@@ -117,6 +119,7 @@ impl SlotCheck {
             piece: CHECK_QUANTUM,
             partial: Vec::new(),
             directory: Vec::new(),
+            bounds: Vec::new(),
         }
     }
 
@@ -305,7 +308,8 @@ impl SlotCheck {
         let section = summary.sections[number];
         let left = section.range().len() - next;
         let passed = if section.kind == SectionKind::Attribute {
-            blocks_of(&section, header.sequence, bytes, bytes.len() == left)?
+            let told = self.bounds.iter().find(|(column, _)| *column == section).map(|(_, told)| told);
+            blocks_of(&section, header.sequence, (next, bytes), bytes.len() == left, told)?
         } else {
             self.partial.extend_from_slice(bytes);
             bytes.len()
@@ -317,8 +321,14 @@ impl SlotCheck {
         match section.kind {
             SectionKind::Filter => drop(Outline::decode(&partial, &section)?),
             SectionKind::Bounds => {
-                let column = summary.column(section.entry, section.column).copied().unwrap_or(section);
-                BlockBounds::decode(&partial, &section, &column)?;
+                let column = summary.column(section.entry, section.column);
+                let column = column.ok_or(FormatError::Malformed {
+                    structure: "bounds of blocks",
+                    at: 0,
+                    what: "the column that they are of is not there",
+                })?;
+                let told = BlockBounds::decode(&partial, &section, column)?;
+                self.bounds.push((*column, told));
             }
             _ => {}
         }
@@ -347,8 +357,9 @@ impl SlotCheck {
 fn blocks_of(
     section: &Section,
     sequence: Sequence,
-    bytes: &[u8],
+    (start, bytes): (usize, &[u8]),
     is_end: bool,
+    told: Option<&BlockBounds>,
 ) -> Result<usize, FormatError> {
     let mut at = 0;
     while at < bytes.len() {
@@ -359,6 +370,10 @@ fn blocks_of(
             {
                 let what = "a block that is not of this column";
                 return Err(FormatError::Malformed { structure: "attribute column", at: at as u64, what });
+            }
+            Ok(block) if told.is_some_and(|told| !told.is_true_of(start + at, &block)) => {
+                let what = "what is told of a block is not so";
+                return Err(FormatError::Malformed { structure: "bounds of blocks", at: at as u64, what });
             }
             Ok(block) => at += block.bytes(),
             // It may go on in the next piece, where it is the first.
@@ -388,7 +403,9 @@ pub fn check_slot(
 mod tests {
     use super::*;
     use holdfast_base::{Ordinal, Timestamp};
-    use holdfast_format::{Builder, CellBuffer, CellsAt, Class, Entry, Kind, Row, SlotFlags, SlotId};
+    use holdfast_format::{
+        Builder, CellBuffer, CellsAt, Class, Entry, Kind, Row, SlotFlags, SlotId, check_image, restamp,
+    };
 
     /// Rings of earlier versions may have directories that are larger than what is read at once.
     #[test]
@@ -429,13 +446,14 @@ mod tests {
     #[test]
     fn columns_are_checked_to_the_last_byte_in_as_many_pieces_as_it_takes() {
         let (key, id) = (Key([3; 32]), SlotId { ring: RingId([7; 16]), ..SlotId::default() });
-        let classes = [Class::Word, Class::Bytes].into_iter().collect();
+        let classes = [Class::Word, Class::Bytes, Class::Word].into_iter().collect();
         let entries = [Entry { classes, ..Entry::default() }];
         let mut cells: Vec<_> = classes.iter().map(|class| CellBuffer::new(class, 300, 4000)).collect();
         let rows: Vec<Row> = (0..300).map(|n| Row { ordinal: Ordinal(n), ..Row::default() }).collect();
         for n in 0..300u64 {
             cells[0].word((n * n) << (n % 30));
             cells[1].bytes(&[n as u8; 9][..(n % 9) as usize]);
+            cells[2].word(n);
         }
         let mut image = vec![0; 64 << 10];
         let mut builder = Builder::new(64 << 10, 1);
@@ -455,8 +473,13 @@ mod tests {
                 reads += 1;
             }
             let (_, summary, _) = check.sound().unwrap();
-            let columns =
-                [summary.filter(0, 0), summary.filter(0, 1), summary.column(0, 0), summary.column(0, 1)];
+            let columns = [
+                summary.filter(0, 0),
+                summary.filter(0, 1),
+                summary.column(0, 0),
+                summary.column(0, 1),
+                summary.bounds(0, 2),
+            ];
             Ok::<_, Damage>((reads, columns.map(|section| section.unwrap().range())))
         };
         let (at_once, columns) = run(&image, CHECK_QUANTUM).unwrap();
@@ -467,6 +490,21 @@ mod tests {
             image[at] ^= 1;
             assert!(run(&image, CHECK_QUANTUM).is_err() && run(&image, 700).is_err(), "byte {at}");
             image[at] ^= 1;
+        }
+        // Bounds that are not those of their blocks, though all checks hold.
+        let (_, summary) = check_image(&image, &key, id.ring).unwrap();
+        let at = summary.sections.iter().position(|section| section.kind == SectionKind::Bounds).unwrap();
+        let range = summary.sections[at].range();
+        image[range.end - 1] ^= 1;
+        let crc = crc32c(&image[range]).to_le_bytes();
+        image[BLOCK + 64 + 32 * at + 20..][..4].copy_from_slice(&crc);
+        let len = u32::from_le_bytes(image[112..116].try_into().unwrap()) as usize;
+        let crc = crc32c(&image[BLOCK..BLOCK + len]).to_le_bytes();
+        image[116..120].copy_from_slice(&crc);
+        restamp(&mut image, &key, SlotNo(0)).unwrap();
+        for piece in [CHECK_QUANTUM, 700] {
+            let found = run(&image, piece).unwrap_err().to_string();
+            assert!(found.contains("bounds of blocks"), "{found}");
         }
     }
 }

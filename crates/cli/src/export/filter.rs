@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result, reason};
 use holdfast_base::StreamId;
 use holdfast_format::StreamKind;
 use holdfast_ingest::packet::LinkType;
-use holdfast_ingest::packet::filter::{FileFilter, Filter as Compiled};
+use holdfast_ingest::packet::filter::{FileFilter, Filter as Compiled, check_length};
 use holdfast_link::Element;
 use holdfast_ring::StreamStatus;
 use std::collections::HashMap;
@@ -55,29 +55,34 @@ impl Filter {
 
 /// Has the recorder's program compile an expression.
 fn compile(expression: &str, link_type: LinkType) -> Result<Compiled> {
+    const OPTION: &str = "--compile";
     #[derive(serde::Deserialize)]
     struct Refused {
         error: String,
     }
+    check_length(expression).map_err(|error| Failure::usage(error).at("--filter"))?;
     let program = recorder();
-    let failed = |what: &str| {
-        Failure::failed(format_args!("cannot compile the filter: {what}"))
-            .at_path(&program)
-            .advice("install holdfast-recorder beside holdfast, of the same release")
+    let failed = |what: &str, advice: &str| {
+        Failure::failed(format_args!("cannot compile the filter: {what}")).at_path(&program).advice(advice)
     };
     let said = Command::new(&program)
-        .args(["--json", "--compile"])
+        .args(["--json", OPTION])
         .arg(format!("{}:{expression}", link_type.0))
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
         .output()
-        .map_err(|error| failed(&reason(&error)))?;
+        .map_err(|error| failed(&reason(&error), "install holdfast-recorder beside holdfast"))?;
     if said.status.success() {
         let text = String::from_utf8_lossy(&said.stdout);
-        return text.parse().map_err(|error| failed(&format!("{error}")));
+        return text.parse().map_err(|error| failed(&format!("{error}"), OTHER_RELEASE));
     }
-    match serde_json::from_slice::<Refused>(&said.stdout) {
-        Ok(Refused { error }) if said.status.code() == Some(2) => Err(Failure::usage(error).at("--filter")),
-        _ => Err(failed("it ended without a word")),
+    // An older one does not know the option; without libpcap the system's loader says so.
+    if let Ok(Refused { error }) = serde_json::from_slice(&said.stdout)
+        && !error.contains(OPTION)
+    {
+        return Err(Failure::usage(error).at("--filter"));
     }
+    let why = String::from_utf8_lossy(&said.stderr);
+    Err(failed(why.lines().next_back().unwrap_or("it ended without a word"), OTHER_RELEASE))
 }
+
+const OTHER_RELEASE: &str = "install the holdfast-recorder of this release, and libpcap";

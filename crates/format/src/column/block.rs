@@ -62,6 +62,9 @@ impl Head {
         if nulls == cells && (least, greatest) != (0, 0) {
             return Err(get.seek(32).malformed("bounds of cells that are not there"));
         }
+        if least > greatest {
+            return Err(get.seek(32).malformed("a least cell that is greater than the greatest"));
+        }
         Ok(Self {
             sequence,
             chunk,

@@ -1,7 +1,8 @@
 //! What a slot tells of the blocks of a column: where each of them ends, and its bounds, so that a search reads those that
 //! may have what it looks for, and no others. It is there where bounds of blocks are much narrower than the column's.
 
-use super::Class;
+use super::block::HEAD_BYTES as LEAST_BLOCK;
+use super::{Block, Class};
 use crate::bytes::{Get, Put, u32_at};
 use crate::{FormatError, Section, crc32c};
 use std::ops::Range;
@@ -32,9 +33,9 @@ fn width(most: u128) -> usize {
     (16 - most.leading_zeros() as usize / 8).max(1).next_power_of_two()
 }
 
-/// Whether blocks are told of, which is found by looking at them one by one.
+/// How widely the values of blocks are spread, and so whether they are told of; found by looking at them one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct Spread {
     blocks: u32,
     /// What the bounds of all blocks span together, in parts of [`WHOLE`] of what those of the column do.
     spans: u64,
@@ -43,14 +44,14 @@ pub(crate) struct Plan {
 /// The whole of a span.
 const WHOLE: u64 = 1 << 20;
 
-impl Plan {
+impl Spread {
     /// Goes on with a block, of a column with these bounds.
     pub(crate) fn add(&mut self, block: Option<(u128, u128)>, column: (u128, u128)) {
         let span = block.map_or(0, |(least, greatest)| greatest - least);
-        // Of large numbers the lower half does not matter.
-        let down = if column.1 - column.0 > u64::MAX.into() { 64 } else { 0 };
-        let whole = ((column.1 - column.0) >> down).max(1);
-        self.spans += ((span >> down) * u128::from(WHOLE) / whole) as u64;
+        // Of large numbers the lowest bits do not matter.
+        let whole = (column.1 - column.0).max(1);
+        let down = 64u32.saturating_sub(whole.leading_zeros());
+        self.spans += ((span >> down) * u128::from(WHOLE) / (whole >> down)) as u64;
         self.blocks += 1;
     }
 
@@ -99,14 +100,18 @@ impl BlockBounds {
         if !matches!(width, 1 | 2 | 4 | 8 | 16) || bytes.len() != HEAD_BYTES + count * (4 + 2 * width) {
             return Err(get.malformed("a size that it cannot have"));
         }
+        // Each block has a head, so that a section cannot tell of many more than there are bytes.
+        if section.count != column.count || count > column.bytes as usize / LEAST_BLOCK {
+            return Err(get.malformed("other blocks than the column has"));
+        }
         let (ends, lists) = bytes[HEAD_BYTES..].split_at(4 * count);
         let (least, greatest) = lists.split_at(width * count);
         let numbers = least.chunks_exact(width).zip(greatest.chunks_exact(width));
         let (mut blocks, mut start) = (Vec::with_capacity(count), 0);
         for (end, (least, greatest)) in ends.chunks_exact(4).zip(numbers) {
             let end = u32_at(end, 0);
-            if end <= start {
-                return Err(get.malformed("a block that ends before it begins"));
+            if end < start + LEAST_BLOCK as u32 || !end.is_multiple_of(8) {
+                return Err(get.malformed("a place that no block can have"));
             }
             start = end;
             let (least, greatest) = (number(least), number(greatest));
@@ -118,7 +123,7 @@ impl BlockBounds {
             };
             blocks.push((end, bounds));
         }
-        if section.count != column.count || start != column.bytes {
+        if start != column.bytes {
             return Err(get.malformed("other blocks than the column has"));
         }
         Ok(Self(blocks))
@@ -134,6 +139,12 @@ impl BlockBounds {
         let (end, _) = self.0.get(block)?;
         let start = block.checked_sub(1).map_or(0, |before| self.0[before].0);
         Some(start as usize..*end as usize)
+    }
+
+    /// Whether it tells the truth of the block that begins at `start` of the column's section.
+    pub fn is_true_of(&self, start: usize, block: &Block<'_>) -> bool {
+        let number = self.0.partition_point(|(end, _)| *end as usize <= start);
+        self.range(number) == Some(start..start + block.bytes()) && self.bounds(number) == block.bounds()
     }
 
     /// Least and greatest [rank](crate::Cell::rank) of a block's cells that are not null; `None`: all are, or it is not there.

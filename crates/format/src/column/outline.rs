@@ -48,6 +48,9 @@ impl<'a> Outline<'a> {
         if nulls == cells && (least, greatest) != (0, 0) {
             return Err(get.seek(16).malformed("bounds of cells that are not there"));
         }
+        if least > greatest {
+            return Err(get.seek(16).malformed("a least cell that is greater than the greatest"));
+        }
         Ok(Self { class, cells, nulls, least, greatest, filter })
     }
 

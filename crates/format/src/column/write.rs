@@ -372,7 +372,8 @@ mod tests {
             Cells::Bytes(_, bytes) => bytes.len(),
             _ => 0,
         };
-        BESIDE + cell_bytes(buffer.class()) * buffer.len() + text
+        // What may be told of it elsewhere is not for the block.
+        BESIDE - bounds_bytes(Class::Wide) + cell_bytes(buffer.class()) * buffer.len() + text
     }
 
     proptest! {

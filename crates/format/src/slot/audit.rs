@@ -86,19 +86,16 @@ fn check_column(
     let told = told.map(|told| BlockBounds::decode(bytes(told)?, told, blocks)).transpose()?;
     let mut at = 0;
     let (mut cells, mut nulls, mut bounds) = (0u64, 0u64, None);
-    for (number, block) in Blocks::new(blocks, bytes(blocks)?, header.sequence).enumerate() {
+    for block in Blocks::new(blocks, bytes(blocks)?, header.sequence) {
         let block = block?;
         if ended.next() != Some((block.chunk(), block.cells() as u32)) {
             return Err(wrong("a block has other cells than elements end in its chunk"));
         }
         check_block(&block, &outline)?;
-        if let Some(told) = &told {
-            let is = |range: std::ops::Range<usize>| range.start == at && range.len() == block.bytes();
-            if !told.range(number).is_some_and(is) || told.bounds(number) != block.bounds() {
-                return Err(wrong("what is told of a block is not so"));
-            }
-            at += block.bytes();
+        if told.as_ref().is_some_and(|told| !told.is_true_of(at, &block)) {
+            return Err(wrong("what is told of a block is not so"));
         }
+        at += block.bytes();
         cells += block.cells() as u64;
         nulls += block.nulls() as u64;
         bounds = wider(bounds, block.bounds());

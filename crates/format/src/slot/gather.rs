@@ -416,7 +416,7 @@ impl Gather {
         for (at, block) in blocks(&self.arena[..self.used], &self.owners) {
             let column = &mut columns[at];
             if let Some(bounds) = column.bounds {
-                column.plan.add(bounds_of(block), bounds);
+                column.spread.add(bounds_of(block), bounds);
             }
         }
         let mut at = start;
@@ -428,7 +428,7 @@ impl Gather {
             at = column.outline.range().end;
         }
         for column in self.with_cells() {
-            let told = column.bounds.and_then(|bounds| column.plan.told(bounds));
+            let told = column.bounds.and_then(|bounds| column.spread.told(bounds));
             let (bytes, width) = told.unwrap_or_default();
             column.told.offset = at as u32;
             column.told.bytes = bytes as u32;

@@ -3,7 +3,7 @@
 
 use super::gather::Sizes;
 use super::{Section, SectionKind};
-use crate::column::{Filter, OUTLINE_BYTES, Plan, most_bytes};
+use crate::column::{Filter, OUTLINE_BYTES, Spread, most_bytes};
 use crate::{Cell, CellBuffer, Cells, Class, OpenOutline};
 
 /// One column of the slot.
@@ -22,7 +22,7 @@ pub(super) struct Gathered {
     /// How many values there are in the blocks, as its filter tells.
     pub(super) values: usize,
     /// Whether its blocks are told of, and where its sections are, known when the slot is sealed.
-    pub(super) plan: Plan,
+    pub(super) spread: Spread,
     pub(super) outline: Section,
     pub(super) told: Section,
     pub(super) column: Section,
@@ -51,7 +51,7 @@ impl Gathered {
             nulls: 0,
             bounds: None,
             values: 0,
-            plan: Plan::default(),
+            spread: Spread::default(),
             outline: section(SectionKind::Filter),
             told: section(SectionKind::Bounds),
             column: section(SectionKind::Attribute),
@@ -61,7 +61,7 @@ impl Gathered {
     pub(super) fn clear(&mut self) {
         self.pending.clear();
         self.filter.clear();
-        self.plan = Plan::default();
+        self.spread = Spread::default();
         (self.blocks, self.bytes, self.cells, self.nulls, self.bounds, self.values) = (0, 0, 0, 0, None, 0);
     }
 

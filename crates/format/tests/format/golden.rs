@@ -9,8 +9,8 @@ use holdfast_base::{
 use holdfast_format::{
     Cause, CellBuffer, CellLoad, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
     Counters, Cursor, Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord,
-    Record, Region, Row, SlotState, StreamKind, StreamRecord, Superblock, TableEntry, Terms, check_image,
-    read_commit,
+    Record, Region, Row, SectionKind, SlotState, StreamKind, StreamRecord, Summary, Superblock, TableEntry,
+    Terms, check_image, read_commit,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -370,6 +370,27 @@ fn a_slot_with_columns_of_every_class() {
     let mut slot = slot_with([words, Classes::default(), others]);
     let len = slot.seal_and_compare().unwrap().bytes;
     golden("slot-columns.bin", &slot.buffer[..len]);
+}
+
+/// What was written before blocks were told of is read as it was.
+#[test]
+fn a_slot_with_columns_of_which_no_blocks_are_told_of() {
+    let whole = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/slot-columns-whole.bin");
+    let old = std::fs::read(whole).unwrap();
+    let new =
+        std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/slot-columns.bin"));
+    let new = new.unwrap();
+    let (header, summary) = check_image(&old, &key(), RING).unwrap();
+    let (_, with) = check_image(&new, &key(), RING).unwrap();
+    let told = |summary: &Summary| summary.sections.iter().filter(|s| s.kind == SectionKind::Bounds).count();
+    assert!(told(&summary) == 0 && told(&with) > 0);
+    let columns = summary.sections.iter().filter(|section| section.kind == SectionKind::Attribute);
+    for section in columns {
+        let (entry, column) = (section.entry, section.column);
+        let same = with.column(entry, column).unwrap();
+        assert_eq!(old[section.range()], new[same.range()], "{entry} {column}");
+    }
+    assert!(header.rows > 0);
 }
 
 /// Numbers of as many bits as planes are made of, nulls among some.

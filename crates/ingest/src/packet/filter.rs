@@ -104,13 +104,14 @@ impl FromStr for Filter {
         let count = lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
         let instructions: Vec<_> = lines.map(parse_instruction).collect::<Result<_, _>>()?;
         if instructions.len() != count {
-            return Err(BadProgram::Length(instructions.len()));
+            return Err(BadProgram::Cut { there: instructions.len(), told: count });
         }
         Ok(Self { program: Program::new(instructions)? })
     }
 }
 
-fn check_length(expression: &str) -> Result<(), FilterError> {
+/// Refuses an expression that is longer than [`MAX_EXPRESSION`].
+pub fn check_length(expression: &str) -> Result<(), FilterError> {
     if expression.len() > MAX_EXPRESSION {
         return Err(FilterError::TooLong(expression.len()));
     }

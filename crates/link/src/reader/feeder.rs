@@ -191,8 +191,8 @@ impl<'a> Feeder<'a> {
                 self.jobs.push_back(Job { planned, stage });
                 continue;
             }
-            let slot_bytes = self.superblock.geometry.slot_bytes as usize;
-            let len = if self.whole { slot_bytes } else { head_bytes(slot_bytes) };
+            let geometry = &self.superblock.geometry;
+            let len = if self.whole { geometry.slot_bytes as usize } else { head_bytes(geometry) };
             let tag = self.pump.submit(planned.want(0, len))?;
             self.jobs.push_back(Job { planned, stage: Stage::Head { tag, whole: self.whole } });
             used += usize::from(self.whole);
@@ -257,7 +257,7 @@ impl<'a> Feeder<'a> {
 
     /// Goes on with a slot of which not all that was asked for first could be read, if its head can.
     fn salvage_head(&mut self, planned: PlannedSlot, text: String) -> Result<Stage, LinkError> {
-        let want = planned.want(0, head_bytes(self.superblock.geometry.slot_bytes as usize));
+        let want = planned.want(0, head_bytes(&self.superblock.geometry));
         let bytes = match salvage(self.pump, want, BLOCK) {
             Ok(bytes) => bytes,
             Err(Stop::Expired) => return Ok(Stage::Settled(Settled::Expired)),

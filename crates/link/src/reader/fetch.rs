@@ -144,7 +144,7 @@ pub(crate) fn read_head(
 ) -> Result<Head, Miss> {
     let bytes = match pump.access.head_at_hand(planned) {
         Some(bytes) => bytes,
-        None => bytes(pump, planned, 0, head_bytes(superblock.geometry.slot_bytes as usize))?,
+        None => bytes(pump, planned, 0, head_bytes(&superblock.geometry))?,
     };
     Ok(Head::decode(&bytes, superblock, planned.slot, planned.sequence)?)
 }

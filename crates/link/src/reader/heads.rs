@@ -60,7 +60,7 @@ impl RingReader {
         wanted: &OpenWanted,
         look: &mut Look<'_>,
     ) -> Result<(), Interrupt> {
-        let len = head_bytes(self.superblock.geometry.slot_bytes as usize);
+        let len = head_bytes(&self.superblock.geometry);
         let mut under_way: VecDeque<(PlannedSlot, Coming)> = VecDeque::new();
         let mut next = planned.iter();
         loop {

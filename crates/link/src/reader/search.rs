@@ -202,10 +202,9 @@ impl SlotView<'_> {
     /// Bytes that were read from the ring to know that much: none where the recorder's bird's-eye view tells of it, or an
     /// index drive.
     pub fn head_bytes(&self) -> u64 {
-        let slot_bytes = self.reader.superblock.geometry.slot_bytes as usize;
         let is_read =
             self.seen.is_none() && self.planned.slot.is_some() && !matches!(self.copy, Copied::Here(_));
-        if is_read { head_bytes(slot_bytes) as u64 } else { 0 }
+        if is_read { head_bytes(&self.reader.superblock.geometry) as u64 } else { 0 }
     }
 
     /// What of a filter section is there without reading: all of it, or one in its place that has no filter, only bounds.

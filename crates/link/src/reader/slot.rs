@@ -4,22 +4,18 @@
 use super::item::Selection;
 use holdfast_base::{BLOCK, CHECK_BLOCK, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
-    DirectoryEntry, EntrySummary, FormatError, PartHeader, Section, SectionKind, Summary, Superblock,
-    check_payload_block, crc32c, decode_directory,
+    DirectoryEntry, EntrySummary, FormatError, Geometry, PartHeader, Section, SectionKind, Summary,
+    Superblock, check_payload_block, crc32c, decode_directory,
 };
 use std::ops::Range;
-
-/// Bytes from a slot's start that always hold header and summary: the dictionary of 256 streams, and the sections of 256
-/// columns.
-const HEAD: usize = 88 << 10;
 
 /// Checks, directory and chunks that are no more than this are read in one go: a drive with a head reads so much in less
 /// time than it takes to get there.
 const TOGETHER: usize = 256 << 10;
 
-/// Bytes to read for the head of a slot.
-pub(crate) fn head_bytes(slot_bytes: usize) -> usize {
-    HEAD.min(slot_bytes)
+/// Bytes to read for the head of a slot: header and summary, whatever is in it.
+pub(crate) fn head_bytes(geometry: &Geometry) -> usize {
+    (BLOCK + geometry.summary_bytes()).next_multiple_of(BLOCK)
 }
 
 /// Why a slot cannot be used as it is.

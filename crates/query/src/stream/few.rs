@@ -1,14 +1,17 @@
 //! Which blocks of a slot's columns are read, where bounds of blocks leave few of them.
 
-use super::blocks::{damaged, near, stretches};
+use super::blocks::{near, stretches};
 use super::known::BlockKnown;
 use super::needs::Needed;
 use super::slot::Broken;
 use super::wants::Wants;
-use holdfast_format::{BlockBounds, FormatError};
+use holdfast_format::BlockBounds;
 use holdfast_link::SlotView;
 use std::collections::HashMap;
 use std::ops::Range;
+
+/// More reads of a column than that take longer than all of it.
+const MOST_PLACES: usize = 16;
 
 /// Blocks that are left, where these are less than half.
 pub(super) struct Few {
@@ -19,20 +22,20 @@ pub(super) struct Few {
 }
 
 impl Few {
-    /// Those that may hold what is wanted; `None`: most of them may, or nothing is told.
-    pub(super) fn of(
-        wants: &Wants,
-        bounds: HashMap<usize, BlockBounds>,
-    ) -> Result<Option<Self>, FormatError> {
-        let Some(count) = bounds.values().map(BlockBounds::count).next() else { return Ok(None) };
-        if bounds.values().any(|other| other.count() != count) {
-            return Err(damaged("columns of one stream have different numbers of blocks"));
-        }
+    /// Those that may hold what is wanted; `None`: most of them may, they lie in too many places, or nothing is told.
+    pub(super) fn of(wants: &Wants, bounds: HashMap<usize, BlockBounds>, near: usize) -> Option<Self> {
+        let count = bounds.values().map(BlockBounds::count).next()?;
         let may_hold = |number: &usize| {
             wants.predicate.may_hold(&BlockKnown { wants, bounds: &bounds, number: *number })
         };
         let blocks: Vec<usize> = (0..count).filter(may_hold).collect();
-        Ok((2 * blocks.len() < count).then_some(Self { blocks, bounds }))
+        let few = Self { blocks, bounds };
+        let places = |attribute: &usize| {
+            few.ranges(*attribute).is_some_and(|blocks| stretches(&blocks, near).count() <= MOST_PLACES)
+        };
+        // All columns of a stream have the same blocks.
+        let alike = few.bounds.values().all(|other| other.count() == count);
+        (alike && 2 * few.blocks.len() < count && few.bounds.keys().all(places)).then_some(few)
     }
 
     /// Where they are in a column; `None`: that is not told, and all of it is to be read.

@@ -81,7 +81,7 @@ impl Within {
 
 impl Pick for Within {
     fn facts(&self, column: usize) -> Option<Facts> {
-        let facts = Facts { bounds: Some(self.bounds), nulls: Some(0), cells: u64::MAX };
+        let facts = Facts { bounds: Some(self.bounds), nulls: None, cells: u64::MAX };
         (column == self.place).then_some(facts)
     }
 

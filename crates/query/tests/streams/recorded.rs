@@ -2,8 +2,8 @@
 //! stream between them. What producers give is in headers beside them.
 
 use holdfast_attributes::Schema;
-use holdfast_base::{Clock, ManualClock, RingId, StreamId, Timestamp};
-use holdfast_format::{Flags, Geometry, Key, StreamKind};
+use holdfast_base::{Clock, ManualClock, RingId, SlotNo, StreamId, Timestamp};
+use holdfast_format::{Flags, Geometry, Key, StreamKind, Summary, check_image};
 use holdfast_ingest::{Extraction, Marks, Overload, Parker, Pressure, ProducerSettings, channel};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_recorder::capture::{Capture, Phase, Stream};
@@ -29,11 +29,29 @@ pub(crate) struct Recorded {
     pub(crate) stream: StreamId,
 }
 
+const BYTES: u64 = (1 << 20) + 4 * SLOT + SLOTS * SLOT;
+const RING: RingId = RingId([7; 16]);
+const KEY: Key = Key([9; 32]);
+
+fn geometry() -> Geometry {
+    Geometry::for_lane(BYTES, SLOT, Vec::new()).unwrap()
+}
+
+/// The summaries of all slots of a ring that is made here, each of which is checked.
+pub(crate) fn summaries(image: &Image) -> Vec<Summary> {
+    let geometry = geometry();
+    let slot = |number: u32| {
+        let mut bytes = vec![0; SLOT as usize];
+        image.read(geometry.slot_offset(SlotNo(number)), &mut bytes);
+        let (_, summary) = check_image(&bytes, &KEY, RING).ok()?;
+        Some(summary)
+    };
+    (0..geometry.slots).filter_map(slot).collect()
+}
+
 fn made() -> Image {
-    let bytes = (1 << 20) + 4 * SLOT + SLOTS * SLOT;
-    let mut disk = MemoryDisk::new(bytes);
-    let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
-    let new = NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry);
+    let mut disk = MemoryDisk::new(BYTES);
+    let new = NewRing::plain(RING, KEY, "r", geometry());
     create(&mut disk, new, Timestamp(1)).unwrap();
     disk.snapshot()
 }
