@@ -12,10 +12,10 @@ mod outline;
 mod planes;
 mod write;
 
-pub use block::{Bits, Block, Blocks, BlocksComing, Column, OwnCells, Packed};
+pub use block::{Bits, Block, Blocks, BlocksComing, Packed};
 pub use bounds::BlockBounds;
 pub use cell::Cell;
-pub use cells::{CellBuffer, Cells, Class, Classes, MAX_COLUMNS, MAX_TEXT};
+pub use cells::{CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT, OwnCells};
 pub use outline::{OpenOutline, Outline};
 
 pub(crate) use block::{bounds_of, place_of};

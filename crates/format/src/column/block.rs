@@ -1,6 +1,7 @@
 //! Blocks: what the elements of one dictionary entry that end in one chunk have of one attribute, as bytes that are checked
 //! by themselves. Reading them is here; how they are written is in `write`.
 
+use super::cells::{Column, OwnCells};
 use super::planes::Planes;
 use super::{Class, cells::MAX_TEXT, dictionary::MAX_VALUES};
 use crate::bytes::{Get, Put};
@@ -437,65 +438,6 @@ impl BlocksComing {
             return Err(FormatError::Malformed { structure: WHAT, at: 4, what });
         }
         self.next.end()
-    }
-}
-
-/// The cells of a block: everything about it has been checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Number of the chunk in its slot.
-    pub chunk: u32,
-    /// The cells, where a null is a zero or empty.
-    pub cells: OwnCells,
-    /// Which cells are none, if any is.
-    pub nulls: Option<Vec<bool>>,
-}
-
-impl Column {
-    /// The cells one by one.
-    pub fn iter(&self) -> impl Iterator<Item = Option<super::Cell<'_>>> {
-        let cells = self.cells.lent();
-        let is_null = |at: usize| self.nulls.as_ref().is_some_and(|nulls| nulls[at]);
-        (0..cells.len()).map(move |at| if is_null(at) { None } else { cells.at(at) })
-    }
-}
-
-/// As [`Cells`](crate::Cells), but owned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OwnCells {
-    /// See [`Cells::Words`](crate::Cells::Words).
-    Words(Vec<u64>),
-    /// See [`Cells::Wide`](crate::Cells::Wide).
-    Wide(Vec<u128>),
-    /// See [`Cells::Bytes`](crate::Cells::Bytes).
-    Bytes(Vec<u32>, Vec<u8>),
-}
-
-impl OwnCells {
-    /// The same, lent.
-    pub fn lent(&self) -> super::Cells<'_> {
-        match self {
-            Self::Words(cells) => super::Cells::Words(cells),
-            Self::Wide(cells) => super::Cells::Wide(cells),
-            Self::Bytes(ends, bytes) => super::Cells::Bytes(ends, bytes),
-        }
-    }
-
-    /// Makes nulls zeros; `false` where one has a text.
-    fn blank(&mut self, nulls: &[bool]) -> bool {
-        match self {
-            Self::Words(cells) => {
-                cells.iter_mut().zip(nulls).for_each(|(cell, null)| *cell = if *null { 0 } else { *cell });
-            }
-            Self::Wide(cells) => {
-                cells.iter_mut().zip(nulls).for_each(|(cell, null)| *cell = if *null { 0 } else { *cell });
-            }
-            Self::Bytes(ends, _) => {
-                let starts = std::iter::once(&0).chain(ends.iter());
-                return starts.zip(ends.iter()).zip(nulls).all(|((start, end), null)| !null || start == end);
-            }
-        }
-        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cells of a column in memory that is allocated once: on their way from a source to a slot.
 
-use super::{Cell, Column, OwnCells};
+use super::Cell;
 use std::ops::Range;
 
 /// Most columns of a stream: their classes fit a number, and a slot's summary stays small.
@@ -351,6 +351,65 @@ impl From<Column> for CellBuffer {
 /// Where the text number `at` begins.
 fn start_of(ends: &[u32], at: usize) -> usize {
     if at == 0 { 0 } else { ends[at - 1] as usize }
+}
+
+/// The cells of a block: everything about it has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Number of the chunk in its slot.
+    pub chunk: u32,
+    /// The cells, where a null is a zero or empty.
+    pub cells: OwnCells,
+    /// Which cells are none, if any is.
+    pub nulls: Option<Vec<bool>>,
+}
+
+impl Column {
+    /// The cells one by one.
+    pub fn iter(&self) -> impl Iterator<Item = Option<Cell<'_>>> {
+        let cells = self.cells.lent();
+        let is_null = |at: usize| self.nulls.as_ref().is_some_and(|nulls| nulls[at]);
+        (0..cells.len()).map(move |at| if is_null(at) { None } else { cells.at(at) })
+    }
+}
+
+/// As [`Cells`], but owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnCells {
+    /// See [`Cells::Words`](Cells::Words).
+    Words(Vec<u64>),
+    /// See [`Cells::Wide`](Cells::Wide).
+    Wide(Vec<u128>),
+    /// See [`Cells::Bytes`](Cells::Bytes).
+    Bytes(Vec<u32>, Vec<u8>),
+}
+
+impl OwnCells {
+    /// The same, lent.
+    pub fn lent(&self) -> Cells<'_> {
+        match self {
+            Self::Words(cells) => Cells::Words(cells),
+            Self::Wide(cells) => Cells::Wide(cells),
+            Self::Bytes(ends, bytes) => Cells::Bytes(ends, bytes),
+        }
+    }
+
+    /// Makes nulls zeros; `false` where one has a text.
+    pub(super) fn blank(&mut self, nulls: &[bool]) -> bool {
+        match self {
+            Self::Words(cells) => {
+                cells.iter_mut().zip(nulls).for_each(|(cell, null)| *cell = if *null { 0 } else { *cell });
+            }
+            Self::Wide(cells) => {
+                cells.iter_mut().zip(nulls).for_each(|(cell, null)| *cell = if *null { 0 } else { *cell });
+            }
+            Self::Bytes(ends, _) => {
+                let starts = std::iter::once(&0).chain(ends.iter());
+                return starts.zip(ends.iter()).zip(nulls).all(|((start, end), null)| !null || start == end);
+            }
+        }
+        true
+    }
 }
 
 #[cfg(test)]

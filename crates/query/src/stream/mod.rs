@@ -9,6 +9,7 @@ mod list;
 mod moment;
 mod needs;
 mod open;
+mod rows;
 mod slot;
 mod table;
 mod trouble;

@@ -3,9 +3,10 @@
 use super::arrays::Column as Array;
 use super::blocks::{ByChunk, Columns, Parts, near, stretches};
 use super::few::Few;
-use super::known::{ChunkKnown, time};
+use super::known::ChunkKnown;
 use super::moment::Until;
 use super::needs::{self, Needed, Told};
+use super::rows::{Ending, Loaded, alike, of_rows};
 use super::trouble::Trouble;
 use super::wants::{Maker, Wants};
 use crate::columns::Fixed;
@@ -16,8 +17,8 @@ use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_base::Ordinal;
 use holdfast_format::{
-    Block, BlockBounds, BlocksComing, CellBuffer, Cells, Chunk, Direction, DirectoryEntry, EntrySummary,
-    Flags, FormatError, Kind, OwnCells, Row, Section, SectionKind,
+    Block, BlockBounds, BlocksComing, CellBuffer, Cells, Chunk, DirectoryEntry, EntrySummary, Flags,
+    FormatError, Kind, OwnCells, Row, Section, SectionKind,
 };
 use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView};
 use std::collections::HashMap;
@@ -72,12 +73,6 @@ pub(super) struct Effort {
     /// How many ages before a slot's an element began that ends there, at most.
     pub(super) back: u64,
 }
-
-/// The cells of one column of a chunk, and which are null.
-type Loaded = (OwnCells, Option<Vec<bool>>);
-
-/// An element of the stream that ends in a chunk: its last row, where that is in the payload.
-type Ending = (Row, u32);
 
 /// A search of one slot.
 pub(super) struct SlotSearch<'a, 'r> {
@@ -557,52 +552,5 @@ impl<'r> SlotSearch<'_, 'r> {
             array.push(Some(holdfast_attributes::Cell::Bytes(&data)))?;
         }
         Ok(())
-    }
-}
-
-/// Elements of one size that lie one behind the other: the size, and where they are.
-fn alike(rows: &[Ending]) -> Option<(usize, std::ops::Range<usize>)> {
-    let (first, start) = rows.first()?;
-    let (size, start) = (first.len as usize, *start as usize);
-    let follows = |(number, (row, at)): (usize, &Ending)| {
-        row.kind == Kind::Element
-            && row.meta == 0
-            && row.len == first.len
-            && *at as usize == start + number * size
-    };
-    let all = (1..=MAX_DATA).contains(&size) && rows.iter().enumerate().all(follows);
-    all.then(|| (size, start..start + rows.len() * size))
-}
-
-/// What rows tell of a column.
-fn of_rows(fixed: Fixed, rows: &[Ending], sequence: u64) -> Loaded {
-    let words = |of: &dyn Fn(&Row) -> u64| OwnCells::Words(rows.iter().map(|(row, _)| of(row)).collect());
-    let size = |row: &Row| row.offset + u64::from(row.len);
-    match fixed {
-        Fixed::Ordinal => (words(&|row| row.ordinal.0), None),
-        Fixed::Time => (words(&|row| time(row.arrival)), None),
-        Fixed::EventTime => {
-            let nulls: Vec<bool> = rows.iter().map(|(row, _)| !row.flags.has(Flags::EVENT)).collect();
-            (words(&|row| time(row.event)), Some(nulls))
-        }
-        Fixed::Span => (words(&|row| row.span), None),
-        Fixed::Size => (words(&size), None),
-        Fixed::OriginalSize => (words(&|row| size(row) + u64::from(row.extra)), None),
-        Fixed::Slot => (words(&|_| sequence), None),
-        Fixed::Direction => {
-            let word = |row: &Row| match row.flags.direction() {
-                Direction::Unknown => "",
-                Direction::In => "in",
-                Direction::Out => "out",
-            };
-            let (mut ends, mut bytes) = (Vec::with_capacity(rows.len()), Vec::new());
-            for (row, _) in rows {
-                bytes.extend_from_slice(word(row).as_bytes());
-                ends.push(bytes.len() as u32);
-            }
-            let nulls = rows.iter().map(|(row, _)| word(row).is_empty()).collect();
-            (OwnCells::Bytes(ends, bytes), Some(nulls))
-        }
-        Fixed::Payload => (OwnCells::Bytes(vec![0; rows.len()], Vec::new()), None),
     }
 }

@@ -1,0 +1,60 @@
+//! What rows of a chunk tell of the elements that end there.
+
+use super::known::time;
+use crate::columns::Fixed;
+use holdfast_attributes::MAX_DATA;
+use holdfast_format::{Direction, Flags, Kind, OwnCells, Row};
+use std::ops::Range;
+
+/// The cells of one column of a chunk, and which are null.
+pub(super) type Loaded = (OwnCells, Option<Vec<bool>>);
+
+/// An element of the stream that ends in a chunk: its last row, where that is in the payload.
+pub(super) type Ending = (Row, u32);
+
+/// Elements of one size that lie one behind the other: the size, and where they are.
+pub(super) fn alike(rows: &[Ending]) -> Option<(usize, Range<usize>)> {
+    let (first, start) = rows.first()?;
+    let (size, start) = (first.len as usize, *start as usize);
+    let follows = |(number, (row, at)): (usize, &Ending)| {
+        row.kind == Kind::Element
+            && row.meta == 0
+            && row.len == first.len
+            && *at as usize == start + number * size
+    };
+    let all = (1..=MAX_DATA).contains(&size) && rows.iter().enumerate().all(follows);
+    all.then(|| (size, start..start + rows.len() * size))
+}
+
+/// What rows tell of a column.
+pub(super) fn of_rows(fixed: Fixed, rows: &[Ending], sequence: u64) -> Loaded {
+    let words = |of: &dyn Fn(&Row) -> u64| OwnCells::Words(rows.iter().map(|(row, _)| of(row)).collect());
+    let size = |row: &Row| row.offset + u64::from(row.len);
+    match fixed {
+        Fixed::Ordinal => (words(&|row| row.ordinal.0), None),
+        Fixed::Time => (words(&|row| time(row.arrival)), None),
+        Fixed::EventTime => {
+            let nulls: Vec<bool> = rows.iter().map(|(row, _)| !row.flags.has(Flags::EVENT)).collect();
+            (words(&|row| time(row.event)), Some(nulls))
+        }
+        Fixed::Span => (words(&|row| row.span), None),
+        Fixed::Size => (words(&size), None),
+        Fixed::OriginalSize => (words(&|row| size(row) + u64::from(row.extra)), None),
+        Fixed::Slot => (words(&|_| sequence), None),
+        Fixed::Direction => {
+            let word = |row: &Row| match row.flags.direction() {
+                Direction::Unknown => "",
+                Direction::In => "in",
+                Direction::Out => "out",
+            };
+            let (mut ends, mut bytes) = (Vec::with_capacity(rows.len()), Vec::new());
+            for (row, _) in rows {
+                bytes.extend_from_slice(word(row).as_bytes());
+                ends.push(bytes.len() as u32);
+            }
+            let nulls = rows.iter().map(|(row, _)| word(row).is_empty()).collect();
+            (OwnCells::Bytes(ends, bytes), Some(nulls))
+        }
+        Fixed::Payload => (OwnCells::Bytes(vec![0; rows.len()], Vec::new()), None),
+    }
+}
