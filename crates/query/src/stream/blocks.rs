@@ -6,8 +6,8 @@ use holdfast_link::SlotView;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Blocks that lie nearer to each other are read in one go, and columns that are together
-/// smaller are read whole: 64 KiB in slots of 64 MiB.
+/// Blocks that lie nearer to each other are read in one go, and columns that are together smaller are read whole: 64 KiB in slots
+/// of 64 MiB.
 pub(super) fn near(view: &SlotView<'_>) -> usize {
     (view.slot_bytes() / 1024) as usize
 }
