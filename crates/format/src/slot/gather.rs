@@ -494,3 +494,44 @@ fn blocks<'a>(arena: &'a [u8], owners: &'a [Owner]) -> impl Iterator<Item = (usi
         Some((owners[usize::from(entry)].columns.start + usize::from(number), block))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::SectionKind;
+    use super::*;
+
+    // Promise 1: what is laid out when a slot is sealed takes no more than what was kept while elements arrived.
+    #[test]
+    fn room_is_kept_for_what_is_told_of_blocks() {
+        for class in [Class::Word, Class::Wide, Class::Bytes] {
+            let classes: Classes = [class, class].into_iter().collect();
+            let entries = [Entry { classes, ..Entry::default() }];
+            let mut gather = Gather::prepare(1 << 20, entries.iter().map(|entry| entry.classes)).unwrap();
+            gather.open(&entries).unwrap();
+            let mut kept = 0;
+            for number in 0..250u64 {
+                let mut cells = [CellBuffer::new(class, 1, 8), CellBuffer::new(class, 1, 8)];
+                for buffer in &mut cells {
+                    match class {
+                        Class::Word => buffer.word(number << 40),
+                        Class::Wide => buffer.wide(u128::from(number) << 100),
+                        Class::Bytes => buffer.bytes(&number.to_be_bytes()),
+                    }
+                }
+                let cells = CellsAt { columns: &cells, first: 0 };
+                let cost = gather.cost(0, cells, 1);
+                kept = gather.reserved(cost);
+                gather.add(0, cells, 1, cost);
+                // A chunk of its own for each.
+                gather.close(1, number as u32);
+                let now = gather.reserved(Cost::default());
+                assert!(now <= kept, "{class:?} {number}: {now} of {kept}");
+            }
+            // One more row of each could have come.
+            let (end, most) = (gather.lay_out(0), kept - gather.widest());
+            let told: usize =
+                gather.sections().filter(|s| s.kind == SectionKind::Bounds).map(|s| s.range().len()).sum();
+            assert!(told > 4000 && end <= most, "{class:?}: {end} of {most}, of which {told} of bounds");
+        }
+    }
+}

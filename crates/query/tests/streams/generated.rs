@@ -322,6 +322,29 @@ fn of_what_rises_most_slots_tell_of_blocks() {
     assert!(odd(1) > 0 && odd(1) < summaries.len() && odd(6) == 0, "{} {}", odd(1), odd(6));
 }
 
+// Promise 5, where few blocks are left and some of their cells are null, no numbers, or of several columns.
+#[test]
+fn of_a_few_blocks_all_is_found_that_is_there() {
+    for condition in [
+        "(turn between 7000 and 7150 or turn between 8300 and 8450 or turn between 9500 and 9650) and late is null",
+        "turn between 6700 and 6900 and (late is null or odd = 60000)",
+        "turn between 5900 and 6300 and late is not null",
+        "level = 'NaN' and (turn between 2000 and 2200 or turn between 3000 and 3200 or turn between 4000 and 4200)",
+        "name = 'name 0005 and so on 0007' or turn in (17, 11990)",
+        "turn between 10000 and 11900 and place is null",
+        "place between '2001:db8::77' and '2001:db8::78' and mixed > 2000000000",
+        "odd = 60000",
+        "turn = 4277 and odd = 60000 and word = 'w00427'",
+    ] {
+        let sql =
+            format!("select ordinal, turn, odd, name, late from log where {condition} order by ordinal");
+        OF_RISING.compare(&sql);
+        OF_RISING.compare(&format!("select count(*), min(mixed), count(late) from log where {condition}"));
+        let found = format!("select count(*) > 0 found from log where {condition}");
+        assert!(shown(&OF_RISING.runtime, &OF_RISING.plain, &found).contains("true"), "{condition}");
+    }
+}
+
 #[test]
 fn numbers_of_payloads_are_those_that_attributes_have_from_the_same_places() {
     let World { runtime, real, .. } = &*OF_FRAMES;
