@@ -110,7 +110,8 @@ impl BlockBounds {
         let (mut blocks, mut start) = (Vec::with_capacity(count), 0);
         for (end, (least, greatest)) in ends.chunks_exact(4).zip(numbers) {
             let end = u32_at(end, 0);
-            if end < start + LEAST_BLOCK as u32 || !end.is_multiple_of(8) {
+            let len = end.checked_sub(start);
+            if len.is_none_or(|len| len < LEAST_BLOCK as u32) || !end.is_multiple_of(8) {
                 return Err(get.malformed("a place that no block can have"));
             }
             start = end;

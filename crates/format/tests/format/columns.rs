@@ -162,6 +162,10 @@ fn bounds_of_blocks_that_cannot_be_are_refused() {
     assert!(refused(&|bytes, _, _| bytes.truncate(10)));
     assert!(refused(&|bytes, _, _| bytes.extend([0; 8])));
     assert!(refused(&|bytes, _, _| bytes[16..20].fill(0)), "a block without bytes");
+    assert!(
+        refused(&|bytes, _, _| bytes[16..20].copy_from_slice(&0xffff_fff8u32.to_le_bytes())),
+        "far behind"
+    );
     assert!(refused(&|bytes, _, _| bytes[..16].fill(0xff)), "bounds beyond all numbers");
     assert!(BlockBounds::decode(&good, &Section { crc: 1, ..section }, &column).is_err());
 }

@@ -17,9 +17,13 @@ use std::time::Duration;
 
 const NOW: i64 = 1_795_000_000_000_000_000;
 
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name)
+}
+
 /// Compares `bytes` with the golden file, or writes that.
 pub(crate) fn golden(name: &str, bytes: &[u8]) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1").join(name);
+    let path = path(name);
     if std::env::var_os("HOLDFAST_BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
@@ -375,11 +379,8 @@ fn a_slot_with_columns_of_every_class() {
 /// What was written before blocks were told of is read as it was.
 #[test]
 fn a_slot_with_columns_of_which_no_blocks_are_told_of() {
-    let whole = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/slot-columns-whole.bin");
-    let old = std::fs::read(whole).unwrap();
-    let new =
-        std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/slot-columns.bin"));
-    let new = new.unwrap();
+    let read = |name| std::fs::read(path(name)).unwrap();
+    let (old, new) = (read("slot-columns-whole.bin"), read("slot-columns.bin"));
     let (header, summary) = check_image(&old, &key(), RING).unwrap();
     let (_, with) = check_image(&new, &key(), RING).unwrap();
     let told = |summary: &Summary| summary.sections.iter().filter(|s| s.kind == SectionKind::Bounds).count();
