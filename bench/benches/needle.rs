@@ -2,7 +2,7 @@
 //! bird's-eye view tells of all slots, and straight from the disk, where nothing is known yet.
 //!
 //! Elements are 8 bytes: an address, which is the attribute that is looked for, and a number. Addresses are uniform among 100,000,
-//! other ones in each slot, of four million; the needle is there once.
+//! which are drawn for each slot from four million even numbers; the needle is an odd one in the middle, and there once.
 
 use holdfast_base::ByteSize;
 use holdfast_bench::compare::{Rounds, Spread};
@@ -21,13 +21,12 @@ const DISTINCT: u64 = 100_000;
 const ADDRESSES: u64 = 4_000_000;
 /// Elements over which they are the same, about a slot's.
 const STRETCH: u64 = 4 << 20;
-/// Within the addresses' bounds.
-const NEEDLE: u32 = 2_000_001;
+const NEEDLE: u32 = 4_000_001;
 
 /// Other than the question about the needle, one whose answer is in every slot.
 const QUESTIONS: [(&str, &str); 2] = [
-    ("the needle", "select count(*) from bench where a = 2000001"),
-    ("all others", "select count(*) from bench where a <> 2000001"),
+    ("the needle", "select count(*) from bench where a = 4000001"),
+    ("all others", "select count(*) from bench where a <> 4000001"),
 ];
 
 fn main() -> std::process::ExitCode {
@@ -36,9 +35,11 @@ fn main() -> std::process::ExitCode {
 
 fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
     let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-    // All but the needle are even.
-    let address = (number / STRETCH * 37_000 + random % DISTINCT * 2) % ADDRESSES;
-    let address = if number == elements / 3 { NEEDLE.into() } else { address };
+    // Which of all, by its number among those of its stretch (SplitMix64).
+    let mut drawn = (number / STRETCH * DISTINCT + random % DISTINCT).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    drawn = (drawn ^ drawn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    drawn = (drawn ^ drawn >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let address = if number == elements / 3 { NEEDLE.into() } else { (drawn >> 32) % ADDRESSES * 2 };
     (address | number << 32).to_le_bytes()
 }
 

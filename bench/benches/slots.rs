@@ -55,7 +55,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         &[Setup { slot_bytes: 1 << 20, buffers: 4, writes: 2 }],
         &[
             Setup { slot_bytes: 64 << 20, buffers: 7, writes: 2 },
-            Setup { slot_bytes: 8 << 20, buffers: 63, writes: 2 },
+            Setup { slot_bytes: 8 << 20, buffers: 15, writes: 2 },
         ],
     );
     let most = setups.iter().map(|setup| setup.slot_bytes * setup.writes as u64).max().unwrap_or(0);

@@ -162,10 +162,13 @@ impl<D: Disk> Miniature<D> {
     fn open(&mut self) -> Result<(), Trouble> {
         let patience = Duration::from_millis(20);
         let buffer = loop {
-            match self.driver.take_buffer() {
-                Some(buffer) => break buffer,
-                None => self.poll(patience),
+            // What is in memory can wait, like a file that is replayed, or a pipe.
+            if self.driver.has_buffer(true)
+                && let Some(buffer) = self.driver.take_buffer()
+            {
+                break buffer;
             }
+            self.poll(patience);
         };
         let sequence = loop {
             match self.driver.ring_mut().open_next(self.clock.now()) {

@@ -1,6 +1,6 @@
 //! Attribute columns: one cell (`cell`), the cells of elements in memory (`cells`), the blocks that they become in a slot
 //! (`block` reads, `write` and `dictionary` make them, `planes` packs numbers), what a slot can be passed over by (`filter`, `outline`), and
-//! which blocks of it (`bounds`). What a cell means, and where it comes from, is the schema's.
+//! which blocks of it (`bounds`, and `rare`). What a cell means, and where it comes from, is the schema's.
 
 mod block;
 mod bounds;
@@ -10,6 +10,7 @@ mod dictionary;
 mod filter;
 mod outline;
 mod planes;
+mod rare;
 mod write;
 
 pub use block::{Bits, Block, Blocks, BlocksComing, Packed};
@@ -19,7 +20,8 @@ pub use cells::{CellBuffer, Cells, Class, Classes, Column, MAX_COLUMNS, MAX_TEXT
 pub use outline::{OpenOutline, Outline};
 
 pub(crate) use block::{bounds_of, place_of};
-pub(crate) use bounds::{Spread, most_bytes, put_bounds};
+pub(crate) use bounds::{Shape, Spread, most_bytes, put_bounds};
 pub(crate) use filter::{BLOCK_BYTES, Filter};
 pub(crate) use outline::{OUTLINE_BYTES, put_outline};
+pub(crate) use rare::Stretches;
 pub(crate) use write::{BESIDE, ColumnWriter, Place, cell_bytes};

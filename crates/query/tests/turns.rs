@@ -130,3 +130,38 @@ fn of_a_column_that_rises_few_blocks_are_read() {
     assert!(all >= 80 << 10 && some <= 12 << 10, "{all} {some}");
     assert!(one <= some + (20 << 10) && rows <= one + (16 << 10), "{one} {rows}");
 }
+
+#[test]
+fn of_a_value_that_is_in_one_place_few_blocks_are_read() {
+    const SCHEMA: &str = "n:uint=at:0:u32le";
+    const NEEDLES: [u32; 5] = [1001, 2001, 3001, 4001, 5001];
+    let mut maker = Maker::new(1 << 20, 31, 1);
+    maker.column(0, SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
+    for number in 0..90_000u32 {
+        let mut data = bytes(number.into(), 8);
+        let needle = NEEDLES.iter().zip(1..).find(|(_, at)| number == at * 17_000);
+        // Even ones, and between them some that are odd.
+        let value = needle.map_or(number * 7919 % 3000 * 2, |(needle, _)| *needle);
+        data[..4].copy_from_slice(&value.to_le_bytes());
+        maker.element(0, 1000 + i64::from(number), None, b"", &data, 1);
+    }
+    maker.seal();
+    let mood = Mood { view: Some(|_| {}), ..Mood::default() };
+    let recorder = FakeRecorder::start(maker, mood);
+    let bytes = |question: &str, answer: i64| {
+        let before = recorder.bytes.load(Ordering::SeqCst);
+        assert_eq!(asked_of(&recorder, Schema::typed([SCHEMA]).unwrap(), question), answer, "{question}");
+        recorder.bytes.load(Ordering::SeqCst) - before
+    };
+    let all = bytes("select count(*) from s0 where n % 2 = 0", 89_995);
+    let one = |needle: &u32| bytes(&format!("select count(*) from s0 where n = {needle}"), 1);
+    let each: Vec<_> = NEEDLES.iter().map(one).collect();
+    // Some share their bucket with others; of the rest it is filters, the places of values, and a stretch of eight blocks.
+    assert!(all >= 100 << 10 && each.iter().filter(|one| **one <= 48 << 10).count() >= 3, "{all} {each:?}");
+    let rows = NEEDLES.iter().filter(|needle| {
+        let at = NEEDLES.iter().position(|other| other == *needle).unwrap_or(0) as i64 + 1;
+        let question = format!("select cast(max(ordinal) as bigint) from s0 where n = {needle}");
+        bytes(&question, at * 17_000) <= 64 << 10
+    });
+    assert!(rows.count() >= 3);
+}

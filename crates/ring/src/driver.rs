@@ -15,6 +15,7 @@ use crate::chore::{ChoreReply, Pending};
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::guarantee::Guarantee;
 use crate::holes::Hole;
+use crate::pace::Pace;
 use crate::rates::Spare;
 use crate::rebuild::{Doubt, Rebuilt};
 use crate::scan::Scan;
@@ -142,6 +143,7 @@ pub struct Driver<D: Disk> {
     counts: DriverCounts,
     last_error: Option<String>,
     fewest_free: usize,
+    pace: Pace,
     /// The growth that waits for the lane to be measured.
     growing: Option<(OrderId, ByteSize)>,
     pub(crate) chore: Option<Pending>,
@@ -166,7 +168,7 @@ impl<D: Disk> Driver<D> {
         let doubts = std::mem::take(&mut recovered.doubts);
         let holes = std::mem::take(&mut recovered.holes);
         let count = buffers.len();
-        let line = Line::new(superblock.geometry.slot_bytes, count);
+        let (line, at_hand) = (Line::new(superblock.geometry.slot_bytes, count), config.writes);
         let mut driver = Self {
             ring: Ring::start(recovered, config, now, wall),
             disk,
@@ -193,6 +195,7 @@ impl<D: Disk> Driver<D> {
             counts: DriverCounts::default(),
             last_error: None,
             fewest_free: count,
+            pace: Pace::new(count, at_hand),
             growing: None,
             chore: None,
             chore_reply: None,
@@ -348,8 +351,16 @@ impl<D: Disk> Driver<D> {
         !self.holes.is_empty() || !self.doubts.is_empty()
     }
 
+    /// Whether there is a buffer for one more slot. A source that can wait may be told that there is none while there are some: where
+    /// nothing is promised, one that was faster than the disk for long has no more of them than the disk has use for.
+    pub fn has_buffer(&self, can_wait: bool) -> bool {
+        !self.free.is_empty()
+            && (!can_wait || self.guarantee().is_some() || self.pace.may_open(self.buffers - self.free.len()))
+    }
+
     /// Takes a free slot buffer.
     pub fn take_buffer(&mut self) -> Option<Buffer> {
+        self.pace.opened(self.buffers - self.free.len());
         let buffer = self.free.pop();
         self.fewest_free = self.fewest_free.min(self.free.len());
         buffer

@@ -31,6 +31,7 @@ mod named;
 mod once;
 mod order;
 mod orders;
+mod pace;
 mod packed;
 mod purge;
 mod ranges;

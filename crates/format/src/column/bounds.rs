@@ -1,8 +1,9 @@
-//! What a slot tells of the blocks of a column: where each of them ends, and its bounds, so that a search reads those that
-//! may have what it looks for, and no others. It is there where bounds of blocks are much narrower than the column's.
+//! What a slot tells of the blocks of a column: where each of them ends, and as far as that leaves blocks out, its bounds, and where
+//! values are that few of them have, so that a search reads those that may have what it looks for, and no others.
 
 use super::block::HEAD_BYTES as LEAST_BLOCK;
-use super::{Block, Class};
+use super::rare::Rare;
+use super::{Block, Cell, Class};
 use crate::bytes::{Get, Put, u32_at};
 use crate::{FormatError, Section, crc32c};
 use std::ops::Range;
@@ -55,13 +56,35 @@ impl Spread {
         self.blocks += 1;
     }
 
-    /// Bytes that it takes to tell of them, and those of a bound; none where that would not exclude much.
-    pub(crate) fn told(&self, column: (u128, u128)) -> Option<(usize, usize)> {
+    /// Bytes of a bound; none where bounds would not exclude much.
+    pub(crate) fn told(&self, column: (u128, u128)) -> Option<usize> {
         let pays = self.blocks >= LEAST_BLOCKS
             && column.0 < column.1
             && self.spans <= u64::from(self.blocks) * WHOLE / 2;
-        let width = width(column.1 - column.0);
-        pays.then(|| (HEAD_BYTES + self.blocks as usize * (4 + 2 * width), width))
+        pays.then(|| width(column.1 - column.0))
+    }
+}
+
+/// What is told beside where blocks end: bytes of a bound, and bits of a bucket's number; 0: not that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) width: usize,
+    pub(crate) bits: u32,
+}
+
+impl Shape {
+    /// As a section has it.
+    pub(crate) fn encoding(self) -> u16 {
+        self.width as u16 | (self.bits as u16) << 8
+    }
+
+    pub(crate) fn of(section: &Section) -> Self {
+        Self { width: usize::from(section.encoding & 0xff), bits: u32::from(section.encoding >> 8) }
+    }
+
+    /// Bytes in front of what is told of buckets.
+    pub(crate) fn bytes(self, blocks: usize) -> usize {
+        HEAD_BYTES + blocks * (4 + 2 * self.width)
     }
 }
 
@@ -74,21 +97,38 @@ pub(crate) fn put_bounds(
     number: usize,
     (end, block): (u32, Option<(u128, u128)>),
 ) {
-    let (count, width) = (section.count as usize, usize::from(section.encoding));
+    let (count, Shape { width, .. }) = (section.count as usize, Shape::of(section));
+    let mut put = Put::new(bytes);
+    put.u128(if width > 0 { column.0 } else { 0 }).seek(HEAD_BYTES + 4 * number).u32(end);
+    if width == 0 {
+        return;
+    }
     // Nothing is between these.
     let (least, greatest) = block.map_or((1, 0), |(low, high)| (low - column.0, high - column.0));
-    let mut put = Put::new(bytes);
-    put.u128(column.0).seek(HEAD_BYTES + 4 * number).u32(end);
     let lists = HEAD_BYTES + 4 * count;
     put.seek(lists + width * number).bytes(&least.to_le_bytes()[..width]);
     put.seek(lists + width * (count + number)).bytes(&greatest.to_le_bytes()[..width]);
 }
 
-/// Where the blocks of a column end, and their bounds.
+/// Where the blocks of a column end, and what is told of what they have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockBounds(Vec<(u32, Option<(u128, u128)>)>);
+pub struct BlockBounds {
+    blocks: Vec<(u32, Option<(u128, u128)>)>,
+    has_bounds: bool,
+    rare: Option<Rare>,
+}
 
 impl BlockBounds {
+    /// Whether a section has bounds.
+    pub fn has_bounds(section: &Section) -> bool {
+        Shape::of(section).width > 0
+    }
+
+    /// Whether a section tells where single values are.
+    pub fn has_values(section: &Section) -> bool {
+        Shape::of(section).bits > 0
+    }
+
     /// Reads those of a section, which tells of the blocks of `column`; `bytes` are the section's.
     pub fn decode(bytes: &[u8], section: &Section, column: &Section) -> Result<Self, FormatError> {
         if crc32c(bytes) != section.crc {
@@ -96,27 +136,32 @@ impl BlockBounds {
         }
         let mut get = Get::new(WHAT, bytes);
         let base = get.u128()?;
-        let (count, width) = (section.count as usize, usize::from(section.encoding));
-        if !matches!(width, 1 | 2 | 4 | 8 | 16) || bytes.len() != HEAD_BYTES + count * (4 + 2 * width) {
+        let (count, shape) = (section.count as usize, Shape::of(section));
+        let Shape { width, bits } = shape;
+        let right =
+            if bits == 0 { bytes.len() == shape.bytes(count) } else { bytes.len() > shape.bytes(count) };
+        if !matches!(width, 0 | 1 | 2 | 4 | 8 | 16) || !right || (width == 0 && base != 0) {
             return Err(get.malformed("a size that it cannot have"));
         }
         // Each block has a head, so that a section cannot tell of many more than there are bytes.
         if section.count != column.count || count > column.bytes as usize / LEAST_BLOCK {
             return Err(get.malformed("other blocks than the column has"));
         }
-        let (ends, lists) = bytes[HEAD_BYTES..].split_at(4 * count);
+        let (front, values) = bytes.split_at(shape.bytes(count));
+        let rare = (bits > 0).then(|| Rare::decode(&get, values, bits, count)).transpose()?;
+        let (ends, lists) = front[HEAD_BYTES..].split_at(4 * count);
         let (least, greatest) = lists.split_at(width * count);
-        let numbers = least.chunks_exact(width).zip(greatest.chunks_exact(width));
         let (mut blocks, mut start) = (Vec::with_capacity(count), 0);
-        for (end, (least, greatest)) in ends.chunks_exact(4).zip(numbers) {
+        for (at, end) in ends.chunks_exact(4).enumerate() {
             let end = u32_at(end, 0);
             let len = end.checked_sub(start);
             if len.is_none_or(|len| len < LEAST_BLOCK as u32) || !end.is_multiple_of(8) {
                 return Err(get.malformed("a place that no block can have"));
             }
             start = end;
+            let number = |list: &[u8]| number(&list[width * at..width * (at + 1)]);
             let (least, greatest) = (number(least), number(greatest));
-            let bounds = if least <= greatest {
+            let bounds = if width > 0 && least <= greatest {
                 let bounds = base.checked_add(least).zip(base.checked_add(greatest));
                 Some(bounds.ok_or_else(|| get.malformed("bounds that no cell can have"))?)
             } else {
@@ -127,30 +172,39 @@ impl BlockBounds {
         if start != column.bytes {
             return Err(get.malformed("other blocks than the column has"));
         }
-        Ok(Self(blocks))
+        Ok(Self { blocks, has_bounds: width > 0, rare })
     }
 
     /// How many blocks there are.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.blocks.len()
     }
 
     /// Where a block is in the column's section; `None`: there is none of that number.
     pub fn range(&self, block: usize) -> Option<Range<usize>> {
-        let (end, _) = self.0.get(block)?;
-        let start = block.checked_sub(1).map_or(0, |before| self.0[before].0);
+        let (end, _) = self.blocks.get(block)?;
+        let start = block.checked_sub(1).map_or(0, |before| self.blocks[before].0);
         Some(start as usize..*end as usize)
     }
 
     /// Whether it tells the truth of the block that begins at `start` of the column's section.
     pub fn is_true_of(&self, start: usize, block: &Block<'_>) -> bool {
-        let number = self.0.partition_point(|(end, _)| *end as usize <= start);
-        self.range(number) == Some(start..start + block.bytes()) && self.bounds(number) == block.bounds()
+        let number = self.blocks.partition_point(|(end, _)| *end as usize <= start);
+        let has = |cell: Cell<'_>| self.may_have(number, cell);
+        self.range(number) == Some(start..start + block.bytes())
+            && self.bounds(number).is_none_or(|bounds| bounds == block.bounds())
+            && (self.rare.is_none() || block.decode().is_ok_and(|column| column.iter().flatten().all(has)))
     }
 
-    /// Least and greatest [rank](crate::Cell::rank) of a block's cells that are not null; `None`: all are, or it is not there.
-    pub fn bounds(&self, block: usize) -> Option<(u128, u128)> {
-        self.0.get(block)?.1
+    /// Least and greatest [rank](crate::Cell::rank) of a block's cells that are not null, or nothing: all are; `None`: that is not told,
+    /// or the block is not there.
+    pub fn bounds(&self, block: usize) -> Option<Option<(u128, u128)>> {
+        self.blocks.get(block).filter(|_| self.has_bounds).map(|(_, bounds)| *bounds)
+    }
+
+    /// Whether a block may have that cell, as far as it is told where single values are.
+    pub fn may_have(&self, block: usize, cell: Cell<'_>) -> bool {
+        self.rare.as_ref().is_none_or(|rare| rare.may_have(block, cell.hash()))
     }
 }
 

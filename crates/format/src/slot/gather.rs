@@ -6,8 +6,8 @@ use super::gathered::Gathered;
 use super::{Entry, Section, chunk_rows, max_chunks, max_columns};
 use crate::bytes::Put;
 use crate::column::{
-    BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, bounds_of, cell_bytes, place_of,
-    put_bounds, put_outline,
+    BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, Shape, Stretches, bounds_of, cell_bytes,
+    place_of, put_bounds, put_outline,
 };
 use crate::{CellBuffer, Class, Classes, FormatError, MAX_TEXT, OpenOutline, crc32c};
 use std::ops::Range;
@@ -49,6 +49,11 @@ pub(super) fn filter(slot_bytes: u64, columns: usize) -> usize {
     (slot_bytes as usize / 16 / columns.max(4)).max(BLOCK_BYTES)
 }
 
+/// Values of a column of which the slot tells where they are, at most: together they take no more than 1/128 of it.
+pub(super) fn rare(slot_bytes: u64, columns: usize) -> usize {
+    slot_bytes as usize / 1024 / columns.max(4)
+}
+
 /// Bytes of blocks in a slot, at most.
 pub(super) fn arena(slot_bytes: u64) -> usize {
     slot_bytes as usize / 2
@@ -60,6 +65,7 @@ pub(super) struct Sizes {
     pub(super) cells: usize,
     pub(super) texts: usize,
     pub(super) filter: usize,
+    pub(super) rare: usize,
     arena: usize,
 }
 
@@ -81,12 +87,15 @@ impl Sizes {
             cells: chunk_rows(slot_bytes),
             texts: texts(slot_bytes),
             filter: filter(slot_bytes, columns),
+            rare: rare(slot_bytes, columns),
             arena: if columns > 0 { arena(slot_bytes) } else { 0 },
         })
     }
 
     fn memory(&self, class: Class) -> usize {
-        CellBuffer::memory(class, self.cells, self.texts) + Filter::memory(self.filter)
+        CellBuffer::memory(class, self.cells, self.texts)
+            + Filter::memory(self.filter)
+            + Stretches::memory(self.filter)
     }
 }
 
@@ -427,14 +436,8 @@ impl Gather {
             column.outline.count = (filter / BLOCK_BYTES) as u32;
             at = column.outline.range().end;
         }
-        for column in self.with_cells() {
-            let told = column.bounds.and_then(|bounds| column.spread.told(bounds));
-            let (bytes, width) = told.unwrap_or_default();
-            column.told.offset = at as u32;
-            column.told.bytes = bytes as u32;
-            column.told.encoding = width as u16;
-            column.told.count = if bytes > 0 { column.blocks } else { 0 };
-            at = column.told.range().end;
+        for owner in &self.owners {
+            at = tell_of_blocks(&mut self.columns[owner.columns.clone()], at);
         }
         for column in self.with_cells() {
             column.column.offset = at as u32;
@@ -461,16 +464,18 @@ impl Gather {
             let (at, len) = (column.column.offset as usize + column.bytes, block.len());
             buffer[at..at + len].copy_from_slice(block);
             column.bytes += len;
-            if let Some(bounds) = column.bounds
-                && column.told.bytes > 0
-            {
+            if column.told.bytes > 0 {
                 let told = &mut buffer[column.told.range()];
-                let number = column.blocks as usize;
+                let (number, bounds) = (column.blocks as usize, column.bounds.unwrap_or_default());
                 put_bounds(told, &column.told, bounds, number, (column.bytes as u32, bounds_of(block)));
             }
             column.blocks += 1;
         }
         for column in self.with_cells().filter(|column| column.told.bytes > 0) {
+            let shape = Shape::of(&column.told);
+            if shape.bits > 0 {
+                column.stretches.put(&mut buffer[column.told.range()][shape.bytes(column.blocks as usize)..]);
+            }
             column.told.crc = crc32c(&buffer[column.told.range()]);
         }
     }
@@ -482,6 +487,29 @@ impl Gather {
         let outlines = with_cells.clone().map(|column| column.outline);
         outlines.chain(told).chain(with_cells.map(|column| column.column))
     }
+}
+
+/// Decides what is told of the blocks of an entry's columns, from `start` of the slot on; where that ends. Where it is told of one of them,
+/// it is told where those of the others end: they are read in part, too.
+fn tell_of_blocks(columns: &mut [Gathered], start: usize) -> usize {
+    let shape = |column: &Gathered| {
+        let width = column.bounds.and_then(|bounds| column.spread.told(bounds)).unwrap_or(0);
+        let (rare, bits) = column.stretches.told(column.blocks).unwrap_or_default();
+        (Shape { width, bits }, rare)
+    };
+    let any = columns.iter().any(|column| shape(column).0 != Shape::default());
+    let mut at = start;
+    for column in columns {
+        let (shape, rare) = shape(column);
+        let is_told = any && column.cells > 0;
+        let bytes = if is_told { shape.bytes(column.blocks as usize) + rare } else { 0 };
+        column.told.offset = at as u32;
+        column.told.bytes = bytes as u32;
+        column.told.encoding = if is_told { shape.encoding() } else { 0 };
+        column.told.count = if is_told { column.blocks } else { 0 };
+        at = column.told.range().end;
+    }
+    at
 }
 
 /// Blocks one behind the other as their chunks were closed, each with the place of its column.

@@ -3,7 +3,7 @@
 
 use super::gather::Sizes;
 use super::{Section, SectionKind};
-use crate::column::{Filter, OUTLINE_BYTES, Spread, most_bytes};
+use crate::column::{Filter, OUTLINE_BYTES, Spread, Stretches, most_bytes};
 use crate::{Cell, CellBuffer, Cells, Class, OpenOutline};
 
 /// One column of the slot.
@@ -13,6 +13,7 @@ pub(super) struct Gathered {
     pub(super) number: u16,
     pub(super) pending: CellBuffer,
     pub(super) filter: Filter,
+    pub(super) stretches: Stretches,
     /// Of what is in blocks.
     pub(super) blocks: u32,
     pub(super) bytes: usize,
@@ -45,6 +46,7 @@ impl Gathered {
             number,
             pending: CellBuffer::new(class, sizes.cells, sizes.texts),
             filter: Filter::new(sizes.filter),
+            stretches: Stretches::new(sizes.filter, sizes.rare),
             blocks: 0,
             bytes: 0,
             cells: 0,
@@ -61,6 +63,7 @@ impl Gathered {
     pub(super) fn clear(&mut self) {
         self.pending.clear();
         self.filter.clear();
+        self.stretches.clear();
         self.spread = Spread::default();
         (self.blocks, self.bytes, self.cells, self.nulls, self.bounds, self.values) = (0, 0, 0, 0, None, 0);
     }
@@ -68,12 +71,14 @@ impl Gathered {
     /// Most bytes of its outline, and of what is told of its blocks, when `more` cells are added to the pending ones. A filter tells
     /// values to a hundredth, and as it fills, each may seem to be up to two more.
     pub(super) fn outline_bytes(&self, more: usize) -> usize {
-        let told = most_bytes(self.pending.class(), self.blocks as usize);
+        let told = most_bytes(self.pending.class(), self.blocks as usize)
+            + self.stretches.most_bytes(self.pending.len() + more);
         OUTLINE_BYTES + told + self.filter.bytes_for(self.values + 2 * (self.pending.len() + more))
     }
 
     /// Takes the pending cells for written.
     pub(super) fn written(&mut self, bytes: usize, bounds: Option<(u128, u128)>, firsts: &[u16]) {
+        let block = self.blocks;
         self.blocks += 1;
         self.bytes += bytes;
         self.cells += self.pending.len() as u32;
@@ -83,19 +88,21 @@ impl Gathered {
             (known, None) => known,
             (None, new) => new,
         };
-        let (filter, pending) = (&mut self.filter, &self.pending);
+        let (pending, mut sink) =
+            (&self.pending, Sink { filter: &mut self.filter, stretches: &mut self.stretches, block });
         match pending.cells() {
             Cells::Words(cells) => {
-                insert(filter, pending, firsts, |at| cells[at], |cell| Cell::Word(cell).hash());
+                sink.insert(pending, firsts, |at| cells[at], |cell| Cell::Word(cell).hash());
             }
             Cells::Wide(cells) => {
-                insert(filter, pending, firsts, |at| cells[at], |cell| Cell::Wide(cell).hash());
+                sink.insert(pending, firsts, |at| cells[at], |cell| Cell::Wide(cell).hash());
             }
             cells @ Cells::Bytes(..) => {
-                insert(filter, pending, firsts, |at| cells.at(at), |cell| cell.map_or(0, Cell::hash));
+                sink.insert(pending, firsts, |at| cells.at(at), |cell| cell.map_or(0, Cell::hash));
             }
         }
-        self.values = filter.values();
+        self.stretches.end_block(block);
+        self.values = self.filter.values();
         self.pending.clear();
     }
 
@@ -123,22 +130,40 @@ impl Gathered {
     }
 }
 
-/// Puts each value of the pending cells into the filter, once where it is known which they are.
-#[inline]
-fn insert<T: Copy + PartialEq>(
-    filter: &mut Filter,
-    pending: &CellBuffer,
-    firsts: &[u16],
-    value: impl Fn(usize) -> T,
-    hash: impl Fn(T) -> u64,
-) {
-    if !firsts.is_empty() {
-        filter.insert(firsts.iter().map(|first| hash(value(usize::from(*first)))));
-        return;
+/// Where the values of a block go.
+struct Sink<'a> {
+    filter: &'a mut Filter,
+    stretches: &'a mut Stretches,
+    block: u32,
+}
+
+impl Sink<'_> {
+    /// Puts each value of the pending cells in, once where it is known which they are.
+    #[inline]
+    fn insert<T: Copy + PartialEq>(
+        &mut self,
+        pending: &CellBuffer,
+        firsts: &[u16],
+        value: impl Fn(usize) -> T,
+        hash: impl Fn(T) -> u64,
+    ) {
+        if !firsts.is_empty() {
+            self.put(firsts.iter().map(|first| hash(value(usize::from(*first)))));
+            return;
+        }
+        let (valid, all) = (pending.valid(), pending.nulls() == 0);
+        let values = (0..valid.len()).filter(|at| all || valid[*at]).map(value);
+        // What comes again at once is looked at once.
+        let mut last = None;
+        self.put(values.filter(|value| last.replace(*value) != Some(*value)).map(hash));
     }
-    let (valid, all) = (pending.valid(), pending.nulls() == 0);
-    let values = (0..valid.len()).filter(|at| all || valid[*at]).map(value);
-    // What comes again at once is looked at once.
-    let mut last = None;
-    filter.insert(values.filter(|value| last.replace(*value) != Some(*value)).map(hash));
+
+    #[inline]
+    fn put(&mut self, hashes: impl Iterator<Item = u64>) {
+        if self.stretches.is_full() {
+            self.filter.insert(hashes);
+        } else {
+            self.filter.insert(hashes.inspect(|hash| self.stretches.add(*hash, self.block)));
+        }
+    }
 }

@@ -60,7 +60,7 @@ fn a_summary_tells_what_has_no_cells_from_what_has_no_columns() {
 }
 
 /// Elements of one stream, with words `cell` of each in its one column; the image of the slot.
-fn filled(slot_bytes: u64, count: u64, cell: impl Fn(u64) -> u64) -> (Vec<u8>, u32) {
+pub(crate) fn filled(slot_bytes: u64, count: u64, cell: impl Fn(u64) -> u64) -> (Vec<u8>, u32) {
     let classes = some(&[Class::Word]);
     let entries = [Entry { classes, ..Entry::default() }];
     let (mut builder, mut buffer) = (Builder::new(slot_bytes, 1), vec![0; slot_bytes as usize]);
@@ -79,6 +79,13 @@ fn filled(slot_bytes: u64, count: u64, cell: impl Fn(u64) -> u64) -> (Vec<u8>, u
     buffer.truncate(sealed.bytes);
     (buffer, sealed.rows)
 }
+
+/// Forty values everywhere, and some others that are in one place.
+pub(crate) fn common_but_some(n: u64) -> u64 {
+    if SOME.contains(&n) { 77 + n } else { n * 7919 % 40 * 50 }
+}
+
+const SOME: [u64; 5] = [700, 1500, 1501, 2999, 3003];
 
 fn outline(image: &[u8]) -> Outline<'_> {
     let (_, summary) = check_image(image, &key(), RING).unwrap();
@@ -124,8 +131,9 @@ fn blocks_are_told_of_where_that_leaves_most_of_them_out() {
         assert_eq!((told.count(), rows, section.encoding), (10, 10_000, width));
         assert_eq!(section.bytes, 16 + 10 * (4 + 2 * u32::from(width)));
         let wanted = |n: u64| {
-            let within =
-                |at: usize| told.bounds(at).is_some_and(|(low, high)| (low..=high).contains(&n.into()));
+            let within = |at: usize| {
+                told.bounds(at).flatten().is_some_and(|(low, high)| (low..=high).contains(&n.into()))
+            };
             (0..told.count()).filter(|at| within(*at)).collect::<Vec<_>>()
         };
         let sought = if width == 8 { u64::MAX } else { 5_000_000 + 4 * 1024 };
@@ -139,6 +147,61 @@ fn blocks_are_told_of_where_that_leaves_most_of_them_out() {
     {
         assert_eq!(bounds(&filled(1 << 20, count, cell).0), None);
     }
+}
+
+#[test]
+fn values_in_one_place_are_told_of_and_all_others_may_be_anywhere() {
+    let (image, rows) = filled(128 << 10, 6000, common_but_some);
+    let (told, section) = bounds(&image).unwrap();
+    assert!(BlockBounds::has_values(&section) && !BlockBounds::has_bounds(&section));
+    // Chunks are of 128 rows, and eight of them are told of together.
+    assert!(rows >= 4000 && told.count() as u32 == rows.div_ceil(128), "{rows}");
+    let places = |word: u64| -> Vec<usize> {
+        (0..told.count()).filter(|block| told.may_have(*block, Cell::Word(word))).collect()
+    };
+    for n in SOME {
+        let first = n as usize / 128 / 8 * 8;
+        assert_eq!(
+            places(common_but_some(n)),
+            (first..(first + 8).min(told.count())).collect::<Vec<_>>(),
+            "{n}"
+        );
+    }
+    assert!((0..40).all(|n| places(n * 50).len() == told.count()));
+    assert_eq!(told.bounds(3), None);
+    // Of few blocks, of values that are all alike everywhere or all different, it is told of none.
+    for (count, cell) in [
+        (2000, &common_but_some as &dyn Fn(u64) -> u64),
+        (6000, &|n| n * 7919 % 40 * 50),
+        (6000, &|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+    ] {
+        assert_eq!(bounds(&filled(128 << 10, count, cell).0), None);
+    }
+}
+
+#[test]
+fn places_of_values_that_cannot_be_are_refused() {
+    let (image, _) = filled(128 << 10, 6000, common_but_some);
+    let (_, summary) = check_image(&image, &key(), RING).unwrap();
+    let (section, column) = (*summary.bounds(0, 0).unwrap(), *summary.column(0, 0).unwrap());
+    let good = image[section.range()].to_vec();
+    let values = 16 + 4 * section.count as usize;
+    let count = (good.len() - values) / 6;
+    let refused = |change: &dyn Fn(&mut Vec<u8>, &mut Section)| {
+        let (mut bytes, mut section) = (good.clone(), section);
+        change(&mut bytes, &mut section);
+        section.crc = crc32c(&bytes);
+        BlockBounds::decode(&bytes, &section, &column).is_err()
+    };
+    assert!(count >= SOME.len() && !refused(&|_, _| ()));
+    assert!(refused(&|_, section| section.encoding = 0));
+    assert!(refused(&|_, section| section.encoding = 1 << 8), "fewer buckets than are told of");
+    assert!(refused(&|_, section| section.encoding = 33 << 8));
+    assert!(refused(&|bytes, _| bytes.truncate(values)));
+    assert!(refused(&|bytes, _| bytes.truncate(values + 5)));
+    assert!(refused(&|bytes, _| bytes.copy_within(values..values + 4, values + 4)), "a bucket twice");
+    assert!(refused(&|bytes, _| bytes[values + 4 * count..].fill(0xff)), "blocks that are not there");
+    assert!(refused(&|bytes, _| bytes[0] = 1), "a base without bounds");
 }
 
 #[test]
@@ -156,6 +219,7 @@ fn bounds_of_blocks_that_cannot_be_are_refused() {
     assert!(!refused(&|_, _, _| ()));
     assert!(refused(&|_, section, _| section.encoding = 3));
     assert!(refused(&|_, section, _| section.encoding = 0));
+    assert!(refused(&|_, section, _| section.encoding |= 10 << 8));
     assert!(refused(&|_, section, _| section.count += 1));
     assert!(refused(&|_, _, column| column.count += 1));
     assert!(refused(&|_, _, column| column.bytes += 8));

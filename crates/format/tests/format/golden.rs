@@ -1,16 +1,17 @@
 //! Golden images: bytes that this version wrote and every later one must read. `HOLDFAST_BLESS=1 cargo test` writes
 //! those that are missing or differ; an image that has been released is never written again.
 
+use crate::columns::{common_but_some, filled};
 use crate::lanes::superblock;
 use crate::world::{Item, RING, STREAMS, Slot, Value, entries, key, read_column, read_items};
 use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Cause, CellBuffer, CellLoad, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
-    Counters, Cursor, Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured, PurgeRecord,
-    Record, Region, Row, SectionKind, SlotState, StreamKind, StreamRecord, Summary, Superblock, TableEntry,
-    Terms, check_image, read_commit,
+    BlockBounds, Cause, CellBuffer, CellLoad, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter,
+    CopyRecord, Counters, Cursor, Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured,
+    PurgeRecord, Record, Region, Row, SectionKind, SlotState, StreamKind, StreamRecord, Summary, Superblock,
+    TableEntry, Terms, check_image, read_commit,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -376,22 +377,36 @@ fn a_slot_with_columns_of_every_class() {
     golden("slot-columns.bin", &slot.buffer[..len]);
 }
 
-/// What was written before blocks were told of is read as it was.
+/// What was written before blocks were told of, and before it was told of all columns where they end, is read as it was.
 #[test]
-fn a_slot_with_columns_of_which_no_blocks_are_told_of() {
+fn slots_with_columns_of_which_fewer_blocks_are_told_of() {
     let read = |name| std::fs::read(path(name)).unwrap();
-    let (old, new) = (read("slot-columns-whole.bin"), read("slot-columns.bin"));
-    let (header, summary) = check_image(&old, &key(), RING).unwrap();
+    let new = read("slot-columns.bin");
     let (_, with) = check_image(&new, &key(), RING).unwrap();
     let told = |summary: &Summary| summary.sections.iter().filter(|s| s.kind == SectionKind::Bounds).count();
-    assert!(told(&summary) == 0 && told(&with) > 0);
-    let columns = summary.sections.iter().filter(|section| section.kind == SectionKind::Attribute);
-    for section in columns {
-        let (entry, column) = (section.entry, section.column);
-        let same = with.column(entry, column).unwrap();
-        assert_eq!(old[section.range()], new[same.range()], "{entry} {column}");
+    let mut most = 0;
+    for name in ["slot-columns-whole.bin", "slot-columns-bounds.bin"] {
+        let old = read(name);
+        let (header, summary) = check_image(&old, &key(), RING).unwrap();
+        assert!(told(&summary) < told(&with) && header.rows > 0);
+        most = most.max(told(&summary));
+        let columns = summary.sections.iter().filter(|section| section.kind == SectionKind::Attribute);
+        for section in columns {
+            let (entry, column) = (section.entry, section.column);
+            let same = with.column(entry, column).unwrap();
+            assert_eq!(old[section.range()], new[same.range()], "{entry} {column}");
+        }
     }
-    assert!(header.rows > 0);
+    assert!(most > 0);
+}
+
+/// Values that are in one place, and where that is.
+#[test]
+fn a_slot_that_tells_where_values_are() {
+    let (image, _) = filled(128 << 10, 6000, common_but_some);
+    let (_, summary) = check_image(&image, &key(), RING).unwrap();
+    assert!(BlockBounds::has_values(summary.bounds(0, 0).unwrap()));
+    golden("slot-values.bin", &image);
 }
 
 /// Numbers of as many bits as planes are made of, nulls among some.

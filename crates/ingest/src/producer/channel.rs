@@ -63,6 +63,7 @@ pub struct Inlet {
     end: CaptureEnd<Batch>,
     counters: Arc<SourceCounters>,
     leads: bool,
+    can_wait: bool,
 }
 
 impl Inlet {
@@ -87,6 +88,11 @@ impl Inlet {
     pub fn give_back(&mut self, mut batch: Batch) {
         batch.clear();
         self.end.give_back(batch);
+    }
+
+    /// Whether the source waits when there is no room, and loses nothing by it.
+    pub fn can_wait(&self) -> bool {
+        self.can_wait
     }
 
     /// Whether a preamble may come ahead of the batches.
@@ -161,5 +167,13 @@ pub fn channel(
         extraction: settings.extraction.clone(),
         upstream: settings.counter.clone().map(Upstream::new),
     };
-    (producer, Inlet { end: capture, counters, leads: settings.leads })
+    (
+        producer,
+        Inlet {
+            end: capture,
+            counters,
+            leads: settings.leads,
+            can_wait: settings.overload == Overload::Block,
+        },
+    )
 }

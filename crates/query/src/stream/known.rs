@@ -52,11 +52,16 @@ impl Pick for SlotKnown<'_> {
     fn may_have(&self, column: usize, values: &Points<'_>) -> bool {
         let Some((Column::Attribute(number), _)) = self.wants.columns.at(column) else { return true };
         let Some(outline) = self.outlines.get(&number) else { return true };
-        match values {
-            Points::Words(values) => values.iter().any(|value| outline.may_have(Cell::Word(**value))),
-            Points::Wide(values) => values.iter().any(|value| outline.may_have(Cell::Wide(**value))),
-            Points::Bytes(values) => values.iter().any(|value| outline.may_have(Cell::Bytes(value))),
-        }
+        any(values, |cell| outline.may_have(cell))
+    }
+}
+
+/// Whether it is so of any of the values that are looked for.
+fn any(values: &Points<'_>, is_so: impl Fn(Cell<'_>) -> bool) -> bool {
+    match values {
+        Points::Words(values) => values.iter().any(|value| is_so(Cell::Word(**value))),
+        Points::Wide(values) => values.iter().any(|value| is_so(Cell::Wide(**value))),
+        Points::Bytes(values) => values.iter().any(|value| is_so(Cell::Bytes(value))),
     }
 }
 
@@ -90,7 +95,7 @@ impl Pick for Within {
     }
 }
 
-/// The blocks of a chunk, of which only bounds are known.
+/// The blocks of a chunk, of which bounds are known, and where some values are.
 pub(super) struct BlockKnown<'a> {
     pub(super) wants: &'a Wants,
     /// By number of the attribute.
@@ -102,13 +107,14 @@ pub(super) struct BlockKnown<'a> {
 impl Pick for BlockKnown<'_> {
     fn facts(&self, column: usize) -> Option<Facts> {
         let (Column::Attribute(attribute), _) = self.wants.columns.at(column)? else { return None };
-        let bounds = self.bounds.get(&attribute)?.bounds(self.number);
+        let bounds = self.bounds.get(&attribute)?.bounds(self.number)?;
         // Whether any is null is not told where some are not.
         Some(Facts { bounds, nulls: bounds.is_none().then_some(u64::MAX), cells: u64::MAX })
     }
 
-    fn may_have(&self, _column: usize, _values: &Points<'_>) -> bool {
-        true
+    fn may_have(&self, column: usize, values: &Points<'_>) -> bool {
+        let Some((Column::Attribute(number), _)) = self.wants.columns.at(column) else { return true };
+        self.bounds.get(&number).is_none_or(|told| any(values, |cell| told.may_have(self.number, cell)))
     }
 }
 

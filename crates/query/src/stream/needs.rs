@@ -4,7 +4,7 @@ use super::blocks::near;
 use super::known::{SlotKnown, Within};
 use super::slot::Broken;
 use super::wants::Wants;
-use holdfast_format::{EntrySummary, Outline, Section, SectionKind};
+use holdfast_format::{BlockBounds, EntrySummary, Outline, Section, SectionKind};
 use holdfast_link::SlotView;
 use holdfast_link::wire::OpenWanted;
 use std::collections::HashMap;
@@ -47,8 +47,12 @@ impl Needed {
         let rows = made || !wants.fixed(&places).is_empty() || attributes.is_empty();
         let bounds = |attribute: usize| Some((attribute, *summary.bounds(number, attribute as u16)?));
         let bytes: usize = columns.iter().map(|(_, column): &(usize, Section)| column.range().len()).sum();
-        let narrow =
-            bytes >= near(view) && told.leaves_little(wants, |attribute| bounds(attribute).is_some())?;
+        let is_told = |attribute: usize, what: fn(&Section) -> bool| {
+            bounds(attribute).is_some_and(|(_, section)| what(&section))
+        };
+        let narrow = bytes >= near(view)
+            && (told.looks_for_values(|attribute| is_told(attribute, BlockBounds::has_values))
+                || told.leaves_little(wants, |attribute| is_told(attribute, BlockBounds::has_bounds))?);
         let bounds = if narrow { numbers().filter_map(bounds).collect() } else { Vec::new() };
         Ok(Self { made, rows, columns, bounds })
     }
@@ -145,6 +149,11 @@ impl Told {
         }
         let known = SlotKnown { wants, entry, sequence: view.header().sequence.0, outlines: &outlines };
         Ok(wants.predicate.may_hold(&known))
+    }
+
+    /// Whether single values are looked for in some column of which `is_of` says so.
+    fn looks_for_values(&self, is_of: impl Fn(usize) -> bool) -> bool {
+        self.filters.iter().any(|filter| !filter.bounds && is_of(filter.attribute))
     }
 
     /// Whether less than about half of what is between the bounds of some column is wanted, of those for which `is_of` says so.

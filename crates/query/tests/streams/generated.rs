@@ -6,7 +6,7 @@ use super::{SCHEMA, engine, naive, shown};
 use datafusion::catalog::MemTable;
 use datafusion::prelude::SessionContext;
 use holdfast_attributes::Schema;
-use holdfast_format::Summary;
+use holdfast_format::{BlockBounds, Summary};
 use holdfast_link::RingReader;
 use holdfast_media::MemoryDisk;
 use holdfast_query::stream::{Missed, OpenRing, StreamTable, Trouble, Ways};
@@ -101,6 +101,31 @@ fn frame(pick: &mut dyn FnMut(u64) -> u64, number: u64) -> Vec<u8> {
     let more = if pick(30) == 0 { pick(40_000) } else { pick(700) };
     bytes.resize(bytes.len() + more as usize, 0x55);
     bytes
+}
+
+/// Some values that are everywhere, and others that are in one place.
+const RARE_SCHEMA: [&str; 2] = ["value:uint=at:0:u16le", "word:text=at:2:text4"];
+
+const RARE_COUNT: u64 = 30_000;
+
+const RARE: [Named; 3] = [
+    ("value", &["3", "39", "1001", "1050", "1051", "1098", "2000"]),
+    ("word", &["'c003'", "'r017'", "'r018'", "'r049'", "'x'", "''"]),
+    ("ordinal", &["0", "9000", "20000"]),
+];
+
+const ODD_OF_RARE: [&str; 4] = [
+    "value in (1003, 1077)",
+    "(value = 1003 or word = 'r018')",
+    "value in (1003, 1004, 5) and word = 'r003'",
+    "value = 1090 and word > 'c'",
+];
+
+fn rare(pick: &mut dyn FnMut(u64) -> u64, number: u64) -> Vec<u8> {
+    let (turn, is_rare) = (number / 300, number % 300 == 7);
+    let value = if is_rare { 1000 + turn } else { pick(40) };
+    let word = if is_rare { format!("r{:03}", turn % 50) } else { format!("c{:03}", pick(20)) };
+    [&(value as u16).to_le_bytes()[..], word.as_bytes()].concat()
 }
 
 /// Numbers, texts and addresses that rise, of which bounds of blocks leave few; some that are odd, cut short, or there only later.
@@ -279,12 +304,16 @@ fn question(columns: &'static [Named], odd: &'static [&'static str]) -> impl Str
 }
 
 static OF_DOCUMENTS: LazyLock<World> = LazyLock::new(|| {
-    World::new(21, 3000, &SCHEMA, &Content { header: true, element: super::recorded::line })
+    World::new(21, 3000, &SCHEMA, &Content { header: true, noise: 900, element: super::recorded::line })
 });
-static OF_FRAMES: LazyLock<World> =
-    LazyLock::new(|| World::new(22, 3000, &FRAMES_SCHEMA, &Content { header: false, element: frame }));
+static OF_FRAMES: LazyLock<World> = LazyLock::new(|| {
+    World::new(22, 3000, &FRAMES_SCHEMA, &Content { header: false, noise: 900, element: frame })
+});
+static OF_RARE: LazyLock<World> = LazyLock::new(|| {
+    World::new(24, RARE_COUNT, &RARE_SCHEMA, &Content { header: false, noise: 9, element: rare })
+});
 static OF_RISING: LazyLock<World> = LazyLock::new(|| {
-    World::new(23, RISING_COUNT, &RISING_SCHEMA, &Content { header: false, element: rising })
+    World::new(23, RISING_COUNT, &RISING_SCHEMA, &Content { header: false, noise: 900, element: rising })
 });
 
 proptest! {
@@ -294,6 +323,12 @@ proptest! {
     #[test]
     fn of_what_rises_what_is_asked_finds_what_a_naive_look_finds(sql in question(&RISING, &ODD_OF_RISING)) {
         OF_RISING.compare(&sql);
+    }
+
+    // Promise 5, where blocks are left out because a value is in one place.
+    #[test]
+    fn of_what_is_rare_what_is_asked_finds_what_a_naive_look_finds(sql in question(&RARE, &ODD_OF_RARE)) {
+        OF_RARE.compare(&sql);
     }
 
     // Promise 5.
@@ -314,12 +349,25 @@ proptest! {
 fn of_what_rises_most_slots_tell_of_blocks() {
     let summaries = &OF_RISING.summaries;
     assert!(summaries.len() > 8, "{}", summaries.len());
+    let told = |column: u16| {
+        let has_bounds = |summary: &&Summary| summary.bounds(1, column).is_some_and(BlockBounds::has_bounds);
+        summaries.iter().filter(has_bounds).count()
+    };
     for column in [0, 2, 3, 4, 5] {
-        let told = summaries.iter().filter(|summary| summary.bounds(1, column).is_some()).count();
+        let told = told(column);
         assert!(2 * told > summaries.len(), "{told} of {}, column {column}", summaries.len());
     }
-    let odd = |column| summaries.iter().filter(|summary| summary.bounds(1, column).is_some()).count();
-    assert!(odd(1) > 0 && odd(1) < summaries.len() && odd(6) == 0, "{} {}", odd(1), odd(6));
+    assert!(told(1) > 0 && told(1) < summaries.len() && told(6) == 0, "{} {}", told(1), told(6));
+}
+
+#[test]
+fn of_what_is_rare_most_slots_tell_where_it_is() {
+    let summaries = &OF_RARE.summaries;
+    for column in 0..2 {
+        let has_values = |summary: &&Summary| summary.bounds(1, column).is_some_and(BlockBounds::has_values);
+        let told = summaries.iter().filter(has_values).count();
+        assert!(told > 1 && 2 * told > summaries.len(), "{told} of {}", summaries.len());
+    }
 }
 
 // Promise 5, where few blocks are left and some of their cells are null, no numbers, or of several columns.

@@ -19,6 +19,8 @@ const SLOTS: u64 = 20;
 pub(crate) struct Content {
     /// Whether most of them have a header that their producer gives.
     pub(crate) header: bool,
+    /// Bytes of what comes between, less than so many.
+    pub(crate) noise: u64,
     /// Makes the element of a number; the function gives a number below another, at random.
     pub(crate) element: fn(&mut dyn FnMut(u64) -> u64, u64) -> Vec<u8>,
 }
@@ -96,7 +98,7 @@ fn header(seed: &mut Seed) -> Option<Vec<u8>> {
 impl Recorded {
     /// Records so many lines with this schema.
     pub(crate) fn make(seed: u64, elements: u64, schema: Option<&Schema>) -> (Image, Self) {
-        Self::of(seed, elements, schema, &Content { header: true, element: line })
+        Self::of(seed, elements, schema, &Content { header: true, noise: 900, element: line })
     }
 
     /// Records so many elements of this content with this schema.
@@ -140,7 +142,7 @@ impl Recorded {
         let mut random = Seed::new(seed);
         for number in 0..elements {
             if random.below(3) == 0 {
-                let mut noise = vec![0; random.below(900) as usize];
+                let mut noise = vec![0; random.below(content.noise) as usize];
                 random.fill(&mut noise);
                 producers[0].stamp();
                 producers[0].element(&[], &noise, Marks::default()).unwrap();

@@ -47,7 +47,7 @@ impl<D: Disk> Capture<D> {
 
     /// After a crash the gaps are written even when nothing else is: a run that ends cleanly leaves exact counters.
     fn opening_is_written(&mut self, now: Timestamp) -> bool {
-        !self.opening.is_due() || self.ensure_open(now)
+        !self.opening.is_due() || self.ensure_open(false, now)
     }
 
     /// Whether the end waits for a ring that takes nothing: a device that is away, or no slot.

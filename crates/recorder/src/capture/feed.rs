@@ -159,9 +159,11 @@ impl<D: Disk> Capture<D> {
             return Fed::Held;
         }
         loop {
-            if !self.ensure_open(now) {
+            let can_wait = self.feeds[at].inlet.can_wait();
+            if !self.ensure_open(can_wait, now) {
                 self.feeds[at].batch = Some((batch, place));
-                return Fed::NoRoom;
+                // Others may have what is kept from it.
+                return if can_wait && self.driver.buffers().1 > 0 { Fed::Held } else { Fed::NoRoom };
             }
             let before = self.packer.meta_left_out();
             let progress = self.packer.push(at as u16, &batch, place);
@@ -185,6 +187,7 @@ enum Fed {
     Packed,
     Nothing,
     NoRoom,
-    /// It is beyond its declared rate, and what is left does not last for it.
+    /// It waits while others go on: it is beyond its declared rate and what is left does not last for it, or it can wait and the disk
+    /// has enough to do.
     Held,
 }

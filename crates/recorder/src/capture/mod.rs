@@ -246,12 +246,12 @@ impl<D: Disk> Capture<D> {
         }
     }
 
-    /// Makes sure that a slot is open; `false` while there is no sequence or no buffer for one.
-    fn ensure_open(&mut self, now: Timestamp) -> bool {
+    /// Makes sure that a slot is open; `false` while there is no sequence, or no buffer for one where its source can or cannot wait.
+    fn ensure_open(&mut self, can_wait: bool, now: Timestamp) -> bool {
         if self.packer.is_open() {
             return true;
         }
-        if self.driver.buffers().1 == 0 {
+        if !self.driver.has_buffer(can_wait) {
             return false;
         }
         let Some(sequence) = self.driver.ring_mut().open_next(now) else { return false };
