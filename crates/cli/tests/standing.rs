@@ -15,6 +15,7 @@ use evaluating::{Evaluator, left};
 use filled::{Filler, START, STEP};
 use holdfast_base::Timestamp;
 use recording::{PATIENCE, Recording, line};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -181,6 +182,59 @@ fn a_standing_sample_goes_on_and_tells_what_expired_before() {
         }
     }
     assert!(sampled > 500 && others < 2500, "{sampled} sampled, {others} others");
+}
+
+/// Stops a program as it is, or lets it go on, or ends it.
+fn signal(evaluator: &Evaluator, signal: Signal) {
+    kill_process(Pid::from_child(&evaluator.child), signal).unwrap();
+}
+
+/// Whoever looks is stopped while the ring turns over: the first line that it sees then, after it has told which it has not, and
+/// how many it finds from there on.
+fn tells_what_it_has_not_seen(what: &str, finds: bool) -> (u64, u64) {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(2000);
+    recording.await_lines(dir, 2000);
+    let command = format!("hold r.hf {what} --standing --quota 60 --reason thousandth");
+    let mut evaluator = Evaluator::start(dir, &command);
+    // With the last there is.
+    evaluator.next();
+    signal(&evaluator, Signal::STOP);
+    let stat = format!("/proc/{}/stat", evaluator.child.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {}
+    for _ in 0..8 {
+        recording.lines(4000);
+    }
+    recording.await_lines(dir, 34_000);
+    signal(&evaluator, Signal::CONT);
+    let found = if finds { evaluator.next()["elements"].as_u64().unwrap() } else { 0 };
+    signal(&evaluator, Signal::INT);
+    let warned = evaluator.warnings();
+    recording.end();
+    let expired = warned.lines().find(|line| line.contains("of log expired before they were looked at"));
+    let expired = expired.unwrap_or_else(|| panic!("it is passed by in silence: {warned}"));
+    let (_, ordinals) = expired.split_once('(').unwrap();
+    let (from, end) = ordinals.trim_end_matches(')').split_once(" up to ").unwrap();
+    let (from, end): (u64, u64) = (from.parse().unwrap(), end.parse().unwrap());
+    // Of the slot that the hold keeps the rest is there.
+    assert!(from >= 2000 && (from == 2000 || left(dir).contains(&line(from - 1))), "{expired}");
+    let count: String = expired.split(" elements").next().unwrap().matches(char::is_numeric).collect();
+    assert!(count == (end - from).to_string() && end < 34_000, "{expired}");
+    ends(dir, &format!("read r.hf --stream log --ordinals {from}..{end}"), 3);
+    (end, found)
+}
+
+#[test]
+fn what_expires_while_whoever_looks_for_a_condition_is_stopped_is_told() {
+    let (end, found) = tells_what_it_has_not_seen("--where ordinal_%_1000_=_999", true);
+    assert_eq!(found, (end..34_000).filter(|ordinal| ordinal % 1000 == 999).count() as u64);
+}
+
+#[test]
+fn what_expires_while_whoever_takes_samples_is_stopped_is_told() {
+    tells_what_it_has_not_seen("--sample 1s/1h", false);
 }
 
 #[test]

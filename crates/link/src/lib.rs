@@ -22,6 +22,6 @@ pub use index_drive::IndexDrive;
 pub use pins::Pins;
 pub use reader::{
     Beside, Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader,
-    Selection, SlotView,
+    Selection, Since, SlotView,
 };
 pub use shared::SharedArea;

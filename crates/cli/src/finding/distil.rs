@@ -67,8 +67,13 @@ pub(super) fn groups(hold: HoldId, holds: &[HoldStatus], slots: &[SlotStatus], o
 }
 
 fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
-    let at = hold.sequences.partition_point(|(_, last)| *last < sequence);
-    hold.sequences.get(at).is_some_and(|(first, _)| *first <= sequence)
+    within(&hold.sequences, sequence)
+}
+
+/// Whether a sequence is in one of these runs, which come in order.
+pub(super) fn within(runs: &[(Sequence, Sequence)], sequence: Sequence) -> bool {
+    let at = runs.partition_point(|(_, last)| *last < sequence);
+    runs.get(at).is_some_and(|(first, _)| *first <= sequence)
 }
 
 /// Whether a slot is a copy already.

@@ -5,15 +5,17 @@ use super::distil;
 use crate::complaint;
 use crate::failure::Result;
 use crate::index::Index;
-use crate::session::link;
+use crate::out::counted;
+use crate::session::{self, link};
 use crate::sql::{self, Sql};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_link::{OpenSlots, RingReader};
+use holdfast_link::{OpenSlots, RingReader, Since};
 use holdfast_query::Limits;
 use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
 use holdfast_query::stream::Missed;
 use holdfast_ring::{Original, SlotStatus, StreamStatus};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,6 +37,8 @@ struct Watch {
     /// The next element to look at, and a slot before which none of those to come is.
     next: Ordinal,
     slot: Sequence,
+    /// Whether the hold stands for all from there on: what of it expires before it is looked at is told.
+    is_due: bool,
 }
 
 /// What was found, until what is to be held after it has arrived, too.
@@ -43,6 +47,25 @@ struct Rolling {
     /// Where it was found first; none for a sample.
     at: Option<(StreamId, Ordinal, Sequence)>,
     span: Span,
+    /// Whether the hold has what there was of it.
+    is_held: bool,
+}
+
+/// What expired before anybody looked at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unseen {
+    stream: String,
+    /// The first, and the one behind the last.
+    ordinals: (Ordinal, Ordinal),
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, end) = self.ordinals;
+        let elements = counted(end.0 - from.0, "element");
+        let stream = &self.stream;
+        write!(f, "{elements} of {stream} expired before they were looked at ({from} up to {end})")
+    }
 }
 
 /// What a turn found.
@@ -52,8 +75,10 @@ pub(super) struct Turn {
     pub(super) elements: u64,
     /// The slots that are to be held, of all that is not finished with.
     pub(super) sequences: Vec<(Sequence, Sequence)>,
-    /// What could not be looked into.
+    /// What could not be looked into, and slots with something that was found that expired before they were held.
     pub(super) missed: Missed,
+    /// What has come since the turn before and was not there any more.
+    pub(super) unseen: Vec<Unseen>,
 }
 
 /// Looks for it.
@@ -74,8 +99,11 @@ pub(super) struct Evaluator {
     rolling: Vec<Rolling>,
     /// Up to when a sample has been taken.
     sampled: Timestamp,
-    /// When the last turn was.
+    /// When the last turn was, and a slot before which nothing of what came since is.
     turned: Timestamp,
+    slot: Sequence,
+    /// What no turn has told yet.
+    unseen: Vec<Unseen>,
 }
 
 impl Evaluator {
@@ -102,6 +130,8 @@ impl Evaluator {
             begin,
             rolling: Vec::new(),
             turned: Timestamp::MIN,
+            slot: Sequence(0),
+            unseen: Vec::new(),
         }
     }
 
@@ -113,29 +143,43 @@ impl Evaluator {
         let open = reader.status().map_err(|error| link(&error))?.ring.sequence;
         let known = reader.streams().map_err(|error| link(&error))?;
         self.learn(&known)?;
-        let mut turn = Turn::default();
+        let (mut turn, mut there) = (Turn::default(), Vec::new());
         match self.wanted.clone() {
-            Wanted::Found(search) => self.look(&search, &known, open, &mut turn)?,
-            Wanted::Sample(sample) => {
-                self.sample(sample, &mut reader, now)?;
-                let held = |id| self.streams.is_empty() || self.streams.contains(&id);
-                let known = known.iter().filter(|stream| held(stream.id));
-                self.begin = known.map(|stream| (stream.id, stream.counters.next_ordinal)).collect();
-            }
+            Wanted::Found(search) => self.look(&search, &known, open, &mut reader, &mut turn)?,
+            Wanted::Sample(sample) => there = self.sample(sample, &known, &mut reader, now)?,
         }
         if !self.rolling.is_empty() {
             let (known, spans) = self.around();
             turn.sequences =
                 reader.sequences_around(&self.streams, &known, &spans).map_err(|error| link(&error))?;
         }
-        self.turned = now;
+        if let Some(sql) = &self.sql {
+            turn.missed = sql.engine.trouble.take();
+        }
+        turn.missed.expired += reader.gone(&there).map_err(|error| link(&error))?.len() as u64;
+        turn.missed.expired += self.lost(&turn.sequences);
+        turn.unseen = std::mem::take(&mut self.unseen);
+        (self.turned, self.slot) = (now, open);
         Ok(turn)
+    }
+
+    /// Of what was found and is not held yet so many slots are not among these any more: they are not waited for again.
+    fn lost(&mut self, there: &[(Sequence, Sequence)]) -> u64 {
+        let mut lost = BTreeSet::new();
+        for rolling in self.rolling.iter_mut().filter(|rolling| !rolling.is_held) {
+            if let Some((.., slot)) = rolling.at.filter(|(.., slot)| !distil::within(there, *slot)) {
+                lost.insert(slot);
+                rolling.at = None;
+            }
+        }
+        lost.len() as u64
     }
 
     /// What the last turn found is held: what has come to its end can be forgotten.
     pub(super) fn is_held(&mut self) {
         let (roll, now) = (self.roll, self.turned);
         self.rolling.retain(|rolling| roll.around(rolling.span).1 + LATE >= now);
+        self.rolling.iter_mut().for_each(|rolling| rolling.is_held = true);
     }
 
     /// What was found, by slot and stream the first of it, and when what is wanted around it arrived. What was found alone is in
@@ -186,11 +230,6 @@ impl Evaluator {
         self.marks(|watch| first(watch.id).unwrap_or(watch.next).min(watch.next))
     }
 
-    /// Up to where each stream has been looked through.
-    pub(super) fn reached(&self) -> Vec<(StreamId, Ordinal)> {
-        self.marks(|watch| watch.next)
-    }
-
     fn marks(&self, of: impl Fn(&Watch) -> Ordinal) -> Vec<(StreamId, Ordinal)> {
         let not_seen = |(id, _): &&(StreamId, Ordinal)| self.watches.iter().all(|watch| watch.id != *id);
         let marks = self.watches.iter().map(|watch| (watch.id, of(watch)));
@@ -215,16 +254,19 @@ impl Evaluator {
                     continue;
                 }
                 match sql.runtime.block_on(search.check(&sql.engine.context, &stream.name)) {
-                    Ok(()) => self.watches.push(Watch {
-                        id: stream.id,
-                        name: stream.name.clone(),
-                        next: self
-                            .begin
-                            .iter()
-                            .find(|(id, _)| *id == stream.id)
-                            .map_or(Ordinal(0), |(_, at)| *at),
-                        slot: Sequence(0),
-                    }),
+                    Ok(()) => {
+                        let begin = self.begin.iter().find(|(id, _)| *id == stream.id);
+                        // One that is new, or that somebody has begun with before.
+                        let was_known = self.known.iter().any(|known| known.id == stream.id);
+                        let goes_on = self.sql.is_some() || !self.begin.is_empty();
+                        self.watches.push(Watch {
+                            id: stream.id,
+                            name: stream.name.clone(),
+                            next: begin.map_or(Ordinal(0), |(_, at)| *at),
+                            slot: Sequence(0),
+                            is_due: goes_on && !was_known,
+                        });
+                    }
                     Err(error) => refused = refused.or(Some(error)),
                 }
             }
@@ -241,6 +283,7 @@ impl Evaluator {
         search: &Search,
         known: &[StreamStatus],
         open: Sequence,
+        reader: &mut RingReader,
         turn: &mut Turn,
     ) -> Result<()> {
         let (Some(sql), true) = (&self.sql, self.times.0 <= self.times.1) else { return Ok(()) };
@@ -248,24 +291,51 @@ impl Evaluator {
             let reached = known.iter().find(|stream| stream.id == watch.id);
             let reached = reached.map_or(watch.next, |stream| stream.counters.next_ordinal);
             if reached <= watch.next {
+                (watch.slot, watch.is_due) = (open, true);
                 continue;
             }
+            let mut since = Since::default();
+            if watch.is_due {
+                let wanted = [(watch.id, watch.next, reached)];
+                since = reader.since(watch.slot, &wanted).map_err(|error| link(&error))?;
+            }
             let among = Among { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
-            let found = sql
-                .runtime
-                .block_on(search.found(&sql.engine.context, &watch.name, &among))
-                .map_err(|error| complaint::failure(&error, &search.condition, &[]))?;
+            sql.engine.trouble.expect(since.there);
+            let found = sql.runtime.block_on(search.found(&sql.engine.context, &watch.name, &among));
+            sql.engine.trouble.expect(Vec::new());
+            let found = found.map_err(|error| complaint::failure(&error, &search.condition, &[]))?;
             turn.elements += found.iter().map(|found| found.elements).sum::<u64>();
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.
-            self.rolling.extend(found.iter().map(|found| Rolling { at: at(found), span: found.span }));
-            (watch.next, watch.slot) = (reached, open);
+            let rolling = |found: &Found| Rolling { at: at(found), span: found.span, is_held: false };
+            self.rolling.extend(found.iter().map(rolling));
+            self.unseen.extend(unseen(known, since.expired));
+            (watch.next, watch.slot, watch.is_due) = (reached, open, true);
         }
-        turn.missed = sql.engine.trouble.take();
         Ok(())
     }
 
-    fn sample(&mut self, sample: Sample, reader: &mut RingReader, now: Timestamp) -> Result<()> {
+    /// Takes samples of what has come; which slots it lies in.
+    fn sample(
+        &mut self,
+        sample: Sample,
+        known: &[StreamStatus],
+        reader: &mut RingReader,
+        now: Timestamp,
+    ) -> Result<Vec<Sequence>> {
+        let held = known.iter().filter(|s| self.streams.is_empty() || self.streams.contains(&s.id));
+        let reached: Vec<(StreamId, Ordinal)> = held.map(|s| (s.id, s.counters.next_ordinal)).collect();
+        let goes_on = !self.begin.is_empty() || self.turned > Timestamp::MIN;
+        let mut since = Since::default();
+        if goes_on && self.times.0 <= self.times.1 {
+            let before = |id| self.begin.iter().find(|(stream, _)| *stream == id);
+            let wanted =
+                reached.iter().map(|(id, end)| (*id, before(*id).map_or(Ordinal(0), |(_, at)| *at), *end));
+            let wanted: Vec<_> = wanted.filter(|(_, first, end)| first < end).collect();
+            since = reader.since(self.slot, &wanted).map_err(|error| link(&error))?;
+        }
+        self.unseen.extend(unseen(known, since.expired));
+        self.begin = reached;
         let end = now.min(self.times.1);
         if self.sampled == Timestamp::MIN {
             let oldest = reader.status().map_err(|error| link(&error))?.ring.oldest;
@@ -276,9 +346,20 @@ impl Evaluator {
         let known = self.rolling.len();
         for span in sample.spans(range).filter(|_| range.0 <= range.1) {
             if self.rolling[..known].iter().all(|rolling| rolling.span != span) {
-                self.rolling.push(Rolling { at: None, span });
+                self.rolling.push(Rolling { at: None, span, is_held: false });
             }
         }
-        Ok(())
+        Ok(since.there)
     }
+}
+
+/// What has expired of streams, by their names.
+fn unseen(
+    known: &[StreamStatus],
+    expired: Vec<(StreamId, Ordinal, Ordinal)>,
+) -> impl Iterator<Item = Unseen> + '_ {
+    expired.into_iter().map(|(stream, from, end)| Unseen {
+        stream: session::stream_name(known, stream),
+        ordinals: (from, end),
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::distil::Group;
 use super::evaluator::{Evaluator, Turn};
-use super::{Shown, distil, expired, warn};
+use super::{Shown, distil, warn};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session::{self, link};
@@ -162,6 +162,7 @@ impl<'a> Follow<'a> {
             if let Err(failure) = sql::told(&turn.missed) {
                 warn(&failure);
             }
+            turn.unseen.iter().for_each(|unseen| warn(unseen));
             turn
         };
         let news = turn.sequences != self.sent && !turn.sequences.is_empty();
@@ -181,9 +182,7 @@ impl<'a> Follow<'a> {
         let Some(quota) = full else {
             evaluator.is_held();
             self.sent = turn.sequences;
-            if std::mem::take(&mut self.has_waited) {
-                expired(&mut session::open(self.path)?, &evaluator.reached())?;
-            }
+            self.has_waited = false;
             return Ok(ControlFlow::Continue(()));
         };
         if !std::mem::replace(&mut self.has_waited, true) {

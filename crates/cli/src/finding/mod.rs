@@ -16,9 +16,9 @@ use crate::session::{self, link};
 use crate::{orders, show, sql};
 use evaluator::{Evaluator, Turn, Wanted};
 use follow::Follow;
-use holdfast_base::{ByteSize, HoldId, Ordinal, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, Timestamp};
 use holdfast_format::Finding;
-use holdfast_link::{RingReader, Selection};
+use holdfast_link::Selection;
 use holdfast_query::Limits;
 use holdfast_query::find::{Roll, Sample, Search};
 use holdfast_ring::{HoldRequest, HoldStatus, Order, Outcome};
@@ -125,7 +125,6 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
         ))
         .advice("give another with --where … --standing")
     })?;
-    expired(&mut reader, &finding.watermarks)?;
     drop(reader);
     let mut evaluator = Evaluator::new(
         path.to_owned(),
@@ -140,24 +139,6 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
         evaluator.stop_looking();
     }
     Follow::new(path, id, finding.standing, finding.distil).run(evaluator, out)
-}
-
-/// Tells of what has expired before anybody looked at it.
-fn expired(reader: &mut RingReader, watermarks: &[(StreamId, Ordinal)]) -> Result<()> {
-    let known = reader.streams().map_err(|error| link(&error))?;
-    for (stream, next) in watermarks {
-        let range =
-            holdfast_ring::Range { ordinals: Some((*next, Ordinal(u64::MAX))), ..holdfast_ring::Range::ALL };
-        let plan = reader.plan(&Selection { streams: vec![*stream], range }).map_err(|error| link(&error))?;
-        for (_, from, end) in plan.expired_ordinals {
-            let name = session::stream_name(&known, *stream);
-            let elements = counted(end.0 - from.0, "element");
-            warn(&format_args!(
-                "{elements} of {name} expired before they were looked at ({from} up to {end})"
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Says what comes in the way, and goes on. Whoever does not listen misses nothing else.

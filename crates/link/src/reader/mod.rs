@@ -1,7 +1,7 @@
 //! The one reader of rings, for all commands: the same results with a recorder and without.
 //!
 //! `plan` finds slots, `session` goes through them over `feeder` (read-ahead) and `access` (the two ways to bytes),
-//! `backfill` finds beginnings, `heads` looks through many slots for little. What a command does with an element is not
+//! `backfill` finds beginnings, `heads` looks through many slots for little, `since` finds what expired unseen. What a command does with an element is not
 //! known here.
 
 mod access;
@@ -21,6 +21,7 @@ mod pump;
 mod search;
 mod seen;
 mod session;
+mod since;
 mod slot;
 mod taken;
 mod window;
@@ -30,6 +31,7 @@ pub use beside::Beside;
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
 pub use open::OpenSlots;
 pub use search::{NotThere, SlotView};
+pub use since::Since;
 
 use crate::client::Connection;
 use crate::find;

@@ -53,7 +53,7 @@ impl RingReader {
             let expired = self.has_expired(&candidates, selection)?;
             *(if expired { &mut expired_before } else { &mut begins }) = Some(first);
         }
-        let expired_ordinals = self.expired_ordinals(&candidates, selection)?;
+        let expired_ordinals = self.expired_ordinals(&candidates, selection, FAR)?;
         let mut slots: Vec<PlannedSlot> = candidates[range.clone()].to_vec();
         // Copies keep the age of their youngest original and may hold older elements.
         slots.extend(candidates[range.end..].iter().filter(|slot| slot.sequence.0 != slot.age.0));
@@ -237,10 +237,12 @@ impl RingReader {
         Ok(None)
     }
 
-    fn expired_ordinals(
+    /// Ordinals of a selection that have expired. A stream is looked for around missing slots in so many at most.
+    pub(crate) fn expired_ordinals(
         &mut self,
         candidates: &[PlannedSlot],
         selection: &Selection,
+        far: usize,
     ) -> Result<Vec<(StreamId, Ordinal, Ordinal)>, LinkError> {
         let Some((first, end)) = selection.range.ordinals else { return Ok(Vec::new()) };
         let counters: Vec<_> = self.streams()?.iter().map(|s| (s.id, s.counters.next_ordinal)).collect();
@@ -252,10 +254,10 @@ impl RingReader {
                 self.first_where(candidates, |_| true, ordinals, |(_, greatest)| greatest >= first)?;
             let stop = self.first_where(candidates, |_| true, ordinals, |(least, _)| least >= end)?;
             // What is missing may be behind slots that do not have the stream, too.
-            let stop = (stop + FAR).min(candidates.len());
+            let stop = stop.saturating_add(far).min(candidates.len());
             let mut told = Ordinal(0);
             for at in (start..=stop).filter(|at| is_broken(candidates, *at)) {
-                let Some((from, to)) = self.hole(candidates, at, stream, next)? else { continue };
+                let Some((from, to)) = self.hole(candidates, at, stream, next, far)? else { continue };
                 let (from, to) = (from.max(first).max(told), to.min(end));
                 if from < to {
                     expired.push((stream, from, to));
@@ -274,6 +276,7 @@ impl RingReader {
         at: usize,
         stream: StreamId,
         next: Ordinal,
+        far: usize,
     ) -> Result<Option<(Ordinal, Ordinal)>, LinkError> {
         let (mut before, mut behind) = (Some(Ordinal(0)), Some(next));
         for (looked, slot) in candidates[..at].iter().rev().enumerate() {
@@ -281,7 +284,7 @@ impl RingReader {
                 before = Some(Ordinal(greatest.0.saturating_add(1)));
                 break;
             }
-            if looked == FAR {
+            if looked == far {
                 before = None;
                 break;
             }
@@ -291,7 +294,7 @@ impl RingReader {
                 behind = Some(least);
                 break;
             }
-            if looked == FAR {
+            if looked == far {
                 behind = None;
                 break;
             }

@@ -108,7 +108,7 @@ impl TableProvider for StreamTable {
         let slot = self.columns.arrow().index_of(crate::columns::Fixed::Slot.name());
         let (first, last) = slot.map_or((None, None), |place| wants.predicate.bounds(place));
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(u64::MAX));
-        let ways = self.ways.clone();
+        let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
         let never = wants.predicate == Predicate::Constant(false);
         let planned = tokio::task::spawn_blocking(move || {
             if never {
@@ -116,6 +116,7 @@ impl TableProvider for StreamTable {
             }
             let mut way = ways.take()?;
             let mut slots = way.reader.plan(&selection)?.slots;
+            trouble.expired(way.reader.gone(&trouble.expected())?);
             slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
             if way.reader.is_live() {
                 return Ok((SlotList::new(slots, way.reader.into_pins()), MOST_CLIENTS));

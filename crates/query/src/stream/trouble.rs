@@ -19,6 +19,8 @@ struct State {
     missed: Missed,
     /// Slots that expired: what began in one and ends in the next misses it, too.
     expired: BTreeSet<Sequence>,
+    /// Slots that whoever asks has seen, and that no search may pass by in silence.
+    expected: Vec<Sequence>,
 }
 
 /// What was missed.
@@ -37,8 +39,19 @@ pub struct Missed {
 impl Trouble {
     /// What has been missed since it was asked last.
     pub fn take(&self) -> Missed {
-        let State { missed, expired } = std::mem::take(&mut *self.state());
+        let mut state = self.state();
+        let (missed, expired) = (std::mem::take(&mut state.missed), std::mem::take(&mut state.expired));
         Missed { expired: expired.len() as u64, ..missed }
+    }
+
+    /// From here on a search that does not find one of these slots when it begins counts it as expired.
+    pub fn expect(&self, slots: Vec<Sequence>) {
+        self.state().expected = slots;
+    }
+
+    /// These slots.
+    pub(super) fn expected(&self) -> Vec<Sequence> {
+        self.state().expected.clone()
     }
 
     /// Slots that have expired since it was asked last.
