@@ -4,7 +4,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, Side, Table, clean};
 use crate::session::{RingArg, link, stream_name};
 use crate::{show, times};
-use holdfast_base::{ByteSize, Timestamp};
+use holdfast_base::{ByteSize, Ordinal, Timestamp};
 use holdfast_format::Finding;
 use holdfast_ring::{HoldStatus, StreamStatus};
 use serde::Serialize;
@@ -69,7 +69,8 @@ fn seconds(nanos: u64) -> f64 {
 impl<'a> FindingShown<'a> {
     fn new(finding: &'a Finding, streams: &[StreamStatus]) -> Self {
         let when = finding.when.as_ref();
-        let evaluated = finding.watermarks.iter();
+        // In others nothing is looked for any more.
+        let evaluated = finding.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
         Self {
             condition: finding.sample.is_none().then_some(finding.condition.as_str()),
             before_seconds: seconds(finding.before),

@@ -1,7 +1,8 @@
 //! Looks for what a hold wants, turn by turn: in what has come since the turn before, and around what was found until its
 //! roll has ended.
 
-use super::distil;
+use super::distil::{self, within};
+use super::fit::Fit;
 use crate::complaint;
 use crate::failure::Result;
 use crate::index::Index;
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// An element is known at most so long after it has arrived.
 const LATE: Duration = Duration::from_secs(2);
+
+/// The watermark of a stream in which nothing is looked for any more.
+pub(super) const OVER: Ordinal = Ordinal(u64::MAX);
 
 /// What a hold wants.
 #[derive(Clone, Debug)]
@@ -49,6 +53,13 @@ struct Rolling {
     span: Span,
     /// Whether the hold has what there was of it.
     is_held: bool,
+}
+
+impl Rolling {
+    /// Whether it was found in one of these slots.
+    fn is_in(&self, slots: &[(Sequence, Sequence)]) -> bool {
+        self.at.is_none_or(|(.., slot)| within(slots, slot))
+    }
 }
 
 /// What expired before anybody looked at it.
@@ -96,6 +107,8 @@ pub(super) struct Evaluator {
     watches: Vec<Watch>,
     /// From where on streams are looked through that are not watched; up to where they are sampled.
     begin: Vec<(StreamId, Ordinal)>,
+    /// Up to where all that was sampled is held.
+    settled: Vec<(StreamId, Ordinal)>,
     rolling: Vec<Rolling>,
     /// Up to when a sample has been taken.
     sampled: Timestamp,
@@ -127,6 +140,7 @@ impl Evaluator {
             sampled: times.0,
             times,
             watches: Vec::new(),
+            settled: begin.clone(),
             begin,
             rolling: Vec::new(),
             turned: Timestamp::MIN,
@@ -167,7 +181,7 @@ impl Evaluator {
     fn lost(&mut self, there: &[(Sequence, Sequence)]) -> u64 {
         let mut lost = BTreeSet::new();
         for rolling in self.rolling.iter_mut().filter(|rolling| !rolling.is_held) {
-            if let Some((.., slot)) = rolling.at.filter(|(.., slot)| !distil::within(there, *slot)) {
+            if let Some((.., slot)) = rolling.at.filter(|(.., slot)| !within(there, *slot)) {
                 lost.insert(slot);
                 rolling.at = None;
             }
@@ -180,6 +194,19 @@ impl Evaluator {
         let (roll, now) = (self.roll, self.turned);
         self.rolling.retain(|rolling| roll.around(rolling.span).1 + LATE >= now);
         self.rolling.iter_mut().for_each(|rolling| rolling.is_held = true);
+        self.settled.clone_from(&self.begin);
+    }
+
+    /// The same of these slots: what else was found waits.
+    pub(super) fn are_held(&mut self, slots: &[(Sequence, Sequence)]) {
+        if self.is_alone() {
+            self.rolling.retain(|rolling| !rolling.is_in(slots));
+        }
+    }
+
+    /// Whether what was found is held as it is, without what is around it.
+    fn is_alone(&self) -> bool {
+        matches!(&self.wanted, Wanted::Found(search) if search.when.is_none()) && self.roll.is_none()
     }
 
     /// What was found, by slot and stream the first of it, and when what is wanted around it arrived. What was found alone is in
@@ -190,9 +217,7 @@ impl Evaluator {
             let first = known.entry((slot, stream)).or_insert(ordinal);
             *first = ordinal.min(*first);
         }
-        let alone =
-            matches!(&self.wanted, Wanted::Found(search) if search.when.is_none()) && self.roll.is_none();
-        let spans = self.rolling.iter().filter(|_| !alone);
+        let spans = self.rolling.iter().filter(|_| !self.is_alone());
         (known, merged(spans.map(|rolling| self.roll.around(rolling.span)).collect()))
     }
 
@@ -221,19 +246,34 @@ impl Evaluator {
         Ok(Some(kept).filter(|_| sql.engine.trouble.take() == Missed::default()))
     }
 
-    /// Up to where each stream has been looked through and finished with: from there on another evaluator may go on.
-    pub(super) fn watermarks(&self) -> Vec<(StreamId, Ordinal)> {
-        let first = |id: StreamId| {
-            let of_stream = self.rolling.iter().filter_map(|rolling| rolling.at);
-            of_stream.filter(|(stream, ..)| *stream == id).map(|(_, ordinal, _)| ordinal).min()
-        };
-        self.marks(|watch| first(watch.id).unwrap_or(watch.next).min(watch.next))
+    /// A slot before which all has been looked at.
+    pub(super) fn looked_before(&self) -> Sequence {
+        let all = self.watches.iter().map(|watch| watch.slot);
+        all.min().unwrap_or(self.slot)
     }
 
-    fn marks(&self, of: impl Fn(&Watch) -> Ordinal) -> Vec<(StreamId, Ordinal)> {
+    /// Up to where each stream has been looked through and finished with once so much is held: from there on another evaluator
+    /// may go on.
+    pub(super) fn watermarks(&self, fit: &Fit) -> Vec<(StreamId, Ordinal)> {
+        let is_held = |rolling: &&Rolling| self.is_alone() && (rolling.is_held || rolling.is_in(&fit.wanted));
+        let open = || self.rolling.iter().filter(|rolling| !is_held(rolling));
+        let first = |id: StreamId| {
+            let of_stream = open().filter_map(|rolling| rolling.at);
+            of_stream.filter(|(stream, ..)| *stream == id).map(|(_, ordinal, _)| ordinal).min()
+        };
+        let is_over = self.times.1 == Timestamp::MIN && open().next().is_none();
+        let watched = self.watches.iter().map(|watch| {
+            let next = if is_over { OVER } else { watch.next };
+            (watch.id, first(watch.id).map_or(next, |first| first.min(next)))
+        });
         let not_seen = |(id, _): &&(StreamId, Ordinal)| self.watches.iter().all(|watch| watch.id != *id);
-        let marks = self.watches.iter().map(|watch| (watch.id, of(watch)));
-        marks.chain(self.begin.iter().filter(not_seen).copied()).collect()
+        let settled =
+            |id| self.settled.iter().find(|(stream, _)| *stream == id).map_or(Ordinal(0), |(_, at)| *at);
+        let others = self.begin.iter().filter(not_seen).map(|(id, at)| {
+            let at = if fit.full.is_some() { settled(*id) } else { *at };
+            (*id, if is_over { OVER } else { at })
+        });
+        watched.chain(others).collect()
     }
 
     /// Sets the engine up anew where streams or their attributes have changed.

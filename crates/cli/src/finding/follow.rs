@@ -1,7 +1,8 @@
 //! A hold that goes on: turn by turn it is extended by what was found, and what is due is distilled.
 
 use super::distil::Group;
-use super::evaluator::{Evaluator, Turn};
+use super::evaluator::Evaluator;
+use super::fit::{Fit, Full, Runs};
 use super::{Shown, distil, warn};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
@@ -44,7 +45,7 @@ pub(super) struct Follow<'a> {
     standing: bool,
     distil: bool,
     /// What is held of all that is not finished with.
-    sent: Vec<(Sequence, Sequence)>,
+    sent: Runs,
     /// When it was put on record last up to where streams have been looked through.
     said: Instant,
     /// When slots were looked at last for what can be distilled.
@@ -53,16 +54,18 @@ pub(super) struct Follow<'a> {
     dense: HashSet<Sequence>,
     /// Groups of which nothing was distilled, and which slot was open then.
     tried: HashMap<Vec<Sequence>, Age>,
-    /// What was found and does not fit into the quota, until it does: nothing else is looked for meanwhile.
+    /// What was found and has no room, until it does: nothing else is looked for meanwhile.
     waiting: Option<Waiting>,
     /// Whether something has waited since all that was found was held.
     has_waited: bool,
+    /// Slots of what was found that expired before they were held.
+    missed: u64,
 }
 
 /// What waits for slots of its hold to be distilled.
 struct Waiting {
-    turn: Turn,
-    quota: u32,
+    sequences: Runs,
+    full: Full,
     /// Nothing was distilled since it was asked for.
     asked: bool,
 }
@@ -78,8 +81,7 @@ struct Extended {
 /// What of it had room.
 struct Fitted {
     extended: Option<Extended>,
-    /// The quota, where it had no room for all.
-    full: Option<u32>,
+    fit: Fit,
 }
 
 impl<'a> Follow<'a> {
@@ -96,12 +98,14 @@ impl<'a> Follow<'a> {
             tried: HashMap::new(),
             waiting: None,
             has_waited: false,
+            missed: 0,
         }
     }
 
-    /// Of which these are held.
-    pub(super) fn with(self, sent: Vec<(Sequence, Sequence)>) -> Self {
-        Self { sent, ..self }
+    /// So much of what was found is held, and so many slots of it were gone; the rest waits.
+    pub(super) fn begin(&mut self, fit: Fit, missed: u64, evaluator: &mut Evaluator) {
+        self.missed += missed;
+        self.settle(fit, evaluator);
     }
 
     /// Until it is interrupted, or all that was to come has come.
@@ -142,6 +146,17 @@ impl<'a> Follow<'a> {
                 return Ok(());
             }
         }
+        if self.distil {
+            // Without it whoever goes on looks once more for what there is.
+            let _ = self.extend(&evaluator, &[]);
+        }
+        if self.missed > 0 {
+            return Err(Failure::failed(format_args!(
+                "{} with something that was found expired before there was room to hold them",
+                counted(self.missed, "slot")
+            ))
+            .at_path(self.path));
+        }
         Ok(())
     }
 
@@ -155,77 +170,86 @@ impl<'a> Follow<'a> {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
-        let mut turn = if let Some(waiting) = self.waiting.take() {
-            waiting.turn
+        let (sequences, elements) = if let Some(waiting) = self.waiting.take() {
+            (waiting.sequences, 0)
         } else {
             let turn = evaluator.turn(session::now())?;
+            if !self.standing {
+                evaluator.stop_looking();
+            }
             if let Err(failure) = sql::told(&turn.missed) {
                 warn(&failure);
             }
             turn.unseen.iter().for_each(|unseen| warn(unseen));
-            turn
+            (turn.sequences, turn.elements)
         };
-        let news = turn.sequences != self.sent && !turn.sequences.is_empty();
+        let news = sequences != self.sent && !sequences.is_empty();
         if !news && !ending && self.said.elapsed() < MARK {
             evaluator.is_held();
             return Ok(ControlFlow::Continue(()));
         }
-        let Fitted { extended, full } = match self.extend(evaluator, &turn.sequences)? {
+        let Fitted { extended, fit } = match self.extend(evaluator, &sequences)? {
             ControlFlow::Continue(fitted) => fitted,
             ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
         };
         if let Some(extended) = &extended {
             self.said = Instant::now();
-            self.tell(turn.elements, extended, out)?;
-            turn.elements = 0;
+            self.missed += u64::from(extended.missed);
+            self.tell(elements, extended, out)?;
         }
-        let Some(quota) = full else {
-            evaluator.is_held();
-            self.sent = turn.sequences;
-            self.has_waited = false;
-            return Ok(ControlFlow::Continue(()));
-        };
-        if !std::mem::replace(&mut self.has_waited, true) {
-            self.looked = None;
-            warn(&format_args!(
-                "the quota of hold {} ({}) is spent: what else is found waits until slots of the hold are distilled, when \
-                 their turn to expire has come; what expires before that is told",
-                self.id,
-                counted(quota.into(), "slot")
-            ));
-        }
-        self.waiting = Some(Waiting { turn, quota, asked: true });
+        self.settle(fit, evaluator);
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Extends the hold by what is there of these slots. Where its quota has no room for all of them it takes the oldest, if
-    /// there may be room for the others later.
+    /// What has room is held, and what has none waits.
+    fn settle(&mut self, fit: Fit, evaluator: &mut Evaluator) {
+        let Some(full) = fit.full else {
+            evaluator.is_held();
+            (self.sent, self.has_waited) = (fit.wanted, false);
+            return;
+        };
+        evaluator.are_held(&fit.wanted);
+        if !std::mem::replace(&mut self.has_waited, true) {
+            self.looked = None;
+            let (id, others) =
+                (self.id, "waits until slots of the hold are distilled, when their turn to expire has come");
+            let why = match full {
+                Full::Quota(quota) => {
+                    format!("the quota of hold {id} ({}) is spent", counted(quota.into(), "slot"))
+                }
+                Full::Ring => format!("there is no room for all of hold {id}"),
+            };
+            warn(&format_args!("{why}: what else is found {others}; what expires before that is told"));
+        }
+        self.waiting = Some(Waiting { sequences: fit.rest, full, asked: true });
+    }
+
+    /// Extends the hold by what is there of these slots. Where there is no room for all of them it takes the oldest, if there may
+    /// be room for the others later.
     fn extend(
         &self,
         evaluator: &Evaluator,
         sequences: &[(Sequence, Sequence)],
     ) -> Result<ControlFlow<Failure, Fitted>> {
-        let (mut wanted, mut full) = (sequences.to_vec(), None);
+        let mut fit = Fit::all(sequences);
         loop {
             let order = Order::Extend(ExtendRequest {
                 hold: self.id,
-                sequences: orders::gathered(wanted.clone()),
-                watermarks: evaluator.watermarks(),
+                sequences: orders::gathered(fit.wanted.clone()),
+                watermarks: evaluator.watermarks(&fit),
             });
             match orders::ask(self.path, &order)? {
                 Outcome::Extended { added, slots, left, missed } => {
-                    let extended = Extended { added, slots, left, missed };
-                    return Ok(ControlFlow::Continue(Fitted { extended: Some(extended), full }));
+                    let extended = Some(Extended { added, slots, left, missed });
+                    return Ok(ControlFlow::Continue(Fitted { extended, fit }));
                 }
-                Outcome::Refused(Refusal::Quota { quota, wanted: slots }) => {
-                    if !self.distil {
-                        return Ok(ControlFlow::Break(self.spent(quota)));
+                Outcome::Refused(refusal) if self.distil && fit.takes_less(&refusal, self.standing) => {
+                    if fit.wanted.is_empty() {
+                        return Ok(ControlFlow::Continue(Fitted { extended: None, fit }));
                     }
-                    full = Some(quota);
-                    without_last(&mut wanted, slots.saturating_sub(quota).max(1).into());
-                    if wanted.is_empty() {
-                        return Ok(ControlFlow::Continue(Fitted { extended: None, full }));
-                    }
+                }
+                Outcome::Refused(Refusal::Quota { quota, .. }) => {
+                    return Ok(ControlFlow::Break(self.spent(Full::Quota(quota))));
                 }
                 // A purge or copies under way: it is asked for again.
                 Outcome::Refused(refusal @ (Refusal::Busy(_) | Refusal::NoRoom { .. })) => {
@@ -237,22 +261,31 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Why a hold ends whose quota has no room, and how to go on.
-    fn spent(&self, quota: u32) -> Failure {
-        let (id, slots) = (self.id, counted(quota.into(), "slot"));
-        let (what, or) = if self.distil {
-            (
-                format!("the quota of hold {id} ({slots}) is spent, and nothing more of it can be distilled"),
-                "",
-            )
-        } else {
-            (format!("the quota of hold {id} ({slots}) is spent"), " or with --distil")
+    /// Why a hold ends that has no room, and how to go on.
+    fn spent(&self, full: Full) -> Failure {
+        let (id, ring) = (self.id, self.path.display());
+        let why = match full {
+            Full::Quota(quota) => {
+                format!("the quota of hold {id} ({}) is spent", counted(quota.into(), "slot"))
+            }
+            Full::Ring => format!("there is no room for all that was found for hold {id}"),
         };
-        Failure::failed(what).at_path(self.path).advice(format_args!(
-            "what it keeps stays held; to go on, hold the same with a larger --quota (such as 20%){or}, then \
-             `holdfast release {} {id}`",
-            self.path.display()
-        ))
+        let (more, or) = if self.distil {
+            (", and nothing more of it can be distilled", "")
+        } else {
+            ("", " or with --distil")
+        };
+        let failure = Failure::failed(format_args!("{why}{more}")).at_path(self.path);
+        match full {
+            Full::Quota(_) => failure.advice(format_args!(
+                "what it keeps stays held; to go on, hold the same with a larger --quota (such as 20%){or}, then \
+                 `holdfast release {ring} {id}`"
+            )),
+            Full::Ring => failure.advice(format_args!(
+                "what it keeps stays held; release another hold or grow the ring, and go on with `holdfast hold {ring} \
+                 --resume {id}`"
+            )),
+        }
     }
 
     /// Says what came to be held, if there is anything to say.
@@ -294,8 +327,8 @@ enum Became {
 }
 
 impl Follow<'_> {
-    /// Distils what is due; whether something is left that may become due, or why there is no going on. Where the quota is spent
-    /// few slots are distilled, too.
+    /// Distils what is due; whether something is left that may become due, or why there is no going on. Where something waits few
+    /// slots are distilled, too.
     fn distil(&mut self, evaluator: &Evaluator, out: &mut Out) -> Result<ControlFlow<Failure, bool>> {
         if self.looked.is_some_and(|looked| looked.elapsed() < DISTIL) {
             return Ok(ControlFlow::Continue(true));
@@ -313,6 +346,10 @@ impl Follow<'_> {
         let mut groups = distil::groups(self.id, &holds, &slots, open);
         for group in &mut groups {
             group.slots.retain(|slot| !self.dense.contains(&slot.sequence));
+            if self.standing && self.waiting.is_none() {
+                // What nobody has looked at yet is not gone: it would be taken for that.
+                group.slots.retain(|slot| slot.sequence < evaluator.looked_before());
+            }
         }
         let again = |at: &Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
         let known: HashSet<Vec<Sequence>> = groups.iter().map(Group::sequences).collect();
@@ -343,10 +380,12 @@ impl Follow<'_> {
         if let Some(waiting) = &mut self.waiting {
             stuck.extend(&self.dense);
             if freed == 0 && !left(&stuck) {
-                let quota = waiting.quota;
-                return Ok(ControlFlow::Break(self.spent(quota)));
+                let full = waiting.full;
+                return Ok(ControlFlow::Break(self.spent(full)));
             }
             waiting.asked = false;
+            // There may be room by now, and what waits has no time to lose.
+            self.looked = self.looked.filter(|_| freed == 0);
         }
         Ok(ControlFlow::Continue(left(&self.dense)))
     }
@@ -388,39 +427,5 @@ impl Follow<'_> {
             ))?;
         }
         Ok(ControlFlow::Continue(Became::Distilled(originals.saturating_sub(copies))))
-    }
-}
-
-/// Takes so many of the youngest slots away.
-fn without_last(sequences: &mut Vec<(Sequence, Sequence)>, mut count: u64) {
-    while let Some((first, last)) = sequences.last_mut().filter(|_| count > 0) {
-        let slots = last.0 - first.0 + 1;
-        if slots > count {
-            last.0 -= count;
-            return;
-        }
-        count -= slots;
-        sequences.pop();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_does_not_fit_is_the_youngest() {
-        let without = |count| {
-            let mut sequences =
-                vec![(Sequence(3), Sequence(5)), (Sequence(9), Sequence(9)), (Sequence(20), Sequence(23))];
-            without_last(&mut sequences, count);
-            sequences.iter().map(|(first, last)| (first.0, last.0)).collect::<Vec<_>>()
-        };
-        assert_eq!(without(0), [(3, 5), (9, 9), (20, 23)]);
-        assert_eq!(without(1), [(3, 5), (9, 9), (20, 22)]);
-        assert_eq!(without(4), [(3, 5), (9, 9)]);
-        assert_eq!(without(6), [(3, 4)]);
-        assert_eq!(without(8), []);
-        assert_eq!(without(9), []);
     }
 }

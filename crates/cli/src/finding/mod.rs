@@ -1,11 +1,12 @@
 //! Holds of what a condition finds: in what is there, and as long as this runs in what arrives.
 //!
-//! `evaluator` looks, turn by turn, `distil` says what is to be distilled; here a hold is given, and `follow` goes on with it. The
-//! ring keeps what was asked, so that another evaluator can go on.
+//! `evaluator` looks, turn by turn, `fit` says what of it has room, `distil` what is to be distilled; here a hold is given, and
+//! `follow` goes on with it. The ring keeps what was asked, so that another evaluator can go on.
 
 mod args;
 mod distil;
 mod evaluator;
+mod fit;
 mod follow;
 
 pub(crate) use args::FindArgs;
@@ -14,7 +15,8 @@ use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::{orders, show, sql};
-use evaluator::{Evaluator, Turn, Wanted};
+use evaluator::{Evaluator, OVER, Turn, Wanted};
+use fit::Fit;
 use follow::Follow;
 use holdfast_base::{ByteSize, HoldId, Timestamp};
 use holdfast_format::Finding;
@@ -68,19 +70,33 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
     }
     let (standing, distil) = (finding.standing, finding.distil);
     let quota = finding.quota;
-    let order = Order::Hold(HoldRequest {
+    let mut fit = Fit::all(&turn.sequences);
+    let mut order = HoldRequest {
         streams: asked.selection.streams,
         range: asked.selection.range,
-        sequences: Some(orders::gathered(turn.sequences.clone())),
+        sequences: None,
         reason: asked.reason,
         owner: asked.owner,
         until: asked.until,
-        finding: Some(Finding { watermarks: evaluator.watermarks(), ..finding }),
-    });
-    let outcome = orders::give(path, &order)?;
-    let Outcome::Held { id, slots, bytes, .. } = outcome else {
-        return Err(orders::unexpected(&outcome));
+        finding: None,
     };
+    let (id, slots, bytes) = loop {
+        order.sequences = Some(orders::gathered(fit.wanted.clone()));
+        order.finding = Some(Finding { watermarks: evaluator.watermarks(&fit), ..finding.clone() });
+        match orders::ask(path, &Order::Hold(order.clone()))? {
+            Outcome::Held { id, slots, bytes, .. } => break (id, slots, bytes),
+            // What has no room now may have it when the oldest is distilled.
+            Outcome::Refused(refusal) if distil && fit.takes_less(&refusal, standing) => {
+                if fit.wanted.is_empty() {
+                    return Err(session::refused(&refusal));
+                }
+            }
+            Outcome::Refused(refusal) => return Err(session::refused(&refusal)),
+            other => return Err(orders::unexpected(&other)),
+        }
+    };
+    let named: u64 = fit.wanted.iter().map(|(first, last)| last.0 - first.0 + 1).sum();
+    let gone = u32::try_from(named.saturating_sub(slots.into())).unwrap_or(u32::MAX);
     if out.is_json() {
         let left = standing.then(|| quota.saturating_sub(slots));
         out.object(&Shown {
@@ -89,15 +105,15 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
             elements: turn.elements,
             slots,
             added: slots,
-            missed: 0,
+            missed: gone,
             quota_left: left,
         })?;
     } else {
-        out.line(format_args!("hold {id}: {}", found(&turn, slots, bytes)))?;
+        out.line(format_args!("hold {id}: {}", found(&turn, slots, bytes, gone)))?;
     }
-    let follow = Follow::new(path, id, standing, distil).with(turn.sequences);
-    evaluator.is_held();
     let missed = sql::told(&turn.missed);
+    let mut follow = Follow::new(path, id, standing, distil);
+    follow.begin(fit, gone.into(), &mut evaluator);
     if !standing {
         evaluator.stop_looking();
         // What could not be looked into is told when all that was found is held.
@@ -118,7 +134,7 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
             .at_path(path)
             .advice("`holdfast holds RING` lists those there are")
     })?;
-    let HoldStatus { streams, range, finding, .. } = hold;
+    let HoldStatus { streams, range, finding, created, .. } = hold;
     let finding = finding.filter(|finding| finding.standing || finding.distil).ok_or_else(|| {
         Failure::usage(format_args!(
             "hold {id} neither stands nor is to be distilled: there is nothing to go on with"
@@ -126,16 +142,19 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
         .advice("give another with --where … --standing")
     })?;
     drop(reader);
+    // What does not stand is of what was there when it was given.
+    let to = if finding.standing { range.to } else { range.to.min(created) };
+    let is_over = !finding.standing && finding.watermarks.iter().all(|(_, next)| *next == OVER);
     let mut evaluator = Evaluator::new(
         path.to_owned(),
         limits(),
         wanted(&finding),
         roll(&finding),
         streams,
-        (range.from, range.to),
+        (range.from, to),
         finding.watermarks,
     );
-    if !finding.standing {
+    if is_over {
         evaluator.stop_looking();
     }
     Follow::new(path, id, finding.standing, finding.distil).run(evaluator, out)
@@ -146,9 +165,15 @@ fn warn(trouble: &dyn fmt::Display) {
     let _ = writeln!(io::stderr(), "holdfast: {trouble}");
 }
 
-fn found(turn: &Turn, slots: u32, bytes: ByteSize) -> String {
-    let slots = format!("{} ({bytes}) kept from expiring", counted(slots.into(), "slot"));
-    if turn.elements == 0 { slots } else { format!("{} found, {slots}", counted(turn.elements, "element")) }
+fn found(turn: &Turn, slots: u32, bytes: ByteSize, gone: u32) -> String {
+    let mut text = format!("{} ({bytes}) kept from expiring", counted(slots.into(), "slot"));
+    if turn.elements > 0 {
+        text = format!("{} found, {text}", counted(turn.elements, "element"));
+    }
+    if gone > 0 {
+        text += &format!("; {} expired before", counted(gone.into(), "slot"));
+    }
+    text
 }
 
 /// As it is kept with the hold.
