@@ -133,7 +133,13 @@ impl<'d> Copies<'d> {
     }
 
     fn trouble(&self, doing: &str, error: &std::io::Error) -> Trouble {
-        Trouble::Drive(Failure::io(doing, self.drive.path(), error))
+        let failure = Failure::io(doing, self.drive.path(), error);
+        Trouble::Drive(match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                failure.advice("make room there, or say how much may be taken with --size")
+            }
+            _ => failure,
+        })
     }
 
     fn remove(&mut self, sequence: Sequence) -> Result<(), Trouble> {
@@ -235,7 +241,8 @@ fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
     Ok(slots)
 }
 
-/// Copies that have been looked through since this process began, or that it made: what others left behind may be damaged.
+/// Copies that have been looked through since this process began, or that it made: what others left behind may be damaged. It is
+/// forgotten where they were lost, for what is there then is others'.
 #[derive(Debug, Default)]
 pub(crate) struct Sound(HashSet<Sequence>);
 

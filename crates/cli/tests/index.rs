@@ -7,13 +7,13 @@ mod figures;
 #[path = "common/recording.rs"]
 mod recording;
 
-use common::{Loop, documented, ends, folder, holdfast, run};
+use common::{Loop, Mount, documented, ends, folder, holdfast, run};
 use figures::figure;
 use recording::{PATIENCE, Recording};
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 const QUESTIONS: [&str; 4] = [
@@ -201,6 +201,106 @@ fn it_goes_on_with_what_comes_and_alone() {
     fs::write(dir.join("file"), "").unwrap();
     let failed = ends(dir, "index r.hf --index file --once", 1);
     assert!(failed.err.contains("cannot keep copies"), "{}", failed.err);
+}
+
+/// A `holdfast index` at work, ended with its test.
+struct Follower(Child);
+
+impl Follower {
+    fn start(dir: &Path, place: &str) -> Self {
+        let mut command = holdfast(dir);
+        command.args(["index", "r.hf", "--index", place]);
+        Self(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn end(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn until(what: &str, is: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn copies_that_are_lost_or_replaced_while_they_are_kept_are_made_again() {
+    let folder = folder();
+    let dir = folder.path();
+    let recording = start(dir, 6000);
+    ends(dir, "index r.hf --index drive --once", 0);
+    let whole = |files: &[PathBuf]| -> Vec<Option<Vec<u8>>> {
+        files.iter().map(|file| fs::read(file).ok()).collect()
+    };
+    let all = copies(dir);
+    let wanted = whole(&all);
+    assert!(all.len() > 5, "{all:?}");
+    fs::remove_file(&all[0]).unwrap();
+    let follower = Follower::start(dir, "drive");
+    until("it does not begin", || whole(&all) == wanted);
+    fs::rename(dir.join("drive"), dir.join("lost")).unwrap();
+    until("the folder does not come back", || whole(&all) == wanted);
+    // Others of the same name come in the place of those that it has made.
+    let ring = all[0].parent().unwrap();
+    let spoiled = dir.join("spoiled");
+    fs::create_dir(&spoiled).unwrap();
+    for file in &all {
+        let mut bytes = fs::read(file).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(spoiled.join(file.file_name().unwrap()), bytes).unwrap();
+    }
+    fs::rename(ring, dir.join("made")).unwrap();
+    // It may be quicker.
+    while fs::rename(&spoiled, ring).is_err() {
+        let _ = fs::remove_dir_all(ring);
+    }
+    until("what was put in its place is taken for sound", || whole(&all) == wanted);
+    follower.end();
+    recording.end();
+}
+
+#[test]
+fn copies_wait_for_their_drive_and_fill_no_other() {
+    let folder = folder();
+    let dir = folder.path();
+    let Some(mount) = Mount::new("tmpfs", "size=64m") else { return };
+    let recording = start(dir, 3000);
+    let follower = {
+        let mut follower = Follower::start(dir, mount.path().join("drive").to_str().unwrap());
+        let number = || {
+            let rings = fs::read_dir(mount.path().join("drive")).into_iter().flatten();
+            let files = rings.flat_map(|ring| fs::read_dir(ring.unwrap().path()).into_iter().flatten());
+            files.filter(|file| file.as_ref().unwrap().file_name().len() == 16).count()
+        };
+        until("nothing is copied", || number() > 2);
+        let before = number();
+        let mounted = |args: &[&str]| {
+            assert!(Command::new(args[0]).args(&args[1..]).arg(mount.path()).status().unwrap().success());
+        };
+        mounted(&["umount", "-l"]);
+        let mut said = String::new();
+        BufReader::new(follower.0.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("its drive is not mounted"), "{said}");
+        assert_eq!(fs::read_dir(mount.path()).unwrap().count(), 0, "another one is filled");
+        // Another drive, with nothing on it.
+        mounted(&["mount", "-t", "tmpfs", "none"]);
+        until("nothing is copied to a drive that was replaced", || number() >= before);
+        follower
+    };
+    follower.end();
+    recording.end();
 }
 
 /// What is asked of the ring with an index drive, read from nothing else.

@@ -18,7 +18,7 @@ pub mod wire;
 
 pub use error::LinkError;
 pub use find::{answering, place, recorder};
-pub use index_drive::IndexDrive;
+pub use index_drive::{IndexDrive, Owner};
 pub use pins::Pins;
 pub use reader::{
     Beside, Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader,

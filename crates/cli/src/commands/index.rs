@@ -69,22 +69,44 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let (path, mut reader) = args.ring.open()?;
     let drive = IndexDrive::new(&place, reader.superblock().ring);
     let cannot = |error: io::Error| Failure::io("cannot keep copies", drive.path(), &error);
-    let Some(_owner) = drive.own(args.force).map_err(cannot)? else {
-        return Err(Failure::failed("another `holdfast index` keeps the copies of this ring")
+    let others = || {
+        Failure::failed("another `holdfast index` keeps the copies of this ring")
             .at_path(drive.path())
-            .advice("stop it first, or give another place"));
+            .advice("stop it first, or give another place")
     };
+    let mut owner = drive.own(args.force).map_err(cannot)?.ok_or_else(others)?;
     let end = session::interruption()?;
     let ending = || end.load(Ordering::Relaxed);
     let (mut told, mut sound) = (Told::default(), Sound::default());
     loop {
-        match index::copy(&mut reader, &drive, args.size.0, &mut sound, &ending) {
-            Ok(done) => told.tell(&done, args.once, out)?,
-            Err(Trouble::Drive(failure)) => {
-                return Err(failure.advice("make room there, or say how much may be taken with --size"));
+        // Lost, or replaced: it is made again from the ring, as soon as there is a place for it.
+        let is_there = drive.is_owned(&owner);
+        let made = if is_there { Ok(true) } else { drive.own_again(&mut owner) };
+        let copied = match made {
+            Ok(false) => return Err(others()),
+            Ok(true) => {
+                if !is_there {
+                    sound = Sound::default();
+                    told.complain(&format!(
+                        "what was at {} is lost: it is copied again",
+                        drive.path().display()
+                    ));
+                }
+                Some(index::copy(&mut reader, &drive, args.size.0, &mut sound, &ending))
             }
-            Err(Trouble::Ring(failure)) if args.once => return Err(failure),
-            Err(Trouble::Ring(failure)) => told.complain(&failure.to_string()),
+            Err(error) => {
+                told.complain(&cannot(error).to_string());
+                None
+            }
+        };
+        match copied {
+            None => {}
+            Some(Ok(done)) => told.tell(&done, args.once, out)?,
+            Some(Err(Trouble::Drive(failure))) if args.once || drive.is_owned(&owner) => return Err(failure),
+            // Lost meanwhile: that is told next.
+            Some(Err(Trouble::Drive(_))) => {}
+            Some(Err(Trouble::Ring(failure))) if args.once => return Err(failure),
+            Some(Err(Trouble::Ring(failure))) => told.complain(&failure.to_string()),
         }
         if args.once || ending() {
             return Ok(());

@@ -2,6 +2,7 @@
 //! it. Several rings may share it: who changes the directory has the device locked meanwhile. Who reads takes no lock: a copy that
 //! is replaced under his hands does not pass its checks.
 
+use super::owner::Owner;
 use crate::path::make_run_directory;
 use holdfast_base::{BLOCK, RingId, Sequence};
 use holdfast_format::{DriveBlock, DriveEntry, DriveHead};
@@ -41,7 +42,7 @@ impl Device {
         &self.path
     }
 
-    pub(super) fn own(&self, force: bool) -> io::Result<Option<File>> {
+    pub(super) fn own(&self, force: bool) -> io::Result<Option<Owner>> {
         let folder = make_run_directory().map_err(Error::other)?;
         let owned =
             File::options().create(true).append(true).open(folder.join(format!("{}.index", self.ring)))?;
@@ -50,12 +51,23 @@ impl Device {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
+        self.make_if_none(force)?;
+        Ok(Some(Owner { file: owned, mount: None }))
+    }
+
+    /// Whether it is an index drive.
+    pub(super) fn is_made(&self) -> bool {
+        File::open(&self.path).and_then(|file| head(&file)).is_ok_and(|head| head.is_some())
+    }
+
+    /// Makes an index drive of what is none.
+    pub(super) fn make_if_none(&self, force: bool) -> io::Result<()> {
         let file = File::options().read(true).write(true).open(&self.path)?;
         file.lock()?;
         if head(&file)?.is_none() {
             self.make(&file, force)?;
         }
-        Ok(Some(owned))
+        Ok(())
     }
 
     /// Makes an index drive of it.

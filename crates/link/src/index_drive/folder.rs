@@ -1,5 +1,6 @@
 //! Copies as files: one a slot, in a folder of the ring's own.
 
+use super::owner::{Owner, mount_of};
 use holdfast_base::{RingId, Sequence};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -7,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// What a file is called until all of it is there.
 const UNFINISHED: &str = "unfinished";
+
+/// The file that whoever writes here has locked.
+const OWNER: &str = "owner";
 
 /// The ring's folder.
 #[derive(Clone, Debug)]
@@ -31,14 +35,28 @@ impl Folder {
         }
     }
 
-    pub(super) fn own(&self) -> io::Result<Option<File>> {
+    pub(super) fn own(&self) -> io::Result<Option<Owner>> {
         fs::create_dir_all(&self.path)?;
-        let owned = File::options().create(true).append(true).open(self.path.join("owner"))?;
-        match owned.try_lock() {
-            Ok(()) => Ok(Some(owned)),
+        let file = File::options().create(true).append(true).open(self.path.join(OWNER))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Owner { file, mount: Some(mount_of(&self.path)?) })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// Whether the file that was locked is the one that is there.
+    pub(super) fn is_owned(&self, owner: &Owner) -> bool {
+        owner.is(&self.path.join(OWNER))
+    }
+
+    /// Makes it anew, on the file system where it was or on one in the place of that: where none is there, it is waited for, lest
+    /// the copies fill another.
+    pub(super) fn own_again(&self, owner: &mut Owner) -> io::Result<bool> {
+        if owner.mount.as_ref() != Some(&mount_of(&self.path)?) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "its drive is not mounted"));
+        }
+        Ok(self.own()?.map(|anew| *owner = anew).is_some())
     }
 
     fn file(&self, sequence: Sequence) -> PathBuf {

@@ -3,6 +3,9 @@
 
 mod device;
 mod folder;
+mod owner;
+
+pub use owner::Owner;
 
 use device::Device;
 use folder::Folder;
@@ -62,10 +65,27 @@ impl IndexDrive {
 
     /// Makes it ready to be written by this process alone, until what comes back is dropped. `None`: another one writes here. A
     /// device that has something else on it is left as it is unless `force` says otherwise.
-    pub fn own(&self, force: bool) -> io::Result<Option<File>> {
+    pub fn own(&self, force: bool) -> io::Result<Option<Owner>> {
         match &self.place {
             Place::Folder(folder) => folder.own(),
             Place::Device(device) => device.own(force),
+        }
+    }
+
+    /// Whether what was made ready is there still: the folder, or an index drive on the device.
+    pub fn is_owned(&self, owner: &Owner) -> bool {
+        match &self.place {
+            Place::Folder(folder) => folder.is_owned(owner),
+            Place::Device(device) => device.is_made(),
+        }
+    }
+
+    /// Makes what was lost ready again: of what was known of its copies nothing holds. `false`: another process did before. A
+    /// device that has something else on it by now is left as it is.
+    pub fn own_again(&self, owner: &mut Owner) -> io::Result<bool> {
+        match &self.place {
+            Place::Folder(folder) => folder.own_again(owner),
+            Place::Device(device) => device.make_if_none(false).map(|()| true),
         }
     }
 
