@@ -12,6 +12,7 @@ use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::session::Session;
+use holdfast_bench::standing::Standing;
 use holdfast_bench::{Scale, Trouble, row, run, tool};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -190,12 +191,22 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let rounds = Rounds::run(scale.pick(1, 9), 1, |_| first_row(program, ring))?;
     let first = milliseconds(&rounds.of(0));
     rows.push(row!["first row of all elements", first.show(0), Goal::AtMost(200.0).verdict(&first)]);
-    let mut fresh = fresh(program, ring, beside.fresh, scale.pick(3, 200))?;
+    let mut fresh = fresh(program, ring, beside.connect()?, scale.pick(3, 200))?;
     fresh.sort_unstable_by(f64::total_cmp);
     for (what, share) in [("middle", 0.5), ("99 of 100", 0.99), ("all of 200", 1.0)] {
         let within = fresh[((fresh.len() - 1) as f64 * share) as usize] * 1e3;
         let verdict = Goal::AtMost(50.0).verdict(&Spread::of([within]));
         rows.push(row![format!("from arrival until it is found: {what}"), format!("{within:.0}"), verdict]);
+    }
+    let mut standing = Standing::begin(program, ring, "fresh")?;
+    let mut held = standing.holds_within(beside.connect()?, scale.pick(3, 20))?;
+    drop(standing);
+    held.sort_unstable_by(f64::total_cmp);
+    for (what, share) in [("middle", 0.5), ("all of 20", 1.0)] {
+        let within = held[((held.len() - 1) as f64 * share) as usize] * 1e3;
+        let verdict = Goal::AtMost(1000.0).verdict(&Spread::of([within]));
+        let what = format!("from arrival until a standing hold has it: {what}");
+        rows.push(row![what, format!("{within:.0}"), verdict]);
     }
     report.table(&rows);
     let said = beside.end()?;
@@ -311,6 +322,15 @@ impl Beside {
         Ok(Self { recorder, fresh: to, over, sender })
     }
 
+    /// A way for elements that come now and then.
+    fn connect(&self) -> Result<TcpStream, Trouble> {
+        let to = TcpStream::connect(self.fresh);
+        to.and_then(|to| to.set_nodelay(true).map(|()| to)).map_err(|cause| Trouble::Program {
+            command: "a connection to the recorder".to_owned(),
+            said: cause.to_string(),
+        })
+    }
+
     /// Ends it; what it says of what was lost.
     fn end(self) -> Result<String, Trouble> {
         self.over.store(true, Ordering::Relaxed);
@@ -355,18 +375,16 @@ fn first_row(program: &Path, ring: &Path) -> Result<f64, Trouble> {
 }
 
 /// Seconds from when an element is given to the recorder until a question finds it, of so many of them.
-fn fresh(program: &Path, ring: &Path, to: SocketAddr, count: u64) -> Result<Vec<f64>, Trouble> {
+fn fresh(program: &Path, ring: &Path, mut to: TcpStream, count: u64) -> Result<Vec<f64>, Trouble> {
     let mut session = Session::begin(program, ring)?;
     let trouble = |cause: std::io::Error| Trouble::Program {
         command: "a connection to the recorder".to_owned(),
         said: cause.to_string(),
     };
-    let mut elements = TcpStream::connect(to).map_err(trouble)?;
-    elements.set_nodelay(true).map_err(trouble)?;
     let mut found = Vec::new();
     for number in 1..=count {
         let start = Instant::now();
-        writeln!(elements, "{{\"n\":{number}}}").map_err(trouble)?;
+        writeln!(to, "{{\"n\":{number}}}").map_err(trouble)?;
         let question = format!("select count(*) c from fresh where n = {number}");
         while session.row(&question)?["c"] != 1 {}
         found.push(start.elapsed().as_secs_f64());

@@ -19,6 +19,7 @@ pub mod recorders;
 pub mod reduct;
 pub mod report;
 pub mod session;
+pub mod standing;
 pub mod stenographer;
 pub mod tool;
 mod trouble;

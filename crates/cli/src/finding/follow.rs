@@ -60,6 +60,10 @@ pub(super) struct Follow<'a> {
     has_waited: bool,
     /// Slots of what was found that expired before they were held.
     missed: u64,
+    /// Elements that were found and are not told yet.
+    found: u64,
+    /// Slots that it keeps, and that it may still take, where that is known.
+    keeps: Option<(u32, u32)>,
 }
 
 /// What waits for slots of its hold to be distilled.
@@ -99,12 +103,21 @@ impl<'a> Follow<'a> {
             waiting: None,
             has_waited: false,
             missed: 0,
+            found: 0,
+            keeps: None,
         }
     }
 
     /// So much of what was found is held, and so many slots of it were gone; the rest waits.
-    pub(super) fn begin(&mut self, fit: Fit, missed: u64, evaluator: &mut Evaluator) {
+    pub(super) fn begin(
+        &mut self,
+        fit: Fit,
+        (slots, left): (u32, u32),
+        missed: u64,
+        evaluator: &mut Evaluator,
+    ) {
         self.missed += missed;
+        self.keeps = Some((slots, left));
         self.settle(fit, evaluator);
     }
 
@@ -170,8 +183,9 @@ impl<'a> Follow<'a> {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
-        let (sequences, elements) = if let Some(waiting) = self.waiting.take() {
-            (waiting.sequences, 0)
+        // It waits on until there is an answer.
+        let sequences = if let Some(waiting) = &self.waiting {
+            waiting.sequences.clone()
         } else {
             let turn = evaluator.turn(session::now())?;
             if !self.standing {
@@ -181,10 +195,17 @@ impl<'a> Follow<'a> {
                 warn(&failure);
             }
             turn.unseen.iter().for_each(|unseen| warn(unseen));
-            (turn.sequences, turn.elements)
+            self.found += turn.elements;
+            turn.sequences
         };
-        let news = sequences != self.sent && !sequences.is_empty();
-        if !news && !ending && self.said.elapsed() < MARK {
+        let news = self.waiting.is_some() || (sequences != self.sent && !sequences.is_empty());
+        // What is in slots that it keeps already takes no order.
+        if !news
+            && !ending
+            && self.said.elapsed() < MARK
+            && let Some((slots, left)) = self.keeps
+        {
+            self.tell(&Extended { added: 0, slots, left, missed: 0 }, out)?;
             evaluator.is_held();
             return Ok(ControlFlow::Continue(()));
         }
@@ -195,7 +216,8 @@ impl<'a> Follow<'a> {
         if let Some(extended) = &extended {
             self.said = Instant::now();
             self.missed += u64::from(extended.missed);
-            self.tell(elements, extended, out)?;
+            self.keeps = Some((extended.slots, extended.left));
+            self.tell(extended, out)?;
         }
         self.settle(fit, evaluator);
         Ok(ControlFlow::Continue(()))
@@ -205,7 +227,7 @@ impl<'a> Follow<'a> {
     fn settle(&mut self, fit: Fit, evaluator: &mut Evaluator) {
         let Some(full) = fit.full else {
             evaluator.is_held();
-            (self.sent, self.has_waited) = (fit.wanted, false);
+            (self.sent, self.has_waited, self.waiting) = (fit.wanted, false, None);
             return;
         };
         evaluator.are_held(&fit.wanted);
@@ -289,8 +311,9 @@ impl<'a> Follow<'a> {
     }
 
     /// Says what came to be held, if there is anything to say.
-    fn tell(&self, elements: u64, extended: &Extended, out: &mut Out) -> Result<()> {
+    fn tell(&mut self, extended: &Extended, out: &mut Out) -> Result<()> {
         let Extended { added, slots, left, missed } = *extended;
+        let elements = std::mem::take(&mut self.found);
         if added == 0 && elements == 0 && missed == 0 {
             return Ok(());
         }
@@ -362,7 +385,10 @@ impl Follow<'_> {
             }
             match self.one(evaluator, &group.slots, slot_bytes, out)? {
                 ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
-                ControlFlow::Continue(Became::Distilled(slots)) => freed += slots,
+                ControlFlow::Continue(Became::Distilled(slots)) => {
+                    freed += slots;
+                    self.keeps = self.keeps.map(|(keeps, left)| (keeps.saturating_sub(slots), left + slots));
+                }
                 ControlFlow::Continue(Became::Later) => {}
                 // For a hold that grows no more nothing else will come to them.
                 ControlFlow::Continue(Became::Same) if !last => {

@@ -113,7 +113,7 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
     }
     let missed = sql::told(&turn.missed);
     let mut follow = Follow::new(path, id, standing, distil);
-    follow.begin(fit, gone.into(), &mut evaluator);
+    follow.begin(fit, (slots, quota.saturating_sub(slots)), gone.into(), &mut evaluator);
     if !standing {
         evaluator.stop_looking();
         // What could not be looked into is told when all that was found is held.
