@@ -20,7 +20,7 @@ use std::path::Path;
 /// Every 100th line: of each slot some, and a hundredth of all.
 const WHAT: &str = "--where ordinal_%_100_=_3 --distil --reason few --json";
 
-fn is_wanted(text: &String) -> bool {
+fn is_wanted(text: &str) -> bool {
     let ordinal = text.split(' ').nth(1).and_then(|ordinal| ordinal.parse::<u64>().ok());
     ordinal.unwrap() % 100 == 3
 }
@@ -29,7 +29,7 @@ fn is_wanted(text: &String) -> bool {
 fn full(dir: &Path) -> Vec<String> {
     ends(dir, "format r.hf --size 16MiB --slot 128KiB", 0);
     lap(dir, 0);
-    left(dir).into_iter().filter(is_wanted).collect()
+    left(dir).into_iter().filter(|text| is_wanted(text)).collect()
 }
 
 fn lap(dir: &Path, from: u64) {
@@ -44,7 +44,7 @@ fn sum(said: &[Value], what: &str) -> u64 {
 
 /// All that was wanted is held, in no more slots than four times its bytes take, and stays.
 fn is_dense(dir: &Path, wanted: &[String]) {
-    let kept = |kept: Vec<String>| kept.into_iter().filter(is_wanted).collect::<Vec<_>>();
+    let kept = |kept: Vec<String>| kept.into_iter().filter(|text| is_wanted(text)).collect::<Vec<_>>();
     assert_eq!(kept(left(dir)), wanted);
     let slots = ends(dir, "holds r.hf --json", 0).lines()[0]["slots"].as_u64().unwrap();
     let bytes: usize = wanted.iter().map(String::len).sum();
@@ -103,7 +103,7 @@ fn a_standing_hold_begins_with_more_than_its_quota_and_goes_on() {
         }
     };
     send(&mut recording, &mut sent, 40_000);
-    let wanted: Vec<String> = left(dir).into_iter().filter(is_wanted).collect();
+    let wanted: Vec<String> = left(dir).into_iter().filter(|text| is_wanted(text)).collect();
     let what = WHAT.replace("--json", "--standing --quota 30");
     let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what}"));
     let first = evaluator.next();
@@ -128,7 +128,7 @@ fn a_standing_hold_begins_with_more_than_its_quota_and_goes_on() {
     assert_eq!(sum(&said, "missed"), 0);
     let holds = ends(dir, "holds r.hf --json", 0).lines();
     assert!(holds[0]["slots"].as_u64() <= Some(30), "{}", holds[0]);
-    let kept: Vec<String> = left(dir).into_iter().filter(is_wanted).collect();
+    let kept: Vec<String> = left(dir).into_iter().filter(|text| is_wanted(text)).collect();
     assert_eq!(kept[..wanted.len()], wanted);
     assert_eq!(kept.len(), wanted.len() + 40);
     ends(dir, "check r.hf", 0);

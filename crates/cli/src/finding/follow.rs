@@ -194,7 +194,9 @@ impl<'a> Follow<'a> {
             if let Err(failure) = sql::told(&turn.missed) {
                 warn(&failure);
             }
-            turn.unseen.iter().for_each(|unseen| warn(unseen));
+            for unseen in &turn.unseen {
+                warn(unseen);
+            }
             self.found += turn.elements;
             turn.sequences
         };

@@ -171,7 +171,7 @@ fn found(turn: &Turn, slots: u32, bytes: ByteSize, gone: u32) -> String {
         text = format!("{} found, {text}", counted(turn.elements, "element"));
     }
     if gone > 0 {
-        text += &format!("; {} expired before", counted(gone.into(), "slot"));
+        text = format!("{text}; {} expired before", counted(gone.into(), "slot"));
     }
     text
 }
