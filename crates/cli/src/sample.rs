@@ -76,6 +76,7 @@ pub(crate) fn status() -> Status {
                     dropped,
                     kernel_drops: 1234,
                     interface_drops: 7,
+                    perhaps_lost: 50,
                     ..SourceStatus::default()
                 },
                 SourceStatus {

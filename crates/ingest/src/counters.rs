@@ -32,6 +32,8 @@ pub struct SourceCounters {
     pub waited: AtomicU64,
     /// Frames that the interface's own counters say were lost before the kernel could take them, since the start.
     pub interface_drops: AtomicU64,
+    /// Frames that it counts as dropped, since the start: before the kernel could take them, or behind us.
+    pub perhaps_lost: AtomicU64,
     /// The interface is switched off: nothing arrives until it is up again.
     pub down: AtomicBool,
     /// Producers that are connected (TCP, shared memory).

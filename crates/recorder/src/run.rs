@@ -320,6 +320,7 @@ fn summarize<D: Disk>(
             .collect(),
         interrupted: counters.interrupted.load(Ordering::Relaxed),
         interface_drops: counters.interface_drops.load(Ordering::Relaxed),
+        perhaps_lost: counters.perhaps_lost.load(Ordering::Relaxed),
         options_left_out: counters.options_left_out.load(Ordering::Relaxed),
         undecodable: counters.undecodable.load(Ordering::Relaxed),
         too_long: counters.too_long.load(Ordering::Relaxed),

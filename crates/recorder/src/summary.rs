@@ -21,6 +21,8 @@ pub struct StreamSummary {
     pub interrupted: u64,
     /// Frames that the interface lost before we could see them.
     pub interface_drops: u64,
+    /// Frames that it counts as dropped, before we could see them or behind us.
+    pub perhaps_lost: u64,
     /// Elements that are recorded without their options.
     pub options_left_out: u64,
     /// Elements that are not what the stream's schema takes them for: recorded, with null attributes.
@@ -141,6 +143,10 @@ impl Summary {
             if stream.interface_drops > 0 {
                 let _ = write!(out, "; {} lost by the interface", many(stream.interface_drops, "frame"));
             }
+            if stream.perhaps_lost > 0 {
+                let which = many(stream.perhaps_lost, "frame");
+                let _ = write!(out, "; {which} perhaps lost: dropped by the kernel, before or behind us");
+            }
             if stream.options_left_out > 0 {
                 let which = many(stream.options_left_out, "element");
                 let _ = write!(out, "; options of {which} left out: an eighth of a slot does not hold them");
@@ -212,6 +218,7 @@ impl Summary {
             }
             let _ = write!(out, "}},\"interrupted\":{}", stream.interrupted);
             let _ = write!(out, ",\"interface_drops\":{}", stream.interface_drops);
+            let _ = write!(out, ",\"interface_perhaps_lost\":{}", stream.perhaps_lost);
             let _ = write!(out, ",\"options_left_out\":{}", stream.options_left_out);
             let (undecodable, too_long) = (stream.undecodable, stream.too_long);
             let _ = write!(out, ",\"undecodable_elements\":{undecodable},\"too_long_texts\":{too_long}}}");
@@ -270,6 +277,7 @@ mod tests {
                 dropped: vec![(Cause::NoBuffer, 3)],
                 interrupted: 0,
                 interface_drops: 0,
+                perhaps_lost: 0,
                 options_left_out: 0,
                 undecodable: 0,
                 too_long: 0,
@@ -322,6 +330,12 @@ mod tests {
         let text = summary.text();
         assert!(text.contains(", nothing lost; 1 frame lost by the interface\n"), "{text}");
         assert!(summary.json().contains(",\"interrupted\":0,\"interface_drops\":1,"), "{}", summary.json());
+        summary.streams[0].perhaps_lost = 2;
+        let text = summary.text();
+        let said = ", nothing lost; 1 frame lost by the interface; 2 frames perhaps lost: dropped by the kernel, before or behind us\n";
+        assert!(text.contains(said), "{text}");
+        let json = summary.json();
+        assert!(json.contains("\"interface_drops\":1,\"interface_perhaps_lost\":2,"), "{json}");
     }
 
     #[test]
@@ -363,7 +377,7 @@ mod tests {
         let json = summary().json();
         assert!(json.starts_with("{\"ring\":\"r \\\"x\\\"\\n\",\"seconds\":2.000,"), "{json}");
         assert!(
-            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"options_left_out\":0,\"undecodable_elements\":0,\"too_long_texts\":0}],\"errors\":[\"a\\\\b\"]}\n"),
+            json.ends_with("\"lost\":{\"no_buffer\":3},\"interrupted\":0,\"interface_drops\":0,\"interface_perhaps_lost\":0,\"options_left_out\":0,\"undecodable_elements\":0,\"too_long_texts\":0}],\"errors\":[\"a\\\\b\"]}\n"),
             "{json}"
         );
     }

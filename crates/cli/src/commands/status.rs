@@ -164,6 +164,7 @@ struct SourceShown<'a> {
     unknown_losses: u64,
     kernel_drops: u64,
     interface_drops: u64,
+    interface_perhaps_lost: u64,
     waiting: u64,
     beyond_rate_elements: u64,
     beyond_rate_bytes: u64,
@@ -301,6 +302,7 @@ impl<'a> RecorderShown<'a> {
                     unknown_losses: source.unknown_losses,
                     kernel_drops: source.kernel_drops,
                     interface_drops: source.interface_drops,
+                    interface_perhaps_lost: source.perhaps_lost,
                     waiting: source.waiting,
                     beyond_rate_elements: source.beyond_elements,
                     beyond_rate_bytes: source.beyond_bytes,
@@ -438,8 +440,11 @@ fn head(path: &Path, status: &Status) -> String {
 /// What this run has lost, in words.
 pub(crate) fn lost(status: &Status) -> String {
     let Some(recorder) = &status.recorder else { return "nothing is being recorded".to_owned() };
-    let mut texts = Vec::new();
+    let (mut texts, mut perhaps) = (Vec::new(), Vec::new());
     for source in &recorder.sources {
+        if source.perhaps_lost > 0 {
+            perhaps.push(format!("{} {}", clean(&source.name), counted(source.perhaps_lost, "frame")));
+        }
         for dropped in source.dropped.iter().filter(|dropped| dropped.elements > 0) {
             texts.push(format!(
                 "{} {} ({})",
@@ -456,10 +461,18 @@ pub(crate) fn lost(status: &Status) -> String {
             texts.push(format!("{} an unknown number", clean(&source.name)));
         }
     }
+    let perhaps = match perhaps.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; perhaps {} (dropped by the kernel, before or behind the recorder)",
+            perhaps.join(", ")
+        ),
+    };
     if texts.is_empty() {
-        "nothing since the recorder started".to_owned()
+        let known = if perhaps.is_empty() { "" } else { " known" };
+        format!("nothing{known} since the recorder started{perhaps}")
     } else {
-        format!("yes: {}", texts.join("; "))
+        format!("yes: {}{perhaps}", texts.join("; "))
     }
 }
 
@@ -513,6 +526,10 @@ fn recorder_lines(
             0 => String::new(),
             frames => format!(", {} lost by the interface", counted(frames, "frame")),
         };
+        let perhaps = match source.perhaps_lost {
+            0 => String::new(),
+            frames => format!(", {} perhaps lost", counted(frames, "frame")),
+        };
         let refused = match source.refused {
             0 => String::new(),
             producers => format!(", {} refused or put out", counted(producers, "producer")),
@@ -521,7 +538,7 @@ fn recorder_lines(
         say(
             "",
             format!(
-                "{} ({}) {rate}, {} elements/s{beyond}{before}{nulls}{refused}, {}{error}",
+                "{} ({}) {rate}, {} elements/s{beyond}{before}{perhaps}{nulls}{refused}, {}{error}",
                 clean(&source.name),
                 clean(&source.spec),
                 grouped(*elements),
@@ -590,7 +607,7 @@ mod tests {
                 "/data/lab.hf \"lab \"one\"\": 1 GiB, recorder 4711 up 10 min",
                 "reaches back     10 min, to 2026-11-20T09:55:00Z",
                 "oldest expires   in about 5 min 8 s at 1 MiB/s, the average since the start 10 min ago; a full ring reaches back 15 min 10 s",
-                "being lost       yes: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an unknown number",
+                "being lost       yes: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an unknown number; perhaps eth0 50 frames (dropped by the kernel, before or behind the recorder)",
             ]
         );
         assert!(text.contains("bird's-eye view  of 600 slots, 64 KiB each at most, 64 MiB in all"), "{text}");
@@ -601,7 +618,7 @@ mod tests {
         );
         assert!(
             text.contains(
-                "eth0 (iface:eth0) 512 KiB/s, 1 000 elements/s, 7 frames lost by the interface, running"
+                "eth0 (iface:eth0) 512 KiB/s, 1 000 elements/s, 7 frames lost by the interface, 50 frames perhaps lost, running"
             ),
             "{text}"
         );
@@ -631,9 +648,25 @@ mod tests {
         let recorder = status.recorder.as_mut().unwrap();
         recorder.sources.truncate(1);
         recorder.sources[0].dropped.clear();
+        recorder.sources[0].perhaps_lost = 0;
         assert_eq!((losing(&status), &lost(&status)[..]), (true, "yes: eth0 7 frames (by the interface)"));
         status.recorder.as_mut().unwrap().sources[0].interface_drops = 0;
         assert_eq!((losing(&status), &lost(&status)[..]), (false, "nothing since the recorder started"));
+    }
+
+    // Promise 2: what may be recorded is no known loss, and is not kept silent about.
+    #[test]
+    fn what_is_perhaps_lost_is_told_and_is_not_being_lost() {
+        let mut status = sample::status();
+        let recorder = status.recorder.as_mut().unwrap();
+        recorder.sources.truncate(1);
+        recorder.sources[0].dropped.clear();
+        recorder.sources[0].interface_drops = 0;
+        let said = "nothing known since the recorder started; perhaps eth0 50 frames (dropped by the kernel, before or behind the recorder)";
+        assert_eq!((losing(&status), &lost(&status)[..]), (false, said));
+        let shown = serde_json::to_value(Shown::new(Path::new("r"), &status, &[], &[])).unwrap();
+        let source = &shown["recorder"]["sources"][0];
+        assert_eq!((&source["interface_drops"], &source["interface_perhaps_lost"]), (&0.into(), &50.into()));
     }
 
     #[test]

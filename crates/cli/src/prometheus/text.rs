@@ -207,7 +207,7 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&str, &str, Count); 12] = [
+        let counts: [(&str, &str, Count); 13] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
             ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
@@ -240,6 +240,11 @@ impl Page {
                 "stream_interface_drops_total",
                 "Packets the interface dropped before the kernel saw them.",
                 |source| source.interface_drops,
+            ),
+            (
+                "stream_interface_perhaps_lost_total",
+                "Packets that the kernel counts as dropped, before the recorder could take them or behind it.",
+                |source| source.perhaps_lost,
             ),
             (
                 "stream_refused_producers_total",
@@ -392,6 +397,8 @@ mod tests {
             format!("holdfast_stream_unknown_losses_total{ring},stream=\"adc\"}} 1"),
             format!("holdfast_stream_refused_producers_total{ring},stream=\"adc\"}} 3"),
             format!("holdfast_stream_dropped_elements_total{ring},stream=\"eth0\",cause=\"kernel\"}} 1234"),
+            format!("holdfast_stream_interface_drops_total{ring},stream=\"eth0\"}} 7"),
+            format!("holdfast_stream_interface_perhaps_lost_total{ring},stream=\"eth0\"}} 50"),
             format!(
                 "holdfast_lane_written_bytes_total{ring},lane=\"/data/lab.hf\",kind=\"slots\"}} 629145600"
             ),

@@ -3,7 +3,7 @@
 use super::rates::{self, Reach};
 use super::{Scene, picture};
 use crate::commands::status::lost;
-use crate::out::{clean, grouped};
+use crate::out::{clean, counted, grouped};
 use crate::{show, times};
 use holdfast_base::ByteSize;
 use holdfast_link::wire::{LaneStatus, Latency, MarginStatus, RecorderStatus};
@@ -162,6 +162,10 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             ("", None) => state.to_owned(),
             ("", Some(rate)) => format!("{rate} beyond"),
             (error, _) => format!("{state}: {}", clean(error)),
+        };
+        let state = match source.perhaps_lost {
+            0 => state,
+            frames => format!("{state}; {} perhaps lost", counted(frames, "frame")),
         };
         Row::new(vec![
             Cell::from(clean(&source.name).bold()),

@@ -4,7 +4,9 @@ use super::error::{Fault, SourceError};
 use super::{Opened, Source, SourceEnd, SourceOptions, StopFlag, packets};
 use crate::framing::Framing;
 use crate::packet::Preamble;
-use crate::packet::af_packet::{Capture, CaptureError, CounterFiles, KernelCounters, Options};
+use crate::packet::af_packet::{
+    Capture, CaptureError, CounterFiles, InterfaceCounters, KernelCounters, Options,
+};
 use crate::producer::{Overload, Producer};
 use holdfast_base::Timestamp;
 use holdfast_format::StreamKind;
@@ -41,8 +43,8 @@ struct InterfaceSource {
     asked: Timestamp,
     /// The interface's own counters, where there are any.
     interface: Option<CounterFiles>,
-    /// What the interface had counted as lost when the source began, and when that was last looked at.
-    lost_at_start: Option<u64>,
+    /// What the interface had counted when the source began, and when that was last looked at.
+    at_start: Option<InterfaceCounters>,
     looked: Timestamp,
     blocks: usize,
     block_bytes: usize,
@@ -73,7 +75,7 @@ pub(super) fn open(
         captures,
         asked: Timestamp::MIN,
         interface: CounterFiles::open(interface),
-        lost_at_start: None,
+        at_start: None,
         looked: Timestamp::MIN,
         blocks: wanted.blocks,
         block_bytes: wanted.block_bytes,
@@ -195,16 +197,18 @@ impl InterfaceSource {
         out.counters().down.store(down, Ordering::Relaxed);
     }
 
-    /// What was lost before any ring saw it is no gap of ours: it is shown beside them.
+    /// What was lost before any ring saw it is no gap of ours: it is shown beside them, and apart from it what may be lost.
     fn look_at_interface(&mut self, out: &Producer) {
         if self.asked.since(self.looked) < LOOK {
             return;
         }
         self.looked = self.asked;
-        let counted = self.interface.as_ref().and_then(CounterFiles::read);
-        let Some(lost) = counted.map(|counted| counted.lost_before()) else { return };
-        let start = *self.lost_at_start.get_or_insert(lost);
-        out.counters().interface_drops.store(lost.saturating_sub(start), Ordering::Relaxed);
+        let Some(now) = self.interface.as_ref().and_then(CounterFiles::read) else { return };
+        let start = *self.at_start.get_or_insert(now);
+        let since = |count: fn(&InterfaceCounters) -> u64| count(&now).saturating_sub(count(&start));
+        let counters = out.counters();
+        counters.interface_drops.store(since(InterfaceCounters::lost_before), Ordering::Relaxed);
+        counters.perhaps_lost.store(since(InterfaceCounters::perhaps_lost), Ordering::Relaxed);
     }
 
     fn wait(&mut self, out: &mut Producer) -> Result<(), Fault> {

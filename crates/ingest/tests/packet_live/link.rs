@@ -92,6 +92,17 @@ impl Link {
         assert!(run("ip", &["link", "set", &self.near, state]));
     }
 
+    /// Makes the near end the port of a bridge, until that is dropped; `None` where there are none.
+    pub(crate) fn bridge(&self) -> Option<Bridge> {
+        let bridge = Bridge(format!("hfb{}", &self.near[3..]));
+        let made = run("ip", &["link", "add", &bridge.0, "type", "bridge"])
+            && run("ip", &["link", "set", &self.near, "master", &bridge.0]);
+        if !made {
+            println!("skipped: this machine has no bridges (`ip link add type bridge` fails)");
+        }
+        made.then_some(bridge)
+    }
+
     /// Removes the link.
     pub(crate) fn remove(&self) {
         assert!(run("ip", &["link", "del", &self.near]));
@@ -102,6 +113,15 @@ impl Drop for Link {
     fn drop(&mut self) {
         run("ip", &["link", "del", &self.near]);
         run("ip", &["netns", "del", &self.space]);
+    }
+}
+
+/// A bridge, removed when dropped.
+pub(crate) struct Bridge(String);
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        run("ip", &["link", "del", &self.0]);
     }
 }
 
@@ -120,6 +140,20 @@ pub(crate) fn frame(number: u32, size: usize) -> Vec<u8> {
     frame.extend(EXPERIMENTAL.to_be_bytes());
     frame.extend(number.to_be_bytes());
     frame.extend((frame.len()..size).map(|at| (at * 7) as u8));
+    frame
+}
+
+/// A frame with a tag of a VLAN that nobody has.
+pub(crate) fn tagged(number: u32) -> Vec<u8> {
+    let plain = frame(number, 60);
+    [&plain[..12], &[0x81, 0, 0, 77], &plain[12..]].concat()
+}
+
+/// A frame for the next device alone (LLDP): a bridge leaves it to its port, and there nobody wants it.
+pub(crate) fn for_the_port(number: u32) -> Vec<u8> {
+    let mut frame = frame(number, 60);
+    frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+    frame[12..14].copy_from_slice(&[0x88, 0xcc]);
     frame
 }
 

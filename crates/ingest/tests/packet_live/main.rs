@@ -14,7 +14,7 @@ use holdfast_ingest::packet::af_packet::{
 };
 use holdfast_ingest::packet::filter::FilterError;
 use holdfast_ingest::packet::{Direction, Flags, LinkType, Preamble, Reception};
-use link::{EXPERIMENTAL, Link, frame, number};
+use link::{EXPERIMENTAL, Link, for_the_port, frame, number, tagged};
 use rustix::net::sockopt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::process::CommandExt;
@@ -172,6 +172,37 @@ fn what_the_kernel_drops_is_counted_exactly() {
     let numbers: Vec<u32> = first.iter().map(|packet| number(&packet.data).unwrap()).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b));
     assert!(first.iter().all(|packet| packet.data.len() == 1000));
+}
+
+/// All these frames are seen; how many of them the interface counts as perhaps lost, once that is `wanted`.
+fn all_seen(link: &Link, sent: &[Vec<u8>], wanted: u64) {
+    let all = Options { filter: Some("ether src 02:00:00:00:00:09".into()), ..options(link) };
+    let mut capture = only(Capture::open(&all).unwrap());
+    let before = InterfaceCounters::read(&link.near).unwrap();
+    link.send(sent);
+    let seen: Vec<Vec<u8>> =
+        take(&mut capture, sent.len()).into_iter().map(|packet| packet.data).collect();
+    assert_eq!(seen, sent);
+    // The last one is counted a moment after it was seen.
+    let sought = Instant::now();
+    let after = loop {
+        let after = InterfaceCounters::read(&link.near).unwrap();
+        if after.perhaps_lost() - before.perhaps_lost() >= wanted {
+            break after;
+        }
+        assert!(sought.elapsed() < Duration::from_mins(1), "{after:?}");
+    };
+    assert_eq!(after.perhaps_lost() - before.perhaps_lost(), wanted);
+    assert_eq!(after.lost_before(), before.lost_before());
+}
+
+// Promise 2: what is there is not lost, though nobody else wanted it.
+#[test]
+fn frames_that_nobody_else_wants_are_seen_and_are_no_known_loss() {
+    let Some(link) = Link::make() else { return };
+    all_seen(&link, &(0..50).map(tagged).collect::<Vec<_>>(), 50);
+    let Some(_bridge) = link.bridge() else { return };
+    all_seen(&link, &(50..80).map(for_the_port).collect::<Vec<_>>(), 30);
 }
 
 #[test]

@@ -130,6 +130,11 @@ impl<'a> Get<'a> {
         Self { message, bytes, at: 0 }
     }
 
+    /// Whether nothing is left: whoever wrote it may not have known what is told here behind it.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
     /// Everything that is left.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         let rest = self.bytes.get(self.at..).unwrap_or_default();

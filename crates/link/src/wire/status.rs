@@ -155,6 +155,8 @@ pub struct SourceStatus {
     pub kernel_drops: u64,
     /// What the interface says it dropped before the kernel saw it.
     pub interface_drops: u64,
+    /// What it counts as dropped somewhere: before we could take it, or behind us.
+    pub perhaps_lost: u64,
     /// Elements that wait to be packed.
     pub waiting: u64,
     /// Elements that came beyond the rate that was declared for the stream, and were packed all the same.

@@ -110,10 +110,14 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.option(recorder.view.as_ref(), |put, view| {
         put.u64(view.bytes.0).u64(view.place.0).u32(view.slots);
     });
+    // What came later is behind all that clients knew by then.
+    put.list(&recorder.sources, |put, source| {
+        put.u64(source.perhaps_lost);
+    });
 }
 
 fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
-    Ok(RecorderStatus {
+    let mut recorder = RecorderStatus {
         pid: get.u32("pid")?,
         since: get.time("since")?,
         now: get.time("now")?,
@@ -146,7 +150,16 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
             let (bytes, place) = (get.u64("bytes of the view")?, get.u64("bytes of a place")?);
             Ok(ViewStatus { bytes: ByteSize(bytes), place: ByteSize(place), slots: get.u32("slots told")? })
         })?,
-    })
+    };
+    // A recorder from before this was told ends here.
+    if get.is_at_end() {
+        return Ok(recorder);
+    }
+    let perhaps_lost = get.list("frames perhaps lost", 8, |get| get.u64("frames perhaps lost"))?;
+    for (source, frames) in recorder.sources.iter_mut().zip(perhaps_lost) {
+        source.perhaps_lost = frames;
+    }
+    Ok(recorder)
 }
 
 fn put_source(put: &mut Put, source: &SourceStatus) {
@@ -172,6 +185,7 @@ fn get_source(get: &mut Get<'_>) -> Result<SourceStatus, WireError> {
         unknown_losses: get.u64("unknown losses")?,
         kernel_drops: get.u64("kernel drops")?,
         interface_drops: get.u64("interface drops")?,
+        perhaps_lost: 0,
         waiting: get.u64("waiting")?,
         beyond_elements: get.u64("elements beyond the rate")?,
         beyond_bytes: get.u64("bytes beyond the rate")?,

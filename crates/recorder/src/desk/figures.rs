@@ -305,6 +305,7 @@ impl Figures {
             unknown_losses: counters.unknown.load(Ordering::Relaxed),
             kernel_drops: counters.dropped(Cause::Kernel),
             interface_drops: counters.interface_drops.load(Ordering::Relaxed),
+            perhaps_lost: counters.perhaps_lost.load(Ordering::Relaxed),
             waiting: elements.saturating_sub(packed + ours),
             beyond_elements: excess.elements,
             beyond_bytes: excess.bytes,

@@ -45,7 +45,7 @@ pub struct InterfaceCounters {
     pub rx_bytes: u64,
     /// Frames sent.
     pub tx_packets: u64,
-    /// Frames received and thrown away for want of buffers in the kernel.
+    /// Frames that the driver or the kernel threw away: on their way to the rings, or behind them.
     pub rx_dropped: u64,
     /// Frames that the hardware had no room for.
     pub rx_missed_errors: u64,
@@ -65,7 +65,15 @@ impl InterfaceCounters {
 
     /// Frames that were lost before any ring could see them.
     pub fn lost_before(&self) -> u64 {
-        self.rx_dropped + self.rx_missed_errors + self.rx_fifo_errors + self.rx_over_errors
+        self.rx_missed_errors + self.rx_fifo_errors + self.rx_over_errors
+    }
+
+    /// Frames of which nobody can tell. The kernel counts as dropped what found no room on its way to the rings, and in
+    /// the same counter what nobody else wanted behind them: a tag without its VLAN, a type without a protocol. Those
+    /// the rings have. Nothing else that it counts tells the two apart for one interface: the drops of its backlog are
+    /// counted a processor.
+    pub fn perhaps_lost(&self) -> u64 {
+        self.rx_dropped
     }
 }
 
