@@ -44,6 +44,8 @@ fn a_new_ring_is_empty_and_every_command_says_so() {
     documented("check", [&check]);
     assert_eq!(check["damaged"], 0);
     assert!(ends(dir, "metrics lab.hf", 0).out.contains("holdfast_recorder_up{ring=\"my ring\"} 0"));
+    let told = ends(dir, "metrics lab.hf --json", 0).json();
+    assert_eq!((&told["ring"], &told["metrics"][0]["samples"][0]["value"]), (&"my ring".into(), &0.into()));
 }
 
 #[test]

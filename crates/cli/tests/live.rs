@@ -233,6 +233,17 @@ fn metrics_are_served_beside_the_recorder_and_end_with_it() {
         ends(dir, "metrics r.hf", 0).out.lines().count(),
         page.split("\r\n\r\n").nth(1).unwrap().lines().count()
     );
+    // The same for programs, once.
+    let told = ends(dir, "metrics r.hf --json", 0).json();
+    documented("metrics", [&told]);
+    let metrics = told["metrics"].as_array().unwrap();
+    let helped = page.lines().filter(|line| line.starts_with("# HELP ")).count();
+    assert_eq!((&told["ring"], metrics.len()), (&"r".into(), helped));
+    let received = metrics.iter().find(|one| one["name"] == "holdfast_stream_received_elements_total").unwrap();
+    assert_eq!((&received["type"], &received["samples"][0]["value"]), (&"counter".into(), &100.into()));
+    assert_eq!(received["samples"][0]["labels"]["stream"], "log");
+    let said = ends(dir, "metrics r.hf --json --listen 127.0.0.1:0", 2).err;
+    assert!(said.contains("--json") && said.contains("leave out --listen"), "{said}");
     // An address in use is told before anything is recorded.
     let said = run(dir, &format!("record other.hf --size 16MiB --source stdin --name a --metrics {address}"));
     assert_eq!(said.code, Some(1), "{}", said.err);
@@ -345,7 +356,7 @@ fn the_recorder_speaks_json_at_its_end_and_when_it_cannot_begin() {
         ("record r.hf --json", 2),
         ("record none/new.hf --size 16MiB --source stdin --name s --json", 1),
         ("record r.hf --source file:/none --name \"a\" --json", 1),
-        ("metrics r.hf --json", 2),
+        ("metrics r.hf --json --listen 127.0.0.1:0", 2),
     ] {
         let said = ends(dir, line, code);
         assert_eq!(said.json()["exit"], code, "{line}");

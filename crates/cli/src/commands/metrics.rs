@@ -1,9 +1,10 @@
-//! `holdfast metrics`: serves what a recorder says of itself to Prometheus, in a process of its own.
+//! `holdfast metrics`: serves what a recorder says of itself to Prometheus, in a process of its own, or prints it once.
 
 use crate::commands::record::listen;
 use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
-use crate::prometheus::{http, text};
+use crate::prometheus::page::Page;
+use crate::prometheus::{figures, http};
 use crate::session::{RingArg, link};
 use crate::watch::rates;
 use crate::{guarantee, orders};
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "The page is at /metrics. `holdfast record --metrics ADDR` starts this beside the recorder.\n\n\
-    Examples:\n  holdfast metrics lab.hf --listen 127.0.0.1:9477\n  holdfast metrics lab.hf"
+    Examples:\n  holdfast metrics lab.hf --listen 127.0.0.1:9477\n  holdfast metrics lab.hf\n  holdfast metrics lab.hf --json"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -36,17 +37,17 @@ pub(crate) struct Args {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
-    if out.is_json() {
-        return Err(Failure::usage("the page has a form of its own")
+    if out.is_json() && (args.listen.is_some() || args.of.is_some()) {
+        return Err(Failure::usage("the page that is served has a form of its own")
             .at("--json")
-            .advice("leave it out; `holdfast status --json` says the same"));
+            .advice("leave it out, or leave out --listen: then all is printed once, in JSON"));
     }
     if let Some(recorder) = args.of {
         return beside(recorder, &path);
     }
     let Some(address) = &args.listen else {
         let page = page(&path)?;
-        return out.line(page.trim_end());
+        return if out.is_json() { out.object(&page) } else { out.line(page.to_string().trim_end()) };
     };
     // A ring that is not there is told now, not to the first who asks.
     place(&path).map_err(|error| link(&error))?;
@@ -79,13 +80,13 @@ fn signals() -> Result<Arc<AtomicBool>> {
 }
 
 fn serve(listener: &TcpListener, path: &Path, ended: &dyn Fn() -> bool) -> Result<()> {
-    let give = || page(path).map_err(|failure| failure.to_string());
+    let give = || page(path).map(|page| page.to_string()).map_err(|failure| failure.to_string());
     http::serve(listener, &give, ended)
         .map_err(|error| Failure::failed(format_args!("cannot serve metrics any longer: {}", reason(&error))))
 }
 
 /// The page as of now. Without a recorder it says just that: the ring itself is left alone.
-fn page(path: &Path) -> Result<String> {
+fn page(path: &Path) -> Result<Page> {
     match orders::recorder(path)? {
         Some(mut recorder) => {
             let status = recorder.status().map_err(|error| link(&error))?;
@@ -96,8 +97,8 @@ fn page(path: &Path) -> Result<String> {
             };
             let oldest_live = rates::oldest_live(&status, &slots);
             let lacks = guarantee::lacks(path, status.ring.slots.unwritten);
-            Ok(text::page(&status, oldest_live, lacks.is_empty()))
+            Ok(figures::page(&status, oldest_live, lacks.is_empty()))
         }
-        None => place(path).map(|place| text::absent(&place.superblock)).map_err(|error| link(&error)),
+        None => place(path).map(|place| figures::absent(&place.superblock)).map_err(|error| link(&error)),
     }
 }

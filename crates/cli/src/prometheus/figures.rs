@@ -1,32 +1,32 @@
-//! What a recorder says of itself, in the text format of Prometheus. The help lines tell what each metric means.
+//! Which metrics there are: what a recorder says of itself. The help lines tell what each means. How they are written is `page`'s.
 
+use super::page::Page;
 use crate::show::cause;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
 use holdfast_link::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, SourceStatus, Status};
 use holdfast_ring::{RingStatus, SlotCounts};
-use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
 /// The page. `oldest_live` is the oldest data that nothing holds, as `status` tells it. What the run was admitted for is
 /// told where that is guaranteed, and only there.
-pub(crate) fn page(status: &Status, oldest_live: Option<Timestamp>, guaranteed: bool) -> String {
+pub(crate) fn page(status: &Status, oldest_live: Option<Timestamp>, guaranteed: bool) -> Page {
     let ring = &status.ring;
-    let mut page = Page { text: String::with_capacity(16 << 10), ring: ring_label(ring) };
+    let mut page = Page::new(ring_label(ring));
     page.recorder(status, oldest_live, guaranteed);
     page.slots(&ring.slots);
     page.streams(status);
     page.lanes(status);
-    page.text
+    page
 }
 
 /// The page of a ring without a recorder.
-pub(crate) fn absent(superblock: &Superblock) -> String {
+pub(crate) fn absent(superblock: &Superblock) -> Page {
     let label =
         if superblock.name.is_empty() { superblock.ring.to_string() } else { superblock.name.clone() };
-    let mut page = Page { text: String::new(), ring: label };
+    let mut page = Page::new(label);
     page.up(false);
-    page.text
+    page
 }
 
 fn ring_label(ring: &RingStatus) -> String {
@@ -36,47 +36,7 @@ fn ring_label(ring: &RingStatus) -> String {
 /// What is counted of a source.
 type Count = fn(&SourceStatus) -> u64;
 
-struct Page {
-    text: String,
-    ring: String,
-}
-
-/// A label's value with what the format wants escaped.
-struct Escaped<'a>(&'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '\\' => f.write_str("\\\\")?,
-                '"' => f.write_str("\\\"")?,
-                '\n' => f.write_str("\\n")?,
-                c => f.write_char(c)?,
-            }
-        }
-        Ok(())
-    }
-}
-
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.text, "# HELP holdfast_{name} {help}\n# TYPE holdfast_{name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let _ = write!(self.text, "holdfast_{name}{{ring=\"{}\"", Escaped(&self.ring));
-        for (label, value) in labels {
-            let _ = write!(self.text, ",{label}=\"{}\"", Escaped(value));
-        }
-        let _ = writeln!(self.text, "}} {value}");
-    }
-
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
-    }
-
     fn up(&mut self, up: bool) {
         self.single("recorder_up", "gauge", "1 while a recorder owns the ring.", u8::from(up));
     }
@@ -207,7 +167,7 @@ impl Page {
     fn streams(&mut self, status: &Status) {
         let Some(recorder) = &status.recorder else { return };
         let sources = &recorder.sources;
-        let counts: [(&str, &str, Count); 13] = [
+        let counts: [(&'static str, &'static str, Count); 13] = [
             ("stream_received_elements_total", "Elements received.", |source| source.elements),
             ("stream_received_bytes_total", "Bytes received.", |source| source.bytes),
             ("stream_written_elements_total", "Elements packed into slots.", |source| source.packed_elements),
@@ -353,7 +313,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_help_a_type_and_one_sample_per_label_set() {
-        let page = page(&sample::status(), None, true);
+        let page = page(&sample::status(), None, true).to_string();
         let (mut helped, mut typed, mut seen) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -378,7 +338,7 @@ mod tests {
     #[test]
     fn the_figures_are_those_of_the_recorder() {
         let status = sample::status();
-        let page = page(&status, status.ring.oldest, true);
+        let page = page(&status, status.ring.oldest, true).to_string();
         let ring = r#"{ring="lab \"one\"""#;
         for wanted in [
             format!("holdfast_recorder_up{ring}}} 1"),
@@ -425,7 +385,7 @@ mod tests {
     fn what_is_held_does_not_lengthen_how_far_back_one_can_go() {
         let status = sample::status();
         let told = |oldest_live| {
-            let page = page(&status, oldest_live, true);
+            let page = page(&status, oldest_live, true).to_string();
             let figure = |name: &str| {
                 let line = page.lines().find(|line| line.starts_with(&format!("holdfast_{name}{{")));
                 line.and_then(|line| line.rsplit(' ').next()).unwrap().to_owned()
@@ -441,7 +401,7 @@ mod tests {
     fn a_source_whose_interface_is_down_is_not_up() {
         let mut status = sample::status();
         status.recorder.as_mut().unwrap().sources[0].error = "the interface is down".to_owned();
-        let page = page(&status, None, true);
+        let page = page(&status, None, true).to_string();
         let up = |name: &str| {
             let sample = format!("stream=\"{name}\"}} ");
             let found =
@@ -454,7 +414,7 @@ mod tests {
     // Promise 1: no rate is told as guaranteed where the ring does its best; how near it came to losing something is.
     #[test]
     fn what_is_not_guaranteed_yet_is_not_told_as_such() {
-        let page = page(&sample::status(), None, false);
+        let page = page(&sample::status(), None, false).to_string();
         assert!(!page.contains("guaranteed_bytes_per_second"), "{page}");
         assert!(page.contains("holdfast_slack_least_seconds"), "{page}");
     }
