@@ -387,6 +387,28 @@ fn a_preamble_that_is_too_large_is_not_the_holds_fault() {
     assert!(!said.err.contains("release a hold") && !dir.join("r.hf").exists(), "{}", said.err);
 }
 
+// Promise 8: what a capture brings beside its packets is named, and no option that a replay does not have.
+#[test]
+fn a_capture_with_too_much_beside_its_packets_is_told_as_such() {
+    let folder = folder();
+    let dir = folder.path();
+    let block = |kind: u32, body: &[u8]| {
+        let length = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    };
+    let section =
+        block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
+    let interface = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
+    // Secrets of TLS, for example.
+    let other = block(10, &[&b"KSLT"[..], &300_000u32.to_le_bytes(), &vec![b'x'; 300_000]].concat());
+    fs::write(dir.join("c.pcapng"), [section, interface, other].concat()).unwrap();
+    let said = record(dir, "r.hf --size 16MiB --source replay:c.pcapng --name a", Stdio::null());
+    assert_eq!(said.code, Some(1));
+    let told = "stream a: replay:c.pcapng: its interfaces and other blocks beside packets: 293";
+    assert!(said.err.contains(told) && said.err.contains("larger slots"), "{}", said.err);
+    assert!(!said.err.contains("--preamble") && !dir.join("r.hf").exists(), "{}", said.err);
+}
+
 #[test]
 fn a_prefilled_ring_file_is_written_and_any_other_reserved() {
     let folder = folder();

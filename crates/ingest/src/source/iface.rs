@@ -19,9 +19,6 @@ const RETIRE: Duration = Duration::from_millis(20);
 /// How often the kernel's counters are read, and a stop is looked for.
 const POLL: Duration = Duration::from_millis(100);
 
-/// How long one of several rings is waited for before the next is looked at.
-const TURN: Duration = Duration::from_millis(1);
-
 /// How often room is waited for at a stop, for each block that is left: a second.
 const LAST_WAITS: u32 = 200;
 
@@ -213,17 +210,15 @@ impl InterfaceSource {
 
     fn wait(&mut self, out: &mut Producer) -> Result<(), Fault> {
         let soon = out.idle()?.unwrap_or(POLL).min(POLL);
-        let several = self.captures.len() > 1;
-        for at in 0..self.captures.len() {
-            match self.captures[at].poll(if several { TURN.min(soon) } else { soon }) {
-                Ok(true) => break,
-                Ok(false) => {}
-                // A switched-off interface goes on by itself when it is up again; meanwhile nothing arrives.
-                Err(CaptureError::Down { .. }) => self.look_if_down(out),
-                Err(error) => return Err(self.failed(error)),
+        match Capture::poll_any(&mut self.captures, soon) {
+            Ok(_) => Ok(()),
+            // A switched-off interface goes on by itself when it is up again; meanwhile nothing arrives.
+            Err(CaptureError::Down { .. }) => {
+                self.look_if_down(out);
+                Ok(())
             }
+            Err(error) => Err(self.failed(error)),
         }
-        Ok(())
     }
 }
 

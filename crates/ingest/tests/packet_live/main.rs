@@ -174,14 +174,39 @@ fn what_the_kernel_drops_is_counted_exactly() {
     assert!(first.iter().all(|packet| packet.data.len() == 1000));
 }
 
+// Promise 1: one thread waits for all rings at once, and has what comes to any of them as soon as it is there.
+#[test]
+fn several_rings_are_waited_for_at_once() {
+    let Some(link) = Link::make() else { return };
+    let shared = Options { rings: 3, fanout: Fanout::RoundRobin, ..options(&link) };
+    let mut captures = Capture::open(&shared).unwrap();
+    assert!(!Capture::poll_any(&mut captures, Duration::from_millis(1)).unwrap());
+    let mut seen = [0; 3];
+    // One at a time, so that each has a ring to itself, whichever that is.
+    for sent in 0..9 {
+        link.send(&[frame(sent, 60)]);
+        assert!(Capture::poll_any(&mut captures, Duration::from_mins(1)).unwrap());
+        for (seen, capture) in seen.iter_mut().zip(&mut captures) {
+            capture.take_block(|_| *seen += 1);
+        }
+    }
+    assert_eq!(seen, [3; 3]);
+    // That the link is down is told by each of them.
+    link.set("down");
+    for _ in 0..3 {
+        let error = Capture::poll_any(&mut captures, Duration::from_mins(1)).unwrap_err();
+        assert!(matches!(error, CaptureError::Down { .. }), "{error}");
+    }
+    assert!(!Capture::poll_any(&mut captures, Duration::from_millis(1)).unwrap());
+}
+
 /// All these frames are seen; how many of them the interface counts as perhaps lost, once that is `wanted`.
 fn all_seen(link: &Link, sent: &[Vec<u8>], wanted: u64) {
     let all = Options { filter: Some("ether src 02:00:00:00:00:09".into()), ..options(link) };
     let mut capture = only(Capture::open(&all).unwrap());
     let before = InterfaceCounters::read(&link.near).unwrap();
     link.send(sent);
-    let seen: Vec<Vec<u8>> =
-        take(&mut capture, sent.len()).into_iter().map(|packet| packet.data).collect();
+    let seen: Vec<Vec<u8>> = take(&mut capture, sent.len()).into_iter().map(|packet| packet.data).collect();
     assert_eq!(seen, sent);
     // The last one is counted a moment after it was seen.
     let sought = Instant::now();

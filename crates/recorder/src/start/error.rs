@@ -3,7 +3,7 @@
 use crate::plan::TooLittle;
 use holdfast_base::{ByteSize, typed};
 use holdfast_format::FormatError;
-use holdfast_ingest::SourceError;
+use holdfast_ingest::{SourceError, SourceSpec};
 use holdfast_link::LinkError;
 use holdfast_media::{CreateError as FileError, OpenError, PoolError};
 use holdfast_ring::{CreateError, RecoverError, Refusal, Refused};
@@ -71,11 +71,15 @@ pub enum StartError {
     },
     /// A stream's preamble is too large for the journal.
     #[error(
-        "stream {stream}: --preamble: {bytes} are too many: preambles, streams and holds of this ring have {budget} together, of which others take {others}; give a shorter preamble, or make the ring with larger slots"
+        "stream {stream}: {}: {bytes} are too many: preambles, streams and holds of this ring have {budget} together, of which others take {others}; {}, or make the ring with larger slots",
+        whose(origin),
+        shorter(origin)
     )]
     Preamble {
         /// The stream's name.
         stream: String,
+        /// Where it comes from: an option, but for sources that bring their own.
+        origin: SourceSpec,
         /// Bytes of its preamble.
         bytes: ByteSize,
         /// Bytes that all control records may take.
@@ -183,6 +187,24 @@ impl StartError {
             Self::Source(error) if error.is_wrong_use() => 2,
             _ => 1,
         }
+    }
+}
+
+/// What brings a preamble, as its user knows it.
+fn whose(origin: &SourceSpec) -> String {
+    match origin {
+        SourceSpec::Replay(_) => format!("{origin}: its interfaces and other blocks beside packets"),
+        SourceSpec::Iface(_) => format!("{origin}: what describes it"),
+        _ => "--preamble".to_owned(),
+    }
+}
+
+/// How there would be less of it.
+fn shorter(origin: &SourceSpec) -> &'static str {
+    match origin {
+        SourceSpec::Replay(_) => "replay a file without them (`tcpdump -r FILE -w OTHER` takes just packets)",
+        SourceSpec::Iface(_) => "release holds",
+        _ => "give a shorter preamble",
     }
 }
 

@@ -467,16 +467,18 @@ fn add_streams(
     now: Timestamp,
 ) -> Result<Vec<Stream>, StartError> {
     let mut streams = Vec::new();
-    let refused = |new: &NewStream<'_>| {
+    let refused = |new: &NewStream<'_>, source: Option<&SourceSpec>| {
+        let origin = source.cloned();
         let (stream, own) = (new.name.to_owned(), new.preamble.map_or(0, <[u8]>::len) as u64);
-        move |refusal| match refusal {
-            Refusal::JournalFull { bytes, budget } if own > 0 => StartError::Preamble {
+        move |refusal| match (refusal, origin) {
+            (Refusal::JournalFull { bytes, budget }, Some(origin)) if own > 0 => StartError::Preamble {
                 stream,
+                origin,
                 bytes: ByteSize(own),
                 budget: ByteSize(budget),
                 others: ByteSize(bytes.saturating_sub(own)),
             },
-            refusal => StartError::Stream { stream, refusal },
+            (refusal, _) => StartError::Stream { stream, refusal },
         }
     };
     for (at, (source, opened)) in settings.sources.iter().zip(opened).enumerate() {
@@ -486,7 +488,7 @@ fn add_streams(
         let preamble = opened.preamble.as_deref().or(last.and_then(|k| k.preamble.as_deref()));
         let schema = attributes.told(at);
         let new = NewStream { name: &source.name, kind: opened.kind, framing: &framing, preamble, schema };
-        let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
+        let entry = ring.add_stream(&new, now).map_err(refused(&new, Some(&source.spec)))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&source.name) });
     }
     let others =
@@ -500,7 +502,7 @@ fn add_streams(
             preamble,
             schema: None,
         };
-        let entry = ring.add_stream(&new, now).map_err(refused(&new))?;
+        let entry = ring.add_stream(&new, now).map_err(refused(&new, None))?;
         streams.push(Stream { entry, lost_since: known.lost_since(&other.name) });
     }
     Ok(streams)

@@ -68,30 +68,48 @@ impl Capture {
     /// An interface that goes down or away is an error, told once; packets that came before can still be taken.
     /// After [`CaptureError::Down`] the same capture goes on when the interface is up again.
     pub fn poll(&mut self, timeout: Duration) -> Result<bool, CaptureError> {
-        if self.ring.ready() {
+        Self::poll_any(std::slice::from_mut(self), timeout)
+    }
+
+    /// The same for several rings at once, [`MAX_RINGS`] at most: until one of them has a block. An error is that of one of
+    /// them; what the others have to tell is told the next time.
+    pub fn poll_any(captures: &mut [Self], timeout: Duration) -> Result<bool, CaptureError> {
+        let Some(first) = captures.first() else { return Ok(false) };
+        if captures.iter().any(|capture| capture.ring.ready()) {
             return Ok(true);
         }
-        let failed = |error: rustix::io::Errno| {
-            CaptureError::system("wait for packets", &self.interface, error.into())
-        };
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
-        match poll(&mut polled, Some(&timeout)) {
+        // In a place for all there may be: nothing is allocated here.
+        let mut polled: [PollFd<'_>; MAX_RINGS] =
+            std::array::from_fn(|at| PollFd::new(&captures.get(at).unwrap_or(first).socket, PollFlags::IN));
+        let polled = &mut polled[..captures.len().min(MAX_RINGS)];
+        match poll(polled, Some(&timeout)) {
             // A signal is the caller's business: it looks around and comes back.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(first.cannot_wait(error)),
         }
-        if polled[0].revents().contains(PollFlags::ERR) {
-            match rustix::net::sockopt::socket_error(&self.socket).map_err(failed)? {
-                Ok(()) => {}
-                Err(rustix::io::Errno::NETDOWN) => return Err(self.down_or_gone()),
-                Err(error) => return Err(failed(error)),
+        for (polled, capture) in polled.iter().zip(captures.iter()) {
+            if polled.revents().contains(PollFlags::ERR) {
+                capture.trouble()?;
             }
         }
-        Ok(self.ring.ready())
+        Ok(captures.iter().any(|capture| capture.ring.ready()))
+    }
+
+    fn cannot_wait(&self, error: rustix::io::Errno) -> CaptureError {
+        CaptureError::system("wait for packets", &self.interface, error.into())
+    }
+
+    /// What the socket has to tell, once.
+    fn trouble(&self) -> Result<(), CaptureError> {
+        match rustix::net::sockopt::socket_error(&self.socket).map_err(|error| self.cannot_wait(error))? {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::NETDOWN) => Err(self.down_or_gone()),
+            Err(error) => Err(self.cannot_wait(error)),
+        }
     }
 
     /// Whether the interface is switched on.

@@ -62,7 +62,7 @@ pub struct Options {
     pub snaplen: u32,
     /// What to take, in tcpdump syntax; everything if `None`.
     pub filter: Option<String>,
-    /// Number of rings, each for a thread of its own.
+    /// Number of rings. One thread may empty all: see [`Capture::poll_any`].
     pub rings: usize,
     /// How packets are shared out among several rings.
     pub fanout: Fanout,
