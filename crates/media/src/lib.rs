@@ -18,6 +18,7 @@ mod lane;
 mod memory;
 mod plain;
 mod priority;
+mod privilege;
 mod profile;
 mod real;
 mod seed;
@@ -40,6 +41,7 @@ pub use lane::Lane;
 pub use memory::MemoryDisk;
 pub use plain::PlainDisk;
 pub use priority::{LaneOptions, run_first};
+pub use privilege::shed;
 pub use profile::{
     BySize, Described, Identity, MAX_ZONES, PROFILE_DEPTH, Profile, ProfileBuffers, ProfileError,
     ProfileProgress, ReadError, Reposition, Stalls, Subject, Zone, describe, profile,

@@ -1,6 +1,7 @@
 //! Where and how urgently the I/O threads run. What the system forbids is told, and done without.
 #![allow(unsafe_code)]
 
+use crate::privilege::shed;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// How the I/O thread of a lane is to run.
@@ -10,6 +11,8 @@ pub struct LaneOptions {
     pub cpu: Option<usize>,
     /// Whether it goes before all ordinary threads (`SCHED_FIFO`).
     pub realtime: bool,
+    /// Whether it gives up its privileges once it runs so.
+    pub sheds: bool,
 }
 
 /// Above ordinary threads, below what the kernel itself runs at 50 (interrupt threads).
@@ -29,6 +32,15 @@ pub(crate) fn apply(options: LaneOptions, name: &str) -> Vec<String> {
         warnings.push(format!("{name}: its I/O thread gets no real-time priority ({cause}): run with CAP_SYS_NICE or a higher real-time limit (ulimit -r, or LimitRTPRIO= of systemd)"));
     }
     warnings
+}
+
+/// Gives up the calling thread's privileges, if `options` say so, once it and those that it starts run as they are to;
+/// returns a warning where that is forbidden.
+pub(crate) fn settle(options: LaneOptions, name: &str) -> Option<String> {
+    let cause = options.sheds.then(shed)?.err()?;
+    Some(format!(
+        "{name}: its I/O thread cannot give up its privileges ({cause}): it keeps those that it was started with"
+    ))
 }
 
 fn pin(cpu: usize) -> std::io::Result<()> {

@@ -79,7 +79,7 @@ fn a_slow_disk_in_virtual_time_is_waited_for() {
 
 #[test]
 fn what_the_system_forbids_is_a_warning() {
-    let options = LaneOptions { cpu: Some(1023), realtime: false };
+    let options = LaneOptions { cpu: Some(1023), ..LaneOptions::default() };
     let mut lane = Lane::spawn_simulated(MemoryDisk::new(MIB), "far", options, waker()).unwrap();
     assert!(
         lane.warnings()[0].starts_with("far: its I/O thread cannot be kept on core 1023"),
@@ -87,7 +87,7 @@ fn what_the_system_forbids_is_a_warning() {
         lane.warnings()
     );
     run(&mut lane, write(1, 0, BLOCK, 1, true));
-    let options = LaneOptions { cpu: Some(0), realtime: true };
+    let options = LaneOptions { cpu: Some(0), realtime: true, ..LaneOptions::default() };
     let lane = Lane::spawn_simulated(MemoryDisk::new(MIB), "first", options, waker()).unwrap();
     assert!(
         lane.warnings().iter().all(|text| text.contains("real-time")),

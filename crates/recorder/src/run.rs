@@ -12,7 +12,7 @@ use holdfast_format::Cause;
 use holdfast_ingest::packet::LinkType;
 use holdfast_ingest::packet::filter::Filter;
 use holdfast_ingest::{Parker, StopFlag, is_source_thread, spawn};
-use holdfast_media::Disk;
+use holdfast_media::{Disk, shed};
 use holdfast_ring::NOTHING_PROMISED;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -105,6 +105,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     signals::heed(stop.clone(), bell.clone()).map_err(thread("the signals"))?;
     let mut ready = start(settings, &stop)?;
     ready.warnings.extend(lock_memory());
+    ready.warnings.extend(give_up_privileges());
     if !settings.quiet {
         for warning in &ready.warnings {
             say(&format!("warning: {warning}\n"));
@@ -172,6 +173,15 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         std::mem::forget(capture);
     }
     Ok(if told && summary.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// All that needs a privilege is open, and nothing has been read from outside. The threads that are started from here on
+/// have no more than this one; the disk's and the one for signals, which are there already, give up their own.
+fn give_up_privileges() -> Option<String> {
+    let cause = shed().err()?;
+    Some(format!(
+        "privileges cannot be given up ({cause}): those that the recorder was started with stay; start it as a user of its own with just the rights that it needs"
+    ))
 }
 
 /// Prints what was recorded. A script that is told nothing must not take that for success; who does not listen at all

@@ -2,6 +2,7 @@
 
 use crate::desk::Bell;
 use holdfast_ingest::StopFlag;
+use holdfast_media::shed;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
@@ -45,6 +46,8 @@ impl Heard {
 pub(crate) fn heed(stop: StopFlag, bell: Bell) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     Builder::new().name("holdfast-signal".to_owned()).stack_size(64 << 10).spawn(move || {
+        // It was started before the others: what it cannot give up they cannot either, and that is told.
+        let _ = shed();
         let mut heard = Heard::default();
         for signal in signals.forever() {
             match heard.take(signal, Instant::now()) {

@@ -90,6 +90,7 @@ impl FileDisk {
             let started = builder.spawn(move || {
                 // What is forbidden to them is forbidden to the lane's thread, which tells.
                 let _ = priority::apply(options, "");
+                let _ = priority::settle(options, "");
                 let _ = tell.send(());
                 drop(tell);
                 crew.work(|op| target.run(op));

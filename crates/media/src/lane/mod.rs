@@ -81,8 +81,10 @@ impl Lane {
         let (tell, told) = std::sync::mpsc::sync_channel(1);
         let owned = name.to_owned();
         let thread = std::thread::Builder::new().name(owned.clone()).spawn(move || {
-            let _ = tell.send(priority::apply(options, &owned));
+            let mut warnings = priority::apply(options, &owned);
             begin(&mut disk, options);
+            warnings.extend(priority::settle(options, &owned));
+            let _ = tell.send(warnings);
             serve(&mut disk, ready, &mut ports);
         })?;
         warnings.extend(told.recv().unwrap_or_default());

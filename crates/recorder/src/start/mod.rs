@@ -155,7 +155,7 @@ fn start_on(
     let opened = open_sources(settings, replayed, stop, &mut warnings)?;
     let parker = Parker::new();
     let waker = parker.waker();
-    let options = LaneOptions { cpu: cores.lane, realtime: settings.realtime };
+    let options = LaneOptions { cpu: cores.lane, realtime: settings.realtime, sheds: true };
     let lane = Lane::spawn(disk, "holdfast-lane", options, Box::new(move || waker.wake()))
         .map_err(|cause| StartError::Thread { what: "the disk", cause })?;
     // The disk's own warnings are among the lane's.

@@ -18,6 +18,7 @@ mod live;
 mod packets;
 mod pins;
 mod places;
+mod privileges;
 mod promises;
 mod purges;
 mod rates;
