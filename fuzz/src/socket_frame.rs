@@ -3,9 +3,9 @@
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::Finding;
 use holdfast_link::wire::{
-    AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, MAX_FRAME, MAX_REQUEST,
-    MarginStatus, OpenSequence, OpenWanted, Purpose, RecorderStatus, Reply, Request, SourceStatus, Status,
-    VERSION, ViewStatus, Welcome,
+    AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, LatelySource,
+    LatelyStatus, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, OpenWanted, Purpose, RecorderStatus,
+    Reply, Request, SourceStatus, Status, VERSION, ViewStatus, Welcome,
 };
 use holdfast_ring::{
     ActKind, ActNumbers, ActStatus, DistilRequest, ExportRequest, ExtendRequest, HoldRequest, HoldStatus,
@@ -148,6 +148,11 @@ fn status() -> Status {
             eldest: Duration::from_secs(8),
         }),
         view: Some(ViewStatus { bytes: ByteSize::mib(1), place: ByteSize(4096), slots: 3 }),
+        lately: Some(LatelyStatus {
+            span: Duration::from_secs(61),
+            sources: vec![LatelySource { last_lost: Some(Timestamp(2)), ..LatelySource::default() }],
+            ..LatelyStatus::default()
+        }),
     };
     Status { ring, recorder: Some(recorder) }
 }

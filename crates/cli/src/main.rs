@@ -14,6 +14,7 @@ mod guarantee;
 mod hits;
 mod identity;
 mod index;
+mod losses;
 mod orders;
 mod out;
 mod packer_rate;

@@ -137,7 +137,11 @@ fn a_loss_of_unknown_size_is_told_as_one() {
     let source = &status["recorder"]["sources"][1];
     assert_eq!((&status["losing"], &source["unknown_losses"]), (&true.into(), &1.into()), "{status}");
     let said = ends(dir, "status r.hf", 0).out;
-    assert!(said.contains("being lost       yes: cut an unknown number\n"), "{said}");
+    assert!(said.contains("being lost       yes, the last "), "{said}");
+    assert!(said.contains(" ago: cut an unknown number\n"), "{said}");
+    let source = &ends(dir, "status r.hf --json", 0).json()["recorder"]["sources"][1];
+    assert_eq!(source["recent_unknown_losses"], 1, "{source}");
+    assert!(source["last_lost_at"].is_string(), "{source}");
     let page = ends(dir, "metrics r.hf", 0).out;
     assert!(page.contains("holdfast_stream_unknown_losses_total{ring=\"r\",stream=\"cut\"} 1"), "{page}");
     assert_eq!(recording.end().0, Some(1));
@@ -239,7 +243,8 @@ fn metrics_are_served_beside_the_recorder_and_end_with_it() {
     let metrics = told["metrics"].as_array().unwrap();
     let helped = page.lines().filter(|line| line.starts_with("# HELP ")).count();
     assert_eq!((&told["ring"], metrics.len()), (&"r".into(), helped));
-    let received = metrics.iter().find(|one| one["name"] == "holdfast_stream_received_elements_total").unwrap();
+    let received =
+        metrics.iter().find(|one| one["name"] == "holdfast_stream_received_elements_total").unwrap();
     assert_eq!((&received["type"], &received["samples"][0]["value"]), (&"counter".into(), &100.into()));
     assert_eq!(received["samples"][0]["labels"]["stream"], "log");
     let said = ends(dir, "metrics r.hf --json --listen 127.0.0.1:0", 2).err;

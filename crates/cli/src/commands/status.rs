@@ -2,6 +2,7 @@
 //! `watch`'s.
 
 use crate::failure::Result;
+use crate::losses::{ever_lost, losing, losing_now, lost};
 use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
@@ -69,6 +70,7 @@ pub(crate) struct Shown<'a> {
     oldest_expires_in_seconds: Option<f64>,
     reaches_back_when_full_seconds: Option<f64>,
     losing: bool,
+    losing_now: bool,
     lost_elements: u64,
     lost_unknown: u64,
     durable_after_seconds: f64,
@@ -136,6 +138,10 @@ struct RecorderShown<'a> {
     payload_bytes_per_second: u64,
     elements_per_second: u64,
     disk_bytes_per_second: u64,
+    recent_seconds: f64,
+    recent_payload_bytes_per_second: u64,
+    recent_elements_per_second: u64,
+    recent_disk_bytes_per_second: u64,
     buffers: u32,
     buffers_in_use: u32,
     buffers_most_in_use: u32,
@@ -172,6 +178,10 @@ struct SourceShown<'a> {
     too_long_texts: u64,
     connections: u32,
     refused_producers: u64,
+    recent_lost_elements: u64,
+    recent_unknown_losses: u64,
+    #[serde(serialize_with = "show::time_if")]
+    last_lost_at: Option<Timestamp>,
     dropped: Vec<DroppedShown>,
 }
 
@@ -204,7 +214,7 @@ impl<'a> Shown<'a> {
         slots: &[SlotStatus],
     ) -> Self {
         let ring = &status.ring;
-        let rates = rates::average(status);
+        let rates = rates::lately(status);
         let oldest_live = rates::oldest_live(status, slots);
         let reach = rates::reach(
             status,
@@ -230,6 +240,7 @@ impl<'a> Shown<'a> {
             oldest_expires_in_seconds: seconds(|reach| reach.expires_in),
             reaches_back_when_full_seconds: seconds(|reach| reach.when_full),
             losing: losing(status),
+            losing_now: losing_now(status),
             lost_elements: streams.iter().map(|stream| stream.counters.lost).sum(),
             lost_unknown: streams.iter().map(|stream| stream.counters.unknown_gaps).sum(),
             durable_after_seconds: ring.durable_after.as_secs_f64(),
@@ -253,8 +264,8 @@ impl<'a> Shown<'a> {
             recorder: status
                 .recorder
                 .as_ref()
-                .zip(rates)
-                .map(|(recorder, rates)| RecorderShown::new(recorder, &rates)),
+                .zip(rates::average(status).zip(rates))
+                .map(|(recorder, (average, recent))| RecorderShown::new(recorder, &average, &recent)),
         }
     }
 
@@ -265,16 +276,24 @@ impl<'a> Shown<'a> {
 }
 
 impl<'a> RecorderShown<'a> {
-    fn new(recorder: &'a RecorderStatus, rates: &Rates) -> Self {
+    fn new(recorder: &'a RecorderStatus, average: &Rates, recent: &Rates) -> Self {
+        let lately = |at: usize| {
+            let told = recorder.lately.as_ref().and_then(|lately| lately.sources.get(at));
+            told.copied().unwrap_or_default()
+        };
         Self {
             pid: recorder.pid,
             since: recorder.since,
             uptime_seconds: recorder.uptime.as_secs_f64(),
             device: show::device_state(recorder.device.state),
             device_error: &recorder.device.error,
-            payload_bytes_per_second: rates.payload.0,
-            elements_per_second: rates.elements,
-            disk_bytes_per_second: rates.disk.0,
+            payload_bytes_per_second: average.payload.0,
+            elements_per_second: average.elements,
+            disk_bytes_per_second: average.disk.0,
+            recent_seconds: recent.span.as_secs_f64(),
+            recent_payload_bytes_per_second: recent.payload.0,
+            recent_elements_per_second: recent.elements,
+            recent_disk_bytes_per_second: recent.disk.0,
             buffers: recorder.buffers.count,
             buffers_in_use: recorder.buffers.in_use,
             buffers_most_in_use: recorder.buffers.most_in_use,
@@ -290,7 +309,8 @@ impl<'a> RecorderShown<'a> {
             sources: recorder
                 .sources
                 .iter()
-                .map(|source| SourceShown {
+                .enumerate()
+                .map(|(at, source)| SourceShown {
                     stream: &source.name,
                     spec: &source.spec,
                     state: show::source_state(source.state),
@@ -310,6 +330,9 @@ impl<'a> RecorderShown<'a> {
                     too_long_texts: source.too_long,
                     connections: source.connections,
                     refused_producers: source.refused,
+                    recent_lost_elements: lately(at).lost,
+                    recent_unknown_losses: lately(at).unknown_losses,
+                    last_lost_at: lately(at).last_lost,
                     dropped: source
                         .dropped
                         .iter()
@@ -341,21 +364,18 @@ impl<'a> RecorderShown<'a> {
     }
 }
 
-/// Whether this run of the recorder has lost anything.
-fn losing(status: &Status) -> bool {
-    status.recorder.as_ref().is_some_and(|recorder| {
-        recorder.sources.iter().any(|source| {
-            source.unknown_losses > 0
-                || source.interface_drops > 0
-                || source.dropped.iter().any(|dropped| dropped.elements > 0)
-        })
-    })
+/// The time over which rates were taken, in words.
+fn over(rates: &Rates, recorder: &RecorderStatus) -> String {
+    match rates.span < recorder.uptime {
+        true => format!("of the last {}", times::spoken(rates.span)),
+        false => format!("since the start {} ago", times::spoken(recorder.uptime)),
+    }
 }
 
 /// The status for people.
 fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotStatus]) -> Vec<String> {
     let ring = &status.ring;
-    let rates = rates::average(status);
+    let rates = rates::lately(status);
     let oldest_live = rates::oldest_live(status, slots);
     let reach =
         rates::reach(status, oldest_live, rates.as_ref().map_or_else(Default::default, |rates| rates.slots));
@@ -374,16 +394,16 @@ fn lines(path: &Path, status: &Status, streams: &[StreamStatus], slots: &[SlotSt
         }
         (None, None) => say("reaches back", "nothing is recorded yet".to_owned()),
     }
-    match (&reach, &rates) {
-        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some(rates)) => {
-            let uptime = status.recorder.as_ref().map_or(Duration::ZERO, |recorder| recorder.uptime);
+    let running = status.recorder.as_ref().zip(rates.as_ref());
+    match (&reach, running) {
+        (Some(Reach { expires_in: Some(expires), when_full: Some(full), .. }), Some((recorder, rates))) => {
             say(
                 "oldest expires",
                 format!(
-                    "in about {} at {}, the average since the start {} ago; a full ring reaches back {}",
+                    "in about {} at {}, the average {}; a full ring reaches back {}",
                     times::spoken(*expires),
                     rates.slots,
-                    times::spoken(uptime),
+                    over(rates, recorder),
                     times::spoken(*full)
                 ),
             );
@@ -437,45 +457,6 @@ fn head(path: &Path, status: &Status) -> String {
     format!("{}{name}: {}, {recorder}", clean(&path.to_string_lossy()), ring.lane_bytes)
 }
 
-/// What this run has lost, in words.
-pub(crate) fn lost(status: &Status) -> String {
-    let Some(recorder) = &status.recorder else { return "nothing is being recorded".to_owned() };
-    let (mut texts, mut perhaps) = (Vec::new(), Vec::new());
-    for source in &recorder.sources {
-        if source.perhaps_lost > 0 {
-            perhaps.push(format!("{} {}", clean(&source.name), counted(source.perhaps_lost, "frame")));
-        }
-        for dropped in source.dropped.iter().filter(|dropped| dropped.elements > 0) {
-            texts.push(format!(
-                "{} {} ({})",
-                clean(&source.name),
-                counted(dropped.elements, "element"),
-                show::cause_in_words(dropped.cause)
-            ));
-        }
-        if source.interface_drops > 0 {
-            let frames = counted(source.interface_drops, "frame");
-            texts.push(format!("{} {frames} (by the interface)", clean(&source.name)));
-        }
-        if source.unknown_losses > 0 {
-            texts.push(format!("{} an unknown number", clean(&source.name)));
-        }
-    }
-    let perhaps = match perhaps.is_empty() {
-        true => String::new(),
-        false => format!(
-            "; perhaps {} (dropped by the kernel, before or behind the recorder)",
-            perhaps.join(", ")
-        ),
-    };
-    if texts.is_empty() {
-        let known = if perhaps.is_empty() { "" } else { " known" };
-        format!("nothing{known} since the recorder started{perhaps}")
-    } else {
-        format!("yes: {}{perhaps}", texts.join("; "))
-    }
-}
-
 /// What the attributes of a source's elements lack.
 fn nulls(source: &SourceStatus) -> String {
     let said = |count: u64, noun, what| match count {
@@ -483,21 +464,6 @@ fn nulls(source: &SourceStatus) -> String {
         _ => format!(", {} {what}", counted(count, noun)),
     };
     said(source.undecodable, "element", "undecodable") + &said(source.too_long, "text", "too long")
-}
-
-/// What the ring ever lost, in words; `None` for nothing.
-fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
-    let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
-    let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
-    let unknown: u64 = streams.iter().map(|stream| stream.counters.unknown_gaps).sum();
-    (gaps > 0).then(|| {
-        let what = match (lost, unknown) {
-            (lost, 0) => counted(lost, "element"),
-            (0, _) => "an unknown number".to_owned(),
-            (lost, _) => format!("{} and an unknown number", counted(lost, "element")),
-        };
-        format!("{what} in {}; see `holdfast gaps`", counted(gaps, "gap"))
-    })
 }
 
 fn recorder_lines(
@@ -509,7 +475,11 @@ fn recorder_lines(
     say(
         "comes in",
         format!(
-            "on average {}, {} elements/s; {} to disk",
+            "{} {}, {} elements/s; {} to disk",
+            match rates.span < recorder.uptime {
+                true => format!("in the last {}", times::spoken(rates.span)),
+                false => "on average".to_owned(),
+            },
             rates.payload,
             grouped(rates.elements),
             rates.disk
@@ -606,8 +576,8 @@ mod tests {
             [
                 "/data/lab.hf \"lab \"one\"\": 1 GiB, recorder 4711 up 10 min",
                 "reaches back     10 min, to 2026-11-20T09:55:00Z",
-                "oldest expires   in about 5 min 8 s at 1 MiB/s, the average since the start 10 min ago; a full ring reaches back 15 min 10 s",
-                "being lost       yes: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an unknown number; perhaps eth0 50 frames (dropped by the kernel, before or behind the recorder)",
+                "oldest expires   in about 5 min 8 s at 1 MiB/s, the average of the last 1 min; a full ring reaches back 15 min 10 s",
+                "being lost       yes, the last 3.0 s ago: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an unknown number; perhaps eth0 50 frames (dropped by the kernel, before or behind the recorder)",
             ]
         );
         assert!(text.contains("bird's-eye view  of 600 slots, 64 KiB each at most, 64 MiB in all"), "{text}");
@@ -641,32 +611,16 @@ mod tests {
         assert!(text.contains("nothing is recorded yet"), "{text}");
     }
 
-    // Promise 2: what was lost before it came to us is lost all the same.
     #[test]
-    fn what_only_the_interface_lost_is_being_lost() {
+    fn rates_are_those_of_the_last_minute() {
         let mut status = sample::status();
         let recorder = status.recorder.as_mut().unwrap();
-        recorder.sources.truncate(1);
-        recorder.sources[0].dropped.clear();
-        recorder.sources[0].perhaps_lost = 0;
-        assert_eq!((losing(&status), &lost(&status)[..]), (true, "yes: eth0 7 frames (by the interface)"));
-        status.recorder.as_mut().unwrap().sources[0].interface_drops = 0;
-        assert_eq!((losing(&status), &lost(&status)[..]), (false, "nothing since the recorder started"));
-    }
-
-    // Promise 2: what may be recorded is no known loss, and is not kept silent about.
-    #[test]
-    fn what_is_perhaps_lost_is_told_and_is_not_being_lost() {
-        let mut status = sample::status();
-        let recorder = status.recorder.as_mut().unwrap();
-        recorder.sources.truncate(1);
-        recorder.sources[0].dropped.clear();
-        recorder.sources[0].interface_drops = 0;
-        let said = "nothing known since the recorder started; perhaps eth0 50 frames (dropped by the kernel, before or behind the recorder)";
-        assert_eq!((losing(&status), &lost(&status)[..]), (false, said));
-        let shown = serde_json::to_value(Shown::new(Path::new("r"), &status, &[], &[])).unwrap();
-        let source = &shown["recorder"]["sources"][0];
-        assert_eq!((&source["interface_drops"], &source["interface_perhaps_lost"]), (&0.into(), &50.into()));
+        recorder.now = recorder.now + Duration::from_hours(72);
+        recorder.uptime += Duration::from_hours(72);
+        let text = said(&status);
+        assert!(text.contains("at 1 MiB/s, the average of the last 1 min; a full ring"), "{text}");
+        let said = "comes in         in the last 1 min 1 MiB/s, 1 010 elements/s; 1.0 MiB/s to disk";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]
@@ -678,7 +632,17 @@ mod tests {
                 .unwrap();
         assert_eq!(shown["reaches_back_seconds"], 600.0);
         assert_eq!(shown["oldest_expires_in_seconds"], 308.0);
-        assert_eq!(shown["losing"], true);
+        assert_eq!((&shown["losing"], &shown["losing_now"]), (&true.into(), &true.into()));
+        assert_eq!(
+            (&shown["recorder"]["recent_seconds"], &shown["recorder"]["recent_elements_per_second"]),
+            (&60.0.into(), &1010.into())
+        );
+        let source = &shown["recorder"]["sources"][0];
+        assert_eq!(
+            (&source["recent_lost_elements"], &source["last_lost_at"]),
+            (&12.into(), &"2026-11-20T10:04:57Z".into())
+        );
+        assert_eq!((&source["interface_drops"], &source["interface_perhaps_lost"]), (&7.into(), &50.into()));
         assert_eq!(shown["recorder"]["sources"][1]["unknown_losses"], 1);
         assert_eq!((&shown["slots"]["held"], &shown["slots"]["promised"]), (&100.into(), &40.into()));
         assert_eq!(shown["recorder"]["sources"][0]["dropped"][0]["cause"], "kernel");

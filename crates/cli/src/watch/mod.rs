@@ -167,7 +167,7 @@ impl Watch {
             path: path.to_string_lossy().into_owned(),
             slots: reader.slots().map_err(|error| link(&error))?,
             streams: reader.streams().map_err(|error| link(&error))?,
-            rates: rates::average(&status),
+            rates: rates::lately(&status),
             promise: String::new(),
             status: status.clone(),
             trouble: None,
@@ -211,7 +211,7 @@ impl Watch {
     fn look(&mut self) -> std::result::Result<(), LinkError> {
         let status = self.reader.status()?;
         if let Some(oldest) = self.looks.front() {
-            self.scene.rates = rates::recent(oldest, &status).or_else(|| rates::average(&status));
+            self.scene.rates = rates::recent(oldest, &status).or_else(|| rates::lately(&status));
         }
         self.looks.push_back(status.clone());
         if self.looks.len() > WINDOW {

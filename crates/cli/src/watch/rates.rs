@@ -23,11 +23,33 @@ pub(crate) struct Rates {
     pub(crate) sources: Vec<(Rate, u64)>,
     /// Per source: what of it is beyond the rate that was declared, and recorded.
     pub(crate) beyond: Vec<Rate>,
+    /// The time over which they were taken.
+    pub(crate) span: Duration,
 }
 
 /// The average since the recorder started; `None` without one.
 pub(crate) fn average(status: &Status) -> Option<Rates> {
     status.recorder.as_ref().map(|now| between(status.ring.slot_bytes, None, now))
+}
+
+/// What the recorder tells of the last minute or so; the average since its start where it does not tell, or is younger.
+pub(crate) fn lately(status: &Status) -> Option<Rates> {
+    let now = status.recorder.as_ref()?;
+    let Some(lately) = now.lately.as_ref().filter(|lately| lately.span < now.uptime) else {
+        return average(status);
+    };
+    let mut before = now.clone();
+    before.uptime -= lately.span;
+    for (source, lately) in before.sources.iter_mut().zip(&lately.sources) {
+        source.elements = source.elements.saturating_sub(lately.elements);
+        source.bytes = source.bytes.saturating_sub(lately.bytes);
+    }
+    // One lane: what is told of all is its own.
+    for lane in before.lanes.iter_mut().take(1) {
+        lane.slot_bytes = lane.slot_bytes.saturating_sub(lately.slot_bytes);
+        lane.journal_bytes = lane.journal_bytes.saturating_sub(lately.journal_bytes);
+    }
+    Some(between(status.ring.slot_bytes, Some(&before), now))
 }
 
 /// What happened between two looks at the same recorder.
@@ -69,6 +91,7 @@ fn between(slot: ByteSize, before: Option<&RecorderStatus>, now: &RecorderStatus
         slots: if slots >= ENOUGH_SLOTS * slot.0 { Rate::of(slots, span) } else { payload },
         sources,
         beyond,
+        span,
     }
 }
 
@@ -144,6 +167,25 @@ mod tests {
         assert_eq!(recent(&before, &now).unwrap().slots, Rate(5 << 20));
         recorder_of(&mut now).pid += 1;
         assert_eq!(recent(&before, &now), None, "another recorder counts from 0 again");
+    }
+
+    #[test]
+    fn rates_of_the_last_minute_are_told_and_of_the_whole_run_while_that_is_less() {
+        let mut status = sample::status();
+        assert_eq!(lately(&status).unwrap().payload, average(&status).unwrap().payload, "it was always so");
+        // A hundred days later; nothing has changed in the last minute, and everything before was idle.
+        recorder_of(&mut status).uptime += Duration::from_hours(2400);
+        let rates = lately(&status).unwrap();
+        assert_eq!((rates.payload, rates.elements, rates.slots), (Rate(1 << 20), 1010, Rate(1 << 20)));
+        assert_eq!((rates.disk, rates.span), (Rate(63 * (1 << 20) / 60), Duration::from_mins(1)));
+        assert_eq!(rates.sources, [(Rate(1 << 19), 1000), (Rate(1 << 19), 10)]);
+        assert!(average(&status).unwrap().payload < Rate(100));
+        // A young one, and one that does not tell.
+        recorder_of(&mut status).uptime = Duration::from_mins(1);
+        assert_eq!(lately(&status), average(&status));
+        recorder_of(&mut status).uptime = Duration::from_mins(10);
+        recorder_of(&mut status).lately = None;
+        assert_eq!(lately(&status), average(&status));
     }
 
     fn recorder_of(status: &mut Status) -> &mut RecorderStatus {

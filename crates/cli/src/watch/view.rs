@@ -2,8 +2,8 @@
 
 use super::rates::{self, Reach};
 use super::{Scene, picture};
-use crate::commands::status::lost;
-use crate::out::{clean, counted, grouped};
+use crate::losses::lost;
+use crate::out::{clean, grouped};
 use crate::{show, times};
 use holdfast_base::ByteSize;
 use holdfast_link::wire::{LaneStatus, Latency, MarginStatus, RecorderStatus};
@@ -158,14 +158,11 @@ fn sources_table(scene: &Scene, recorder: &RecorderStatus) -> Table<'static> {
             if lost > 0 || !unknown.is_empty() { Style::new().fg(Color::Red) } else { Style::new() };
         let state = show::source_state(source.state);
         let beyond = scene.rates.as_ref().and_then(|rates| rates.beyond.get(at)).filter(|rate| rate.0 > 0);
-        let state = match (source.error.as_str(), beyond) {
-            ("", None) => state.to_owned(),
-            ("", Some(rate)) => format!("{rate} beyond"),
-            (error, _) => format!("{state}: {}", clean(error)),
-        };
-        let state = match source.perhaps_lost {
-            0 => state,
-            frames => format!("{state}; {} perhaps lost", counted(frames, "frame")),
+        let state = match (source.error.as_str(), beyond, source.perhaps_lost) {
+            ("", None, 0) => state.to_owned(),
+            ("", None, frames) => format!("{} perhaps lost", grouped(frames)),
+            ("", Some(rate), _) => format!("{rate} beyond"),
+            (error, _, _) => format!("{state}: {}", clean(error)),
         };
         Row::new(vec![
             Cell::from(clean(&source.name).bold()),
@@ -304,8 +301,9 @@ mod tests {
             " holdfast  /data/lab.hf \"lab \"one\"\" 1 GiB in slots of 1 MiB  recorder 4711 up 10 min",
             "reaches back   10 min  to 2026-11-20T09:55:00Z",
             "oldest expires in 5 min 8 s  at 1 MiB/s; a full ring reaches back 15 min 10 s",
-            "being lost     yes: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the interface); adc an",
+            "being lost     yes, the last 3.0 s ago: eth0 1 234 elements (dropped by the kernel); eth0 7 frames (by the i",
             "1 241",
+            "50 perhaps lost",
             "comes in       1 MiB/s  1 010 elements/s  to disk 1.0 MiB/s",
             "guarantee      best effort: it was made without a profile",
             "· free 300",

@@ -20,6 +20,6 @@ pub use message::{
     OpenSequence, OpenWanted, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 pub use status::{
-    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
-    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, LatelySource,
+    LatelyStatus, Latency, MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };

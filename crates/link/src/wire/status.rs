@@ -46,6 +46,36 @@ pub struct RecorderStatus {
     pub margin: Option<MarginStatus>,
     /// Its bird's-eye view, where it keeps one.
     pub view: Option<ViewStatus>,
+    /// What came lately; `None` from a recorder that does not tell.
+    pub lately: Option<LatelyStatus>,
+}
+
+/// What came in the last minute or a little more, or since the start where that is less.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LatelyStatus {
+    /// How long that is.
+    pub span: Duration,
+    /// Bytes of slots written in it.
+    pub slot_bytes: u64,
+    /// Bytes of journal written in it.
+    pub journal_bytes: u64,
+    /// The sources, in their order.
+    pub sources: Vec<LatelySource>,
+}
+
+/// The same of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatelySource {
+    /// Elements received.
+    pub elements: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Elements lost, here or before they came here.
+    pub lost: u64,
+    /// Losses of which nobody knows how much they were.
+    pub unknown_losses: u64,
+    /// When, since the start, it last lost anything, within a second or so.
+    pub last_lost: Option<Timestamp>,
 }
 
 /// The bird's-eye view, by which searches pass over slots without reading them.

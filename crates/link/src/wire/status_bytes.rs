@@ -3,8 +3,8 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::ring::{get_ring, get_span, put_ring, put_span};
 use crate::wire::status::{
-    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, Latency,
-    MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
+    AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LATENCY_BUCKETS, LaneStatus, LatelySource,
+    LatelyStatus, Latency, MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, ViewStatus,
 };
 use holdfast_base::{ByteSize, Ordinal, Rate, StreamId};
 use holdfast_format::{Cause, Counters, StreamKind};
@@ -114,6 +114,35 @@ fn put_recorder(put: &mut Put, recorder: &RecorderStatus) {
     put.list(&recorder.sources, |put, source| {
         put.u64(source.perhaps_lost);
     });
+    put.option(recorder.lately.as_ref(), put_lately);
+}
+
+fn put_lately(put: &mut Put, lately: &LatelyStatus) {
+    put_span(put, lately.span);
+    put.u64(lately.slot_bytes).u64(lately.journal_bytes);
+    put.list(&lately.sources, |put, source| {
+        put.u64(source.elements).u64(source.bytes).u64(source.lost).u64(source.unknown_losses);
+        put.option(source.last_lost, |put, at| {
+            put.time(at);
+        });
+    });
+}
+
+fn get_lately(get: &mut Get<'_>) -> Result<LatelyStatus, WireError> {
+    Ok(LatelyStatus {
+        span: get_span(get, "recent span")?,
+        slot_bytes: get.u64("recent bytes of slots")?,
+        journal_bytes: get.u64("recent bytes of journal")?,
+        sources: get.list("recent sources", 33, |get| {
+            Ok(LatelySource {
+                elements: get.u64("recent elements")?,
+                bytes: get.u64("recent bytes")?,
+                lost: get.u64("recent losses")?,
+                unknown_losses: get.u64("recent unknown losses")?,
+                last_lost: get.option("last loss", |get| get.time("last loss"))?,
+            })
+        })?,
+    })
 }
 
 fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
@@ -150,6 +179,7 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
             let (bytes, place) = (get.u64("bytes of the view")?, get.u64("bytes of a place")?);
             Ok(ViewStatus { bytes: ByteSize(bytes), place: ByteSize(place), slots: get.u32("slots told")? })
         })?,
+        lately: None,
     };
     // A recorder from before this was told ends here.
     if get.is_at_end() {
@@ -158,6 +188,9 @@ fn get_recorder(get: &mut Get<'_>) -> Result<RecorderStatus, WireError> {
     let perhaps_lost = get.list("frames perhaps lost", 8, |get| get.u64("frames perhaps lost"))?;
     for (source, frames) in recorder.sources.iter_mut().zip(perhaps_lost) {
         source.perhaps_lost = frames;
+    }
+    if !get.is_at_end() {
+        recorder.lately = get.option("recent past", get_lately)?;
     }
     Ok(recorder)
 }

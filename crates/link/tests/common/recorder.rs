@@ -470,6 +470,7 @@ impl Serving {
             warnings: vec!["this is a test".to_owned()],
             margin: None,
             view: None,
+            lately: None,
         };
         Status { ring, recorder: Some(recorder) }
     }

@@ -1,6 +1,7 @@
 //! The figures that clients see: what never changes, what the capture thread told last, and the sources' own counters.
 
 use super::Window;
+use super::lately::{Count, Lately, Look};
 use super::sources::Watch;
 use crate::capture::{Ask, Away, Sheet};
 use holdfast_base::{ByteSize, MAX_STREAMS, StreamId, Timestamp};
@@ -88,6 +89,7 @@ pub(super) struct Figures {
     wanted: bool,
     asked: bool,
     device: (DeviceState, Timestamp),
+    lately: Lately,
 }
 
 impl Figures {
@@ -111,7 +113,18 @@ impl Figures {
             slots_sealed: 0,
         }));
         let device = (DeviceState::Ok, facts.since);
-        Self { facts, sheet: None, spare, taken: None, current: false, wanted: true, asked: false, device }
+        let lately = Lately::new(facts.sources.len());
+        Self {
+            facts,
+            sheet: None,
+            spare,
+            taken: None,
+            current: false,
+            wanted: true,
+            asked: false,
+            device,
+            lately,
+        }
     }
 
     /// Somebody wants figures.
@@ -153,6 +166,7 @@ impl Figures {
             }
         };
         self.device = state;
+        self.lately.look(self.look(&sheet, self.uptime()), sheet.now);
         self.spare = self.sheet.replace(sheet).or(self.spare.take());
         self.taken = Some(now);
         self.current = true;
@@ -236,12 +250,13 @@ impl Figures {
             return Status { ring: self.facts.ring.clone(), recorder: None };
         };
         let (all, free, fewest) = sheet.buffers;
+        let uptime = self.uptime();
         let recorder =
             RecorderStatus {
                 pid: std::process::id(),
                 since: self.facts.since,
                 now: sheet.now,
-                uptime: self.uptime(),
+                uptime,
                 device: DeviceStatus {
                     state: self.device.0,
                     since: self.device.1,
@@ -268,8 +283,24 @@ impl Figures {
                 view: sheet.view.zip(self.facts.view.as_ref()).map(|((bytes, slots), (_, place))| {
                     ViewStatus { bytes, place: ByteSize(*place as u64), slots }
                 }),
+                lately: Some(self.lately.told(&self.look(sheet, uptime), self.now())),
             };
         Status { ring: sheet.ring.clone(), recorder: Some(recorder) }
+    }
+
+    /// All that is told of the recent past, as it is now.
+    fn look(&self, sheet: &Sheet, at: Duration) -> Look {
+        let sources = self.facts.sources.iter().map(|source| {
+            let counters = &source.counters;
+            Count {
+                elements: counters.elements.load(Ordering::Relaxed),
+                bytes: counters.bytes.load(Ordering::Relaxed),
+                lost: counters.all_dropped() + counters.interface_drops.load(Ordering::Relaxed),
+                unknown: counters.unknown.load(Ordering::Relaxed),
+            }
+        });
+        let (slot_bytes, journal_bytes) = (sheet.counts.write_bytes, sheet.counts.journal_bytes);
+        Look { at, slot_bytes, journal_bytes, sources: sources.collect() }
     }
 
     fn source(&self, at: usize, sheet: &Sheet, sources: &Watch) -> SourceStatus {

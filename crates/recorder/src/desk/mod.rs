@@ -7,6 +7,7 @@
 mod callers;
 mod figures;
 mod jobs;
+mod lately;
 mod progress;
 mod sources;
 mod tickets;

@@ -1,0 +1,147 @@
+//! What was lost, in words: whether it still goes on, and what this run and the ring ever lost. Pure functions of what a
+//! recorder says.
+
+use crate::out::{clean, counted};
+use crate::{show, times};
+use holdfast_base::Timestamp;
+use holdfast_link::wire::{RecorderStatus, Status};
+use holdfast_ring::StreamStatus;
+
+/// Whether this run of the recorder has lost anything.
+pub(crate) fn losing(status: &Status) -> bool {
+    status.recorder.as_ref().is_some_and(|recorder| {
+        recorder.sources.iter().any(|source| {
+            source.unknown_losses > 0
+                || source.interface_drops > 0
+                || source.dropped.iter().any(|dropped| dropped.elements > 0)
+        })
+    })
+}
+
+/// Whether it lost anything in the last minute or so; of a recorder that does not tell, whether it ever did.
+pub(crate) fn losing_now(status: &Status) -> bool {
+    let Some(lately) = status.recorder.as_ref().and_then(|recorder| recorder.lately.as_ref()) else {
+        return losing(status);
+    };
+    lately.sources.iter().any(|source| source.lost > 0 || source.unknown_losses > 0)
+}
+
+/// When a recorder last lost anything.
+fn last_lost(recorder: &RecorderStatus) -> Option<Timestamp> {
+    recorder.lately.as_ref()?.sources.iter().filter_map(|source| source.last_lost).max()
+}
+
+/// Whether something is being lost, and what this run has lost, in words.
+pub(crate) fn lost(status: &Status) -> String {
+    let Some(recorder) = &status.recorder else { return "nothing is being recorded".to_owned() };
+    let (mut texts, mut perhaps) = (Vec::new(), Vec::new());
+    for source in &recorder.sources {
+        if source.perhaps_lost > 0 {
+            perhaps.push(format!("{} {}", clean(&source.name), counted(source.perhaps_lost, "frame")));
+        }
+        for dropped in source.dropped.iter().filter(|dropped| dropped.elements > 0) {
+            texts.push(format!(
+                "{} {} ({})",
+                clean(&source.name),
+                counted(dropped.elements, "element"),
+                show::cause_in_words(dropped.cause)
+            ));
+        }
+        if source.interface_drops > 0 {
+            let frames = counted(source.interface_drops, "frame");
+            texts.push(format!("{} {frames} (by the interface)", clean(&source.name)));
+        }
+        if source.unknown_losses > 0 {
+            texts.push(format!("{} an unknown number", clean(&source.name)));
+        }
+    }
+    let perhaps = match perhaps.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; perhaps {} (dropped by the kernel, before or behind the recorder)", perhaps.join(", "))
+        }
+    };
+    if texts.is_empty() {
+        let known = if perhaps.is_empty() { "" } else { " known" };
+        return format!("nothing{known} since the recorder started{perhaps}");
+    }
+    let texts = texts.join("; ");
+    match last_lost(recorder).map(|at| (times::spoken(recorder.now.since(at)), times::to_the_second(at))) {
+        Some((ago, _)) if losing_now(status) => format!("yes, the last {ago} ago: {texts}{perhaps}"),
+        Some((ago, at)) => format!("nothing for {ago}; before that {texts}, the last at {at}{perhaps}"),
+        None => format!("yes: {texts}{perhaps}"),
+    }
+}
+
+/// What the ring ever lost, in words; `None` for nothing.
+pub(crate) fn ever_lost(streams: &[StreamStatus]) -> Option<String> {
+    let gaps: u64 = streams.iter().map(|stream| stream.counters.gaps).sum();
+    let lost: u64 = streams.iter().map(|stream| stream.counters.lost).sum();
+    let unknown: u64 = streams.iter().map(|stream| stream.counters.unknown_gaps).sum();
+    (gaps > 0).then(|| {
+        let what = match (lost, unknown) {
+            (lost, 0) => counted(lost, "element"),
+            (0, _) => "an unknown number".to_owned(),
+            (lost, _) => format!("{} and an unknown number", counted(lost, "element")),
+        };
+        format!("{what} in {}; see `holdfast gaps`", counted(gaps, "gap"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use std::time::Duration;
+
+    // Promise 2: what was lost before it came to us is lost all the same.
+    #[test]
+    fn what_only_the_interface_lost_is_being_lost() {
+        let mut status = sample::status();
+        let recorder = status.recorder.as_mut().unwrap();
+        recorder.sources.truncate(1);
+        recorder.sources[0].dropped.clear();
+        recorder.sources[0].perhaps_lost = 0;
+        let said = "yes, the last 3.0 s ago: eth0 7 frames (by the interface)";
+        assert_eq!((losing(&status), &lost(&status)[..]), (true, said));
+        status.recorder.as_mut().unwrap().sources[0].interface_drops = 0;
+        assert_eq!((losing(&status), &lost(&status)[..]), (false, "nothing since the recorder started"));
+    }
+
+    // Promise 2: a loss is told for as long as the recorder runs, and not for ever as one that goes on.
+    #[test]
+    fn what_was_lost_long_ago_is_told_and_is_not_being_lost() {
+        let mut status = sample::status();
+        let recorder = status.recorder.as_mut().unwrap();
+        recorder.sources.truncate(1);
+        (recorder.sources[0].interface_drops, recorder.sources[0].perhaps_lost) = (0, 0);
+        recorder.now = recorder.now + Duration::from_hours(72);
+        recorder.uptime += Duration::from_hours(72);
+        let lately = recorder.lately.as_mut().unwrap();
+        lately.sources.truncate(1);
+        lately.sources[0].lost = 0;
+        let said = "nothing for 3 d; before that eth0 1 234 elements (dropped by the kernel), the last at 2026-11-20T10:04:57Z";
+        assert_eq!((losing(&status), losing_now(&status), &lost(&status)[..]), (true, false, said));
+        // One of unknown size, just now.
+        let recorder = status.recorder.as_mut().unwrap();
+        let source = &mut recorder.lately.as_mut().unwrap().sources[0];
+        (source.unknown_losses, source.last_lost) = (1, Some(recorder.now - Duration::from_secs(2)));
+        assert!(losing_now(&status) && lost(&status).starts_with("yes, the last 2.0 s ago"));
+        // A recorder that does not tell.
+        status.recorder.as_mut().unwrap().lately = None;
+        assert!(losing_now(&status));
+        assert_eq!(lost(&status), "yes: eth0 1 234 elements (dropped by the kernel)");
+    }
+
+    // Promise 2: what may be recorded is no known loss, and is not kept silent about.
+    #[test]
+    fn what_is_perhaps_lost_is_told_and_is_not_being_lost() {
+        let mut status = sample::status();
+        let recorder = status.recorder.as_mut().unwrap();
+        recorder.sources.truncate(1);
+        recorder.sources[0].dropped.clear();
+        recorder.sources[0].interface_drops = 0;
+        let said = "nothing known since the recorder started; perhaps eth0 50 frames (dropped by the kernel, before or behind the recorder)";
+        assert_eq!((losing(&status), &lost(&status)[..]), (false, said));
+    }
+}
