@@ -2,6 +2,7 @@
 //! `commands`, one file each.
 #![forbid(unsafe_code)]
 
+mod acts_file;
 mod args;
 mod because;
 mod commands;

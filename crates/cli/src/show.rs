@@ -1,11 +1,12 @@
 //! The JSON forms of what the ring and the reader say, and words for their states. The names of fields are promised:
 //! docs/commands.md lists them, and a test compares.
 
+use crate::session::stream_name;
 use crate::times;
-use holdfast_base::{Ordinal, Timestamp};
+use holdfast_base::{HoldId, Ordinal, Timestamp};
 use holdfast_format::{Cause, Counters, Gap, StreamKind};
 use holdfast_link::wire::{DeviceState, SourceState};
-use holdfast_ring::{Range, SlotLook};
+use holdfast_ring::{ActKind, ActStatus, Range, SlotLook, StreamStatus};
 use serde::{Serialize, Serializer};
 
 /// A time as RFC 3339; the ends of all time as null.
@@ -54,6 +55,63 @@ pub(crate) fn look(look: SlotLook) -> &'static str {
         SlotLook::Pinned => "pinned",
         SlotLook::Damaged => "damaged",
         SlotLook::Bad => "bad",
+    }
+}
+
+/// The word for what somebody did.
+pub(crate) fn act(kind: ActKind) -> &'static str {
+    match kind {
+        ActKind::Unknown => "unknown",
+        ActKind::Hold => "hold",
+        ActKind::Release => "release",
+        ActKind::End => "end",
+        ActKind::Export => "export",
+        ActKind::Purge => "purge",
+    }
+}
+
+/// An act.
+#[derive(Serialize)]
+pub(crate) struct ActShown<'a> {
+    act: &'static str,
+    number: u64,
+    #[serde(serialize_with = "time")]
+    at: Timestamp,
+    owner: &'a str,
+    reason: &'a str,
+    hold: Option<u64>,
+    stream: Option<String>,
+    #[serde(serialize_with = "time")]
+    from: Timestamp,
+    #[serde(serialize_with = "time")]
+    to: Timestamp,
+    event: bool,
+    ordinals: Option<[u64; 2]>,
+    slots: Option<u32>,
+    elements: Option<u64>,
+    bytes: Option<u64>,
+}
+
+impl<'a> ActShown<'a> {
+    /// As it is shown, by the names of streams.
+    pub(crate) fn new(act: &'a ActStatus, streams: &[StreamStatus]) -> Self {
+        let purged = act.kind == ActKind::Purge;
+        Self {
+            act: self::act(act.kind),
+            number: act.number,
+            at: act.at,
+            owner: &act.owner,
+            reason: &act.reason,
+            hold: act.hold.map(|HoldId(id)| id),
+            stream: act.stream.map(|stream| stream_name(streams, stream)),
+            from: act.range.from,
+            to: act.range.to,
+            event: act.range.by_event,
+            ordinals: act.range.ordinals.map(|(from, to)| [from.0, to.0]),
+            slots: Some(act.slots).filter(|_| act.kind == ActKind::Hold),
+            elements: Some(act.elements).filter(|_| purged),
+            bytes: Some(act.bytes).filter(|_| purged),
+        }
     }
 }
 

@@ -8,13 +8,15 @@ mod filled;
 #[path = "common/recording.rs"]
 mod recording;
 
-use common::{documented, ends, folder};
+use common::{documented, ends, folder, holdfast};
 use filled::Filler;
 use holdfast_base::Timestamp;
 use recording::Recording;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 /// What is on record: act, number, and the fields that are asked for.
@@ -175,6 +177,67 @@ fn all_that_is_ever_on_record_can_be_kept_in_a_file() {
     fs::write(dir.join("notes"), "milk\n").unwrap();
     assert!(ends(dir, "audit r.hf --append notes", 1).err.contains("no file of acts"));
     assert_eq!(fs::read(dir.join("notes")).unwrap(), b"milk\n");
+}
+
+/// An `audit` that goes on; what it says, line by line.
+fn following(dir: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let line = "audit r.hf --append acts --follow --json";
+    let mut child = holdfast(dir).args(line.split(' ')).stdout(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, said)
+}
+
+/// Waits until so many more have been added, one after the other.
+fn await_acts(said: &mut Lines<BufReader<ChildStdout>>, mut count: u64) {
+    while count > 0 {
+        let said: Value = serde_json::from_str(&said.next().unwrap().unwrap()).unwrap();
+        documented("audit", [&said]);
+        assert_eq!(said["dropped"], 0);
+        count -= said["appended"].as_u64().unwrap();
+    }
+}
+
+// More than the ring keeps, and with no clock that calls for it.
+#[test]
+fn what_is_on_record_comes_into_a_file_as_it_is_done() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 64KiB", 0);
+    let mut recording = Recording::start(dir, "");
+    recording.lines(500);
+    recording.await_lines(dir, 500);
+    let (mut child, mut said) = following(dir);
+    for hold in 1..25 {
+        ends(dir, "hold r.hf --stream log --reason kept", 0);
+        ends(dir, &format!("release r.hf {hold}"), 0);
+        await_acts(&mut said, 2);
+    }
+    let told = ends(dir, "audit r.hf", 0).out;
+    assert!(told.contains("other acts before these were dropped: only what --append had added"), "{told}");
+    // One at a time.
+    let twice = ends(dir, "audit r.hf --append acts", 1).err;
+    assert!(twice.contains("another `holdfast audit` adds to this file"), "{twice}");
+    // It goes on when the recorder has ended, and with the next one.
+    recording.end();
+    ends(dir, "hold r.hf --stream log --reason alone", 0);
+    await_acts(&mut said, 1);
+    let recording = Recording::start(dir, "");
+    ends(dir, "release r.hf 25 --reason again", 0);
+    await_acts(&mut said, 1);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    recording.end();
+    let kept = fs::read_to_string(dir.join("acts")).unwrap();
+    let numbers = kept.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["number"].as_u64());
+    assert_eq!(numbers.collect::<Vec<_>>(), (1..=50).map(Some).collect::<Vec<_>>());
+    // What comes while nobody follows may be dropped, and that is said.
+    for hold in 26..50 {
+        ends(dir, "hold r.hf --stream log --reason more", 0);
+        ends(dir, &format!("release r.hf {hold}"), 0);
+    }
+    let said = ends(dir, "audit r.hf --append acts", 1);
+    assert!(said.out.contains("had been dropped unexported: they are in no file"), "{}", said.out);
 }
 
 #[test]

@@ -381,9 +381,9 @@ impl Connection {
         }
     }
 
-    /// The audit log, and how much of it has been dropped.
-    pub fn acts(&mut self) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
-        let (mut all, mut after): (Vec<ActStatus>, _) = (Vec::new(), ActNumbers::default());
+    /// The audit log behind these numbers, and how much of all has been dropped.
+    pub fn acts(&mut self, mut after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
+        let mut all: Vec<ActStatus> = Vec::new();
         loop {
             let request = Request::Acts { after };
             match self.call(&request)? {

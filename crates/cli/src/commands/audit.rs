@@ -1,17 +1,24 @@
 //! `holdfast audit`: what was done with data, by whom and why.
 
+use crate::acts_file::{ActsFile, Added};
 use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, Side, Table, clean, counted};
 use crate::session::{self, RingArg, link, stream_name};
-use crate::show;
+use crate::show::{self, ActShown};
 use crate::times::{self, When};
 use holdfast_base::{HoldId, Timestamp};
-use holdfast_ring::{ActKind, ActStatus, StreamStatus};
+use holdfast_link::{LinkError, RingReader};
+use holdfast_ring::{ActNumbers, ActStatus, StreamStatus};
 use serde::Serialize;
-use serde_json::Value;
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long it waits until it looks again: the ring keeps more than anybody can do meanwhile.
+const TURN: Duration = Duration::from_millis(250);
+/// So many times as long where no recorder runs: to look is to read the journal then, and an act takes a command.
+const REST: u32 = 20;
 
 /// Tell who held, released, exported and purged what, when and why
 #[derive(clap::Args, Debug)]
@@ -19,11 +26,12 @@ use std::path::{Path, PathBuf};
     The ring keeps the newest 256 purges and the newest 256 other acts, fewer where its slots are\n\
     small; how many were dropped is told at the end. What is read where no recorder runs is on\n\
     record only with --reason or --owner: otherwise that writes nothing.\n\n\
-    --append keeps them all, if it is given often enough: it adds to a file, as JSON lines, what is\n\
-    not in it yet, and exits with 1 when something was dropped between.\n\n\
+    --append keeps them all: it adds to a file, as JSON lines, what is not in it yet. With --follow it\n\
+    goes on with what comes, until it is interrupted; without, it has to be given often enough. It\n\
+    exits with 1 when something had been dropped before it was added.\n\n\
     Exits with 3 when nothing was done.\n\n\
     Examples:\n  holdfast audit lab.hf\n  holdfast audit lab.hf --since -25h --json\n  \
-    holdfast audit lab.hf --append lab-acts.jsonl", times::HELP))]
+    holdfast audit lab.hf --append lab-acts.jsonl --follow", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
@@ -33,27 +41,9 @@ pub(crate) struct Args {
     /// Add to this file what is not in it yet
     #[arg(long, value_name = "FILE", conflicts_with = "since")]
     append: Option<PathBuf>,
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    act: &'static str,
-    number: u64,
-    #[serde(serialize_with = "show::time")]
-    at: Timestamp,
-    owner: &'a str,
-    reason: &'a str,
-    hold: Option<u64>,
-    stream: Option<String>,
-    #[serde(serialize_with = "show::time")]
-    from: Timestamp,
-    #[serde(serialize_with = "show::time")]
-    to: Timestamp,
-    event: bool,
-    ordinals: Option<[u64; 2]>,
-    slots: Option<u32>,
-    elements: Option<u64>,
-    bytes: Option<u64>,
+    /// Go on with what comes, until interrupted
+    #[arg(long, requires = "append")]
+    follow: bool,
 }
 
 #[derive(Serialize)]
@@ -62,54 +52,20 @@ struct Dropped {
     dropped_acts: u64,
 }
 
-fn word(kind: ActKind) -> &'static str {
-    match kind {
-        ActKind::Unknown => "unknown",
-        ActKind::Hold => "hold",
-        ActKind::Release => "release",
-        ActKind::End => "end",
-        ActKind::Export => "export",
-        ActKind::Purge => "purge",
-    }
-}
-
-impl<'a> Shown<'a> {
-    fn new(act: &'a ActStatus, streams: &[StreamStatus]) -> Self {
-        let purged = act.kind == ActKind::Purge;
-        Self {
-            act: word(act.kind),
-            number: act.number,
-            at: act.at,
-            owner: &act.owner,
-            reason: &act.reason,
-            hold: act.hold.map(|HoldId(id)| id),
-            stream: act.stream.map(|stream| stream_name(streams, stream)),
-            from: act.range.from,
-            to: act.range.to,
-            event: act.range.by_event,
-            ordinals: act.range.ordinals.map(|(from, to)| [from.0, to.0]),
-            slots: Some(act.slots).filter(|_| act.kind == ActKind::Hold),
-            elements: Some(act.elements).filter(|_| purged),
-            bytes: Some(act.bytes).filter(|_| purged),
-        }
-    }
-}
-
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
-    let (_, mut reader) = args.ring.open()?;
-    let (mut acts, dropped) = reader.acts().map_err(|error| link(&error))?;
-    let streams = reader.streams().map_err(|error| link(&error))?;
+    let (place, mut reader) = args.ring.open()?;
     if let Some(file) = &args.append {
-        acts.sort_by_key(|act| (act.kind == ActKind::Purge, act.number));
-        return append(file, &acts, &streams, out);
+        return append(file, args.follow, &place, reader, out);
     }
+    let (mut acts, dropped) = reader.acts(ActNumbers::default()).map_err(|error| link(&error))?;
+    let streams = reader.streams().map_err(|error| link(&error))?;
     let since = args.since.map_or(Timestamp::MIN, |since| since.resolve(session::now()));
     acts.retain(|act| act.at >= since);
     acts.sort_by_key(|act| act.at);
     if out.is_json() {
         for act in &acts {
-            out.object(&Shown::new(act, &streams))?;
+            out.object(&ActShown::new(act, &streams))?;
         }
         out.object(&Dropped { dropped_purges: dropped.purges, dropped_acts: dropped.others })?;
     } else {
@@ -120,7 +76,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         }
         if dropped.purges + dropped.others > 0 {
             let (purges, others) = (counted(dropped.purges, "purge"), counted(dropped.others, "other act"));
-            out.line(format_args!("{purges} and {others} before these were dropped"))?;
+            out.line(format_args!(
+                "{purges} and {others} before these were dropped: only what --append had added to a file by then is left"
+            ))?;
         }
     }
     if acts.is_empty() { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
@@ -132,61 +90,95 @@ struct Appended {
     dropped: u64,
 }
 
-/// Adds to a file of JSON lines those of all acts, in the order of their numbers, that are not in it.
-fn append(path: &Path, acts: &[ActStatus], streams: &[StreamStatus], out: &mut Out) -> Result<()> {
-    let failed = |error: io::Error| Failure::io("cannot add to the file", path, &error);
-    let mut file = File::options().read(true).append(true).create(true).open(path).map_err(failed)?;
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(failed)?;
-    // A line that was not written to its end is written again.
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let lines = text[..whole].lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>();
-    let lines = lines.map_err(|error| {
-        Failure::failed(format_args!("this is no file of acts: {error}"))
-            .at_path(path)
-            .advice("name a new one, or one that `holdfast audit --append` has made")
-    })?;
-    let (mut more, mut appended, mut dropped) = (Vec::new(), 0, 0);
-    for purges in [false, true] {
-        let last = lines.iter().rfind(|line| (line["act"] == word(ActKind::Purge)) == purges);
-        let first = last.and_then(|line| line["number"].as_u64()).unwrap_or(0) + 1;
-        let kind = acts.iter().filter(|act| (act.kind == ActKind::Purge) == purges);
-        let own: Vec<&ActStatus> = kind.collect();
-        let is_other = match own.iter().find(|act| act.number + 1 == first) {
-            Some(act) => serde_json::to_value(Shown::new(act, streams)).ok().as_ref() != last,
-            None => own.last().map_or(0, |act| act.number) + 1 < first,
-        };
-        if is_other {
-            return Err(Failure::failed("this file has the acts of another ring")
-                .at_path(path)
-                .advice("give each ring a file of its own"));
+/// Adds to a file what is not in it yet; with `follow` also what comes, until it is interrupted.
+fn append(file: &Path, follow: bool, place: &Path, mut reader: RingReader, out: &mut Out) -> Result<()> {
+    let end = session::interruption()?;
+    let ending = || end.load(Ordering::Relaxed);
+    let mut file = ActsFile::open(file)?;
+    let (mut all, mut trouble) = (Added::default(), String::new());
+    loop {
+        let looked = look(&mut reader, file.after());
+        let is_there = looked.is_ok();
+        match looked {
+            Ok((acts, streams)) => {
+                let added = file.add(&acts, &streams)?;
+                if !follow || added != Added::default() {
+                    tell(added, &file, out)?;
+                }
+                all = Added { acts: all.acts + added.acts, dropped: all.dropped + added.dropped };
+            }
+            Err(error) if !follow => return Err(link(&error)),
+            // The recorder has ended, or goes on without us.
+            Err(_) => {}
         }
-        let mut next = first;
-        for act in own.into_iter().skip_while(|act| act.number < first) {
-            dropped += act.number - next;
-            next = act.number + 1;
-            appended += 1;
-            serde_json::to_writer(&mut more, &Shown::new(act, streams))
-                .map_err(|error| failed(error.into()))?;
-            more.push(b'\n');
+        if !follow || ending() {
+            break;
+        }
+        out.flush()?;
+        for _ in 0..if reader.is_live() { 1 } else { REST } {
+            std::thread::sleep(TURN);
+            if ending() {
+                break;
+            }
+        }
+        if !is_there || !reader.is_live() {
+            match RingReader::open(place) {
+                Ok(opened) => {
+                    reader = opened;
+                    file.look_again();
+                }
+                Err(error) => complain(&mut trouble, &link(&error).to_string()),
+            }
         }
     }
-    file.set_len(whole as u64).and_then(|()| file.write_all(&more)).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    if out.is_json() {
-        out.object(&Appended { appended, dropped })?;
-    } else {
-        out.line(format_args!("{} added to {}", counted(appended, "act"), path.display()))?;
-    }
-    if dropped > 0 {
-        return Err(Failure::failed(format_args!(
-            "{} had been dropped before: they are in no file",
-            counted(dropped, "act")
-        ))
-        .at_path(path)
-        .advice("do this more often than 256 of them come"));
+    if all.dropped > 0 {
+        return Err(dropped(all.dropped, &file, follow));
     }
     Ok(())
+}
+
+/// What there is of acts behind these numbers, and the streams that they name.
+fn look(
+    reader: &mut RingReader,
+    after: ActNumbers,
+) -> std::result::Result<(Vec<ActStatus>, Vec<StreamStatus>), LinkError> {
+    let (acts, _) = reader.acts(after)?;
+    let streams = if acts.is_empty() { Vec::new() } else { reader.streams()? };
+    Ok((acts, streams))
+}
+
+/// Says what was added. What is missing is said at once, for somebody may be there for a long time.
+fn tell(added: Added, file: &ActsFile, out: &mut Out) -> Result<()> {
+    if out.is_json() {
+        return out.object(&Appended { appended: added.acts, dropped: added.dropped });
+    }
+    out.line(format_args!("{} added to {}", counted(added.acts, "act"), file.path().display()))?;
+    if added.dropped > 0 {
+        let missing = counted(added.dropped, "act");
+        out.line(format_args!("{missing} before them had been dropped unexported: they are in no file"))?;
+    }
+    Ok(())
+}
+
+/// Some acts are lost.
+fn dropped(acts: u64, file: &ActsFile, follow: bool) -> Failure {
+    let advice = if follow {
+        "let this run all the time: what comes while it does not may be dropped"
+    } else {
+        "do this more often than 256 of them come, or let it go on with --follow"
+    };
+    let acts = counted(acts, "act");
+    Failure::failed(format_args!("{acts} had been dropped before they were added: they are in no file"))
+        .at_path(file.path())
+        .advice(advice)
+}
+
+/// Says on standard error what is wrong, once.
+fn complain(before: &mut String, trouble: &str) {
+    if before != trouble {
+        let _ = writeln!(io::stderr(), "holdfast: {trouble}");
+    }
+    trouble.clone_into(before);
 }
 
 fn table(acts: &[ActStatus], streams: &[StreamStatus]) -> Table {
@@ -202,7 +194,7 @@ fn table(acts: &[ActStatus], streams: &[StreamStatus]) -> Table {
     for act in acts {
         table.row([
             times::to_the_second(act.at),
-            word(act.kind).to_owned(),
+            show::act(act.kind).to_owned(),
             act.hold.map_or_else(String::new, |HoldId(id)| id.to_string()),
             act.stream.map_or_else(|| "all".to_owned(), |stream| stream_name(streams, stream)),
             show::range(&act.range),

@@ -46,7 +46,7 @@ use fetch::Miss;
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::Superblock;
 use holdfast_media::Disk;
-use holdfast_ring::{ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
+use holdfast_ring::{ActKind, ActNumbers, ActStatus, HoldStatus, SlotStatus, StreamStatus};
 use live::Live;
 use output::{Filter, Output};
 use pump::Pump;
@@ -222,13 +222,17 @@ impl RingReader {
         }
     }
 
-    /// Its audit log, and how much of that has been dropped.
-    pub fn acts(&mut self) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
+    /// Its audit log behind these numbers, and how much of all has been dropped.
+    pub fn acts(&mut self, after: ActNumbers) -> Result<(Vec<ActStatus>, ActNumbers), LinkError> {
         match &mut self.pump.access {
-            Access::Live(live) => live.connection().acts(),
+            Access::Live(live) => live.connection().acts(after),
             Access::Direct(direct) => {
                 let recovered = direct.recovered();
-                Ok((recovered.act_looks().collect(), recovered.acts_dropped()))
+                let is_new = |act: &ActStatus| {
+                    let after = if act.kind == ActKind::Purge { after.purges } else { after.others };
+                    act.number > after
+                };
+                Ok((recovered.act_looks().filter(is_new).collect(), recovered.acts_dropped()))
             }
         }
     }
