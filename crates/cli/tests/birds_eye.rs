@@ -117,6 +117,42 @@ fn the_same_is_found_with_a_view_a_coarse_one_and_none_and_a_needle_that_is_nowh
 }
 
 #[test]
+fn a_plan_tells_how_many_slots_are_passed_over_before_any_is_read() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = start(dir, "--size 8MiB --slot 64KiB");
+    let all: String = (0..20_000).map(document).collect();
+    recording.input.as_mut().unwrap().write_all(all.as_bytes()).unwrap();
+    recording.await_lines(dir, 20_000);
+    assert_eq!(recording.end().0, Some(0));
+    let needle = "select ordinal from log where n = 16500001";
+    let old = "select ordinal from log where time < '2001-01-01'";
+    for more in ["", "--birds-eye 0"] {
+        let recording = start(dir, more);
+        let slots = if more.is_empty() { await_told(dir) } else { 0 };
+        let before = settled(dir);
+        let said = ask(dir, &format!("explain {needle}"));
+        let all = figure(&said, "slots");
+        assert!(all > 40 && figure(&said, "pruned_by_time") == 0, "{said}");
+        if more.is_empty() {
+            assert_eq!((figure(&said, "pruned_by_birds_eye"), read(dir) - before), (slots, 0), "{said}");
+        } else {
+            assert!(!said.contains("pruned_by_birds_eye"), "nobody knows: {said}");
+        }
+        // A few at its ends are looked into nevertheless: elements may have come a little out of order.
+        for question in [format!("explain {old}"), format!("explain analyze {old}")] {
+            let said = ask(dir, &question);
+            assert_eq!(figure(&said, "slots"), all, "{said}");
+            assert!((all - 8..all).contains(&figure(&said, "pruned_by_time")), "{said}");
+        }
+        drop(recording);
+    }
+    // Without a recorder, too.
+    let said = ask(dir, &format!("explain {old}"));
+    assert!(figure(&said, "pruned_by_time") >= figure(&said, "slots") - 8, "{said}");
+}
+
+#[test]
 fn what_the_open_slot_does_not_have_is_told_without_it_and_what_it_has_is_found() {
     let folder = folder();
     let dir = folder.path();

@@ -5,7 +5,7 @@ use crate::group::Grouping;
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
-use crate::stream::Moment;
+use crate::stream::{Explained, Moment};
 use crate::tight::Tightly;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
@@ -16,6 +16,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use holdfast_base::ByteSize;
@@ -132,6 +133,9 @@ pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     as_operators(&mut statement);
     let plan = state.statement_to_plan(statement).await?;
     questions.verify_plan(&plan)?;
+    if matches!(plan, LogicalPlan::Explain(_)) {
+        state.config_mut().set_extension(Arc::new(Explained));
+    }
     if let Some(moment) = Moment::of(&plan).await? {
         state.config_mut().set_extension(Arc::new(moment));
     }

@@ -189,6 +189,8 @@ pub struct Plan {
     pub selection: Selection,
     /// The slots.
     pub slots: Vec<PlannedSlot>,
+    /// How many there are with data, these included.
+    pub of: usize,
     /// Bytes of them at most: the end of the progress.
     pub bytes: u64,
     /// If some of what arrived in the range has expired: the arrival of the oldest data that is left.

@@ -61,6 +61,7 @@ impl RingReader {
         Ok(Plan {
             selection: selection.clone(),
             slots,
+            of: candidates.len(),
             bytes,
             expired_before,
             begins,

@@ -1,5 +1,6 @@
 //! The search as a step of the engine's plan: threads that go through slots, each with a way to the ring of its own.
 
+use super::chosen::Chosen;
 use super::list::SlotList;
 use super::moment::Until;
 use super::needs;
@@ -36,6 +37,7 @@ pub(super) struct Work {
     /// Where nothing is to be found that came after a moment.
     pub(super) until: Option<Until>,
     pub(super) list: SlotList,
+    pub(super) chosen: Chosen,
     pub(super) trouble: Arc<Trouble>,
 }
 
@@ -78,14 +80,13 @@ impl fmt::Debug for StreamExec {
 
 impl DisplayAs for StreamExec {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Work { wants, list, .. } = &*self.work;
+        let Work { wants, chosen, .. } = &*self.work;
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         let payload = if wants.payload() { " of hits" } else { "" };
         write!(
             f,
-            "StreamExec: stream={}, slots={}, columns=[{}]{payload}, condition={}",
+            "StreamExec: stream={}, {chosen}, columns=[{}]{payload}, condition={}",
             self.name,
-            list.slots().len(),
             names.join(", "),
             wants.predicate.shown(&wants.columns)
         )?;

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod blocks;
+mod chosen;
 mod exec;
 mod few;
 mod known;
@@ -17,6 +18,7 @@ mod wants;
 mod ways;
 
 pub use arrays::Column as ArrayColumn;
+pub(crate) use chosen::Explained;
 pub(crate) use moment::Moment;
 pub use table::StreamTable;
 pub use trouble::{Missed, Trouble};

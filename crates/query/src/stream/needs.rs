@@ -182,6 +182,20 @@ impl Told {
     }
 }
 
+/// What a slot has of the stream, and what is told of that without reading; nothing where that excludes it.
+fn known(view: &SlotView<'_>, wants: &Wants) -> Result<Option<(EntrySummary, u16, Told)>, Broken> {
+    let Some((entry, number)) = entry(view, wants).filter(|(entry, _)| entry.rows > 0) else {
+        return Ok(None);
+    };
+    let told = Told::of(view, wants, number);
+    Ok(told.may_hold(view, wants, &entry)?.then_some((entry, number, told)))
+}
+
+/// Whether what is known of a slot without reading excludes it.
+pub(super) fn is_excluded(view: &SlotView<'_>, wants: &Wants) -> bool {
+    matches!(known(view, wants), Ok(None))
+}
+
 /// Asks for what is going to be read of a slot, as far as that can be told without reading, and keeps it; `false`: nothing is,
 /// for what is known of it excludes it.
 pub(super) fn foresee(
@@ -189,13 +203,7 @@ pub(super) fn foresee(
     wants: &Wants,
     keep: &mut dyn FnMut(),
 ) -> Result<bool, Broken> {
-    let Some((entry, number)) = entry(view, wants).filter(|(entry, _)| entry.rows > 0) else {
-        return Ok(false);
-    };
-    let told = Told::of(view, wants, number);
-    if !told.may_hold(view, wants, &entry)? {
-        return Ok(false);
-    }
+    let Some((entry, number, told)) = known(view, wants)? else { return Ok(false) };
     let missing: Vec<Section> = told.missing().collect();
     if missing.is_empty() {
         Needed::of(view, wants, &entry, number, &told)?.ahead(view, wants)?;

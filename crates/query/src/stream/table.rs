@@ -1,5 +1,6 @@
 //! The table of a stream: what of a query its slots can answer.
 
+use super::chosen::{Chosen, Explained, excluded};
 use super::exec::{StreamExec, Work};
 use super::list::SlotList;
 use super::moment::Moment;
@@ -16,7 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_link::server::MAX_CLIENTS;
-use holdfast_link::{LinkError, Pins, Selection};
+use holdfast_link::{LinkError, Pins, Plan, Selection};
 use holdfast_ring::Range;
 use std::fmt;
 use std::sync::Arc;
@@ -110,26 +111,29 @@ impl TableProvider for StreamTable {
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(u64::MAX));
         let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
         let never = wants.predicate == Predicate::Constant(false);
+        let explained = state.config().get_extension::<Explained>().map(|_| wants.clone());
         let planned = tokio::task::spawn_blocking(move || {
             if never {
-                return Ok((SlotList::default(), 1));
+                return Ok((SlotList::default(), Chosen::default(), 1));
             }
             let mut way = ways.take()?;
-            let mut slots = way.reader.plan(&selection)?.slots;
+            let Plan { mut slots, of: all, .. } = way.reader.plan(&selection)?;
             trouble.expired(way.reader.gone(&trouble.expected())?);
             slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
+            let by_view = explained.and_then(|wants| excluded(&mut way.reader, &wants, &slots));
+            let chosen = Chosen { all, by_time: all - slots.len(), by_view };
             if way.reader.is_live() {
-                return Ok((SlotList::new(slots, way.reader.into_pins()), MOST_CLIENTS));
+                return Ok((SlotList::new(slots, way.reader.into_pins()), chosen, MOST_CLIENTS));
             }
             ways.give(way);
-            Ok((SlotList::new(slots, Pins::default()), usize::MAX))
+            Ok((SlotList::new(slots, Pins::default()), chosen, usize::MAX))
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let (slots, most) =
+        let (slots, chosen, most) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
         let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
         let until = state.config().get_extension::<Moment>().and_then(|moment| moment.bound(&wants));
-        let work = Work { ways, wants, until, list: slots, trouble };
+        let work = Work { ways, wants, until, list: slots, chosen, trouble };
         let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }
