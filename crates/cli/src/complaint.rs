@@ -21,6 +21,8 @@ const BYTES: &str = "bytes are searched with matches(payload, 'GET /[a-z]+'), ma
 const QUOTED_ADDRESS: &str = "write addresses in quotes, such as '10.0.0.1'";
 const QUOTED_TIME: &str = "write times in quotes, such as '2026-11-20T10:05:00Z'";
 const QUOTED_SPAN: &str = "write lengths of time as interval '5 seconds'";
+/// What the engine calls joins that keep one of their sides in memory.
+const KEEPING: [&str; 4] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec", "one side of a join"];
 /// Names that are told where there is none of that name.
 const NAMES: usize = 12;
 
@@ -39,8 +41,14 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
             .advice(YOUNGER);
         }
     }
+    // It may come out of a step that knows only that it could not write.
+    if error.to_string().contains("max_temp_directory_size") {
+        return Failure::failed("what does not fit into memory takes more than it may on disk").advice(
+            "give it more room with --spill-size, in a folder --spill that has it, or more --memory",
+        );
+    }
     if let DataFusionError::ResourcesExhausted(said) = root {
-        return Failure::failed(plain(said)).advice("give it more --memory, or more room with --spill");
+        return exhausted(&plain(said));
     }
     let Complaint { is_wrong_use, what, advice, place } = complaint(root, sql, tables);
     let what = match (&advice, place) {
@@ -52,6 +60,15 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
         Some(advice) => failure.advice(advice),
         None => failure,
     }
+}
+
+/// What a question lacks of memory.
+fn exhausted(said: &str) -> Failure {
+    if KEEPING.iter().any(|join| said.contains(join)) {
+        return Failure::failed("one side of a join does not fit into memory")
+            .advice("give it more --memory, or put the smaller side first: joins do not go to disk");
+    }
+    Failure::failed(said).advice("give it more --memory")
 }
 
 /// What is wrong with a question.

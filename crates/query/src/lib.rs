@@ -11,6 +11,7 @@ pub mod find;
 mod functions;
 mod group;
 mod hits;
+mod joins;
 mod kinds;
 mod literals;
 mod memory;

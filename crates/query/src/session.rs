@@ -2,6 +2,7 @@
 
 use crate::functions;
 use crate::group::Grouping;
+use crate::joins::Once;
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
@@ -43,7 +44,7 @@ const SORTING: usize = 32;
 /// What a query may use.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Memory of sorts, joins and groups; what does not fit is put aside on disk.
+    /// Memory of sorts, groups and joins; of sorts and groups what does not fit is put aside on disk.
     pub memory: ByteSize,
     /// Where that is; none: the system's folder for such things.
     pub spill: Option<PathBuf>,
@@ -99,6 +100,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         // Asked before those of the engine, which come behind it.
         .with_expr_planners(vec![Arc::new(Literals)])
         .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(Once))
         .with_physical_optimizer_rule(Arc::new(Grouping::default()))
         .with_physical_optimizer_rule(Arc::new(Tightly { most }))
         // Nothing of what reads files.
