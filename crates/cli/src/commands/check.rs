@@ -441,6 +441,7 @@ mod tests {
         Plan {
             selection: Selection::ALL,
             bytes: slots.iter().map(|slot| slot.bytes).sum(),
+            of: slots.len(),
             slots,
             expired_before: None,
             begins: None,

@@ -107,9 +107,10 @@ pub(super) struct BlockKnown<'a> {
 impl Pick for BlockKnown<'_> {
     fn facts(&self, column: usize) -> Option<Facts> {
         let (Column::Attribute(attribute), _) = self.wants.columns.at(column)? else { return None };
-        let bounds = self.bounds.get(&attribute)?.bounds(self.number)?;
+        let bounds = self.bounds.get(&attribute)?.bounds(self.number);
         // Whether any is null is not told where some are not.
-        Some(Facts { bounds, nulls: bounds.is_none().then_some(u64::MAX), cells: u64::MAX })
+        let nulls = (bounds == Some(None)).then_some(u64::MAX);
+        Some(Facts { bounds: bounds.flatten(), nulls, cells: u64::MAX })
     }
 
     fn may_have(&self, column: usize, values: &Points<'_>) -> bool {
