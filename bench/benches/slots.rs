@@ -70,7 +70,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         as_it_is_and_slowed(FAST.0, Way::Write, path, |slowed| {
             let name = if slowed { format!("{name}, {FAST}/s at most") } else { name.to_owned() };
             // Where the disk sets the pace, rounds are alike.
-            let rounds = if slowed { 5 } else { 15 };
+            let rounds = if slowed { 5 } else { 7 };
             for setup in setups {
                 rows.push(compare(&name, path, *setup, rounds, scale)?);
             }

@@ -1,9 +1,10 @@
 //! Carries the ring's actions out on a disk, in the order of the schedule. Thin: it moves buffers, keeps tags, and decides
-//! nothing. What waits for its turn is in `line`, a lane that grows in `growth`.
+//! nothing. What waits for its turn is in `line`, a lane that grows in `growth`, slot buffers in `buffers`.
 //!
 //! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
 //! simulator (over a faulty disk in virtual time).
 
+mod buffers;
 mod counts;
 mod growth;
 mod line;
@@ -277,11 +278,6 @@ impl<D: Disk> Driver<D> {
         self.last_error.as_deref()
     }
 
-    /// Slot buffers: all, free now, and the fewest that were ever free.
-    pub fn buffers(&self) -> (usize, usize, usize) {
-        (self.buffers, self.free.len(), self.fewest_free)
-    }
-
     /// Whether the run's first snapshot is not durable yet.
     pub fn is_starting(&self) -> bool {
         self.ring.is_starting()
@@ -349,26 +345,6 @@ impl<D: Disk> Driver<D> {
     /// Whether more of that may come to light.
     pub fn may_find_holes(&self) -> bool {
         !self.holes.is_empty() || !self.doubts.is_empty()
-    }
-
-    /// Whether there is a buffer for one more slot. A source that can wait may be told that there is none while there are some: where
-    /// nothing is promised, one that was faster than the disk for long has no more of them than the disk has use for.
-    pub fn has_buffer(&self, can_wait: bool) -> bool {
-        !self.free.is_empty()
-            && (!can_wait || self.guarantee().is_some() || self.pace.may_open(self.buffers - self.free.len()))
-    }
-
-    /// Takes a free slot buffer.
-    pub fn take_buffer(&mut self) -> Option<Buffer> {
-        self.pace.opened(self.buffers - self.free.len());
-        let buffer = self.free.pop();
-        self.fewest_free = self.fewest_free.min(self.free.len());
-        buffer
-    }
-
-    /// Gives a slot buffer back unused.
-    pub fn give_buffer(&mut self, buffer: Buffer) {
-        self.free.push(buffer);
     }
 
     /// Takes a sealed slot; it is written as soon as it has a place.
