@@ -55,11 +55,10 @@ pub(crate) fn lost(status: &Status) -> String {
             texts.push(format!("{} an unknown number", clean(&source.name)));
         }
     }
-    let perhaps = match perhaps.is_empty() {
-        true => String::new(),
-        false => {
-            format!("; perhaps {} (dropped by the kernel, before or behind the recorder)", perhaps.join(", "))
-        }
+    let perhaps = if perhaps.is_empty() {
+        String::new()
+    } else {
+        format!("; perhaps {} (dropped by the kernel, before or behind the recorder)", perhaps.join(", "))
     };
     if texts.is_empty() {
         let known = if perhaps.is_empty() { "" } else { " known" };

@@ -100,11 +100,10 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             }
         };
         match copied {
-            None => {}
             Some(Ok(done)) => told.tell(&done, args.once, out)?,
             Some(Err(Trouble::Drive(failure))) if args.once || drive.is_owned(&owner) => return Err(failure),
             // Lost meanwhile: that is told next.
-            Some(Err(Trouble::Drive(_))) => {}
+            None | Some(Err(Trouble::Drive(_))) => {}
             Some(Err(Trouble::Ring(failure))) if args.once => return Err(failure),
             Some(Err(Trouble::Ring(failure))) => told.complain(&failure.to_string()),
         }

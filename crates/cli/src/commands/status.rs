@@ -366,9 +366,10 @@ impl<'a> RecorderShown<'a> {
 
 /// The time over which rates were taken, in words.
 fn over(rates: &Rates, recorder: &RecorderStatus) -> String {
-    match rates.span < recorder.uptime {
-        true => format!("of the last {}", times::spoken(rates.span)),
-        false => format!("since the start {} ago", times::spoken(recorder.uptime)),
+    if rates.span < recorder.uptime {
+        format!("of the last {}", times::spoken(rates.span))
+    } else {
+        format!("since the start {} ago", times::spoken(recorder.uptime))
     }
 }
 
@@ -476,9 +477,10 @@ fn recorder_lines(
         "comes in",
         format!(
             "{} {}, {} elements/s; {} to disk",
-            match rates.span < recorder.uptime {
-                true => format!("in the last {}", times::spoken(rates.span)),
-                false => "on average".to_owned(),
+            if rates.span < recorder.uptime {
+                format!("in the last {}", times::spoken(rates.span))
+            } else {
+                "on average".to_owned()
             },
             rates.payload,
             grouped(rates.elements),
