@@ -95,14 +95,14 @@ fn a_standing_hold_begins_with_more_than_its_quota_and_goes_on() {
     let dir = folder.path();
     let mut recording = Recording::start(dir, "--size 16MiB --slot 128KiB");
     let mut sent = 0;
-    let send = |recording: &mut Recording, sent: &mut u64, lines: u64| {
+    let more = |recording: &mut Recording, sent: &mut u64, lines: u64| {
         for _ in 0..lines / 2000 {
             recording.lines(2000);
             *sent += 2000;
             recording.await_lines(dir, *sent);
         }
     };
-    send(&mut recording, &mut sent, 40_000);
+    more(&mut recording, &mut sent, 40_000);
     let wanted: Vec<String> = left(dir).into_iter().filter(|text| is_wanted(text)).collect();
     let what = WHAT.replace("--json", "--standing --quota 30");
     let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what}"));
@@ -116,7 +116,7 @@ fn a_standing_hold_begins_with_more_than_its_quota_and_goes_on() {
         said.push(evaluator.next());
     }
     // And then with what arrives.
-    send(&mut recording, &mut sent, 4000);
+    more(&mut recording, &mut sent, 4000);
     let is_found = |said: &&Value| said["originals"].is_null();
     let found =
         |said: &[Value]| said.iter().filter(is_found).filter_map(|said| said["elements"].as_u64()).sum();

@@ -181,7 +181,9 @@ mod tests {
                 for (number, block) in blocks.iter().enumerate() {
                     let kept = stretches.most_bytes(block.len());
                     if !stretches.is_full() {
-                        block.iter().for_each(|value| stretches.add(Cell::Word(*value).hash(), number as u32));
+                        for value in block {
+                            stretches.add(Cell::Word(*value).hash(), number as u32);
+                        }
                     }
                     stretches.end_block(number as u32);
                     let said = stretches.told(number as u32 + 1).map_or(0, |(bytes, _)| bytes);
@@ -202,9 +204,13 @@ mod tests {
     fn what_is_in_one_place_is_looked_for_there_alone() {
         let mut stretches = Stretches::new(1 << 16, 1000);
         for block in 0..64 {
-            (0..2000).for_each(|value| stretches.add(Cell::Word(value).hash(), block));
+            for value in 0..2000 {
+                stretches.add(Cell::Word(value).hash(), block);
+            }
             if block == 30 {
-                (5000..5100).for_each(|value| stretches.add(Cell::Word(value).hash(), block));
+                for value in 5000..5100 {
+                    stretches.add(Cell::Word(value).hash(), block);
+                }
             }
             stretches.end_block(block);
         }
@@ -214,7 +220,9 @@ mod tests {
         assert!(alone > 85, "{alone} of 100");
         assert!((0..2000).all(|value| places(value) == 64), "what is everywhere");
         // With many more values than buckets it says nothing, and takes nothing.
-        (0..100_000).for_each(|value| stretches.add(Cell::Word(value).hash(), 63));
+        for value in 0..100_000 {
+            stretches.add(Cell::Word(value).hash(), 63);
+        }
         stretches.end_block(63);
         assert!(stretches.is_full() && stretches.told(64).is_none() && stretches.most_bytes(1000) == 0);
     }
