@@ -49,9 +49,11 @@ pub(super) fn filter(slot_bytes: u64, columns: usize) -> usize {
     (slot_bytes as usize / 16 / columns.max(4)).max(BLOCK_BYTES)
 }
 
-/// Values of a column of which the slot tells where they are, at most: together they take no more than 1/128 of it.
+/// Values of a column of which the slot tells where they are, at most: together they take no more than 1/128 of it. Where there would be
+/// few of them columns are small, and read whole.
 pub(super) fn rare(slot_bytes: u64, columns: usize) -> usize {
-    slot_bytes as usize / 1024 / columns.max(4)
+    let most = slot_bytes as usize / 1024 / columns.max(4);
+    if most < 32 { 0 } else { most }
 }
 
 /// Bytes of blocks in a slot, at most.
