@@ -42,7 +42,9 @@ fn examples(help: &str) -> Vec<String> {
     let lines =
         shown.lines().map(str::trim).filter(|line| line.starts_with("holdfast ") && !line.ends_with('\\'));
     lines
-        .filter(|line| !["/dev/", "iface:", "RING", "[", "--watch"].iter().any(|word| line.contains(word)))
+        .filter(|line| {
+            !["/dev/", "iface:", "RING", "[", "--watch", "--follow"].iter().any(|word| line.contains(word))
+        })
         .map(|line| {
             // The same in small, and at any port.
             let line = line.replace("10GiB", "16MiB").replace("20GiB", "32MiB").replace("1GiB", "16MiB");
