@@ -103,28 +103,39 @@ fn of_the_open_slot_columns_are_taken_and_payload_of_hits() {
     assert!(reads() > 2 * of_one);
 }
 
+/// A ring of elements of `size` bytes that begin with a number, and a recorder of it.
+struct Numbers(FakeRecorder);
+
+impl Numbers {
+    const SCHEMA: &str = "n:uint=at:0:u32le";
+
+    fn start(seed: u64, count: u32, size: usize, number: impl Fn(u32) -> u32) -> Self {
+        let mut maker = Maker::new(1 << 20, seed, 1);
+        maker.column(0, Self::SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
+        for at in 0..count {
+            let mut data = bytes(at.into(), size);
+            data[..4].copy_from_slice(&number(at).to_le_bytes());
+            maker.element(0, 1000 + i64::from(at), None, b"", &data, 1);
+        }
+        maker.seal();
+        Self(FakeRecorder::start(maker, Mood { view: Some(|_| {}), ..Mood::default() }))
+    }
+
+    /// Asks; how many bytes were read for the answer.
+    fn bytes(&self, question: &str, answer: i64) -> u64 {
+        let before = self.0.bytes.load(Ordering::SeqCst);
+        assert_eq!(asked_of(&self.0, Schema::typed([Self::SCHEMA]).unwrap(), question), answer, "{question}");
+        (self.0.bytes.load(Ordering::SeqCst) - before) as u64
+    }
+}
+
 #[test]
 fn of_a_column_that_rises_few_blocks_are_read() {
-    const SCHEMA: &str = "n:uint=at:0:u32le";
-    let mut maker = Maker::new(1 << 20, 30, 1);
-    maker.column(0, SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
-    for number in 0..60_000u32 {
-        let mut data = bytes(number.into(), 20);
-        data[..4].copy_from_slice(&number.to_le_bytes());
-        maker.element(0, 1000 + i64::from(number), None, b"", &data, 1);
-    }
-    maker.seal();
-    let mood = Mood { view: Some(|_| {}), ..Mood::default() };
-    let recorder = FakeRecorder::start(maker, mood);
-    let bytes = |question: &str, answer: i64| {
-        let before = recorder.bytes.load(Ordering::SeqCst);
-        assert_eq!(asked_of(&recorder, Schema::typed([SCHEMA]).unwrap(), question), answer, "{question}");
-        recorder.bytes.load(Ordering::SeqCst) - before
-    };
-    let all = bytes("select count(*) from s0 where n % 2 = 0", 30_000);
-    let one = bytes("select count(*) from s0 where n = 31234", 1);
-    let some = bytes("select count(*) from s0 where n between 31000 and 31999", 1000);
-    let rows = bytes("select cast(max(ordinal) as bigint) from s0 where n in (31234, 31235)", 31_235);
+    let ring = Numbers::start(30, 60_000, 20, |at| at);
+    let all = ring.bytes("select count(*) from s0 where n % 2 = 0", 30_000);
+    let one = ring.bytes("select count(*) from s0 where n = 31234", 1);
+    let some = ring.bytes("select count(*) from s0 where n between 31000 and 31999", 1000);
+    let rows = ring.bytes("select cast(max(ordinal) as bigint) from s0 where n in (31234, 31235)", 31_235);
     // Of 4 KiB each: bounds of blocks, and a block or two. For a single value the filter, too, for which this view has no room; and
     // where rows are needed the directory, and a chunk.
     assert!(all >= 80 << 10 && some <= 12 << 10, "{all} {some}");
@@ -133,38 +144,23 @@ fn of_a_column_that_rises_few_blocks_are_read() {
 
 #[test]
 fn of_a_value_that_is_in_one_place_few_blocks_are_read() {
-    const SCHEMA: &str = "n:uint=at:0:u32le";
-    const NEEDLES: [u32; 5] = [1001, 2001, 3001, 4001, 5001];
-    let mut maker = Maker::new(1 << 20, 31, 1);
-    maker.column(0, SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
-    for number in 0..90_000u32 {
-        let mut data = bytes(number.into(), 8);
-        let needle = NEEDLES.iter().zip(1..).find(|(_, at)| number == at * 17_000);
-        // Even ones, and between them some that are odd.
-        let value = needle.map_or(number * 7919 % 3000 * 2, |(needle, _)| *needle);
-        data[..4].copy_from_slice(&value.to_le_bytes());
-        maker.element(0, 1000 + i64::from(number), None, b"", &data, 1);
-    }
-    maker.seal();
-    let mood = Mood { view: Some(|_| {}), ..Mood::default() };
-    let recorder = FakeRecorder::start(maker, mood);
-    let bytes = |question: &str, answer: i64| {
-        let before = recorder.bytes.load(Ordering::SeqCst);
-        assert_eq!(asked_of(&recorder, Schema::typed([SCHEMA]).unwrap(), question), answer, "{question}");
-        recorder.bytes.load(Ordering::SeqCst) - before
-    };
-    let all = bytes("select count(*) from s0 where n % 2 = 0", 89_995);
-    let one = |needle: &u32| bytes(&format!("select count(*) from s0 where n = {needle}"), 1);
-    let each: Vec<_> = NEEDLES.iter().map(one).collect();
+    // Odd ones, each where its place says, among even ones that are everywhere.
+    const NEEDLES: [(u32, u32); 5] =
+        [(17_000, 1001), (34_000, 2001), (51_000, 3001), (68_000, 4001), (85_000, 5001)];
+    let needle = |at: u32| NEEDLES.iter().find(|(place, _)| *place == at).map(|(_, needle)| *needle);
+    let ring = Numbers::start(31, 90_000, 8, |at| needle(at).unwrap_or(at * 7919 % 3000 * 2));
+    let all = ring.bytes("select count(*) from s0 where n % 2 = 0", 89_995);
+    let count =
+        |(_, needle): &(u32, u32)| ring.bytes(&format!("select count(*) from s0 where n = {needle}"), 1);
+    let each: Vec<u64> = NEEDLES.iter().map(count).collect();
     // Some share their bucket with others, and take a whole column; of the rest it is filters, the places of values, and a stretch of eight
     // blocks.
     let whole = each.iter().max().unwrap_or(&0);
     let few = each.iter().filter(|one| **one <= whole / 3).count();
     assert!(all >= 100 << 10 && *whole >= 100 << 10 && (3..5).contains(&few), "{all} {each:?}");
-    let rows = NEEDLES.iter().filter(|needle| {
-        let at = NEEDLES.iter().position(|other| other == *needle).unwrap_or(0) as i64 + 1;
+    let with_rows = |(place, needle): &&(u32, u32)| {
         let question = format!("select cast(max(ordinal) as bigint) from s0 where n = {needle}");
-        bytes(&question, at * 17_000) <= 64 << 10
-    });
-    assert!(rows.count() >= 3);
+        ring.bytes(&question, i64::from(*place)) <= 64 << 10
+    };
+    assert!(NEEDLES.iter().filter(with_rows).count() >= 3);
 }
