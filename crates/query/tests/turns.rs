@@ -146,18 +146,18 @@ fn of_a_column_that_rises_few_blocks_are_read() {
 fn of_a_value_that_is_in_one_place_few_blocks_are_read() {
     // Odd ones, each where its place says, among even ones that are everywhere.
     const NEEDLES: [(u32, u32); 5] =
-        [(17_000, 1001), (34_000, 2001), (51_000, 3001), (68_000, 4001), (85_000, 5001)];
+        [(17_000, 101), (34_000, 501), (51_000, 901), (68_000, 1301), (85_000, 1701)];
     let needle = |at: u32| NEEDLES.iter().find(|(place, _)| *place == at).map(|(_, needle)| *needle);
-    let ring = Numbers::start(31, 90_000, 8, |at| needle(at).unwrap_or(at * 7919 % 3000 * 2));
+    let ring = Numbers::start(31, 90_000, 8, |at| needle(at).unwrap_or(at * 7919 % 1000 * 2));
     let all = ring.bytes("select count(*) from s0 where n % 2 = 0", 89_995);
     let count =
         |(_, needle): &(u32, u32)| ring.bytes(&format!("select count(*) from s0 where n = {needle}"), 1);
     let each: Vec<u64> = NEEDLES.iter().map(count).collect();
-    // Some share their bucket with others, and take a whole column; of the rest it is filters, the places of values, and a stretch of eight
+    // Some may share their bucket with others, and take a whole column; of the rest it is filters, the places of values, and a stretch of eight
     // blocks.
-    let whole = each.iter().max().unwrap_or(&0);
+    let whole = ring.bytes("select count(*) from s0 where n = 500", 90);
     let few = each.iter().filter(|one| **one <= whole / 3).count();
-    assert!(all >= 100 << 10 && *whole >= 100 << 10 && (3..5).contains(&few), "{all} {each:?}");
+    assert!(all >= 100 << 10 && whole >= 100 << 10 && few >= 3, "{all} {whole} {each:?}");
     let with_rows = |(place, needle): &&(u32, u32)| {
         let question = format!("select cast(max(ordinal) as bigint) from s0 where n = {needle}");
         ring.bytes(&question, i64::from(*place)) <= 64 << 10

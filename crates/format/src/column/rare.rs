@@ -13,6 +13,10 @@ const LEAST_STRETCHES: usize = 3;
 /// Bytes of what is told of a bucket: its number, and its stretch.
 const TOLD_BYTES: usize = 6;
 
+/// Where more than one bucket in so many is taken values share them too often, and most are of columns whose values are all
+/// different: of these nothing is told, and their values cost nothing from there on.
+const TAKEN: usize = 4;
+
 /// A bucket with values of several stretches.
 const SEVERAL: u16 = u16::MAX;
 
@@ -34,7 +38,7 @@ pub(crate) struct Stretches {
     single: usize,
     /// More are not told of.
     most: usize,
-    /// Most buckets have several values, and more would say nothing.
+    /// So many buckets are taken that more values would say nothing.
     full: bool,
 }
 
@@ -87,7 +91,7 @@ impl Stretches {
     pub(crate) fn end_block(&mut self, block: u32) {
         // There are no more stretches than a bucket can tell.
         let last = (block as usize + 1) / STRETCH + 2 >= usize::from(SEVERAL);
-        self.full |= last || 4 * self.taken > 3 * self.buckets.len();
+        self.full |= last || TAKEN * self.taken > self.buckets.len();
     }
 
     /// Bytes that they take at most, when `more` values have come.
