@@ -6,7 +6,7 @@
 //! such a source waits as soon as the disk has enough to do; when the disk is the faster one again, it may fill all of them.
 
 /// So many rounds of all buffers have to have been taken like that.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 2;
 
 /// A slot for which there were buffers enough makes up for so many for which there were not.
 const EASED: u32 = 4;
