@@ -22,7 +22,7 @@ const QUOTED_ADDRESS: &str = "write addresses in quotes, such as '10.0.0.1'";
 const QUOTED_TIME: &str = "write times in quotes, such as '2026-11-20T10:05:00Z'";
 const QUOTED_SPAN: &str = "write lengths of time as interval '5 seconds'";
 /// What the engine calls joins that keep one of their sides in memory.
-const KEEPING: [&str; 4] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec", "one side of a join"];
+const KEEPING: [&str; 3] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec"];
 /// Names that are told where there is none of that name.
 const NAMES: usize = 12;
 
@@ -65,8 +65,8 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
 /// What a question lacks of memory.
 fn exhausted(said: &str) -> Failure {
     if KEEPING.iter().any(|join| said.contains(join)) {
-        return Failure::failed("one side of a join does not fit into memory")
-            .advice("give it more --memory, or put the smaller side first: joins do not go to disk");
+        return Failure::failed("one side of a join of this kind is kept in memory, and does not fit")
+            .advice("give it more --memory, or put the smaller side first");
     }
     Failure::failed(said).advice("give it more --memory")
 }

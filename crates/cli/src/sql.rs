@@ -25,8 +25,7 @@ use tokio::runtime::Runtime;
 /// What a question may take of the machine.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct LimitArgs {
-    /// Memory for sorting, grouping and joining; of sorts and groups what does not fit goes to disk
-    /// for the time being
+    /// Memory for sorting, grouping and joining; what does not fit goes to disk for the time being
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub(crate) memory: ByteSize,
     /// Folder for what does not fit into memory [default: the system's]

@@ -1,7 +1,8 @@
 //! Who has which part of a query's memory. What sorts and joins keep until it is put aside on disk leaves a part of it to those that
 //! cannot put anything aside: a thread that merges what it has sorted needs about as much again, and the step that merges what all
-//! threads have sorted comes last, when the others have taken what they get. A thread that merges what it has put aside takes as
-//! much as it gets: it gets its share, for others are sorting still, and these can always begin.
+//! threads have sorted comes last, when the others have taken what they get. Who merges what was put aside takes as
+//! much as it gets: it gets its share, for others are sorting still, and these can always begin. So does who joins what is sorted, and
+//! puts aside what it has no room for.
 
 use datafusion::common::resources_err;
 use datafusion::error::Result;
@@ -10,16 +11,20 @@ use datafusion::execution::memory_pool::{
 };
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// One part in so many is for those that cannot put anything aside, and for nobody else.
 const KEPT: usize = 2;
-/// What a thread has put aside is merged with one part in so many of its share.
+/// What was put aside is merged with one part in so many of what each has who merges.
 const MERGED: usize = 2;
 /// One part in so many of its share a thread can sort with whatever others have.
 const SORTED: usize = 4;
-/// What the engine calls a thread's merging.
+/// What the engine calls a thread's merging, and its joining of what is sorted.
 const MERGE: &str = "ExternalSorterMerge";
+const JOIN: &str = "SMJStream";
+/// A thread joins with one part in so many of its share.
+const JOINED: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -30,6 +35,9 @@ pub(crate) struct Pool {
     all: usize,
     /// A thread's share of it.
     share: usize,
+    threads: usize,
+    /// How many merge, or are going to: where both sides of a join are sorted a thread has two.
+    merging: AtomicUsize,
     /// Held while something is given.
     giving: Mutex<()>,
 }
@@ -38,7 +46,8 @@ impl Pool {
     /// So many bytes, for so many threads.
     pub(crate) fn new(all: usize, threads: NonZeroUsize) -> Self {
         let shared = FairSpillPool::new(all - all / KEPT);
-        Self { shared, all, share: all / threads.get(), giving: Mutex::default() }
+        let (merging, giving) = (AtomicUsize::new(0), Mutex::default());
+        Self { shared, all, share: all / threads.get(), threads: threads.get(), merging, giving }
     }
 }
 
@@ -54,10 +63,16 @@ impl MemoryPool for Pool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
+        if consumer.name().starts_with(MERGE) {
+            self.merging.fetch_add(1, Ordering::Relaxed);
+        }
         self.shared.register(consumer);
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
+        if consumer.name().starts_with(MERGE) {
+            self.merging.fetch_sub(1, Ordering::Relaxed);
+        }
         self.shared.unregister(consumer);
     }
 
@@ -78,7 +93,9 @@ impl MemoryPool for Pool {
             }
             self.share / SORTED
         } else if consumer.name().starts_with(MERGE) {
-            self.share / MERGED
+            self.all / self.merging.load(Ordering::Relaxed).max(self.threads) / MERGED
+        } else if consumer.name().starts_with(JOIN) {
+            self.share / JOINED
         } else {
             self.all
         };

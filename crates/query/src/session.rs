@@ -2,7 +2,7 @@
 
 use crate::functions;
 use crate::group::Grouping;
-use crate::joins::Once;
+use crate::joins::Again;
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
@@ -11,6 +11,7 @@ use crate::tight::Tightly;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
@@ -44,7 +45,7 @@ const SORTING: usize = 32;
 /// What a query may use.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Memory of sorts, groups and joins; of sorts and groups what does not fit is put aside on disk.
+    /// Memory of sorts, groups and joins; what does not fit is put aside on disk.
     pub memory: ByteSize,
     /// Where that is; none: the system's folder for such things.
     pub spill: Option<PathBuf>,
@@ -90,6 +91,11 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     // Every thread that sorts keeps so much for merging what it has put aside; the usual 10 MB each are more than all where memory
     // is short.
     execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share / MERGING);
+    // Each batch that is put aside between threads has a file of its own: where two threads have files open, the engine waits for more
+    // in the first, while what it needs is in the second (its pull request 24891).
+    execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
+    // What is sorted at once comes in several batches, each of which counts as all of their bytes.
+    execution.sort_in_place_threshold_bytes = execution.sort_in_place_threshold_bytes.min(share / SORTING);
     let most = (share / SORTING).clamp(LEAST_ROWS * ROW_BYTES / 4, LEAST_ROWS * ROW_BYTES * 16);
     let mut analyzer = Analyzer::new();
     analyzer.rules.insert(0, Arc::new(Literals));
@@ -100,7 +106,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         // Asked before those of the engine, which come behind it.
         .with_expr_planners(vec![Arc::new(Literals)])
         .with_default_features()
-        .with_physical_optimizer_rule(Arc::new(Once))
+        .with_physical_optimizer_rule(Arc::new(Again))
         .with_physical_optimizer_rule(Arc::new(Grouping::default()))
         .with_physical_optimizer_rule(Arc::new(Tightly { most }))
         // Nothing of what reads files.

@@ -4,7 +4,7 @@
 use datafusion::arrow::array::{ArrayRef, AsArray, BinaryViewArray, Float64Array, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{Float64Type, UInt64Type};
 use datafusion::catalog::MemTable;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use futures::TryStreamExt;
 use holdfast_base::ByteSize;
 use holdfast_query::{Engine, Limits, answer, session};
@@ -97,22 +97,51 @@ fn what_does_not_fit_into_memory_is_put_aside_and_the_answer_is_the_same() {
     }
 }
 
-// Promise 5: the engine would go through a side once more that it could not keep.
+// Sides that are joined by equal values are sorted where none of them fits.
 #[test]
-fn joins_by_other_conditions_end_with_an_error_where_a_side_does_not_fit() {
+fn joins_of_more_than_fits_into_memory_have_the_same_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let engine = over(elements(20_000, 1500), ByteSize::mib(16), folder.path());
-    for kind in ["", "left ", "full "] {
-        let sql = format!(
-            "select l.payload, r.payload from t l {kind}join t r on l.ordinal - r.ordinal between 3 and 4"
-        );
-        let error = tried(&engine, &sql).unwrap_err();
-        assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{sql}: {error}");
+    for (count, size, memory) in [(100_000, 20, 8), (10_000, 1500, 16)] {
+        let of = |memory| over(elements(count, size), ByteSize::mib(memory), folder.path());
+        let (little, much) = (of(memory), of(1024));
+        for kind in ["", "left ", "right ", "full "] {
+            let sql = format!(
+                "select count(*), sum(l.f), sum(l.b % 1009 * (r.b % 7)), sum(l.ordinal * 3 - r.ordinal), \
+                 sum(u32le(l.payload, 0) % 1013 * (r.ordinal % 5)), min(r.payload) \
+                 from t l {kind}join t r on l.ordinal + 1000 = r.b % {count}"
+            );
+            let [with_little, with_much] = same(&sql, &little, &much);
+            assert!(spilled(&with_little), "{with_little}");
+            assert!(!spilled(&with_much), "{with_much}");
+        }
+        // Rows that are in one side alone.
+        for kind in ["in", "not in"] {
+            let sql = format!(
+                "select count(*), sum(f), sum(u32le(payload, 0)) from t \
+                 where b % {count} {kind} (select ordinal + 1000 from t where length(hex(payload)) > 0)"
+            );
+            same(&sql, &little, &much);
+        }
     }
-    // Where it fits, it is what it always was.
-    let few =
-        "select count(*) from (select ordinal o from t where ordinal < 100) l join t r on l.o < r.ordinal";
-    assert!(text(&answered(&engine, few)).contains(&(20_000 * 100 - 5050).to_string()));
+}
+
+// A side that is joined by other conditions is gone through once more where it does not fit.
+#[test]
+fn joins_by_other_conditions_of_more_than_fits_into_memory_have_the_same_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |memory| over(elements(4_000, 1500), ByteSize::mib(memory), folder.path());
+    let (little, much) = (of(8), of(512));
+    let sql = |kind| {
+        format!(
+            "select count(*), sum(u32le(l.payload, 0) % 1013 * (r.ordinal % 5)), min(r.payload) \
+             from t l {kind}join t r on l.ordinal between r.ordinal + 3990 and r.ordinal + 3995"
+        )
+    };
+    for kind in ["", "left ", "right ", "full "] {
+        let [with_little, with_much] = same(&sql(kind), &little, &much);
+        assert!(spilled(&with_little), "{with_little}");
+        assert!(!spilled(&with_much), "{with_much}");
+    }
 }
 
 /// Elements of so many bytes, with a number before them that goes to and fro, and one that is often the same.

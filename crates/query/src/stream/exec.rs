@@ -123,6 +123,19 @@ impl ExecutionPlan for StreamExec {
         Ok(self)
     }
 
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Work { ways, wants, until, list, chosen, trouble } = &*self.work;
+        let work = Work {
+            ways: ways.clone(),
+            wants: wants.clone(),
+            until: until.clone(),
+            list: list.again(),
+            chosen: chosen.clone(),
+            trouble: Arc::clone(trouble),
+        };
+        Ok(Arc::new(Self::new(&self.name, work, self.properties.partitioning.partition_count())?))
+    }
+
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let is_large =
             |field: &Arc<Field>| matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView);
@@ -269,6 +282,9 @@ impl Worker {
         let mut way = self.work.ways.take().map_err(external)?;
         let reader = &mut way.reader;
         let list = &self.work.list;
+        if reader.is_live() {
+            list.open_pins(|| Ok(self.work.ways.take()?.reader.into_pins())).map_err(external)?;
+        }
         let mut next: Option<Turn<'_>> = None;
         loop {
             if self.is_enough() {

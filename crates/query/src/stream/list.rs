@@ -4,7 +4,7 @@
 
 use holdfast_base::Sequence;
 use holdfast_link::wire::MAX_PINS;
-use holdfast_link::{Pins, PlannedSlot};
+use holdfast_link::{LinkError, Pins, PlannedSlot};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +30,8 @@ struct State {
     behind: usize,
     /// Whoever reads at this place or behind it renews the pins.
     renew: usize,
+    /// Pins are to be had, and nobody has opened the way to them.
+    lacks_pins: bool,
 }
 
 impl SlotList {
@@ -40,6 +42,22 @@ impl SlotList {
         }
         state.pin(&slots);
         Self { slots, state: Mutex::new(state) }
+    }
+
+    /// The same slots for a search that goes through all of them once more.
+    pub(super) fn again(&self) -> Self {
+        let state = State { behind: 1, lacks_pins: true, ..State::default() };
+        Self { slots: self.slots.clone(), state: Mutex::new(state) }
+    }
+
+    /// Opens pins, where that is still to be done.
+    pub(super) fn open_pins(&self, open: impl FnOnce() -> Result<Pins, LinkError>) -> Result<(), LinkError> {
+        let mut state = self.state();
+        if std::mem::take(&mut state.lacks_pins) {
+            state.pins = open()?;
+            state.pin(&self.slots);
+        }
+        Ok(())
     }
 
     /// All of them.

@@ -57,7 +57,7 @@ impl Moment {
 }
 
 /// A search of what was there at some moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Until {
     /// The first ordinal that was not.
     pub(super) next: Ordinal,

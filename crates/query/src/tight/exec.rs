@@ -1,7 +1,7 @@
-//! Sorts whose batches are counted as what they are: those that come are cut where they are large, so that one alone fits, and
-//! what goes to the step that merges is copied out of the buffers that it shares.
+//! Sorts, and joins that keep a side, whose batches are counted as what they are: those that come are cut where they are large, so
+//! that one alone fits, and what goes to the step that merges is copied out of the buffers that it shares.
 
-use super::{has_views, tight};
+use super::tight;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -11,6 +11,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -21,7 +22,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Puts [`TightExec`] before and behind sorts.
+/// Puts [`TightExec`] before and behind sorts, and before what a join keeps.
 #[derive(Debug)]
 pub(crate) struct Tightly {
     /// Bytes of a batch.
@@ -37,20 +38,20 @@ impl PhysicalOptimizerRule for Tightly {
         let put = |node: Arc<dyn ExecutionPlan>| {
             let any = node.as_ref() as &dyn Any;
             let sorts = any.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_none());
-            if !sorts && !any.is::<SortPreservingMergeExec>() {
-                return Ok(Transformed::no(node));
-            }
-            let shares = |input: &Arc<dyn ExecutionPlan>| {
-                input.schema().fields().iter().any(|field| has_views(field.data_type()))
+            let mut inputs: Vec<_> = node.children().into_iter().cloned().collect();
+            // Of a join it is the side that is kept, in parts if it does not fit.
+            let kept = if sorts || any.is::<SortPreservingMergeExec>() {
+                inputs.len()
+            } else {
+                usize::from(any.is::<NestedLoopJoinExec>())
             };
-            let inputs: Vec<_> = node.children().into_iter().cloned().collect();
-            if !inputs.iter().any(shares) {
+            if kept == 0 {
                 return Ok(Transformed::no(node));
             }
-            let inputs = inputs
-                .into_iter()
-                .map(|input| Arc::new(TightExec { input, most: self.most }) as Arc<dyn ExecutionPlan>);
-            Ok(Transformed::yes(replace_children_if_necessary(node, inputs.collect())?))
+            for input in inputs.iter_mut().take(kept) {
+                *input = Arc::new(TightExec { input: Arc::clone(input), most: self.most });
+            }
+            Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?))
         };
         plan.transform_up(put).data()
     }

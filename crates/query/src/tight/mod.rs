@@ -1,11 +1,12 @@
 //! Batches with just the bytes of their own values. Texts and bytes lie in buffers that several batches share, each with a view of
-//! its values: what is written of a batch, or counted as its memory, would be all that the others have, too.
+//! its values, and parts of a batch lie where all of it does: what is written of a batch, or counted as its memory, would be all
+//! that the others have, too.
 
 mod exec;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, GenericByteViewArray, GenericByteViewBuilder, RecordBatch, RecordBatchOptions,
-    UInt64Array, make_array,
+    Array, ArrayRef, AsArray, GenericByteViewArray, GenericByteViewBuilder, MutableArrayData, RecordBatch,
+    RecordBatchOptions, UInt64Array, make_array,
 };
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{BinaryViewType, ByteViewType, DataType, StringViewType};
@@ -16,6 +17,9 @@ pub(crate) use exec::Tightly;
 
 /// Bytes of a buffer at most.
 const MOST_OF_A_BUFFER: usize = 1 << 30;
+
+/// Values may lie in so many times the bytes that they have.
+const LOOSE: usize = 2;
 
 /// The same rows with nothing else.
 pub(crate) fn tight(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
@@ -52,7 +56,15 @@ fn tight_array(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
             let items = items.collect::<Result<_, _>>()?;
             Ok(make_array(data.into_builder().child_data(items).build()?))
         }
-        _ => Ok(Arc::clone(array)),
+        _ => {
+            let data = array.to_data();
+            if array.get_buffer_memory_size() <= LOOSE * data.get_slice_memory_size()? {
+                return Ok(Arc::clone(array));
+            }
+            let mut copy = MutableArrayData::new(vec![&data], false, data.len());
+            copy.try_extend(0, 0, data.len())?;
+            Ok(make_array(copy.freeze()))
+        }
     }
 }
 

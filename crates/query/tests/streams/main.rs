@@ -40,10 +40,14 @@ const SCHEMA: [&str; 9] = [
 ];
 
 fn engine(table: Arc<dyn TableProvider>) -> SessionContext {
+    engine_with(table, ByteSize::mib(256))
+}
+
+fn engine_with(table: Arc<dyn TableProvider>, memory: ByteSize) -> SessionContext {
     let limits = Limits {
-        memory: ByteSize::mib(256),
+        memory,
         spill: None,
-        spill_bytes: ByteSize::mib(1),
+        spill_bytes: ByteSize::mib(64),
         threads: NonZeroUsize::new(2).unwrap(),
     };
     session(&limits, Vec::new(), vec![("log".to_owned(), table)]).unwrap()
@@ -366,6 +370,36 @@ fn all_looks_of_a_question_see_what_there_was_when_it_was_asked() {
             assert_eq!(asked(first, question), right, "{question}");
         }
     }
+}
+
+// A search hands out each slot once; where a join goes through a side once more, or sorts it after all, it is searched anew.
+#[test]
+fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
+    let schema = Schema::typed(SCHEMA).unwrap();
+    let (image, recorded) = Recorded::make(6, 12_000, Some(&schema));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let batch = naive(&image, &schema, &recorded);
+    let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
+    let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
+    let trouble = Arc::new(Trouble::default());
+    let (ways, shared) = (Ways::new(&ring), Arc::clone(&trouble));
+    let table = StreamTable::new("log", recorded.stream, schema, Vec::new(), ways, shared);
+    let context = engine_with(Arc::new(table), ByteSize::mib(3));
+    let little = Engine { context, trouble };
+    let asked = |sql: &str| {
+        let batches = runtime.block_on(async { answer(&little, sql).await?.try_collect::<Vec<_>>().await });
+        pretty_format_batches(&batches.unwrap_or_else(|error| panic!("{sql}: {error}"))).unwrap().to_string()
+    };
+    for on in ["b.ordinal + 1 = a.ordinal", "a.ordinal between b.ordinal + 1 and b.ordinal + 2"] {
+        let sql = format!(
+            "select count(*), sum(a.size % 7 * b.size), sum(u8(a.payload, 0) * b.ordinal % 11), \
+             min(b.payload) from log a join log b on {on}"
+        );
+        assert_eq!(asked(&sql), shown(&runtime, &plain, &sql), "{sql}");
+        let said = asked(&format!("explain analyze {sql}"));
+        assert!(said.contains("spill_count=") && !said.contains("HashJoinExec"), "{said}");
+    }
+    assert_eq!(little.trouble.take(), Missed::default());
 }
 
 // Event times jump to and fro: what came late is found, too.
