@@ -6,14 +6,17 @@ mod common;
 #[path = "common/recording.rs"]
 mod recording;
 
-use common::{Said, ends, folder, run};
-use recording::Recording;
-use std::collections::BTreeMap;
+use common::{Said, ends, folder, holdfast, run};
+use recording::{Recording, named_pipe};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
 const BYTES: usize = 64;
+/// A mark is an element's head; some elements have no more either.
+const HEAD: usize = 16;
 const ROUNDS: u32 = 4;
 /// Elements that are sent while one question is at work: the ring has room for some six times as many.
 const SENT: u64 = 16_000;
@@ -30,31 +33,70 @@ impl Element {
         (self.number.wrapping_mul(0x9e37_79b9) >> 7) as u32 % 1000
     }
 
+    fn is_short(self) -> bool {
+        self.number % 13 == 5
+    }
+
+    /// Null in those that are short.
     fn word(self) -> Option<String> {
         let word = self.number % 11;
-        (word > 0).then(|| format!("w{word}"))
+        (!self.is_short()).then(|| if word > 0 { format!("w{word}") } else { String::new() })
     }
 
-    fn float(self) -> f64 {
-        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.5, -2.25, 1e300, 0.5][(self.number % 7) as usize]
+    /// Null in those that are short.
+    fn float(self) -> Option<f64> {
+        let float =
+            [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.5, -2.25, 1e300, 0.5][(self.number % 7) as usize];
+        (!self.is_short()).then_some(float)
     }
 
-    fn bytes(self) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
-        bytes[..4].copy_from_slice(&self.run.to_le_bytes());
-        bytes[4..12].copy_from_slice(&self.number.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.key().to_le_bytes());
-        let word = self.word().unwrap_or_default();
-        bytes[16..16 + word.len()].copy_from_slice(word.as_bytes());
-        bytes[24..32].copy_from_slice(&self.float().to_le_bytes());
+    /// Whether there is a mark beside it, in a stream of its own.
+    fn is_marked(self) -> bool {
+        self.number % 100 == 31
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        let mut bytes =
+            [self.run.to_le_bytes().as_slice(), &self.number.to_le_bytes(), &self.key().to_le_bytes()]
+                .concat();
+        if let (Some(word), Some(float)) = (self.word(), self.float()) {
+            bytes.resize(BYTES, 0);
+            bytes[16..16 + word.len()].copy_from_slice(word.as_bytes());
+            bytes[24..32].copy_from_slice(&float.to_le_bytes());
+        }
         bytes
     }
 
-    fn of(bytes: &[u8]) -> Self {
+    /// As it is sent, behind its length.
+    fn sent(self) -> Vec<u8> {
+        let bytes = self.bytes();
+        [&(bytes.len() as u32).to_le_bytes(), bytes.as_slice()].concat()
+    }
+
+    fn mark(self) -> Vec<u8> {
+        self.bytes()[..HEAD].to_vec()
+    }
+
+    fn head(bytes: &[u8]) -> Self {
         let run = u32::from_le_bytes(bytes[..4].try_into().unwrap());
-        let element = Self { run, number: u64::from_le_bytes(bytes[4..12].try_into().unwrap()) };
+        Self { run, number: u64::from_le_bytes(bytes[4..12].try_into().unwrap()) }
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        let element = Self::head(bytes);
         assert_eq!(element.bytes(), bytes, "{element:?}");
         element
+    }
+
+    /// Elements as they were sent, one after the other.
+    fn all(mut bytes: &[u8]) -> Vec<Self> {
+        let mut all = Vec::new();
+        while let Some((length, others)) = bytes.split_first_chunk::<4>() {
+            let (one, others) = others.split_at(u32::from_le_bytes(*length) as usize);
+            all.push(Self::of(one));
+            bytes = others;
+        }
+        all
     }
 }
 
@@ -64,10 +106,10 @@ struct Condition {
     is: Box<dyn Fn(Element) -> bool>,
 }
 
-fn conditions(salt: u32) -> [Condition; 9] {
+fn conditions(salt: u32) -> [Condition; 12] {
     let of = |sql: String, is: Box<dyn Fn(Element) -> bool>| Condition { sql, is };
     let (key, word) = (salt * 37 % 1000, format!("w{}", salt % 13));
-    let (low, high) = (key / 2, key / 2 + 3);
+    let (low, high, other) = (key / 2, key / 2 + 3, word.clone());
     [
         of("1 = 1".into(), Box::new(|_| true)),
         of(format!("key = {key}"), Box::new(move |e| e.key() == key)),
@@ -82,23 +124,41 @@ fn conditions(salt: u32) -> [Condition; 9] {
         ),
         of(
             format!("word = '' and key in ({low}, {high}, {key})"),
-            Box::new(move |e| e.word().is_none() && [low, high, key].contains(&e.key())),
+            Box::new(move |e| e.word().as_deref() == Some("") && [low, high, key].contains(&e.key())),
+        ),
+        of(format!("word is null and key > {key}"), Box::new(move |e| e.word().is_none() && e.key() > key)),
+        // Of what is not known it is not known whether it is another.
+        of(
+            format!("word <> '{other}' and key <= {low}"),
+            Box::new(move |e| e.word().is_some_and(|word| word != other) && e.key() <= low),
+        ),
+        of(
+            format!("not (f < 1 and word = 'w3') and key < {high}"),
+            Box::new(move |e| {
+                let less = e.float().is_some_and(|float| float.total_cmp(&1.0).is_lt());
+                !e.is_short() && !(less && e.word().as_deref() == Some("w3")) && e.key() < high
+            }),
         ),
         // To the engine NaN is greater than all.
         of(
             format!("f > 1e9 and key < {key}"),
-            Box::new(move |e| e.float().total_cmp(&1e9).is_gt() && e.key() < key),
+            Box::new(move |e| e.float().is_some_and(|f| f.total_cmp(&1e9).is_gt()) && e.key() < key),
         ),
-        of(format!("f = 'NaN' and key <> {key}"), Box::new(move |e| e.float().is_nan() && e.key() != key)),
+        of(
+            format!("f = 'NaN' and key <> {key}"),
+            Box::new(move |e| e.float().is_some_and(f64::is_nan) && e.key() != key),
+        ),
         of(
             format!("not (f between -3 and 1.5) or key = {high}"),
-            Box::new(move |e| !(-3.0..=1.5).contains(&e.float()) || e.key() == high),
+            Box::new(move |e| {
+                e.float().is_some_and(|float| !(-3.0..=1.5).contains(&float)) || e.key() == high
+            }),
         ),
     ]
 }
 
 fn ask(dir: &Path, question: &str) -> Said {
-    run(dir, &format!("query r.hf --format csv {}", question.replace(' ', "_")))
+    holdfast(dir).args(["query", "r.hf", "--format", "csv", question]).output().unwrap().into()
 }
 
 /// The same, into a file.
@@ -162,7 +222,10 @@ fn ask_beside_capture(dir: &Path, salt: u32) -> bool {
     let all = conditions(salt);
     let [one, other] = [salt * 7, salt * 5 + 2].map(|number| &all[number as usize % all.len()]);
     let sql = &one.sql;
-    match salt % 5 {
+    match salt % 8 {
+        5 => ask_for_some(dir, one),
+        6 => ask_for_marked(dir, one),
+        7 => ask_for_last(dir, one),
         0 => {
             let said =
                 ask(dir, &format!("select ordinal, run, n, key from log where {sql} order by ordinal"));
@@ -227,10 +290,68 @@ fn ask_for_sums(dir: &Path, condition: &Condition) -> bool {
     good
 }
 
+/// As many as are wanted, whichever; they are what they should be, and none comes twice.
+fn ask_for_some(dir: &Path, condition: &Condition) -> bool {
+    let sql = &condition.sql;
+    let said = ask(dir, &format!("select ordinal, run, n, key from log where {sql} limit 7"));
+    let good = ended_well(&said);
+    let rows = fields(&said);
+    for row in &rows {
+        let element = Element { run: row[1] as u32, number: row[2] };
+        assert!((condition.is)(element) && u64::from(element.key()) == row[3], "{element:?} is not {sql}");
+    }
+    let distinct: BTreeSet<u64> = rows.iter().map(|row| row[0]).collect();
+    assert!(distinct.len() == rows.len() && rows.len() <= 7, "{sql}: {rows:?}");
+    // Of the whole ring there are more.
+    assert!(!good || sql != "1 = 1" || rows.len() == 7, "{rows:?}");
+    good
+}
+
+/// The last ones: between them there are no others.
+fn ask_for_last(dir: &Path, condition: &Condition) -> bool {
+    let sql = &condition.sql;
+    let said =
+        ask(dir, &format!("select ordinal, run, n, key from log where {sql} order by ordinal desc limit 50"));
+    let good = ended_well(&said);
+    let mut rows = fields(&said);
+    assert!((good || rows.is_empty()) && rows.len() <= 50, "{sql}: {}", rows.len());
+    rows.reverse();
+    let found: Vec<Element> = rows.iter().map(|row| Element { run: row[1] as u32, number: row[2] }).collect();
+    for run in found.chunk_by(|one, next| one.run == next.run) {
+        let (first, last) = (run[0], run[run.len() - 1]);
+        let all = (first.number..=last.number).map(|number| Element { number, ..first });
+        let wanted: Vec<Element> = all.filter(|element| (condition.is)(*element)).collect();
+        assert_eq!(run, wanted, "{sql}");
+    }
+    good
+}
+
+/// Elements that have a mark, in a stream of its own.
+fn ask_for_marked(dir: &Path, condition: &Condition) -> bool {
+    let sql = &condition.sql;
+    let question = format!(
+        "select a.ordinal, a.run, a.n, a.key from (select * from log where {sql}) a \
+         join marks m on a.run = m.run and a.n = m.n order by 1"
+    );
+    let said = ask(dir, &question);
+    let good = ended_well(&said);
+    let found: Vec<Element> = listed(&said, condition).into_iter().map(|(_, element)| element).collect();
+    assert!(good || found.is_empty(), "{sql}: {}", said.out);
+    compare_found(&found, &|element| (condition.is)(element) && element.is_marked(), sql);
+    good
+}
+
 /// All that can be read, when nobody records.
 fn left(dir: &Path) -> Vec<Element> {
     ends(dir, "read r.hf --stream log --format raw -o all --force", 0);
-    std::fs::read(dir.join("all")).unwrap().chunks_exact(BYTES).map(Element::of).collect()
+    Element::all(&std::fs::read(dir.join("all")).unwrap())
+}
+
+/// All marks that can be read.
+fn marks_left(dir: &Path) -> Vec<Element> {
+    ends(dir, "read r.hf --stream marks --format raw -o marks.raw --force", 0);
+    let marks = std::fs::read(dir.join("marks.raw")).unwrap();
+    marks.chunks_exact(HEAD).map(Element::head).collect()
 }
 
 /// Every kind of question about all that is left.
@@ -244,9 +365,12 @@ fn compare(dir: &Path, all: &[Element], salt: u32) {
         let found: Vec<Element> = listed(&said, &condition).into_iter().map(|(_, element)| element).collect();
         assert_eq!(found.len(), wanted.len(), "{sql}: {:?} and {:?}", found.first(), wanted.first());
         assert_eq!(found, wanted, "{sql}");
-        let mut groups: BTreeMap<(u32, String), (u64, u64)> = BTreeMap::new();
+        // What is null comes last.
+        let mut groups: BTreeMap<(u32, bool, String), (u64, u64)> = BTreeMap::new();
         for element in &wanted {
-            let group = groups.entry((element.run, element.word().unwrap_or_default())).or_default();
+            let group = groups
+                .entry((element.run, element.word().is_none(), element.word().unwrap_or_default()))
+                .or_default();
             *group = (group.0 + 1, group.1 + u64::from(element.key()));
         }
         let said = ask(
@@ -254,10 +378,10 @@ fn compare(dir: &Path, all: &[Element], salt: u32) {
             &format!("select run, word, count(*), sum(key) from log where {sql} group by 1, 2 order by 1, 2"),
         );
         let mut text = String::new();
-        for ((run, word), (count, sum)) in groups {
+        for ((run, _, word), (count, sum)) in groups {
             writeln!(text, "{run},{word},{count},{sum}").unwrap();
         }
-        let rows = said.out.split_once('\n').map_or("", |(_, rows)| rows).replace("\"\"", "");
+        let rows = said.out.split_once('\n').map_or("", |(_, rows)| rows);
         assert_eq!(rows, text, "{sql}");
         let said = ask(dir, &format!("select run, n from log where {sql} order by ordinal desc limit 5"));
         let last: Vec<_> = wanted.iter().rev().take(5).map(|e| vec![e.run.into(), e.number]).collect();
@@ -267,10 +391,12 @@ fn compare(dir: &Path, all: &[Element], salt: u32) {
 
 /// An export of what others are not, about all that is left.
 fn compare_export(dir: &Path, all: &[Element], salt: u32) {
-    let condition = &conditions(salt)[salt as usize % 9];
+    let all_of_them = conditions(salt);
+    let condition = &all_of_them[salt as usize % all_of_them.len()];
     let sql = &condition.sql;
     let others = format!("select ordinal from log where f > 1 and key < {}", 300 + salt);
-    let is_other = |e: &Element| e.float().total_cmp(&1.0).is_gt() && e.key() < 300 + salt;
+    let is_other =
+        |e: &Element| e.float().is_some_and(|float| float.total_cmp(&1.0).is_gt()) && e.key() < 300 + salt;
     let (_, found) =
         export(dir, &format!("select ordinal from log where ({sql}) and ordinal not in ({others})"));
     let left: Vec<Element> =
@@ -278,22 +404,86 @@ fn compare_export(dir: &Path, all: &[Element], salt: u32) {
     assert_eq!(found.unwrap_or_default(), left, "{sql} but not {others}");
 }
 
+/// Two streams, each with all that is left of it.
+fn compare_marks(dir: &Path, all: &[Element], salt: u32) {
+    let marks = marks_left(dir);
+    assert!(marks.len() > 100 && marks.iter().all(|mark| mark.is_marked()), "{}", marks.len());
+    let marked: BTreeSet<Element> = marks.iter().copied().collect();
+    for condition in conditions(salt).iter().skip(salt as usize % 3).step_by(3) {
+        let sql = &condition.sql;
+        let some: Vec<Element> = all.iter().copied().filter(|element| (condition.is)(*element)).collect();
+        let both: Vec<Element> = some.iter().copied().filter(|element| marked.contains(element)).collect();
+        let joined =
+            format!("(select * from log where {sql}) a KIND join marks m on a.run = m.run and a.n = m.n");
+        let inner = joined.replace("KIND ", "");
+        let said = ask(dir, &format!("select a.ordinal, a.run, a.n, a.key from {inner} order by 1"));
+        let found: Vec<Element> = listed(&said, condition).into_iter().map(|(_, element)| element).collect();
+        assert_eq!(found, both, "{sql}");
+        for (kind, rows, of_marks) in [
+            ("left", some.len(), both.len()),
+            ("right", marks.len(), marks.len()),
+            ("full", some.len() + marks.len() - both.len(), marks.len()),
+        ] {
+            let said = ask(
+                dir,
+                &format!("select count(*), count(m.n), count(a.n) from {}", joined.replace("KIND", kind)),
+            );
+            let of_log = if kind == "right" { both.len() } else { some.len() };
+            assert_eq!(fields(&said), [[rows, of_marks, of_log].map(|n| n as u64)], "{kind}: {sql}");
+        }
+    }
+    compare_nearest(dir, all, &marks);
+}
+
+/// Each mark beside the element that arrived nearest to it.
+fn compare_nearest(dir: &Path, all: &[Element], marks: &[Element]) {
+    let times = |stream: &str, elements: &[Element]| -> Vec<Vec<u64>> {
+        let columns = "ordinal, cast(time as bigint), run, n";
+        let rows = fields(&ask(dir, &format!("select {columns} from {stream} order by ordinal")));
+        let told: Vec<Element> =
+            rows.iter().map(|row| Element { run: row[2] as u32, number: row[3] }).collect();
+        assert_eq!(told, elements, "{stream}");
+        rows
+    };
+    let (of_log, of_marks) = (times("log", all), times("marks", marks));
+    let said =
+        ask(dir, "select ordinal, n, log_ordinal, log_n from nearest('marks', 'log') order by ordinal");
+    let rows = fields(&said);
+    assert_eq!(rows.len(), of_marks.len(), "{}", said.err);
+    let all_times: BTreeSet<u64> = of_log.iter().map(|element| element[1]).collect();
+    let by_ordinal: BTreeMap<u64, &Vec<u64>> = of_log.iter().map(|element| (element[0], element)).collect();
+    for (row, mark) in rows.iter().zip(&of_marks) {
+        assert_eq!((row[0], row[1]), (mark[0], mark[3]));
+        let found = by_ordinal.get(&row[2]).unwrap_or_else(|| panic!("{row:?} has what is not there"));
+        let around = [all_times.range(..mark[1]).next_back(), all_times.range(mark[1]..).next()];
+        let least = around.into_iter().flatten().map(|time| time.abs_diff(mark[1])).min();
+        assert_eq!((Some(found[1].abs_diff(mark[1])), found[3]), (least, row[3]), "{row:?}");
+    }
+}
+
 #[test]
 fn answers_are_right_while_slots_expire_and_after_the_recorder_was_killed() {
     let folder = folder();
     let dir = folder.path();
     let schema = "--attr run:uint=at:0:u32le --attr n:uint=at:4:u64le --attr key:uint=at:12:u32le \
-                  --attr word:text=at:16:text8 --attr f:float=at:24:f64le";
+                  --attr word:text=at:16:text8 --attr f:float=at:24:f64le \
+                  --source file:marks --name marks --frame fixed:16 \
+                  --attr run:uint=at:0:u32le --attr n:uint=at:4:u64le";
     ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
     let (mut well, mut expired) = (0, 0);
     for run in 0..ROUNDS {
-        let mut recording = Recording::framed(dir, "fixed:64", schema);
+        let marks = named_pipe(dir, "marks");
+        let mut recording = Recording::framed(dir, "len32", schema);
         let mut input = recording.input.take().unwrap();
+        let mut marks = OpenOptions::new().write(true).open(marks).unwrap();
         let mut numbers = (0..).map(|number| Element { run, number });
         let mut send = |count: u64| {
             for _ in 0..count / 500 {
-                let some: Vec<u8> = numbers.by_ref().take(500).flat_map(Element::bytes).collect();
-                if input.write_all(&some).is_err() {
+                let some: Vec<Element> = numbers.by_ref().take(500).collect();
+                let marked = some.iter().copied().filter(|element| element.is_marked());
+                let marked: Vec<u8> = marked.flat_map(Element::mark).collect();
+                let some: Vec<u8> = some.into_iter().flat_map(Element::sent).collect();
+                if input.write_all(&some).is_err() || marks.write_all(&marked).is_err() {
                     return;
                 }
             }
@@ -323,6 +513,7 @@ fn answers_are_right_while_slots_expire_and_after_the_recorder_was_killed() {
         compare(dir, &all, 9 + run * 11);
         compare_export(dir, &all, run * 10);
         compare_export(dir, &all, run * 10 + 1);
+        compare_marks(dir, &all, run);
     }
     eprintln!("{well} answers while elements came, {expired} expired");
     assert!(well > 0);

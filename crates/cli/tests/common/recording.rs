@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write, read_to_string};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,16 +37,7 @@ impl Recording {
 
     fn of(dir: &Path, stream: &str, more: &str) -> Self {
         recorder_program();
-        let pipe = dir.join("pipe");
-        let _ = fs::remove_file(&pipe);
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-            0,
-        )
-        .unwrap();
+        let pipe = named_pipe(dir, "pipe");
         let line = format!("record r.hf --source file:pipe --name {stream} --flush 100ms {more}");
         let mut child = holdfast(dir)
             .args(line.split_whitespace())
@@ -106,6 +97,15 @@ impl Drop for Recording {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A new named pipe.
+pub fn named_pipe(dir: &Path, name: &str) -> PathBuf {
+    let pipe = dir.join(name);
+    let _ = fs::remove_file(&pipe);
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    pipe
 }
 
 /// The text of a line.

@@ -130,7 +130,7 @@ impl ExecutionPlan for StreamExec {
             wants: wants.clone(),
             until: until.clone(),
             list: list.again(),
-            chosen: chosen.clone(),
+            chosen: *chosen,
             trouble: Arc::clone(trouble),
         };
         Ok(Arc::new(Self::new(&self.name, work, self.properties.partitioning.partition_count())?))
