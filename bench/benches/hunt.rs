@@ -2,7 +2,7 @@
 //! recorder runs, `tshark` and `tcpdump` on the capture file that the ring was recorded from, `stenographer`, which runs, too, on
 //! the same packets as they come over a link, and `ReductStore` with the address as a label of each record. Each is timed from the
 //! start of the question to its end, and has to give the packets that are there: programs are started for each question, servers
-//! run already.
+//! run already. Meanwhile Holdfast goes on recording, 20 MiB/s of another stream.
 //!
 //! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000 even addresses, and an odd one amid them comes three times.
 
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 const PACKET: usize = 120;
@@ -31,6 +31,9 @@ const NEEDLE: Ipv4Addr = Ipv4Addr::new(10, 1, 134, 161);
 const HITS: u64 = 3;
 /// Packets a second that come over the link: all are to arrive.
 const LINK: u64 = 150_000;
+/// MiB a second that go on being recorded while all are asked, in elements of so many bytes.
+const RATE: u64 = 20;
+const OTHER: usize = 1400;
 /// How long it may take until all are found.
 const INDEXED: Duration = Duration::from_mins(2);
 /// Bytes of a capture file before its packets, and before each of them.
@@ -161,7 +164,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     report.table(&rows);
     report.say(&format!(
         "Packets of {PACKET} bytes; their senders are uniform among {SENDERS} even addresses, and the one that is looked for, an odd one amid them, sends {HITS}. Holdfast \
-         reads past the page cache, in which the others have all of it."
+         reads past the page cache, in which the others have all of it. While all are asked it records {RATE} MiB/s of another stream."
     ));
     report.finish()
 }
@@ -182,12 +185,13 @@ fn ring<'f>(
     tool::output(&program, &["format", &ring, "--size", size, "--slot", slot, "--prefill"])?;
     let source = format!("replay:{}", capture.display());
     let replay = ["--source", &source, "--name", "packets", "--speed", "max", "--attr", "packets"];
-    // Open when all is replayed, so that capture goes on.
-    let other = ["--source", "tcp:127.0.0.1:0", "--name", "other", "--frame", "lines"];
+    // Goes on when all is replayed.
+    let other = ["--source", "stdin", "--name", "other", "--frame", &format!("fixed:{OTHER}")];
     let arguments = [&["record", &ring][..], &replay, &other].concat();
     let start = Instant::now();
     let mut recorder =
-        Program::start(Path::new(&program), &arguments, Stdio::null(), &place.file("recorder"))?;
+        Program::start(Path::new(&program), &arguments, Stdio::piped(), &place.file("recorder"))?;
+    let input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
     recorder.until("all is recorded", |_| {
         let Ok(text) = tool::output(&program, &["streams", &ring, "--json"]) else { return false };
         let streams = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
@@ -195,6 +199,9 @@ fn ring<'f>(
         of_packets.any(|stream| stream["received"] == packets && stream["lost"] == 0)
     })?;
     let took = start.elapsed().as_secs_f64();
+    // What comes from now on needs the room of others.
+    tool::output(&program, &["hold", &ring, "--stream", "packets", "--reason", "they are looked for"])?;
+    std::thread::spawn(move || feed(input, scale.pick(1, RATE)));
     let find = move || {
         recorder.runs()?;
         let text = tool::output(&program, &["query", &ring, &question(), "--json"])?;
@@ -209,6 +216,16 @@ fn ring<'f>(
         find: Box::new(find),
         beside: None,
     })
+}
+
+/// So many MiB a second of other elements, until nobody takes them.
+fn feed(mut input: ChildStdin, rate: u64) {
+    let block = vec![0x5a; (rate << 20) as usize / 50 / OTHER * OTHER];
+    let (began, mut turn) = (Instant::now(), 0);
+    while input.write_all(&block).is_ok() {
+        turn += 1;
+        std::thread::sleep((Duration::from_millis(20) * turn).saturating_sub(began.elapsed()));
+    }
 }
 
 /// One row with all packets in it.

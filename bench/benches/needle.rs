@@ -84,14 +84,17 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     recorder.until("all is recorded", |_| counted(&program, &path).is_ok_and(|count| count == elements))?;
     let took = start.elapsed().as_secs_f64();
     let mut report = Report::new("needle", scale);
-    let mut rows = vec![row!["searched", "asked", "ms from start to end", "M elements/s"]];
+    let mut rows =
+        vec![row!["searched", "asked", "ms from start to end", "M elements/s", "MiB read", "MiB/s"]];
     let mut ask = |how: &str, which: usize| -> Result<(), Trouble> {
         let (what, question) = QUESTIONS[which];
         let right = if which == 0 { 1 } else { elements - 1 };
+        let mut read = 0.0;
         let rounds = Rounds::run(scale.pick(1, 5), 1, |_| {
-            let start = Instant::now();
+            let (start, before) = (Instant::now(), read_by_children()?);
             let text = said(&["query", &path, question, "--format", "csv"])?;
             let took = start.elapsed().as_secs_f64();
+            read = (read_by_children()? - before) as f64 / f64::from(1 << 20);
             let answer = text.lines().next_back().and_then(|line| line.trim().parse().ok());
             if answer == Some(right) {
                 return Ok(took);
@@ -100,7 +103,8 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         })?;
         let took = rounds.of(0);
         let rate = format!("{:.0}", elements as f64 / took.median / 1e6);
-        rows.push(row![how, what, milliseconds(&took).show(0), rate]);
+        let reading = format!("{:.0}", read / took.median);
+        rows.push(row![how, what, milliseconds(&took).show(0), rate, format!("{read:.1}"), reading]);
         Ok(())
     };
     ask("beside a recorder, with its view", 0)?;
@@ -122,6 +126,14 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         ByteSize(written(&program, &path)?),
     ));
     report.finish()
+}
+
+/// Bytes that programs have read off the disk that were started here and have ended.
+fn read_by_children() -> Result<u64, Trouble> {
+    let path = Path::new("/proc/self/io");
+    let text = std::fs::read_to_string(path).map_err(Trouble::file(path, "read it"))?;
+    let bytes = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    bytes.and_then(|bytes| bytes.parse().ok()).ok_or_else(|| Trouble::skipped("no figure of what was read"))
 }
 
 fn counted(program: &Path, ring: &str) -> Result<u64, Trouble> {

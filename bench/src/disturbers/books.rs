@@ -5,10 +5,13 @@ use holdfast_link::{Item, RingReader, Selection};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Bytes of an element by its number: the number, again and again.
+/// Bytes of an element by its number: uniform among all there are, each other than the others.
 pub fn element(number: u64, into: &mut [u8]) {
-    for word in into.chunks_mut(8) {
-        word.copy_from_slice(&number.to_le_bytes()[..word.len()]);
+    for (word, place) in into.chunks_mut(8).zip(0u64..) {
+        let mut drawn = (number << 13 | place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        drawn = (drawn ^ drawn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ drawn >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word.copy_from_slice(&(drawn ^ drawn >> 31).to_le_bytes()[..word.len()]);
     }
 }
 

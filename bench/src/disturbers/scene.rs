@@ -91,9 +91,13 @@ impl Scene {
         Amount::of(self.scale)
     }
 
-    /// Payload a second: what is counted as the same on the medium.
+    /// Payload a second: what is counted as the same on the medium, or comes to it, where nothing is promised.
     pub fn rate(&self, case: &Case) -> Rate {
-        if case.small { Rate(self.amount().rate.0 * 3 / 20) } else { self.amount().rate }
+        match (case.small, case.promised) {
+            (false, _) => self.amount().rate,
+            (true, true) => Rate(self.amount().rate.0 * 3 / 20),
+            (true, false) => Rate(self.amount().rate.0 * 39 / 100),
+        }
     }
 
     /// What the drive's model says of it, with the stalls that the case has profiled.
@@ -116,8 +120,8 @@ impl Scene {
         }
     }
 
-    /// Makes a new ring with terms for a case; the slot buffers that these take.
-    pub fn ring(&self, case: &Case) -> Result<u64, Trouble> {
+    /// The terms of a case's ring.
+    fn terms(&self, case: &Case) -> Result<Terms, Trouble> {
         let slot = self.amount().slot;
         let rate = self.rate(case);
         let elements = rate.0.div_ceil(case.element() as u64);
@@ -129,17 +133,15 @@ impl Scene {
         let flush = Duration::from_secs(1);
         let shape = Shape { slot: ByteSize(slot), flush, gather: 4, quantum, buffers: u32::MAX };
         let granted = admit(&measured, &asked, &shape).map_err(Trouble::of("admitting the rate"))?;
-        let buffers = u64::from(granted.buffers);
-        let terms = Terms {
-            measured,
-            rate,
-            elements,
-            burst,
-            gather: shape.gather,
-            quantum,
-            memory: ByteSize(buffers * slot),
-            attributes,
-        };
+        let memory = ByteSize(u64::from(granted.buffers) * slot);
+        Ok(Terms { measured, rate, elements, burst, gather: shape.gather, quantum, memory, attributes })
+    }
+
+    /// Makes a new ring for a case; the slot buffers that its terms take, if it has any.
+    pub fn ring(&self, case: &Case) -> Result<u64, Trouble> {
+        let slot = self.amount().slot;
+        let terms = case.promised.then(|| self.terms(case)).transpose()?;
+        let buffers = terms.map_or(0, |terms| terms.memory.0 / slot);
         self.stand.be_fast()?;
         let device = Device::open(self.stand.device(), Access::Own);
         let device = device.map_err(Trouble::of("opening the device"))?;
@@ -151,7 +153,7 @@ impl Scene {
         key.fill(&mut ring);
         key.fill(&mut secret);
         let plain = NewRing::plain(RingId(ring), Key(secret), "disturbed", geometry);
-        let new = NewRing { terms: Some(terms), ..plain };
+        let new = NewRing { terms, ..plain };
         create(&mut PlainDisk::new(device, 1), new, now).map_err(Trouble::of("making the ring"))?;
         Ok(buffers)
     }

@@ -3,6 +3,7 @@
 
 mod exec;
 mod places;
+mod scattered;
 #[cfg(test)]
 mod tests;
 

@@ -2,9 +2,11 @@
 
 use crate::columns::arrow_type;
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Float64Builder,
-    Int64Builder, PrimitiveBuilder, StringViewBuilder, TimestampNanosecondBuilder, UInt64Builder,
+    ArrayRef, ArrowPrimitiveType, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryArray, Float64Builder,
+    Int64Builder, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, TimestampNanosecondBuilder,
+    UInt64Builder,
 };
+use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::Cell;
 use holdfast_attributes::{Type, Value};
@@ -28,7 +30,34 @@ enum Values {
     Time(TimestampNanosecondBuilder),
     Text(StringViewBuilder),
     Binary(BinaryViewBuilder),
-    Address(FixedSizeBinaryBuilder),
+    Address(Addresses),
+}
+
+/// Addresses, which are numbers of so many bytes, the upper ones first.
+struct Addresses {
+    width: usize,
+    bytes: Vec<u8>,
+    valid: NullBufferBuilder,
+}
+
+impl Addresses {
+    fn new(width: usize) -> Self {
+        Self { width, bytes: Vec::new(), valid: NullBufferBuilder::new(0) }
+    }
+
+    /// What does not fit is null.
+    #[inline]
+    fn push(&mut self, number: Option<u128>) {
+        let fits = |number: &u128| self.width == 16 || number >> (8 * self.width) == 0;
+        let number = number.filter(fits);
+        self.bytes.extend_from_slice(&number.unwrap_or(0).to_be_bytes()[16 - self.width..]);
+        self.valid.append(number.is_some());
+    }
+
+    fn finish(&mut self) -> FixedSizeBinaryArray {
+        let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
+        FixedSizeBinaryArray::new(self.width as i32, bytes, self.valid.finish())
+    }
 }
 
 impl Column {
@@ -42,9 +71,9 @@ impl Column {
             Type::Time => Values::Time(TimestampNanosecondBuilder::new().with_data_type(arrow_type(kind))),
             Type::Text => Values::Text(StringViewBuilder::new()),
             Type::Binary => Values::Binary(BinaryViewBuilder::new()),
-            Type::Ipv4 => Values::Address(FixedSizeBinaryBuilder::new(4)),
-            Type::Mac => Values::Address(FixedSizeBinaryBuilder::new(6)),
-            Type::Ipv6 | Type::Ip => Values::Address(FixedSizeBinaryBuilder::new(16)),
+            Type::Ipv4 => Values::Address(Addresses::new(4)),
+            Type::Mac => Values::Address(Addresses::new(6)),
+            Type::Ipv6 | Type::Ip => Values::Address(Addresses::new(16)),
         };
         Self { kind, values }
     }
@@ -60,6 +89,10 @@ impl Column {
             && words.len() == picked.len()
             && self.numbers(words, nulls, picked)
         {
+            return Ok(());
+        }
+        if let Values::Address(to) = &mut self.values {
+            addresses(to, cells, nulls, picked);
             return Ok(());
         }
         for (at, _) in picked.iter().enumerate().filter(|(_, picked)| **picked) {
@@ -103,14 +136,7 @@ impl Column {
             (Values::Text(to), _) => to.append_null(),
             (Values::Binary(to), Some(Value::Binary(value))) => to.append_value(value),
             (Values::Binary(to), _) => to.append_null(),
-            (Values::Address(to), Some(Value::Ipv4(value))) => to.append_value(value.octets())?,
-            (Values::Address(to), Some(Value::Mac(value))) => to.append_value(value)?,
-            (Values::Address(to), Some(Value::Ipv6(value))) => to.append_value(value.octets())?,
-            (Values::Address(to), Some(Value::Ip(value))) => match value {
-                std::net::IpAddr::V4(value) => to.append_value(value.to_ipv6_mapped().octets())?,
-                std::net::IpAddr::V6(value) => to.append_value(value.octets())?,
-            },
-            (Values::Address(to), _) => to.append_null(),
+            (Values::Address(to), _) => to.push(cell.and_then(as_address(to.width))),
         }
         Ok(())
     }
@@ -127,6 +153,35 @@ impl Column {
             Values::Binary(values) => Arc::new(values.finish()),
             Values::Address(values) => Arc::new(values.finish()),
         }
+    }
+}
+
+/// The number that a cell has, where it is one of addresses of so many bytes.
+fn as_address(width: usize) -> impl Fn(Cell<'_>) -> Option<u128> {
+    move |cell| match cell {
+        Cell::Word(word) if width < 16 => Some(word.into()),
+        Cell::Wide(wide) if width == 16 => Some(wide),
+        _ => None,
+    }
+}
+
+/// Adds what is picked of these cells, as addresses.
+fn addresses(to: &mut Addresses, cells: Cells<'_>, nulls: Option<&[bool]>, picked: &[bool]) {
+    let number = as_address(to.width);
+    let all = nulls.is_none() && !picked.contains(&false);
+    if let (true, Cells::Wide(wide)) = (all && to.width == 16, cells)
+        && wide.len() == picked.len()
+    {
+        let before = to.bytes.len();
+        to.bytes.resize(before + 16 * wide.len(), 0);
+        let places = to.bytes[before..].chunks_exact_mut(16);
+        places.zip(wide).for_each(|(place, wide)| place.copy_from_slice(&wide.to_be_bytes()));
+        to.valid.append_n_non_nulls(wide.len());
+        return;
+    }
+    for (at, _) in picked.iter().enumerate().filter(|(_, picked)| **picked) {
+        let null = nulls.is_some_and(|nulls| nulls.get(at).copied().unwrap_or(true));
+        to.push(if null { None } else { cell(cells, at).and_then(&number) });
     }
 }
 
