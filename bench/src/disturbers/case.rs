@@ -35,6 +35,7 @@ pub enum Disturber {
 
 /// One case.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Case {
     /// As the table has it.
     pub name: &'static str,

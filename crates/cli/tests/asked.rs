@@ -136,7 +136,8 @@ fn conditions(salt: u32) -> [Condition; 12] {
             format!("not (f < 1 and word = 'w3') and key < {high}"),
             Box::new(move |e| {
                 let less = e.float().is_some_and(|float| float.total_cmp(&1.0).is_lt());
-                !e.is_short() && !(less && e.word().as_deref() == Some("w3")) && e.key() < high
+                let is = less && e.word().as_deref() == Some("w3");
+                !(e.is_short() || is) && e.key() < high
             }),
         ),
         // To the engine NaN is greater than all.

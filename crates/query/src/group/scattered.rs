@@ -91,7 +91,7 @@ pub(super) fn written<T: Copy + Default>(count: usize) -> Vec<T> {
 /// Where a scattered number is looked for first, among so many words: its upper bits.
 #[inline]
 fn place(scattered: u32, count: usize) -> usize {
-    (u64::from(scattered) * count as u64 >> 32) as usize
+    ((u64::from(scattered) * count as u64) >> 32) as usize
 }
 
 #[cfg(test)]
