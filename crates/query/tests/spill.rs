@@ -4,7 +4,7 @@
 use datafusion::arrow::array::{ArrayRef, AsArray, BinaryViewArray, Float64Array, RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{Float64Type, UInt64Type};
 use datafusion::catalog::MemTable;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use futures::TryStreamExt;
 use holdfast_base::ByteSize;
 use holdfast_query::{Engine, Limits, answer, session};
@@ -141,6 +141,20 @@ fn joins_by_other_conditions_of_more_than_fits_into_memory_have_the_same_answer(
         let [with_little, with_much] = same(&sql(kind), &little, &much);
         assert!(spilled(&with_little), "{with_little}");
         assert!(!spilled(&with_much), "{with_much}");
+    }
+}
+
+// Of these the engine keeps a side in any case: nothing is left out, and nobody waits for ever.
+#[test]
+fn joins_that_keep_a_side_end_with_an_error_where_it_does_not_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let little = over(elements(20_000, 1500), ByteSize::mib(8), folder.path());
+    for sql in [
+        "select min(l.payload), min(r.payload) from t l cross join t r",
+        "select count(*) from t where nullif(payload, cast('' as bytea)) not in (select nullif(payload, cast('' as bytea)) from t)",
+    ] {
+        let error = tried(&little, sql).unwrap_err();
+        assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{sql}: {error}");
     }
 }
 
