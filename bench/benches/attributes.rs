@@ -1,16 +1,19 @@
 //! Attributes: elements a second on one core from their bytes to cells, for packets (real captures, and made ones), elements
-//! of 20 bytes with four columns, and JSON lines. Elements and buffers for cells are in memory; reading files and making
-//! elements is not counted.
+//! of 20 bytes with four columns, and JSON lines; and from their bytes in a batch to a slot with their columns, bounds and filters.
+//! Elements and buffers for cells are in memory; reading files and making elements is not counted.
 
 use holdfast_attributes::{Element, Extractor, Schema};
-use holdfast_base::ByteSize;
+use holdfast_base::{ByteSize, Ordinal, Timestamp};
 use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::miniature::Bare;
 use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::{Scale, Trouble, row, run};
-use holdfast_format::{CellBuffer, MAX_TEXT};
+use holdfast_format::{CellBuffer, Flags, MAX_TEXT};
 use holdfast_ingest::packet::{Reader, scan};
+use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, Content, Extraction, SourceCounters};
+use holdfast_media::{Buffer, BufferPool, Lock};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Elements whose cells are made before the buffers are emptied: about a batch.
 const AT_ONCE: usize = 4096;
@@ -52,23 +55,48 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     stocks.push(fixed("four columns, one by one", Way::Single, Some(Goal::AtLeast(5.0)))?);
     stocks.push(lines()?);
     let elements = scale.pick(10_000, 4_000_000);
-    let rounds = Rounds::run(scale.pick(1, 9), stocks.len(), |which| stocks[which].rate(elements))?;
+    let slot_bytes = scale.pick(1 << 20, 64 << 20);
+    let mut pool =
+        BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
+    let mut buffer = pool.take();
+    let ways = 2 * stocks.len();
+    let rounds = Rounds::run(scale.pick(1, 9), ways, |which| match stocks.get(which) {
+        Some(stock) => stock.rate(elements),
+        None => {
+            let (rate, back) = stocks[which - stocks.len()].packed(elements, slot_bytes, buffer.take())?;
+            buffer = Some(back);
+            Ok(rate)
+        }
+    })?;
     let mut report = Report::new("attributes", scale);
-    let mut rows = vec![row!["elements", "bytes each", "attributes", "M elements/s", "MiB/s", "verdict"]];
+    let mut rows = vec![row![
+        "elements",
+        "bytes each",
+        "attributes",
+        "to cells: M elements/s",
+        "MiB/s",
+        "and into a slot: M elements/s",
+        "MiB/s",
+        "verdict"
+    ]];
     for (which, stock) in stocks.iter().enumerate() {
         let each = stock.bytes.len() as u64 / stock.elements.len() as u64;
-        let scaled = |unit: f64| {
+        let scaled = |which: usize, unit: f64| {
             let Spread { median, least, most } = rounds.of(which);
             Spread { median: median / unit, least: least / unit, most: most / unit }
         };
-        let (million, mib) = (scaled(1e6), scaled(1_048_576.0 / each as f64));
-        let verdict = stock.goal.map(|goal| goal.verdict(&million)).unwrap_or_default();
+        let both = |which: usize| (scaled(which, 1e6), scaled(which, 1_048_576.0 / each as f64));
+        let ((million, mib), (packed, packed_mib)) = (both(which), both(which + stocks.len()));
+        // Of both together.
+        let verdict = stock.goal.map(|goal| goal.verdict(&packed)).unwrap_or_default();
         rows.push(row![
             stock.name,
             ByteSize(each),
             stock.schema.len(),
             million.show(2),
             mib.show(0),
+            packed.show(2),
+            packed_mib.show(0),
             verdict
         ]);
     }
@@ -137,6 +165,65 @@ impl Stock {
             )));
         }
         Ok(done as f64 / took.as_secs_f64())
+    }
+
+    /// The same as a source and capture do it, one after the other: cells into a batch, and the batch into slots; and the buffer back.
+    fn packed(
+        &self,
+        wanted: usize,
+        slot_bytes: u64,
+        buffer: Option<Buffer>,
+    ) -> Result<(f64, Buffer), Trouble> {
+        let buffer = buffer.ok_or_else(|| Trouble::Accounting("the buffer did not come back".into()))?;
+        let mut links: Vec<u16> = self.elements.iter().map(|(.., link_type)| *link_type).collect();
+        links.sort_unstable();
+        links.dedup();
+        let mut extraction = Extraction::new(&self.schema, links.clone());
+        let mut batch = Batch::new(BATCH_BYTES, BATCH_ROWS).with_columns(self.schema.classes());
+        let mut bare = Bare::with_columns(buffer, slot_bytes, self.schema.classes())?;
+        let counters = SourceCounters::default();
+        let (mut done, mut took, mut from) = (0, Duration::ZERO, 0);
+        let mut elements = self.elements.iter().cycle().peekable();
+        while done < wanted {
+            batch.clear();
+            while let Some((to, original_size, link_type)) = elements.peek().copied() {
+                from = if *to <= from { 0 } else { from };
+                let data = &self.bytes[from..*to];
+                if batch.rows_left() == 0 || batch.room() < data.len() {
+                    break;
+                }
+                batch.free()[..data.len()].copy_from_slice(data);
+                let at = batch.filled().len();
+                batch.fill(data.len());
+                batch.push(BatchRow {
+                    content: Content::Whole,
+                    flags: Flags::default(),
+                    meta: 0,
+                    tag: links.binary_search(link_type).unwrap_or_default() as u16,
+                    at: at as u32,
+                    len: data.len() as u32,
+                    extra: (original_size - data.len() as u64) as u32,
+                    ordinal: Ordinal(done as u64),
+                    arrival: Timestamp(done as i64 * 150),
+                    span: 0,
+                    event: Timestamp(0),
+                });
+                (done, from) = (done + 1, *to);
+                elements.next();
+            }
+            let start = Instant::now();
+            extraction.fill(&mut batch, &counters);
+            bare.take(&batch, Timestamp(done as i64 * 150))?;
+            took += start.elapsed();
+        }
+        let start = Instant::now();
+        bare.seal(Timestamp(done as i64 * 150));
+        took += start.elapsed();
+        if bare.received().received != done as u64 {
+            return Err(Trouble::Accounting(format!("{done} elements, and {:?}", bare.received())));
+        }
+        let buffer = bare.into_buffer().ok_or_else(|| Trouble::Accounting("a slot is still open".into()))?;
+        Ok((done as f64 / took.as_secs_f64(), buffer))
     }
 }
 

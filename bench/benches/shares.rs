@@ -116,6 +116,7 @@ fn once(scene: &Scene, case: &Case, readers: usize, searches: usize) -> Result<O
     let scale = scene.scale();
     let program = holdfast("holdfast", scale)?;
     scene.ring(case)?;
+    let rate = scene.rate(case)?;
     let Recorder { program: recorder, mut input, watch } = scene.record(case, None)?;
     drop(watch);
     let stand = scene.stand();
@@ -155,7 +156,7 @@ fn once(scene: &Scene, case: &Case, readers: usize, searches: usize) -> Result<O
                 scope.spawn(move || search(number))
             })
             .collect();
-        let fed = joined(scope.spawn(|| feed(&mut input, scene.rate(case).0 as f64, case.element(), &tally)));
+        let fed = joined(scope.spawn(|| feed(&mut input, rate.0 as f64, case.element(), &tally)));
         tally.stop();
         let found = searches.into_iter().map(joined).collect::<Result<Vec<_>, _>>()?;
         readers.into_iter().try_for_each(joined)?;

@@ -3,7 +3,7 @@
 
 use crate::Trouble;
 use holdfast_base::{Age, Clock, Epoch, LaneNo, Ordinal, RingId, SlotNo, SystemClock, Timestamp};
-use holdfast_format::{Cursor, Entry, Flags, Geometry, Key, Sealed, SlotFlags, SlotId, StreamKind};
+use holdfast_format::{Classes, Cursor, Entry, Flags, Geometry, Key, Sealed, SlotFlags, SlotId, StreamKind};
 use holdfast_ingest::{Batch, BatchRow, Content, Packer, Progress};
 use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lane, LaneOptions, Lock, RealDisk, Turns};
 use holdfast_ring::{
@@ -324,6 +324,14 @@ impl<B: DerefMut<Target = [u8]>> Bare<B> {
             slot_bytes: 0,
             payload_bytes: 0,
         }
+    }
+
+    /// The same, of elements with such columns.
+    pub fn with_columns(buffer: B, slot_bytes: u64, classes: Classes) -> Result<Self, Trouble> {
+        let mut bare = Self::new(buffer, slot_bytes);
+        bare.entries[0].classes = classes;
+        bare.packer.prepare(&bare.entries).map_err(Trouble::of("preparing columns"))?;
+        Ok(bare)
     }
 
     /// Packs a batch.

@@ -97,7 +97,7 @@ impl Surroundings {
 
 /// Once; whether the machine was too slow.
 fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
-    let buffers = scene.ring(case)?;
+    let (rate, buffers) = (scene.rate(case)?, scene.ring(case)?);
     let surroundings = Surroundings::of(scene, case, buffers)?;
     let Recorder { program, mut input, mut watch } = scene.record(case, surroundings.before.as_deref())?;
     let socket = watch.connection().map(|connection| connection.path().to_owned());
@@ -119,7 +119,7 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
             .map(|_| scope.spawn(|| stopping(read(stand.device(), case, &tally).map(|()| String::new()))))
             .collect();
         let disturbs = scope.spawn(|| stopping(disturb(scene, case, &surroundings, (&socket, pid), &tally)));
-        let feeds = scope.spawn(|| feed(&mut input, scene.rate(case).0 as f64, case.element(), &tally));
+        let feeds = scope.spawn(|| feed(&mut input, rate.0 as f64, case.element(), &tally));
         let sent = joined(feeds);
         tally.stop();
         let note = joined(disturbs)?;
@@ -158,7 +158,7 @@ fn once(scene: &Scene, case: &Case) -> Result<(Outcome, bool), Trouble> {
     }
     let told = ["the device does not answer", "and no longer"].iter().any(|words| said.contains(words));
     let kept = if case.covered { summary.lost == 0 } else { summary.lost > 0 && found.missing > 0 && told };
-    let rate = scene.rate(case).0 as f64;
+    let rate = rate.0 as f64;
     let outcome = Outcome { sent, summary, found, margin, read, rate, note, discarded: 0, kept };
     Ok((outcome, too_slow))
 }

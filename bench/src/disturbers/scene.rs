@@ -6,11 +6,11 @@ use crate::program::{Program, holdfast};
 use crate::{Scale, Trouble};
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, Clock as _, Rate, RingId, SystemClock, Timestamp};
-use holdfast_format::{Geometry, Key, Measured, Terms};
+use holdfast_format::{ElementLoad, Geometry, Key, Measured, Terms};
 use holdfast_link::RingReader;
 use holdfast_media::drive::DriveModel;
 use holdfast_media::{Access, Device, PlainDisk, Seed};
-use holdfast_ring::{Declared, NewRing, Shape, admit, create, load};
+use holdfast_ring::{Declared, Load, NewRing, Shape, admit, create, load, most_below};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
@@ -26,6 +26,17 @@ impl Case {
     fn schema(&self) -> Result<Schema, Trouble> {
         let four = ["a:uint=at:0:u64le", "b:uint=at:8:u64le", "c:uint=at:0:u32le", "d:uint=at:16:u32le"];
         Schema::typed(&four[..if self.small { 4 } else { 0 }]).map_err(Trouble::of("a schema"))
+    }
+
+    /// What an element takes beside its payload.
+    fn each(&self) -> Result<ElementLoad, Trouble> {
+        Ok(self.schema()?.load(Some(self.element() as u32)))
+    }
+
+    /// What its stream declares at such a rate.
+    fn declared(&self, rate: Rate, each: ElementLoad) -> Declared {
+        let burst = if self.small { SMALL_BURST } else { BURST };
+        Declared { rate, elements: rate.0.div_ceil(self.element() as u64), burst, each }
     }
 }
 
@@ -92,12 +103,22 @@ impl Scene {
     }
 
     /// Payload a second: what is counted as the same on the medium, or comes to it, where nothing is promised.
-    pub fn rate(&self, case: &Case) -> Rate {
-        match (case.small, case.promised) {
-            (false, _) => self.amount().rate,
-            (true, true) => Rate(self.amount().rate.0 * 3 / 20),
-            (true, false) => Rate(self.amount().rate.0 * 39 / 100),
-        }
+    pub fn rate(&self, case: &Case) -> Result<Rate, Trouble> {
+        let rate = self.amount().rate;
+        Ok(match (case.small, case.promised) {
+            (false, _) => rate,
+            (true, true) => {
+                let each = case.each()?;
+                let counted = |payload| self.load(&case.declared(Rate(payload), each)).rate <= rate;
+                Rate(most_below(rate.0, counted))
+            }
+            (true, false) => Rate(rate.0 * 39 / 100),
+        })
+    }
+
+    /// What it comes to on the medium at worst.
+    fn load(&self, declared: &Declared) -> Load {
+        load(&[*declared], ByteSize(self.amount().slot))
     }
 
     /// What the drive's model says of it, with the stalls that the case has profiled.
@@ -115,7 +136,8 @@ impl Scene {
             stall: self.scale.pick(case.stall / 100, case.stall),
             stalled: case.stalled,
             parallel: 1,
-            elements: 1_000_000,
+            // Half of what `bench elements` sees.
+            elements: 5_000_000,
             cells: 20_000_000,
         }
     }
@@ -123,18 +145,16 @@ impl Scene {
     /// The terms of a case's ring.
     fn terms(&self, case: &Case) -> Result<Terms, Trouble> {
         let slot = self.amount().slot;
-        let rate = self.rate(case);
-        let elements = rate.0.div_ceil(case.element() as u64);
+        let declared = case.declared(self.rate(case)?, case.each()?);
+        let Declared { rate, elements, burst, each } = declared;
         let measured = self.measured(case);
-        let attributes = case.schema()?.load();
-        let burst = if case.small { SMALL_BURST } else { BURST };
-        let asked = load(&[Declared { rate, elements, burst, attributes }], ByteSize(slot));
+        let asked = self.load(&declared);
         let quantum = 1 << 20;
         let flush = Duration::from_secs(1);
         let shape = Shape { slot: ByteSize(slot), flush, gather: 4, quantum, buffers: u32::MAX };
         let granted = admit(&measured, &asked, &shape).map_err(Trouble::of("admitting the rate"))?;
         let memory = ByteSize(u64::from(granted.buffers) * slot);
-        Ok(Terms { measured, rate, elements, burst, gather: shape.gather, quantum, memory, attributes })
+        Ok(Terms { measured, rate, elements, burst, gather: shape.gather, quantum, memory, each })
     }
 
     /// Makes a new ring for a case; the slot buffers that its terms take, if it has any.

@@ -58,6 +58,14 @@ impl Attribute {
         self.unit().and_then(TimeUnit::named).unwrap_or_default()
     }
 
+    /// Bytes of its values where it is a number that no element of so many bytes lacks.
+    pub(crate) fn bytes_in(&self, frame: u32) -> Option<usize> {
+        match &self.from {
+            From::At(place) if place.end() <= frame as usize => place.bytes_of(self.kind),
+            _ => None,
+        }
+    }
+
     /// One that has only what it cannot do without.
     pub(crate) fn plain(name: &str, kind: Type, from: From) -> Self {
         Self { name: name.to_owned(), kind, from, unit: None, comment: None }

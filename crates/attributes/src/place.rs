@@ -125,6 +125,17 @@ impl Place {
         }
     }
 
+    /// Of numbers and addresses, bytes that tell all values of a type apart that there may be; `None` where there may be none.
+    pub(crate) fn bytes_of(&self, kind: Type) -> Option<usize> {
+        match self.layout {
+            _ if kind == Type::Time => None,
+            Layout::Unsigned(..) => self.bits().map(|bits| bits.div_ceil(8) as usize),
+            Layout::Float32(_) | Layout::Float64(_) => Some(8),
+            Layout::Signed(_) | Layout::Ipv4 | Layout::Ipv6 | Layout::Mac => Some(self.layout.width()),
+            Layout::Raw(_) | Layout::Text(_) => None,
+        }
+    }
+
     /// The byte behind it.
     pub(crate) fn end(&self) -> usize {
         self.offset + self.layout.width()

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::{Attribute, From, PacketField, Problem, SchemaError, preset};
-use holdfast_format::{CellLoad, Classes, MAX_COLUMNS, StreamRecord};
+use holdfast_format::{Classes, ElementLoad, MAX_COLUMNS, StreamRecord};
 use std::fmt;
 use std::str::FromStr;
 
@@ -108,8 +108,8 @@ impl Schema {
         self.attributes.is_empty()
     }
 
-    /// What the attributes of an element take in columns, at most.
-    pub fn load(&self) -> CellLoad {
+    /// What an element takes beside its payload, at most: less, where every element has as many bytes as `frame` says.
+    pub fn load(&self, frame: Option<u32>) -> ElementLoad {
         let dns = From::Packet(PacketField::DnsName);
         let asks = self.attributes.iter().any(|attribute| *attribute.from() == dns);
         let most = |from: &From| match from {
@@ -117,7 +117,15 @@ impl Schema {
             From::Packet(PacketField::TlsName) if asks => 0,
             from => from.most_text(),
         };
-        CellLoad::new(self.attributes.iter().map(|a| (a.kind().class(), most(a.from()))))
+        let more = |load: ElementLoad, attribute: &Attribute| match frame
+            .and_then(|bytes| attribute.bytes_in(bytes))
+        {
+            Some(bytes) => load.with_numbers(bytes),
+            None => load.with(attribute.kind().class(), most(attribute.from())),
+        };
+        // An event time is kept in rows, too.
+        let begin = ElementLoad { frame: frame.filter(|_| self.event_time().is_none()), ..ElementLoad::NONE };
+        self.attributes.iter().fold(begin, more)
     }
 
     /// How the cells of each are kept.

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{documented, ends, folder};
+use common::{Said, documented, ends, folder, holdfast};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -58,6 +58,28 @@ fn programs_get_the_same_figures() {
 }
 
 #[test]
+fn elements_of_one_size_take_what_they_have() {
+    let folder = measured();
+    let four =
+        "--attr a:uint=at:0:u64le --attr b:uint=at:8:u64le --attr c:ip=at:0:ipv4 --attr d:uint=at:16:u32le";
+    let most = |more: &str| {
+        let line = format!("{PLAN} --rate 1MiB/s {four} --region 0..80% --json {more}");
+        let said: Said = holdfast(folder.path()).args(line.split_whitespace()).output().unwrap().into();
+        let plan = said.json();
+        documented("plan", [&plan]);
+        assert_eq!(plan["elements_per_second"], 52429, "{more}");
+        plan["capture_only_payload_bytes_per_second"].as_f64().unwrap() / 1_048_576.0
+    };
+    let (alike, any) = (most("--frame fixed:20"), most("--elements 52429"));
+    assert!((19.0..20.5).contains(&alike) && (7.8..8.8).contains(&any), "{alike}, {any}");
+    // Beside others their rows are as wide as those are, and where they have a time, it is in the row.
+    assert!(most("--frame fixed:20 --streams 2") < 0.6 * alike);
+    assert!(most("--frame fixed:20 --attr event_time:time=at:8:u64le") < 0.6 * alike);
+    let text = ends(folder.path(), &format!("{PLAN} --rate 1MiB/s --frame fixed:20"), 0).out;
+    assert!(text.contains("52 429 elements/s of 20 B each"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_promised_is_refused_with_what_would_do() {
     let folder = measured();
     let dir = folder.path();
@@ -75,6 +97,7 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
         ("--rate 60MiB/s --size 2TiB --region 0..70%", 1, "the first 1.4 TiB only"),
         ("--rate 1MiB/s --size 300MiB", 1, "too little for a guarantee"),
         ("--rate 0", 2, "a rate of 0 needs no guarantee"),
+        ("--rate 60MiB/s --frame words", 2, "fixed:N, blocks:N, lines"),
         ("--rate 60MiB/s --elements 0", 2, "`0` is not a number a second"),
         ("--rate 60MiB/s --endurance 0", 2, "such as 600TB"),
         ("--rate 60MiB/s --flush 2h", 2, "give 10 ms to 1 h"),

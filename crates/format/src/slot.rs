@@ -35,7 +35,7 @@ pub use rebuild::Rebuild;
 pub use row::{Direction, Flags, Kind, Row};
 pub use run::RunRoom;
 pub use seal::{Sealed, restamp};
-pub use share::{CellLoad, Coming, on_medium, splinter};
+pub use share::{Coming, ElementLoad, on_medium, splinter};
 pub use stats::{Counters, StreamKind};
 pub use summary::{EntrySummary, Section, SectionKind, Summary};
 pub use tell::{OPEN_REPLY, OpenAsk, OpenCursor, OpenTold};

@@ -3,7 +3,7 @@
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};
-use crate::slot::CellLoad;
+use crate::slot::ElementLoad;
 use holdfast_base::{ByteSize, Rate, Timestamp};
 use std::time::Duration;
 
@@ -54,8 +54,8 @@ pub struct Terms {
     pub quantum: u32,
     /// Memory that the admission counted on.
     pub memory: ByteSize,
-    /// What the attributes of an element take in columns.
-    pub attributes: CellLoad,
+    /// What an element takes beside its payload.
+    pub each: ElementLoad,
 }
 
 const WHAT: &str = "terms of the guarantee";
@@ -77,8 +77,9 @@ impl Terms {
             .u16(parallel)
             .u16(self.gather);
         put.u32(self.quantum).u64(self.rate.0).u64(self.elements).u64(self.burst.0).u64(self.memory.0);
-        let CellLoad { columns, texts, bytes, text_bytes } = self.attributes;
+        let ElementLoad { frame, columns, texts, bytes, text_bytes } = self.each;
         put.u64(self.measured.cells).u16(columns).u16(texts).u32(bytes).u32(text_bytes);
+        put.u32(frame.unwrap_or(0));
     }
 
     /// Reads them; `None` for a ring that was formatted without.
@@ -98,7 +99,8 @@ impl Terms {
         let (rate, declared) = (Rate(get.u64()?), get.u64()?);
         let (burst, memory, cells) = (ByteSize(get.u64()?), ByteSize(get.u64()?), get.u64()?);
         let (columns, texts, bytes, text_bytes) = (get.u16()?, get.u16()?, get.u32()?, get.u32()?);
-        let attributes = CellLoad { columns, texts, bytes, text_bytes };
+        let frame = Some(get.u32()?).filter(|bytes| *bytes > 0);
+        let each = ElementLoad { frame, columns, texts, bytes, text_bytes };
         #[rustfmt::skip]
         let measured = Measured {
             at, write, read, reposition, commit, read_error, stall, stalled, parallel, elements, cells,
@@ -108,6 +110,6 @@ impl Terms {
         if !whole {
             return Err(get.malformed("terms under which nothing could be admitted"));
         }
-        Ok(Some(Self { measured, rate, elements: declared, burst, gather, quantum, memory, attributes }))
+        Ok(Some(Self { measured, rate, elements: declared, burst, gather, quantum, memory, each }))
     }
 }

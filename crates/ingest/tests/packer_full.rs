@@ -4,7 +4,9 @@
 
 use holdfast_attributes::Schema;
 use holdfast_base::{Age, ByteSize, Epoch, Ordinal, Sequence, SlotNo, Timestamp};
-use holdfast_format::{CellLoad, Classes, Coming, Entry, Flags, Key, SlotFlags, SlotId, on_medium};
+use holdfast_format::{
+    Cause, Classes, Coming, ElementLoad, Entry, Flags, Gap, Key, SlotFlags, SlotId, on_medium,
+};
 use holdfast_ingest::{
     Batch, BatchRow, Content, Extraction, MIN_BATCH_BYTES, Packer, Place, Progress, SourceCounters,
 };
@@ -146,7 +148,7 @@ proptest! {
         attributes in prop::array::uniform2(attributes()),
     ) {
         let schemas = attributes.map(|attributes| Schema::typed(attributes).unwrap());
-        let widest = |schema: &Schema| 100 * schema.len() + 1100 * usize::from(schema.load().texts);
+        let widest = |schema: &Schema| 100 * schema.len() + 1100 * usize::from(schema.load(None).texts);
         // More is refused before anything is captured.
         let schemas = schemas.map(|schema| if widest(&schema) * 8 > slot { Schema::default() } else { schema });
         let mut capture = Capture::new(slot, schemas.each_ref().map(Schema::classes));
@@ -154,7 +156,7 @@ proptest! {
             batch: Batch::new(ByteSize(3 * slot as u64).max(MIN_BATCH_BYTES), 1).with_columns(schema.classes()),
             extraction: Extraction::new(schema, Vec::new()),
         });
-        let mut coming = schemas.each_ref().map(|schema| Coming { payload: 0.0, elements: 0.0, cells: schema.load() });
+        let mut coming = schemas.each_ref().map(|schema| Coming { payload: 0.0, elements: 0.0, each: schema.load(None) });
         let mut elements = 0_u64;
         for item in items.iter().cycle() {
             elements += 1;
@@ -170,11 +172,140 @@ proptest! {
         // What is in the open slot was counted with one that can have it; it is in none that is full.
         coming[0].payload -= capture.packer.slot().payload_bytes() as f64;
         for of in &mut coming {
-            of.cells = of.cells.of_size((of.payload.max(0.0) / of.elements.max(1.0)).ceil() as u64);
+            of.each = of.each.of_size((of.payload.max(0.0) / of.elements.max(1.0)).ceil() as u64);
         }
         let counted = on_medium(slot as u64, &coming);
         let written = (capture.full * slot as u64) as f64;
         prop_assert!(counted >= written, "{counted} of {written}: {elements} elements, {coming:?}");
+    }
+}
+
+/// Numbers at places that elements of so many bytes have, and perhaps a text.
+fn numbers_in(frame: usize) -> impl Strategy<Value = Vec<String>> {
+    let layouts = [
+        "u8",
+        "u16be",
+        "u32le",
+        "u64le",
+        "i8",
+        "i16le",
+        "i32be",
+        "f64le",
+        "ipv4",
+        "ipv6",
+        "mac",
+        "u32be:bits3..20",
+    ];
+    let layouts: Vec<_> = layouts
+        .into_iter()
+        .filter_map(|layout| {
+            let kind = match layout {
+                "ipv4" | "ipv6" => "ip",
+                "mac" => "mac",
+                "f64le" => "float",
+                _ if layout.starts_with('i') => "int",
+                _ => "uint",
+            };
+            let width = frame.min(16);
+            let load = |at: usize| {
+                Schema::typed([format!("n:{kind}=at:{at}:{layout}")]).unwrap().load(Some(frame as u32))
+            };
+            // One that may be null takes more than it would if it may not.
+            (load(0).bytes < load(frame).bytes).then(|| (kind, layout, frame - width))
+        })
+        .collect();
+    let texts = prop_oneof![4 => Just(0usize), 1 => 1..3usize];
+    (prop::collection::vec((prop::sample::select(layouts), 0..=8usize), 0..6), texts).prop_map(
+        |(some, texts)| {
+            let numbers = some.into_iter().enumerate().map(|(number, ((kind, layout, most), at))| {
+                format!("n{number}:{kind}=at:{}:{layout}", at.min(most))
+            });
+            numbers.chain((0..texts).map(|number| format!("t{number}:binary=at:0:bytes3"))).collect()
+        },
+    )
+}
+
+/// Elements of one size, as they come: how many a second, how evenly, and with a loss in how many slots of ten.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    frame: usize,
+    a_second: f64,
+    uneven: f64,
+    lost: u64,
+}
+
+fn alike() -> impl Strategy<Value = (Alike, Vec<String>)> {
+    let frame = prop_oneof![4 => 4..60usize, 1 => 60..1024usize];
+    let a_second = prop_oneof![Just(10.0), Just(900.0), Just(1e4), Just(3e6)];
+    let uneven = prop_oneof![Just(0.0), Just(0.9), Just(300.0)];
+    (frame, a_second, uneven, 0..=10u64).prop_flat_map(|(frame, a_second, uneven, lost)| {
+        (Just(Alike { frame, a_second, uneven, lost }), numbers_in(frame))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    // The same of the only stream of a ring whose elements are all of one size, of which much less is counted.
+    #[test]
+    fn full_slots_hold_what_admission_counts_on_of_elements_that_are_alike(
+        (Alike { frame, a_second, uneven, lost }, attributes) in alike(),
+        wild in any::<bool>(),
+    ) {
+        let slot = 1 << 20;
+        let schema = Schema::typed(attributes).unwrap();
+        let mut capture = Capture::new(slot, [schema.classes(), Classes::default()]);
+        let mut batch = Batch::new(MIN_BATCH_BYTES, 1).with_columns(schema.classes());
+        let mut extraction = Extraction::new(&schema, Vec::new());
+        let (mut elements, mut bytes, mut seconds, mut lost_in) = (0_u64, 0_usize, 0.0, 0);
+        while capture.full < 8 {
+            let noise = elements.wrapping_mul(if wild { 0x9e37_79b9_7f4a_7c15 } else { 1 });
+            // The first bytes of most came with the last of the one before.
+            let span = (1.0 + uneven * (noise % 1000) as f64 / 1000.0) / a_second;
+            seconds += span;
+            batch.clear();
+            let gap = capture.full > lost_in && capture.full * 7 % 10 < lost;
+            let row = BatchRow {
+                content: Content::Whole,
+                flags: Flags::default(),
+                meta: 0,
+                tag: 0,
+                at: 0,
+                len: frame as u32,
+                extra: 0,
+                ordinal: Ordinal(elements),
+                arrival: Timestamp((seconds * 1e9) as i64),
+                span: if noise % 3 == 0 { (span * 1e9) as u64 } else { 0 },
+                event: Timestamp(0),
+            };
+            if gap {
+                lost_in = capture.full;
+                let (first, last) = (Timestamp(0), row.arrival);
+                let (ordinals, cause) = (u64::from(u32::MAX), Cause::NoBuffer);
+                let gap = Gap { ordinals, elements: None, bytes: None, first, last, cause, note: 0 };
+                batch.free()[..Gap::BYTES].copy_from_slice(&gap.encode());
+                batch.fill(Gap::BYTES);
+                assert!(batch.push(BatchRow { content: Content::Gap, len: Gap::BYTES as u32, ..row }));
+                elements += gap.ordinals;
+                capture.push(0, &batch);
+                continue;
+            }
+            for (place, byte) in batch.free()[..frame].iter_mut().enumerate() {
+                *byte = (noise.rotate_left(11 * (place / 8) as u32) >> (place % 8 * 8)) as u8;
+            }
+            batch.fill(frame);
+            assert!(batch.push(row));
+            extraction.fill(&mut batch, &SourceCounters::default());
+            capture.push(0, &batch);
+            (elements, bytes) = (elements + 1, bytes + frame);
+        }
+        let each = schema.load(Some(frame as u32)).of_size(frame as u64);
+        // In the slot that is open there is some more.
+        bytes -= capture.packer.slot().payload_bytes() as usize / frame * frame;
+        let (payload, elements) = (bytes as f64 / seconds, bytes as f64 / frame as f64 / seconds);
+        let counted = on_medium(slot as u64, &[Coming { payload, elements, each }]) * seconds;
+        let written = (capture.full * slot as u64) as f64;
+        prop_assert!(counted >= written, "{counted} of {written}: {each:?}");
     }
 }
 
@@ -224,7 +355,7 @@ fn slots_of(schema: &Schema, size: usize, most: u64) -> (f64, [Coming; STREAMS])
         whole += if capture.full > before { elements - whole } else { 0 };
     }
     let slots = capture.full as f64 * elements as f64 / whole.max(1) as f64;
-    let cells = schema.load().of_size(size as u64);
-    let coming = Coming { payload: elements as f64 * size as f64, elements: elements as f64, cells };
-    (slots, [coming, Coming { payload: 0.0, elements: 0.0, cells: CellLoad::NONE }])
+    let each = schema.load(None).of_size(size as u64);
+    let coming = Coming { payload: elements as f64 * size as f64, elements: elements as f64, each };
+    (slots, [coming, Coming { payload: 0.0, elements: 0.0, each: ElementLoad::NONE }])
 }

@@ -3,7 +3,7 @@
 
 use crate::Declared;
 use holdfast_base::Timestamp;
-use holdfast_format::CellLoad;
+use holdfast_format::ElementLoad;
 use std::time::Duration;
 
 /// A token of a bucket that fills every second by its rate is so many parts.
@@ -28,7 +28,7 @@ pub struct Piece {
 
 impl Piece {
     /// What it takes of a slot, at most, with such attributes.
-    fn on_medium(&self, attributes: &CellLoad) -> u64 {
+    fn on_medium(&self, attributes: &ElementLoad) -> u64 {
         let cells = attributes.of_size(self.bytes.div_ceil(self.elements.max(1)));
         self.bytes + (ROW + cells.total()) * self.elements
     }
@@ -171,7 +171,7 @@ impl Share {
 pub struct Rates {
     shares: Vec<Share>,
     /// By stream: whose share is its, and what its attributes take.
-    of: Vec<(usize, CellLoad)>,
+    of: Vec<(usize, ElementLoad)>,
     excess: Vec<Excess>,
 }
 
@@ -180,9 +180,9 @@ impl Rates {
     pub fn new(streams: &[Option<Declared>], rest: &Declared, begin: Timestamp) -> Self {
         let mut shares = vec![Share::new(rest, begin)];
         let of = streams.iter().map(|declared| {
-            let Some(declared) = declared else { return (0, rest.attributes) };
+            let Some(declared) = declared else { return (0, rest.each) };
             shares.push(Share::new(declared, begin));
-            (shares.len() - 1, declared.attributes)
+            (shares.len() - 1, declared.each)
         });
         let of = of.collect();
         let promised = |share: &Share| share.bytes.rate > 0;
@@ -197,7 +197,7 @@ impl Rates {
     pub fn pass(&mut self, stream: usize, piece: &Piece, spare: Spare, now: Timestamp) -> Passage {
         let declared = self.of.get(stream).and_then(|(at, cells)| self.shares.get_mut(*at).zip(Some(cells)));
         let Some((own, cells)) = declared else {
-            return if piece.on_medium(&CellLoad::NONE) > spare.beside {
+            return if piece.on_medium(&ElementLoad::NONE) > spare.beside {
                 Passage::Held(Timestamp::MAX)
             } else {
                 Passage::Beyond

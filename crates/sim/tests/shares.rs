@@ -1,7 +1,7 @@
 //! How near the guarantee and the schedule come to what a drive can do. Virtual time: the figures are the same everywhere.
 
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::{CellLoad, Coming, on_medium};
+use holdfast_format::{Coming, ElementLoad, on_medium};
 use holdfast_media::drive::DriveModel;
 use holdfast_sim::{Habit, Places, Scene, Shares, Stream, Tightness, Verdict, Wild, play};
 use std::time::Duration;
@@ -120,7 +120,7 @@ fn what_small_elements_take_of_the_medium_is_counted() {
     let slot = ByteSize::mib(128).0;
     let share = |bytes: f64| {
         bytes * 1e4
-            / on_medium(slot, &[Coming { payload: bytes * 1e4, elements: 1e4, cells: CellLoad::NONE }])
+            / on_medium(slot, &[Coming { payload: bytes * 1e4, elements: 1e4, each: ElementLoad::NONE }])
     };
     assert!(share(60e6) > 0.998, "{}", share(60e6));
     assert!(share(1e6) > 0.998, "{}", share(1e6));

@@ -11,6 +11,7 @@ use crate::{profile_file, times};
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_STREAMS, Rate, UnitError};
 use holdfast_format::Geometry;
+use holdfast_ingest::Framing;
 use holdfast_media::Profile;
 use holdfast_ring::least_slot;
 use std::path::PathBuf;
@@ -61,6 +62,10 @@ pub(crate) struct MoreArgs {
     /// Elements a second of all streams together (taken to be of 64 KiB each, otherwise)
     #[arg(long, requires = "profile", value_name = "N", value_parser = each_second)]
     pub(crate) elements: Option<u64>,
+    /// How bytes are cut into elements, as `record` has it: of fixed:N there are as many as the rate has room for, and they take
+    /// less where they are the only stream
+    #[arg(long, requires = "profile", value_name = "FRAMING")]
+    pub(crate) frame: Option<Framing>,
     /// Streams that it comes in
     #[arg(long, requires = "profile", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_STREAMS as i64))]
     pub(crate) streams: u16,
@@ -98,12 +103,19 @@ impl MoreArgs {
                 .advice("leave it out, or give such as 8MiB"));
         }
         let schema = Schema::typed(&self.attributes).map_err(|error| Failure::usage(error).at("--attr"))?;
+        let size = match self.frame {
+            Some(Framing::Fixed(bytes)) => Some(bytes),
+            _ => None,
+        };
+        // Beside others they are not alone in their chunks.
+        let frame = size.filter(|_| self.streams == 1).and_then(|bytes| bytes.try_into().ok());
         Ok(Ask {
             rate,
             elements: self.elements,
+            size,
             burst: self.burst,
             streams: self.streams.into(),
-            attributes: schema.load(),
+            each: schema.load(frame),
             slot,
             gather: self.gather,
             quantum: self.quantum,

@@ -70,10 +70,7 @@ pub(crate) struct AttributesShown {
 impl AttributesShown {
     pub(crate) fn of(ask: &Ask) -> Self {
         let size = ask.rate.0.div_ceil(ask.elements().max(1));
-        Self {
-            attributes: ask.attributes.columns,
-            attribute_bytes_per_element: ask.attributes.of_size(size).total(),
-        }
+        Self { attributes: ask.each.columns, attribute_bytes_per_element: ask.each.of_size(size).total() }
     }
 }
 

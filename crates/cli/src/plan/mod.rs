@@ -8,7 +8,7 @@ pub(crate) mod region;
 pub(crate) mod text;
 
 use holdfast_base::{ByteSize, MAX_SLOT, Rate};
-use holdfast_format::{CellLoad, Geometry, Measured, Terms};
+use holdfast_format::{ElementLoad, Geometry, Measured, Terms};
 use holdfast_media::Profile;
 use holdfast_ring::{
     Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
@@ -40,12 +40,14 @@ pub(crate) struct Ask {
     pub(crate) rate: Rate,
     /// Elements a second of all streams.
     pub(crate) elements: Option<u64>,
+    /// Bytes of an element, where that is known.
+    pub(crate) size: Option<u64>,
     /// Payload that may come at once beyond the rate.
     pub(crate) burst: ByteSize,
     /// Streams.
     pub(crate) streams: usize,
-    /// What the attributes of an element take in columns.
-    pub(crate) attributes: CellLoad,
+    /// What an element takes beside its payload.
+    pub(crate) each: ElementLoad,
     /// Slot size.
     pub(crate) slot: Option<ByteSize>,
     /// Slots written in one go.
@@ -125,9 +127,10 @@ impl Ask {
         Self {
             rate,
             elements: None,
+            size: None,
             burst: ByteSize(0),
             streams: 1,
-            attributes: CellLoad::NONE,
+            each: ElementLoad::NONE,
             slot: None,
             gather: None,
             quantum: None,
@@ -138,15 +141,15 @@ impl Ask {
 
     /// Elements a second, declared or taken for granted.
     pub(crate) fn elements(&self) -> u64 {
-        self.elements.unwrap_or_else(|| self.rate.0.div_ceil(ELEMENT))
+        self.elements.unwrap_or_else(|| self.rate.0.div_ceil(self.size.unwrap_or(ELEMENT).max(1)))
     }
 
     /// What it comes to on the medium.
     pub(crate) fn load(&self, slot: ByteSize) -> Load {
-        let attributes = self.attributes;
-        let mut streams = vec![Declared { attributes, ..Declared::NOTHING }; self.streams.max(1)];
+        let each = self.each;
+        let mut streams = vec![Declared { each, ..Declared::NOTHING }; self.streams.max(1)];
         // Only the sum of what they declare counts, and how many they are.
-        streams[0] = Declared { rate: self.rate, elements: self.elements(), burst: self.burst, attributes };
+        streams[0] = Declared { rate: self.rate, elements: self.elements(), burst: self.burst, each };
         load(&streams, slot)
     }
 
@@ -225,7 +228,7 @@ impl Admitted {
             gather: self.shape.gather,
             quantum: self.shape.quantum,
             memory: self.memory(),
-            attributes: ask.attributes,
+            each: ask.each,
         }
     }
 }
@@ -440,9 +443,9 @@ pub(crate) mod tests {
                 region,
             }
         };
-        let attributes = CellLoad { columns: 1, texts: 0, bytes: 9, text_bytes: 0 };
+        let attribute = ElementLoad { columns: 1, bytes: 9, ..ElementLoad::NONE };
         let ask = Ask {
-            attributes: if columned { attributes } else { CellLoad::NONE },
+            each: if columned { attribute } else { ElementLoad::NONE },
             elements,
             burst: ByteSize::mib(burst),
             streams,

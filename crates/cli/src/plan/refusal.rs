@@ -5,7 +5,7 @@ use super::{Admitted, Ask, Packs, Refusal, choose};
 use crate::failure::{Failure, Result};
 use crate::times;
 use holdfast_base::{ByteSize, MAX_SLOT, typed};
-use holdfast_format::{CellLoad, Measured};
+use holdfast_format::Measured;
 use holdfast_media::Profile;
 use holdfast_ring::{
     Guarantee, Refused, each_would_do, least_above, least_slot, most_below, most_rate, other_slots,
@@ -168,8 +168,8 @@ impl Site<'_> {
 
     /// No attributes, where there are some.
     fn plain(&self, ask: &Ask) -> Option<String> {
-        let plain = Ask { attributes: CellLoad::NONE, ..*ask };
-        (ask.attributes.columns > 0 && self.would(&plain)).then(|| "--attr none".to_owned())
+        let plain = Ask { each: ask.each.plain(), ..*ask };
+        (ask.each.columns > 0 && self.would(&plain)).then(|| "--attr none".to_owned())
     }
 
     /// The highest rate of payload.

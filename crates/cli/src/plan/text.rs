@@ -36,10 +36,10 @@ fn both(medium: u64, payload: u64) -> String {
 /// The lines before the tables: a word and what is said of it.
 pub(crate) fn lines(answer: &Answer, ask: &Ask) -> Vec<(&'static str, String)> {
     let chosen = |given: bool| if given { "" } else { " (chosen)" };
-    let elements = if ask.elements.is_some() {
-        String::new()
-    } else {
-        format!(" (taken to be of {}: see --elements)", ByteSize(ELEMENT))
+    let elements = match (ask.elements, ask.size) {
+        (_, Some(size)) => format!(" of {} each", ByteSize(size)),
+        (Some(_), None) => String::new(),
+        (None, None) => format!(" (taken to be of {}: see --elements)", ByteSize(ELEMENT)),
     };
     let burst = match answer.burst_bytes {
         0 => String::new(),

@@ -148,7 +148,7 @@ pub(crate) fn drive(
     let load = Load {
         element: job.element,
         declared: job.promised.map(|_| (declared, elements(declared, job.element), burst)),
-        attributes: job.promised.map_or(Vec::new(), |promised| attributes(promised.attributes, job.element)),
+        attributes: job.promised.map_or(Vec::new(), |promised| attributes(promised.each, job.element)),
         realtime: job.realtime,
     };
     let (mut recording, stdin) = Recording::start(job.ring, &load)?;

@@ -4,7 +4,7 @@ use crate::commands::record;
 use crate::failure::{Failure, Result, reason};
 use crate::orders;
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::{CellLoad, MAX_TEXT};
+use holdfast_format::{ElementLoad, MAX_TEXT};
 use holdfast_link::client::Connection;
 use holdfast_link::wire::{RecorderStatus, Status};
 use serde::Deserialize;
@@ -37,18 +37,38 @@ pub(crate) struct Load {
 }
 
 /// Attributes of elements of so many bytes that take as much as was promised, read from their first bytes.
-pub(crate) fn attributes(promised: CellLoad, element: u64) -> Vec<String> {
-    let CellLoad { columns, texts, bytes, text_bytes } = promised.of_size(element);
+pub(crate) fn attributes(promised: ElementLoad, element: u64) -> Vec<String> {
+    let ElementLoad { frame, columns, texts, bytes, text_bytes } = promised.of_size(element);
     let numbers = u32::from(columns.saturating_sub(texts));
+    let texts_of =
+        |each: u32| (numbers..columns.into()).map(move |number| format!("c{number}:binary=at:0:bytes{each}"));
     // A text takes 3 beside its own, a number 9, and an address 8 more.
     let addresses = bytes.saturating_sub(3 * u32::from(texts) + 9 * numbers) / 8;
     let each = text_bytes.checked_div(texts.into()).unwrap_or(0).clamp(1, MAX_TEXT as u32);
-    let from = |number: u32| match number {
-        number if number < addresses => format!("c{number}:ipv6=at:0:ipv6"),
-        number if number < numbers => format!("c{number}:uint=at:0:u64le"),
-        number => format!("c{number}:binary=at:0:bytes{each}"),
+    let of_bytes = |(number, bytes): (usize, u32)| match bytes {
+        16 => format!("c{number}:ipv6=at:0:ipv6"),
+        1 => format!("c{number}:uint=at:0:u8"),
+        bytes => format!("c{number}:uint=at:0:u{}le", 8 * bytes),
     };
-    (0..columns.into()).map(from).collect()
+    let sizes = match frame {
+        // None of these is null, and a number takes no more than it has.
+        Some(_) => sizes(bytes.saturating_sub(3 * u32::from(texts)), numbers as usize),
+        None => (0..numbers).map(|number| if number < addresses { 16 } else { 8 }).collect(),
+    };
+    sizes.into_iter().enumerate().map(of_bytes).chain(texts_of(each)).collect()
+}
+
+/// So many powers of two up to 16 that are so many bytes, or the largest of more; the greatest of them is as small as may be.
+fn sizes(bytes: u32, count: usize) -> Vec<u32> {
+    let rest = [8, 4, 2, 1].into_iter().filter(|bit| bytes & bit != 0);
+    let mut sizes: Vec<u32> = std::iter::repeat_n(16, bytes as usize / 16).chain(rest).take(count).collect();
+    while sizes.len() < count {
+        sizes.sort_unstable();
+        let Some(half) = sizes.last().map(|greatest| greatest / 2).filter(|half| *half > 0) else { break };
+        sizes.pop();
+        sizes.extend([half, half]);
+    }
+    sizes
 }
 
 #[cfg(test)]
@@ -58,15 +78,27 @@ mod tests {
 
     #[test]
     fn a_ring_is_proved_with_as_many_cells_as_it_promised() {
-        for typed in [
-            vec!["packets"],
-            vec!["packets:src,dst,dst_port"],
-            vec!["t:text=json:a", "n:uint=json:b"],
-            vec!["none"],
+        let four = ["a:uint=at:0:u64le", "b:uint=at:8:u64le", "c:uint=at:0:u32le", "d:uint=at:16:u32le"];
+        let some = [
+            "a:ip=at:0:ipv4",
+            "m:mac=at:4:mac",
+            "k:uint=at:10:u16be",
+            "f:bool=at:12:u8:bits0..3",
+            "s:int=at:13:i8",
+        ];
+        for (typed, frame) in [
+            (vec!["packets"], None),
+            (vec!["packets:src,dst,dst_port"], None),
+            (vec!["t:text=json:a", "n:uint=json:b"], None),
+            (vec!["none"], None),
+            (vec!["none"], Some(20)),
+            (four.to_vec(), Some(100)),
+            (some.to_vec(), Some(100)),
+            ([&some[..], &["t:text=at:0:text9"]].concat(), Some(1500)),
         ] {
-            let load = Schema::typed(&typed).unwrap().load();
+            let load = Schema::typed(&typed).unwrap().load(frame);
             for size in [100, 1500] {
-                let made = Schema::typed(attributes(load, size)).unwrap().load();
+                let made = Schema::typed(attributes(load, size)).unwrap().load(frame);
                 let wanted = load.of_size(size);
                 assert_eq!(
                     (made.columns, made.texts, made.bytes),

@@ -76,7 +76,7 @@ impl Subject {
         Ok(Self {
             has_data,
             rate,
-            element: element(rate, count),
+            element: promised.each.frame.map_or_else(|| element(rate, count), u64::from),
             promised: Some((promised, terms)),
             superblock,
         })
@@ -103,7 +103,7 @@ fn promised(superblock: &Superblock) -> Option<(Promised, TermsShown)> {
         longest: longest(measured, &admitted.shape, &admitted.guarantee),
         buffers: admitted.shape.buffers,
         parallel: measured.parallel,
-        attributes: ask.attributes,
+        each: ask.each,
     };
     let shown = TermsShown {
         measured_at: measured.at,

@@ -1,7 +1,7 @@
 //! The stages of a proof: at which rate, beside whom, for how long; and what of it the ring has promised. Pure.
 
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::CellLoad;
+use holdfast_format::ElementLoad;
 use holdfast_ring::Longest;
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub(crate) struct Promised {
     pub(crate) buffers: u32,
     /// Requests that the device serves at once.
     pub(crate) parallel: u16,
-    /// What the attributes of an element take in columns.
-    pub(crate) attributes: CellLoad,
+    /// What an element takes beside its payload.
+    pub(crate) each: ElementLoad,
 }
 
 /// What a stage is for.
@@ -172,7 +172,7 @@ pub(crate) mod tests {
             longest: Longest { write: Duration::from_secs(4), read: Duration::from_secs(8) },
             buffers: 10,
             parallel: 1,
-            attributes: CellLoad::NONE,
+            each: ElementLoad::NONE,
         }
     }
 

@@ -230,13 +230,12 @@ impl<'a> Block<'a> {
                 OwnCells::Words(chosen(&mut get, count, &values)?)
             }
             (Class::Word, PLANES) => {
-                let numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();
-                OwnCells::Words(numbers.into_iter().map(|over| over.wrapping_add(least as u64)).collect())
+                let planes = Planes::read(&mut get, count, width)?;
+                OwnCells::Words(planes.each_as(|over| over.wrapping_add(least as u64)))
             }
             (Class::Wide, PLANES) => {
-                let numbers: Vec<u64> = Planes::read(&mut get, count, width)?.numbers();
-                let more = |over: u64| least.wrapping_add(over.into());
-                OwnCells::Wide(numbers.into_iter().map(more).collect())
+                let planes = Planes::read(&mut get, count, width)?;
+                OwnCells::Wide(planes.each_as(|over| least.wrapping_add(over.into())))
             }
             (Class::Wide, EACH) => OwnCells::Wide(wide(&mut get, count, width, least)?),
             (Class::Wide, DICTIONARY) => {

@@ -112,6 +112,15 @@ impl<'a> Planes<'a> {
         }
     }
 
+    /// What `cell` makes of each.
+    pub(super) fn each_as<T>(&self, cell: impl Fn(u64) -> T) -> Vec<T> {
+        if self.bits <= 32 {
+            self.numbers::<u32>().into_iter().map(|number| cell(number.into())).collect()
+        } else {
+            self.numbers::<u64>().into_iter().map(cell).collect()
+        }
+    }
+
     /// All of them.
     pub(super) fn numbers<T>(&self) -> Vec<T>
     where

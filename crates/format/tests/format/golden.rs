@@ -8,8 +8,8 @@ use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    BlockBounds, Cause, CellBuffer, CellLoad, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter,
-    CopyRecord, Counters, Cursor, Direction, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured,
+    BlockBounds, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
+    Counters, Cursor, Direction, ElementLoad, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured,
     PurgeRecord, Record, Region, Row, SectionKind, SlotState, StreamKind, StreamRecord, Summary, Superblock,
     TableEntry, Terms, check_image, read_commit,
 };
@@ -83,7 +83,7 @@ pub(crate) fn terms() -> Terms {
         gather: 4,
         quantum: 4 << 20,
         memory: ByteSize::gib(2),
-        attributes: CellLoad::NONE,
+        each: ElementLoad::NONE,
     }
 }
 
@@ -92,10 +92,15 @@ fn superblocks_and_recovery_strings() {
     let single = superblock(Geometry::for_lane(64 << 20, 1 << 20, vec![]).unwrap());
     let admitted = Superblock { terms: Some(terms()), ..single.clone() };
     golden("superblock-admitted.bin", &admitted.encode());
-    let attributes = CellLoad { columns: 14, texts: 3, bytes: 115, text_bytes: 1287 };
+    let each = ElementLoad { frame: None, columns: 14, texts: 3, bytes: 115, text_bytes: 1287 };
     let measured = Measured { cells: 40_000_000, ..terms().measured };
-    let told = Superblock { terms: Some(Terms { measured, attributes, ..terms() }), ..single.clone() };
+    let told = Superblock { terms: Some(Terms { measured, each, ..terms() }), ..single.clone() };
     golden("superblock-attributes.bin", &told.encode());
+    let alike = Superblock {
+        terms: Some(Terms { each: ElementLoad { frame: Some(5032), ..each }, ..terms() }),
+        ..single.clone()
+    };
+    golden("superblock-frames.bin", &alike.encode());
     for (name, block) in [("single", single), ("group", wide_superblock())] {
         golden(&format!("superblock-{name}.bin"), &block.encode());
         golden(&format!("recovery-string-{name}.bin"), block.to_recovery_string().as_bytes());

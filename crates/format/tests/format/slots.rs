@@ -3,7 +3,7 @@
 use crate::world::{Item, RING, STREAMS, Slot, classes, entries, items, key, read_items, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Cause, CellLoad, Coming, Flags, FormatError, Gap, Kind, Row, SectionKind, SlotFlags,
+    Builder, Cause, Coming, ElementLoad, Flags, FormatError, Gap, Kind, Row, SectionKind, SlotFlags,
     check_image, check_payload_block, on_medium, restamp,
 };
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ proptest! {
                 break;
             }
         }
-        let none = Coming { payload: 0.0, elements: 0.0, cells: CellLoad::NONE };
+        let none = Coming { payload: 0.0, elements: 0.0, each: ElementLoad::NONE };
         let mut coming = vec![none; entries().len()];
         coming[0] = Coming { payload, elements: rows, ..none };
         let counted = on_medium(1 << log2, &coming);

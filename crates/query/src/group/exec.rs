@@ -1,6 +1,7 @@
 //! The step: what comes is put into groups, and what is known of them is handed on when all has come, or when they are many.
 
 use super::places::{Kind, Places};
+use crate::stream::{Fold, StreamExec};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -11,10 +12,12 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -106,25 +109,44 @@ impl ExecutionPlan for GroupExec {
             })
         });
         let consumer = MemoryConsumer::new(format!("GroupExec[{partition}]"));
-        let step = Step {
-            input: self.input.execute(partition, Arc::clone(&context))?,
+        let groups = Groups {
             by: Arc::clone(&self.by),
             functions: functions.collect::<Result<_>>()?,
             places: Places::new(self.kind.clone()),
-            groups: Vec::new(),
+            of: Vec::new(),
             elements: 0,
             most: self.most,
             few: false,
-            ended: false,
             ready: VecDeque::new(),
             batch: context.session_config().batch_size().max(1),
             memory: consumer.register(context.memory_pool()),
             schema: Arc::clone(&self.schema),
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
-        let batches = futures::stream::try_unfold(step, |mut step| async move {
-            Ok(step.next().await?.map(|batch| (batch, step)))
-        });
+        if let Some(search) = search(&self.input) {
+            return Ok(search.folded(partition, Arc::clone(&self.schema), Box::new(groups)));
+        }
+        let input = self.input.execute(partition, context)?;
+        let batches = futures::stream::try_unfold(
+            (input, groups, false),
+            |(mut input, mut groups, mut ended)| async move {
+                loop {
+                    if let Some(batch) = groups.give() {
+                        return Ok(Some((batch, (input, groups, ended))));
+                    }
+                    if ended {
+                        return Ok(None);
+                    }
+                    match input.next().await.transpose()? {
+                        Some(batch) => groups.take(&batch)?,
+                        None => {
+                            ended = true;
+                            groups.end()?;
+                        }
+                    }
+                }
+            },
+        );
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
     }
 
@@ -149,21 +171,28 @@ fn array(of: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<ArrayRef> {
     of.evaluate(batch)?.into_array(batch.num_rows())
 }
 
+/// The search that gives this, if nothing else is done to it.
+fn search(of: &Arc<dyn ExecutionPlan>) -> Option<&StreamExec> {
+    let of = of.as_ref() as &dyn Any;
+    match of.downcast_ref::<CooperativeExec>() {
+        Some(cooperative) => search(cooperative.input()),
+        None => of.downcast_ref(),
+    }
+}
+
 /// One thread's part of the step.
-struct Step {
-    input: SendableRecordBatchStream,
+struct Groups {
     by: Arc<dyn PhysicalExpr>,
     functions: Vec<Function>,
     places: Places,
     /// Of the elements of a batch; reused.
-    groups: Vec<usize>,
+    of: Vec<usize>,
     /// Elements in the groups.
     elements: usize,
     /// Groups at most.
     most: usize,
     /// Groups have few elements.
     few: bool,
-    ended: bool,
     ready: VecDeque<RecordBatch>,
     /// Rows of a batch.
     batch: usize,
@@ -172,29 +201,10 @@ struct Step {
     metrics: BaselineMetrics,
 }
 
-impl Step {
-    async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.ready.pop_front() {
-                self.metrics.record_output(batch.num_rows());
-                return Ok(Some(batch));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            let came = self.input.next().await.transpose()?;
-            let time = self.metrics.elapsed_compute().clone();
-            let _timer = time.timer();
-            if let Some(batch) = came {
-                self.take(&batch)?;
-            } else {
-                self.ended = true;
-                self.hand_on()?;
-            }
-        }
-    }
-
+impl Fold for Groups {
     fn take(&mut self, batch: &RecordBatch) -> Result<()> {
+        let time = self.metrics.elapsed_compute().clone();
+        let _timer = time.timer();
         let values = array(&self.by, batch)?;
         if self.few {
             let mut columns = vec![values];
@@ -205,11 +215,11 @@ impl Step {
             self.ready.push_back(RecordBatch::try_new(Arc::clone(&self.schema), columns)?);
             return Ok(());
         }
-        self.places.assign(&values, &mut self.groups);
+        self.places.assign(&values, &mut self.of);
         let count = self.places.len();
         for function in &mut self.functions {
             let arguments = function.arguments(batch)?;
-            function.accumulator.update_batch(&arguments, &self.groups, None, count)?;
+            function.accumulator.update_batch(&arguments, &self.of, None, count)?;
         }
         self.elements += batch.num_rows();
         let known: usize = self.functions.iter().map(|function| function.accumulator.size()).sum();
@@ -221,6 +231,20 @@ impl Step {
         Ok(())
     }
 
+    fn end(&mut self) -> Result<()> {
+        let time = self.metrics.elapsed_compute().clone();
+        let _timer = time.timer();
+        self.hand_on()
+    }
+
+    fn give(&mut self) -> Option<RecordBatch> {
+        let batch = self.ready.pop_front()?;
+        self.metrics.record_output(batch.num_rows());
+        Some(batch)
+    }
+}
+
+impl Groups {
     /// Hands all groups on, and begins again.
     fn hand_on(&mut self) -> Result<()> {
         let count = self.places.len();

@@ -42,7 +42,7 @@ impl PhysicalOptimizerRule for Grouping {
         let put = |node: Arc<dyn ExecutionPlan>| {
             let aggregate = (node.as_ref() as &dyn Any).downcast_ref::<AggregateExec>();
             let grouped = aggregate.map(|aggregate| self.grouped(aggregate)).transpose()?.flatten();
-            Ok(grouped.map_or_else(|| Transformed::no(node), |grouped| Transformed::yes(Arc::new(grouped))))
+            Ok(grouped.map_or_else(|| Transformed::no(node), Transformed::yes))
         };
         plan.transform_down(put).data()
     }
@@ -57,17 +57,29 @@ impl PhysicalOptimizerRule for Grouping {
 }
 
 impl Grouping {
-    fn grouped(&self, aggregate: &AggregateExec) -> Result<Option<GroupExec>> {
+    fn grouped(&self, aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let by = aggregate.group_expr();
         let [(expression, _)] = by.expr() else { return Ok(None) };
         let Some(kind) = Kind::of(&expression.data_type(&aggregate.input_schema())?) else { return Ok(None) };
         let functions = aggregate.aggr_expr();
         let usual = by.is_single()
-            && *aggregate.mode() == AggregateMode::Partial
             && *aggregate.input_order_mode() == InputOrderMode::Linear
             && aggregate.limit_options().is_none()
             && aggregate.filter_expr().iter().all(Option::is_none)
             && functions.iter().all(|of| of.groups_accumulator_supported() && of.order_bys().is_empty());
-        Ok(usual.then(|| GroupExec::new(aggregate, expression, kind, self.most)))
+        let step = |mode, by, input| {
+            let (functions, filters) = (functions.to_vec(), aggregate.filter_expr().to_vec());
+            AggregateExec::try_new(mode, by, functions, filters, input, aggregate.input_schema())
+        };
+        let first = |first: &AggregateExec| Arc::new(GroupExec::new(first, expression, kind, self.most));
+        Ok(match aggregate.mode() {
+            AggregateMode::Partial if usual => Some(first(aggregate)),
+            // Of a single thread both steps are one.
+            AggregateMode::Single if usual => {
+                let partial = step(AggregateMode::Partial, by.clone(), Arc::clone(aggregate.input()))?;
+                Some(Arc::new(step(AggregateMode::Final, by.as_final(), first(&partial))?))
+            }
+            _ => None,
+        })
     }
 }

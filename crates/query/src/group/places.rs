@@ -1,7 +1,7 @@
 //! Which group a value belongs to: numbers that lie close together are found by their place in a table, others by their hash. An
-//! IPv4 address counts as a number.
+//! IPv4 address counts as a number, for which there is no such table.
 
-use super::scattered::{Scattered, written};
+use super::scattered::{AT_ONCE, Scattered, written};
 use datafusion::arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, FixedSizeBinaryBuilder,
     PrimitiveArray,
@@ -16,9 +16,6 @@ use std::sync::Arc;
 /// Numbers that the table has a place for, around the first that comes. A processor's own cache has room for those of them that are
 /// there.
 const TABLE: usize = 1 << 18;
-
-/// Addresses whose places are looked at before their groups are asked for.
-const AHEAD: usize = 64;
 
 /// What stands before an IPv4 address that is written as one of IPv6 (RFC 4291, section 2.5.5.2).
 const MAPPED: u128 = 0xffff;
@@ -96,7 +93,9 @@ impl Places {
                     value as u64
                 });
             }
-            Kind::Address(_) => self.addresses(values.as_fixed_size_binary(), groups),
+            Kind::Address(4) => self.addresses::<4>(values.as_fixed_size_binary(), groups),
+            Kind::Address(6) => self.addresses::<6>(values.as_fixed_size_binary(), groups),
+            Kind::Address(_) => self.addresses::<16>(values.as_fixed_size_binary(), groups),
         }
     }
 
@@ -104,52 +103,69 @@ impl Places {
         &mut self,
         values: &PrimitiveArray<T>,
         groups: &mut Vec<usize>,
-        number: impl Fn(T::Native) -> u64,
+        number: impl Fn(T::Native) -> u64 + Copy,
     ) {
-        let begin = values.iter().flatten().next().map(&number);
-        self.begin(begin);
-        if values.null_count() == 0 {
-            groups.extend(values.values().iter().map(|value| {
-                let number = number(*value);
-                self.number(number, number.into())
-            }));
-            return;
+        if let Some(first) = values.iter().flatten().next() {
+            self.begin(number(first));
         }
-        groups.extend(values.iter().map(|value| match value.map(&number) {
-            Some(number) => self.number(number, number.into()),
-            None => self.null(),
-        }));
+        self.all(values.values(), values.nulls(), groups, |value| {
+            let number = number(*value);
+            (Some(number), number.into())
+        });
     }
 
-    fn addresses(&mut self, values: &FixedSizeBinaryArray, groups: &mut Vec<usize>) {
-        let begin = values.iter().flatten().find_map(|bytes| as_number(bytes).0);
-        self.begin(begin);
-        if values.null_count() == 0 {
-            let width = values.value_length().max(1) as usize;
-            let all = &values.value_data()[..width * values.len()];
-            for block in all.chunks(width * AHEAD) {
-                self.short.look_ahead(block.chunks_exact(width).map(|bytes| as_number(bytes).1 as u32));
-                groups.extend(block.chunks_exact(width).map(|bytes| self.address(bytes)));
+    fn addresses<const BYTES: usize>(&mut self, values: &FixedSizeBinaryArray, groups: &mut Vec<usize>) {
+        let (all, _) = values.value_data().as_chunks::<BYTES>();
+        self.all(&all[..values.len()], values.nulls(), groups, as_number);
+    }
+
+    /// The groups of all values, each of which is a number, where it is a short one, and something that tells it from all others.
+    fn all<T>(
+        &mut self,
+        values: &[T],
+        nulls: Option<&NullBuffer>,
+        groups: &mut Vec<usize>,
+        number: impl Fn(&T) -> (Option<u64>, u128) + Copy,
+    ) {
+        for (block, at) in values.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+            let is_null = |number: usize| nulls.is_some_and(|nulls| nulls.is_null(at + number));
+            let known = self.known(block, is_null, number);
+            groups.extend(known.iter().take(block.len()).map(|known| (*known as usize).wrapping_sub(1)));
+            for (number_of, known) in known.iter().enumerate().take(block.len()) {
+                if is_null(number_of) {
+                    groups[at + number_of] = self.null();
+                } else if *known == 0 {
+                    groups[at + number_of] = match number(&block[number_of]) {
+                        (Some(number), value) => self.number(number, value),
+                        (None, value) => self.other(value),
+                    };
+                }
             }
-            return;
         }
-        groups.extend(values.iter().map(|value| match value {
-            Some(bytes) => self.address(bytes),
-            None => self.null(),
-        }));
     }
 
+    /// One more than the groups of some values, as far as they are known and found at once.
     #[inline]
-    fn address(&mut self, bytes: &[u8]) -> usize {
-        match as_number(bytes) {
-            (Some(number), value) => self.number(number, value),
-            (None, value) => self.other(value),
+    fn known<T>(
+        &self,
+        block: &[T],
+        is_null: impl Fn(usize) -> bool,
+        number: impl Fn(&T) -> (Option<u64>, u128),
+    ) -> [u32; AT_ONCE] {
+        let mut short = [0; AT_ONCE];
+        let (mut are_short, mut are_near) = (true, true);
+        for (at, (short, value)) in short.iter_mut().zip(block).enumerate() {
+            let number = number(value).0.unwrap_or(u64::MAX);
+            *short = number as u32;
+            are_short &= number <= u32::MAX.into() || is_null(at);
+            are_near &= number.wrapping_sub(self.first) < self.table.len() as u64;
         }
+        if are_short && !are_near { self.short.known(&short) } else { [0; AT_ONCE] }
     }
 
     /// Makes the table for the first number that comes.
-    fn begin(&mut self, first: Option<u64>) {
-        if let Some(first) = first.filter(|_| self.table.is_empty()) {
+    fn begin(&mut self, first: u64) {
+        if self.table.is_empty() {
             self.table = written(TABLE);
             self.first = first.saturating_sub(TABLE as u64 / 2);
         }
@@ -228,11 +244,11 @@ impl Places {
 
 /// An address as a number, where it is a short one, and all of it.
 #[inline]
-fn as_number(bytes: &[u8]) -> (Option<u64>, u128) {
-    if let Ok(bytes) = bytes.try_into() {
-        let value = u128::from_be_bytes(bytes);
-        return ((value >> 32 == MAPPED).then_some(u64::from(value as u32)), value);
-    }
-    let value = bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    (Some(value), value.into())
+fn as_number<const BYTES: usize>(bytes: &[u8; BYTES]) -> (Option<u64>, u128) {
+    let mut all = [0; 16];
+    all[16 - BYTES..].copy_from_slice(bytes);
+    let value = u128::from_be_bytes(all);
+    let short = BYTES <= 8 || value >> 32 == MAPPED;
+    let number = if BYTES <= 8 { value as u64 } else { u64::from(value as u32) };
+    (short.then_some(number), value)
 }

@@ -2,12 +2,14 @@
 //! one place of memory where they are many.
 
 use std::hash::{BuildHasher, RandomState};
-use std::hint::black_box;
 
 /// Words at least.
 const LEAST: usize = 1 << 10;
 /// There are so many times as many words as numbers at least.
 const ROOM: usize = 2;
+
+/// Numbers that are looked for at once.
+pub(super) const AT_ONCE: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -52,13 +54,25 @@ impl Scattered {
         }
     }
 
-    /// Looks at where these numbers are looked for first, one beside the other: a processor waits for memory once then, and not for each of
-    /// them.
-    pub(super) fn look_ahead(&self, numbers: impl Iterator<Item = u32>) {
-        let count = self.words.len();
-        if count > 0 {
-            black_box(numbers.fold(0, |all, number| all ^ self.words[place(self.scatter(number), count)]));
+    /// One more than the group of each of these numbers, as far as they lie at the first or second place where they are looked for; 0 for
+    /// others. All are looked for side by side: a processor waits for memory once then, and guesses nothing.
+    pub(super) fn known(&self, numbers: &[u32; AT_ONCE]) -> [u32; AT_ONCE] {
+        let (mut scattered, mut pairs) = (*numbers, [(0, 0); AT_ONCE]);
+        let (words, count) = (&self.words[..], self.words.len());
+        if words.is_empty() {
+            return [0; AT_ONCE];
         }
+        scattered.iter_mut().for_each(|number| *number = self.scatter(*number));
+        for (pair, scattered) in pairs.iter_mut().zip(&scattered) {
+            let at = place(*scattered, count);
+            *pair = (words[at & (count - 1)], words[(at + 1) & (count - 1)]);
+        }
+        let mut known = [0; AT_ONCE];
+        for ((known, (first, second)), scattered) in known.iter_mut().zip(&pairs).zip(&scattered) {
+            let mine = |word: u64| word as u32 & u32::from((word >> 32) as u32 == *scattered).wrapping_neg();
+            *known = mine(*first) | mine(*second);
+        }
+        known
     }
 
     /// Another number for each: products with odd numbers, and what folds the upper bits of a number onto the lower ones, can be undone.
@@ -88,7 +102,7 @@ pub(super) fn written<T: Copy + Default>(count: usize) -> Vec<T> {
     zeros
 }
 
-/// Where a scattered number is looked for first, among so many words: its upper bits.
+/// Where a scattered number is looked for first, among so many words, a power of two: its upper bits.
 #[inline]
 fn place(scattered: u32, count: usize) -> usize {
     ((u64::from(scattered) * count as u64) >> 32) as usize
@@ -106,10 +120,23 @@ mod tests {
             numbers in prop::collection::vec(prop_oneof![any::<u32>(), 0u32..64, Just(u32::MAX)], 0..5000),
         ) {
             let (mut scattered, mut known) = (Scattered::new(), HashMap::new());
-            for number in numbers {
+            for number in &numbers {
                 let next = known.len() as u32;
-                let group = *known.entry(number).or_insert(next);
-                prop_assert_eq!(scattered.group(number, next), group);
+                let group = *known.entry(*number).or_insert(next);
+                prop_assert_eq!(scattered.group(*number, next), group);
+            }
+            let mut found = 0;
+            for some in numbers.chunks(AT_ONCE) {
+                let all: [u32; AT_ONCE] = std::array::from_fn(|at| some.get(at).copied().unwrap_or(0));
+                for (number, group) in some.iter().zip(scattered.known(&all)) {
+                    prop_assert!(group == 0 || group == known[number] + 1);
+                    found += usize::from(group > 0);
+                }
+            }
+            prop_assert!(found * 2 >= numbers.len(), "{} of {}", found, numbers.len());
+            let others = std::array::from_fn(|at| at as u32 + 1_000_000);
+            for (group, other) in scattered.known(&others).iter().zip(others) {
+                prop_assert!(*group == 0 || known.get(&other) == Some(&(group - 1)));
             }
             prop_assert!(scattered.len == known.len() && scattered.words.len() >= ROOM * known.len());
         }

@@ -60,7 +60,7 @@ fn context(parts: &[Vec<Elements>], rule: Option<Grouping>, memory: usize) -> Se
     let pool = Arc::new(GreedyMemoryPool::new(memory));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
     let config = SessionConfig::new()
-        .with_target_partitions(3)
+        .with_target_partitions(parts.len())
         .with_batch_size(5)
         .with_sort_spill_reservation_bytes(0);
     let state = SessionStateBuilder::new()
@@ -106,7 +106,7 @@ fn elements() -> impl Strategy<Value = Elements> {
 }
 
 fn parts() -> impl Strategy<Value = Vec<Vec<Elements>>> {
-    prop::collection::vec(prop::collection::vec(elements(), 1..4), 2..4)
+    prop::collection::vec(prop::collection::vec(elements(), 1..4), 1..4)
 }
 
 proptest! {
@@ -129,8 +129,14 @@ proptest! {
 #[test]
 fn only_what_it_can_do_is_taken() {
     let parts = vec![vec![vec![(Some(1), Some(1), Some(1), Some(1))]]; 3];
-    let context = context(&parts, Some(Grouping::default()), usize::MAX);
-    let takes = |sql: &str| answer(&context, &format!("explain {sql}")).contains("GroupExec");
+    let context = |threads: usize| context(&parts[..threads], Some(Grouping::default()), usize::MAX);
+    let (one, three) = (context(1), context(3));
+    let takes = |sql: &str| {
+        let [by_one, by_three] =
+            [&one, &three].map(|context| answer(context, &format!("explain {sql}")).contains("GroupExec"));
+        assert_eq!(by_one, by_three, "{sql}");
+        by_one
+    };
     for question in QUESTIONS {
         assert!(takes(question), "{question}");
     }

@@ -30,6 +30,19 @@ use tokio::sync::mpsc::Sender;
 const WAITING: usize = 16;
 const WAITING_LARGE: usize = 2;
 
+/// What the threads of a search do with what they find, each by itself, instead of giving it away: no other thread has to be waited for,
+/// and what was found is still in the processor's own memory.
+pub(crate) trait Fold: Send {
+    /// Takes what was found.
+    fn take(&mut self, found: &RecordBatch) -> Result<()>;
+
+    /// No more is found.
+    fn end(&mut self) -> Result<()>;
+
+    /// What is to be given away for it, until there is no more.
+    fn give(&mut self) -> Option<RecordBatch>;
+}
+
 /// A search over slots, shared by the threads that carry it out.
 pub(super) struct Work {
     pub(super) ways: Ways,
@@ -41,7 +54,7 @@ pub(super) struct Work {
     pub(super) trouble: Arc<Trouble>,
 }
 
-pub(super) struct StreamExec {
+pub(crate) struct StreamExec {
     name: String,
     work: Arc<Work>,
     schema: SchemaRef,
@@ -69,6 +82,81 @@ impl StreamExec {
             wanted: Arc::new(AtomicUsize::new(work.wants.limit.unwrap_or(usize::MAX))),
             work: Arc::new(work),
         })
+    }
+
+    /// The same as `execute`, with what `fold` makes of it, which has such a schema.
+    pub(crate) fn folded(
+        &self,
+        partition: usize,
+        schema: SchemaRef,
+        mut fold: Box<dyn Fold>,
+    ) -> SendableRecordBatchStream {
+        let stream = RecordBatchReceiverStreamBuilder::new(schema, WAITING_LARGE);
+        self.spawn(partition, stream, move |to, found| {
+            match found {
+                Some(_) if to.is_closed() => return Ok(ControlFlow::Break(())),
+                Some(found) => fold.take(&found)?,
+                None => fold.end()?,
+            }
+            while let Some(batch) = fold.give() {
+                if to.blocking_send(Ok(batch)).is_err() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// Starts a thread of the search. `give` takes what is found, and at last nothing; it breaks off where nobody wants more.
+    fn spawn(
+        &self,
+        partition: usize,
+        mut stream: RecordBatchReceiverStreamBuilder,
+        mut give: impl FnMut(&Sender<Result<RecordBatch>>, Option<RecordBatch>) -> Result<ControlFlow<()>>
+        + Send
+        + 'static,
+    ) -> SendableRecordBatchStream {
+        let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
+        let counts =
+            ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read", "bytes_read_index"]
+                .map(count);
+        let mut worker = Worker {
+            work: Arc::clone(&self.work),
+            schema: Arc::clone(&self.schema),
+            wanted: Arc::clone(&self.wanted),
+            threads: self.properties.partitioning.partition_count(),
+            to: stream.tx(),
+        };
+        stream.spawn_blocking(move || {
+            let (mut effort, mut counted) = (Effort::default(), [0; 5]);
+            // Counted before what was found is given: whoever has enough then asks how it was come by.
+            let mut count = |effort: &Effort, found: usize| {
+                rows.add(found);
+                let Effort { pruned, unread, searched, bytes, copied, .. } = *effort;
+                for ((count, so_far), amount) in
+                    counts.iter().zip(&mut counted).zip([pruned, unread, searched, bytes, copied])
+                {
+                    count.add(usize::try_from(amount.saturating_sub(*so_far)).unwrap_or(usize::MAX));
+                    *so_far = amount.max(*so_far);
+                }
+            };
+            let to = worker.to.clone();
+            let mut failed = Ok(());
+            let mut sink = |batch: RecordBatch, effort: &Effort| {
+                count(effort, batch.num_rows());
+                give(&to, Some(batch)).unwrap_or_else(|error| {
+                    failed = Err(error);
+                    ControlFlow::Break(())
+                })
+            };
+            let ended = worker.run(&mut effort, &mut sink);
+            worker.work.trouble.partial(effort.partial);
+            count(&effort, 0);
+            ended.and(failed)?;
+            give(&to, None).map(|_| ())
+        });
+        stream.build()
     }
 }
 
@@ -140,38 +228,11 @@ impl ExecutionPlan for StreamExec {
         let is_large =
             |field: &Arc<Field>| matches!(field.data_type(), DataType::Utf8View | DataType::BinaryView);
         let waiting = if self.schema.fields().iter().any(is_large) { WAITING_LARGE } else { WAITING };
-        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), waiting);
-        let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
-        let count = |name| MetricBuilder::new(&self.metrics).counter(name, partition);
-        let counts =
-            ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read", "bytes_read_index"]
-                .map(count);
-        let mut worker = Worker {
-            work: Arc::clone(&self.work),
-            schema: Arc::clone(&self.schema),
-            wanted: Arc::clone(&self.wanted),
-            threads: self.properties.partitioning.partition_count(),
-            to: stream.tx(),
-        };
-        stream.spawn_blocking(move || {
-            let (mut effort, mut counted) = (Effort::default(), [0; 5]);
-            // Counted before what was found is given: whoever has enough then asks how it was come by.
-            let mut count = |effort: &Effort, found: usize| {
-                rows.add(found);
-                let Effort { pruned, unread, searched, bytes, copied, .. } = *effort;
-                for ((count, so_far), amount) in
-                    counts.iter().zip(&mut counted).zip([pruned, unread, searched, bytes, copied])
-                {
-                    count.add(usize::try_from(amount.saturating_sub(*so_far)).unwrap_or(usize::MAX));
-                    *so_far = amount.max(*so_far);
-                }
-            };
-            let ended = worker.run(&mut effort, &mut count);
-            worker.work.trouble.partial(effort.partial);
-            count(&effort, 0);
-            ended
-        });
-        Ok(stream.build())
+        let stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), waiting);
+        Ok(self.spawn(partition, stream, |to, found| {
+            let gone = found.is_some_and(|found| to.blocking_send(Ok(found)).is_err());
+            Ok(if gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        }))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -193,6 +254,9 @@ impl<'a> Turn<'a> {
     }
 }
 
+/// Takes what is found, with what was done until then.
+type Giving<'a> = dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()> + 'a;
+
 /// One thread's part of a search.
 struct Worker {
     work: Arc<Work>,
@@ -204,8 +268,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
-        let ended = self.search(effort, count);
+    fn run(&mut self, effort: &mut Effort, give: &mut Giving<'_>) -> Result<()> {
+        let ended = self.search(effort, give);
         if ended.is_err() || self.is_enough() {
             self.work.list.stop();
         }
@@ -277,7 +341,7 @@ impl Worker {
         }
     }
 
-    fn search(&mut self, effort: &mut Effort, count: &mut dyn FnMut(&Effort, usize)) -> Result<()> {
+    fn search(&mut self, effort: &mut Effort, give: &mut Giving<'_>) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let mut way = self.work.ways.take().map_err(external)?;
         let reader = &mut way.reader;
@@ -315,18 +379,13 @@ impl Worker {
                 let reads = Some(self.foresee(reader, place, planned).map_err(external)?);
                 next = Some(Turn { place, planned, reads });
             }
-            let (to, wanted) = (&self.to, &self.wanted);
+            let wanted = &self.wanted;
             let before = effort.bytes;
             // What is open the recorder's memory has.
             let read = |bytes: u64| if slot.slot.is_none() { before } else { bytes };
             let mut sink = |batch: RecordBatch, so_far: &Effort| {
                 let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
-                count(&Effort { bytes: read(so_far.bytes), ..*so_far }, batch.num_rows());
-                match to.blocking_send(Ok(batch)) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    // Whoever asked has gone.
-                    Err(_) => ControlFlow::Break(()),
-                }
+                give(batch, &Effort { bytes: read(so_far.bytes), ..*so_far })
             };
             let may_hold = open::may_hold(reader, &self.work.wants, slot).map_err(external)?;
             if may_hold && slot.slot.is_none() {

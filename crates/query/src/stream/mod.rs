@@ -19,6 +19,7 @@ mod ways;
 
 pub use arrays::Column as ArrayColumn;
 pub(crate) use chosen::Explained;
+pub(crate) use exec::{Fold, StreamExec};
 pub(crate) use moment::Moment;
 pub use table::StreamTable;
 pub use trouble::{Missed, Trouble};

@@ -10,7 +10,7 @@ pub use parse::parse;
 
 use holdfast_attributes::{Schema, SchemaError};
 use holdfast_base::{ByteSize, Rate};
-use holdfast_ingest::{SourceOptions, SourceSpec};
+use holdfast_ingest::{Framing, SourceOptions, SourceSpec};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,6 +91,30 @@ pub struct SourceSettings {
     /// Bytes that may come at once beyond the rate.
     pub burst: Option<ByteSize>,
 }
+
+impl SourceSettings {
+    /// Bytes of every element, where it is said that all are of one size, and nothing but a loss is told between them: who connects
+    /// anew may cut one each time, and a counter tells of what was lost before.
+    pub fn frame(&self) -> Option<u32> {
+        let whole = matches!(self.spec, SourceSpec::Stdin | SourceSpec::File(_) | SourceSpec::Shm(_));
+        match self.options.framing {
+            Some(Framing::Fixed(bytes)) if whole && self.options.counter.is_none() => bytes.try_into().ok(),
+            _ => None,
+        }
+    }
+
+    /// Elements a second that it declares with such a rate: those that it names, or as many as there are of its size.
+    pub fn elements_at(&self, rate: Rate) -> u64 {
+        let size = match self.options.framing {
+            Some(Framing::Fixed(bytes)) => bytes.max(1),
+            _ => ELEMENT,
+        };
+        self.elements.unwrap_or_else(|| rate.0.div_ceil(size))
+    }
+}
+
+/// Elements whose size is not said are taken to be so long.
+const ELEMENT: u64 = 64 << 10;
 
 /// Why a command line makes no sense; names the option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

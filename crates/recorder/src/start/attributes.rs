@@ -4,7 +4,7 @@
 use super::{Known, StartError};
 use crate::args::{Settings, SourceSettings};
 use holdfast_attributes::{Attribute, From, Schema};
-use holdfast_format::{Builder, CellLoad, Classes, FormatError, StreamKind};
+use holdfast_format::{Builder, Classes, ElementLoad, FormatError, StreamKind};
 use holdfast_ingest::packet::Preamble;
 use holdfast_ingest::{Extraction, Opened, SourceError, SourceSpec};
 use holdfast_ring::NewSchema;
@@ -19,6 +19,8 @@ struct Own {
     text: String,
     /// Whether somebody asked for them.
     said: bool,
+    /// Bytes of every element, where all are of one size.
+    frame: Option<u32>,
 }
 
 impl Own {
@@ -27,7 +29,7 @@ impl Own {
         let messages = opened.framing.has_header();
         let replayed = matches!(source.spec, SourceSpec::Replay(_));
         if replayed && !self.said && messages && !self.schema.is_empty() {
-            *self = Self::new(Schema::typed([OF_MESSAGES]).unwrap_or_default(), false);
+            self.turn_into(Schema::typed([OF_MESSAGES]).unwrap_or_default());
         }
         let wrong = |attribute: &&Attribute| match attribute.from() {
             From::Packet(_) => messages,
@@ -48,8 +50,13 @@ impl Own {
         }
     }
 
-    fn new(schema: Schema, said: bool) -> Self {
-        Self { text: schema.text(), schema, said }
+    fn new(schema: Schema, said: bool, frame: Option<u32>) -> Self {
+        Self { text: schema.text(), schema, said, frame }
+    }
+
+    /// Others than those that were there, for which nobody asked.
+    fn turn_into(&mut self, schema: Schema) {
+        *self = Self::new(schema, false, self.frame);
     }
 }
 
@@ -60,12 +67,12 @@ impl Attributes {
     /// What was asked for, and what is usual where nothing was.
     pub(super) fn wanted(settings: &Settings) -> Self {
         let own = |source: &SourceSettings| match &source.schema {
-            Some(schema) => Own::new(schema.clone(), true),
+            Some(schema) => Own::new(schema.clone(), true, source.frame()),
             // The word is one of the library's own.
             None if source.spec.kind() == StreamKind::Packets => {
-                Own::new(Schema::typed([USUAL]).unwrap_or_default(), false)
+                Own::new(Schema::typed([USUAL]).unwrap_or_default(), false, None)
             }
-            None => Own::new(Schema::default(), false),
+            None => Own::new(Schema::default(), false, source.frame()),
         };
         Self(settings.sources.iter().map(own).collect())
     }
@@ -91,13 +98,13 @@ impl Attributes {
                     let why = format!("those that it has are of a later release ({why})");
                     return Err(StartError::Changed { stream: source.name.clone(), why });
                 }
-                (Ok(old), false) => *own = Own::new(old, false),
+                (Ok(old), false) => own.turn_into(old),
                 (Err(why), false) => {
                     warnings.push(format!(
                         "stream {}: its attributes are of a later release ({why}): none are read in this run",
                         source.name
                     ));
-                    *own = Own::new(Schema::default(), false);
+                    own.turn_into(Schema::default());
                 }
             }
         }
@@ -107,16 +114,16 @@ impl Attributes {
     /// Does without those that nobody asked for, and says so; `false`: there are none such.
     pub(super) fn do_without(&mut self, why: impl std::fmt::Display, warnings: &mut Vec<String>) -> bool {
         let unasked = self.0.iter_mut().filter(|own| !own.said && !own.schema.is_empty());
-        let count = unasked.map(|own| *own = Own::new(Schema::default(), false)).count();
+        let count = unasked.map(|own| own.turn_into(Schema::default())).count();
         if count > 0 {
             warnings.push(format!("no attributes are read where none were asked for (--attr): {why}"));
         }
         count > 0
     }
 
-    /// What they take in columns at most, by source.
-    pub(super) fn loads(&self) -> Vec<CellLoad> {
-        self.0.iter().map(|own| own.schema.load()).collect()
+    /// What elements take beside their payload at most, by source.
+    pub(super) fn loads(&self) -> Vec<ElementLoad> {
+        self.0.iter().map(|own| own.schema.load(own.frame)).collect()
     }
 
     /// What their columns are made of, by source.

@@ -4,15 +4,12 @@
 use super::StartError;
 use crate::args::{Settings, SourceSettings};
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, Timestamp, typed};
-use holdfast_format::{CellLoad, Geometry, Measured, Superblock, Terms};
+use holdfast_format::{ElementLoad, Geometry, Measured, Superblock, Terms};
 use holdfast_media::{Disk, Footing};
 use holdfast_ring::{
     Declared, Driver, Guarantee, Lack, Load, OWN_QUANTUM, Rates, Refused, Shape, admit, each_would_do,
     least_named, least_slot, least_slots, load, most_below, most_rate, other_slots, standing,
 };
-
-/// Without `--elements` they are taken to be so long.
-const ELEMENT: u64 = 64 << 10;
 
 /// What a run is to promise.
 #[derive(Clone, Debug)]
@@ -27,20 +24,20 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    /// Weighs what was declared here, with what attributes take by source, and for streams that declare nothing what was
+    /// Weighs what was declared here, with what elements take by source, and for streams that declare nothing what was
     /// when the ring was made; `None` where nothing was.
     pub(super) fn weigh(
         settings: &Settings,
         superblock: &Superblock,
-        attributes: &[CellLoad],
+        each: &[ElementLoad],
     ) -> Result<Option<Self>, StartError> {
         let ring = || settings.ring.clone();
         let Some(terms) = &superblock.terms else {
             let some = settings.sources.iter().any(|source| source.rate.is_some());
             return if some { Err(StartError::Unmeasured { path: ring() }) } else { Ok(None) };
         };
-        let declared = Declarations::of(&settings.sources, attributes, terms);
-        let scale = Scale { settings, attributes, terms, geometry: &superblock.geometry };
+        let declared = Declarations::of(&settings.sources, each, terms);
+        let scale = Scale { settings, each, terms, geometry: &superblock.geometry };
         let slot = ByteSize(superblock.geometry.slot_bytes);
         let weighed = scale.weigh(&declared, slot, superblock.geometry.slots);
         let granted = weighed.map_err(|no| match no {
@@ -132,18 +129,18 @@ struct Declarations {
 }
 
 impl Declarations {
-    fn of(sources: &[SourceSettings], attributes: &[CellLoad], terms: &Terms) -> Self {
-        let of_source = |(source, attributes): (&SourceSettings, &CellLoad)| {
+    fn of(sources: &[SourceSettings], each: &[ElementLoad], terms: &Terms) -> Self {
+        let of_source = |(source, each): (&SourceSettings, &ElementLoad)| {
             let rate = source.rate?;
-            let elements = source.elements.unwrap_or_else(|| rate.0.div_ceil(ELEMENT));
+            let elements = source.elements_at(rate);
             let burst = source.burst.unwrap_or_default();
-            Some(Declared { rate, elements, burst, attributes: *attributes })
+            Some(Declared { rate, elements, burst, each: *each })
         };
-        let streams: Vec<Option<Declared>> = sources.iter().zip(attributes).map(of_source).collect();
-        let others = streams.iter().zip(attributes).filter(|(declared, _)| declared.is_none());
-        let others = others.fold(CellLoad::NONE, |all, (_, attributes)| all.beside(*attributes));
+        let streams: Vec<Option<Declared>> = sources.iter().zip(each).map(of_source).collect();
+        let others = streams.iter().zip(each).filter(|(declared, _)| declared.is_none());
+        let others = others.map(|(_, each)| *each).reduce(ElementLoad::beside).unwrap_or_default();
         let Terms { rate, elements, burst, .. } = *terms;
-        let mut rest = Declared { rate, elements, burst, attributes: others };
+        let mut rest = Declared { rate, elements, burst, each: others };
         for Declared { rate, elements, burst, .. } in streams.iter().flatten() {
             rest.rate.0 = rest.rate.0.saturating_sub(rate.0);
             rest.elements = rest.elements.saturating_sub(*elements);
@@ -152,7 +149,7 @@ impl Declarations {
         let nothing = rest.rate.0 == 0 || rest.elements == 0;
         let unsaid = streams.iter().any(Option::is_none);
         if nothing || !unsaid {
-            rest = Declared { attributes: others, ..Declared::NOTHING };
+            rest = Declared { each: others, ..Declared::NOTHING };
         }
         let without = sources.iter().filter(|source| nothing && source.rate.is_none());
         let unpromised = without.map(|source| source.name.clone()).collect();
@@ -161,7 +158,7 @@ impl Declarations {
 
     /// All of them, and the rest if there is one.
     fn all(&self) -> Vec<Declared> {
-        let rest = Some(self.rest).filter(|rest| rest.rate.0 > 0 || rest.attributes.columns > 0);
+        let rest = Some(self.rest).filter(|rest| rest.rate.0 > 0 || rest.each.columns > 0);
         self.streams.iter().copied().flatten().chain(rest).collect()
     }
 
@@ -184,7 +181,7 @@ impl Declarations {
 /// What a run's load is weighed on.
 struct Scale<'a> {
     settings: &'a Settings,
-    attributes: &'a [CellLoad],
+    each: &'a [ElementLoad],
     terms: &'a Terms,
     geometry: &'a Geometry,
 }
@@ -249,23 +246,23 @@ impl Scale<'_> {
     fn options(&self) -> Vec<String> {
         let (slot, slots) = (ByteSize(self.geometry.slot_bytes), self.geometry.slots);
         less(&self.settings.sources, self.terms.rate, &|sources| {
-            self.weigh(&Declarations::of(sources, self.attributes, self.terms), slot, slots).is_ok()
+            self.weigh(&Declarations::of(sources, self.each, self.terms), slot, slots).is_ok()
         })
     }
 
     /// No attributes, where there are some.
     fn fewer(&self) -> Option<String> {
-        let none = vec![CellLoad::NONE; self.attributes.len()];
+        let none: Vec<ElementLoad> = self.each.iter().map(|each| each.plain()).collect();
         let declared = Declarations::of(&self.settings.sources, &none, self.terms);
         let Geometry { slot_bytes, slots, .. } = *self.geometry;
         let would = || self.weigh(&declared, ByteSize(slot_bytes), slots).is_ok();
-        let some = self.attributes != none && would();
+        let some = self.each != none && would();
         some.then(|| "--attr none".to_owned())
     }
 
     /// Other slots on this lane.
     fn slots(&self) -> Option<ByteSize> {
-        let declared = Declarations::of(&self.settings.sources, self.attributes, self.terms);
+        let declared = Declarations::of(&self.settings.sources, self.each, self.terms);
         let Geometry { lane_bytes, slot_bytes, skipped, .. } = self.geometry;
         let would = |slot: &u64| {
             let geometry = Geometry::for_lane(*lane_bytes, *slot, skipped.clone());
@@ -311,14 +308,13 @@ fn less(sources: &[SourceSettings], rate: Rate, would: &dyn Fn(&[SourceSettings]
 pub(super) fn less_that_fits(
     settings: &Settings,
     superblock: &Superblock,
-    attributes: &[CellLoad],
+    each: &[ElementLoad],
     fits: &dyn Fn(&Promise) -> bool,
 ) -> Option<String> {
     let rate = superblock.terms.as_ref()?.rate;
     let ways = less(&settings.sources, rate, &|sources| {
         let settings = Settings { sources: sources.to_vec(), ..settings.clone() };
-        Promise::weigh(&settings, superblock, attributes)
-            .is_ok_and(|promise| promise.as_ref().is_some_and(fits))
+        Promise::weigh(&settings, superblock, each).is_ok_and(|promise| promise.as_ref().is_some_and(fits))
     });
     each_would_do(&ways)
 }

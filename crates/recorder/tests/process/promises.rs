@@ -4,7 +4,7 @@
 use crate::common::{Place, reader};
 use crate::device::Freezing;
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
-use holdfast_format::{CellLoad, Geometry, Key, Measured, Region, Terms};
+use holdfast_format::{ElementLoad, Geometry, Key, Measured, Region, Terms};
 use holdfast_media::{Footing, PlainDisk, Prefill, create_file};
 use holdfast_ring::{NewRing, Order, Outcome, Refusal, create};
 use std::io::Write as _;
@@ -57,7 +57,7 @@ fn make_in(place: &Place, gather: u16, geometry: Geometry, prefilled: bool) {
         gather,
         quantum: 1 << 20,
         memory: ByteSize::mib(64),
-        attributes: CellLoad::NONE,
+        each: ElementLoad::NONE,
     };
     let new = NewRing {
         prefilled,
@@ -273,11 +273,11 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
     assert!(error.contains("holdfast format --profile"), "{error}");
 }
 
-/// Elements of 20 bytes at a rate, with these attributes.
+/// Elements of 20 bytes, of which the last may be shorter, at a rate, with these attributes.
 fn small(mib: u64, attributes: &[String]) -> Vec<String> {
     let elements = (mib << 20) / 20;
     let mut options: Vec<String> = STDIN.map(str::to_owned).to_vec();
-    options.push("--frame=fixed:20".to_owned());
+    options.push("--frame=blocks:20".to_owned());
     options.push(format!("--rate={mib}MiB/s"));
     options.push(format!("--elements={elements}"));
     options.extend(attributes.iter().map(|attribute| format!("--attr={attribute}")));
@@ -325,6 +325,41 @@ fn attributes_are_weighed_and_those_that_nobody_asked_for_give_way() {
     let (code, error) = refused(&plain, &options);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("cells of their attributes are too many"), "{error}");
+}
+
+// Of elements that are alike three times as many are promised, and of no others.
+#[test]
+fn elements_of_one_size_are_counted_as_what_they_take() {
+    let place = Place::new();
+    made(&place);
+    let numbers = ["n:uint=at:0:u64le", "m:uint=at:8:u32le"].map(str::to_owned);
+    let with = |frame: &str, more: &[&str]| {
+        let mut options = small(9, &numbers);
+        options[4] = format!("--frame={frame}");
+        options.extend(more.iter().map(|&more| more.to_owned()));
+        options
+    };
+    fn words(options: &[String]) -> Vec<&str> {
+        options.iter().map(String::as_str).collect()
+    }
+    let ended = place.record(&words(&with("fixed:20", &[])), &[7; 2000]);
+    assert!(ended.status.success() && ended.err.contains("9 MiB/s of payload"), "{}", ended.err);
+    // Without a number they are as many as the rate has room for: more than the packer manages.
+    let mut many = with("fixed:20", &[]);
+    many[5] = "--rate=19MiB/s".to_owned();
+    many.remove(6);
+    let (code, error) = place.refused(&words(&many));
+    assert!(code == 1 && error.contains("996148 elements a second"), "{error}");
+    for (frame, more) in [
+        ("blocks:20", &[][..]),
+        ("lines", &[]),
+        ("fixed:20", &["--counter=at:0:u32le"]),
+        ("fixed:20", &["--attr=event_time:time=at:8:u64le"]),
+        ("fixed:20", &["--source=file:/dev/null", "--name=t", "--rate=1KiB/s"]),
+    ] {
+        let (code, error) = place.refused(&words(&with(frame, more)));
+        assert!(code == 1 && error.contains("on the medium is too fast"), "{frame} {more:?}: {error}");
+    }
 }
 
 // Who reads the log of a run knows that something was nearly lost, before something is.

@@ -2,7 +2,7 @@
 
 use super::Load;
 use holdfast_base::{ByteSize, Rate};
-use holdfast_format::{CellLoad, Coming, Measured, on_medium};
+use holdfast_format::{Coming, ElementLoad, Measured, on_medium};
 use holdfast_media::Profile;
 
 /// What one stream declares, as payload.
@@ -14,18 +14,18 @@ pub struct Declared {
     pub elements: u64,
     /// Bytes that may come at once beyond the rate.
     pub burst: ByteSize,
-    /// What the attributes of an element take in columns.
-    pub attributes: CellLoad,
+    /// What an element takes beside its payload.
+    pub each: ElementLoad,
 }
 
 impl Declared {
     /// Who declares nothing.
     pub const NOTHING: Self =
-        Self { rate: Rate(0), elements: 0, burst: ByteSize(0), attributes: CellLoad::NONE };
+        Self { rate: Rate(0), elements: 0, burst: ByteSize(0), each: ElementLoad::NONE };
 
-    /// What an element of the size that is declared takes in columns.
-    fn cells(&self) -> CellLoad {
-        self.attributes.of_size(self.rate.0.div_ceil(self.elements.max(1)))
+    /// What an element of the size that is declared takes.
+    fn each(&self) -> ElementLoad {
+        self.each.of_size(self.rate.0.div_ceil(self.elements.max(1)))
     }
 }
 
@@ -39,13 +39,13 @@ pub fn load(streams: &[Declared], slot: ByteSize) -> Load {
         let coming = |stream: &Declared| Coming {
             payload: stream.rate.0 as f64 * share,
             elements: stream.elements as f64 * share,
-            cells: stream.cells(),
+            each: stream.each(),
         };
         let bytes = on_medium(slot.0, &streams.iter().map(coming).collect::<Vec<_>>());
         // A float that is too large becomes the largest integer.
         bytes.ceil() as u64
     };
-    let cells = |stream: &Declared| stream.elements.saturating_mul(stream.attributes.columns.into());
+    let cells = |stream: &Declared| stream.elements.saturating_mul(stream.each.columns.into());
     Load {
         rate: Rate(medium(1.0)),
         elements,
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(load(&[Declared { burst: ByteSize(0), ..one }], ByteSize::mib(64)).burst, ByteSize(0));
         // Three columns more, of which one is a text as long as an element of 1500 bytes may have.
         let classes = [(Class::Word, 0), (Class::Wide, 0), (Class::Bytes, 2000)];
-        let told = Declared { attributes: CellLoad::new(classes.into_iter()), ..one };
+        let told = Declared { each: ElementLoad::new(classes.into_iter()), ..one };
         let with = load(&[told, one], ByteSize::mib(64));
         assert_eq!((with.cells, both.cells), (60_000, 0));
         let more = (9 + 17 + 3 + 1024) * 20_000;
