@@ -35,7 +35,6 @@ pub enum Disturber {
 
 /// One case.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Case {
     /// As the table has it.
     pub name: &'static str,
@@ -47,8 +46,6 @@ pub struct Case {
     pub stalled: u32,
     /// Whether elements are of 20 bytes with four attributes.
     pub small: bool,
-    /// Whether the rate is promised; what is written of small elements otherwise comes to it, which is less than may come at worst.
-    pub promised: bool,
     /// Whether the recorder is told `--realtime`.
     pub realtime: bool,
     /// Whether the profile covers it: nothing may be lost. Otherwise something has to be, and counted exactly.
@@ -74,7 +71,6 @@ pub fn cases() -> Vec<Case> {
         stall: USUAL,
         stalled: 1000,
         small: false,
-        promised: true,
         realtime: false,
         covered: true,
     };
@@ -89,11 +85,6 @@ pub fn cases() -> Vec<Case> {
         case("clients that scribble", Scribblers),
         case("searches on all cores", Searches),
         Case { small: true, ..case("searches on all cores, 20 B", Searches) },
-        Case {
-            small: true,
-            promised: false,
-            ..case("searches on all cores, 20 B, at the full rate", Searches)
-        },
         case("log partition full", FullLog),
         case("log never read", CloggedLog),
         case("hogs on all cores", Hogs),

@@ -51,6 +51,7 @@ const SMALL_BURST: ByteSize = ByteSize(1 << 20);
 pub struct Scene {
     stand: Stand,
     scale: Scale,
+    amount: Amount,
 }
 
 /// Sizes of a run.
@@ -65,26 +66,36 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn of(scale: Scale) -> Self {
+    fn of(scale: Scale, larger: u64) -> Self {
         match scale {
             Scale::Tiny => Self { slot: 8 << 20, rate: Rate(40 << 20), time: Duration::from_millis(300) },
             // 60 MiB/s of the paper, from the outer third of its drive.
-            Scale::Real => Self { slot: 32 << 20, rate: Rate(60 << 20), time: Duration::from_secs(15) },
+            Scale::Real => {
+                Self { slot: larger * (32 << 20), rate: Rate(60 << 20), time: Duration::from_secs(15) }
+            }
         }
     }
 }
 
 impl Scene {
-    /// The emulated drive of the paper, a partition of it under a loop device.
+    /// The emulated drive of the paper, a partition of it under a loop device: as many slots as ten seconds of standing still take.
     pub fn new(scale: Scale) -> Result<Self, Trouble> {
-        let slot_bytes = Amount::of(scale).slot;
-        // As many slots as ten seconds of standing still take.
-        let bytes = scale.pick(45, 72) * slot_bytes;
+        Self::with(scale, Amount::of(scale, 1), 72)
+    }
+
+    /// The same with larger slots, and for two minutes.
+    pub fn large(scale: Scale) -> Result<Self, Trouble> {
+        Self::with(scale, Amount::of(scale, 2), 110)
+    }
+
+    fn with(scale: Scale, amount: Amount, slots: u64) -> Result<Self, Trouble> {
+        let slot_bytes = amount.slot;
+        let bytes = scale.pick(45, slots) * slot_bytes;
         let time = Duration::ZERO;
         let setup = Setup { bytes, slot_bytes, memory: 0, sync_bytes: 0, time, lead_in: time, scale };
         let stand = Stand::new(setup)?;
         whole_requests(stand.device());
-        Ok(Self { stand, scale })
+        Ok(Self { stand, scale, amount })
     }
 
     /// Drive, device and folder.
@@ -99,26 +110,30 @@ impl Scene {
 
     /// Sizes.
     pub fn amount(&self) -> Amount {
-        Amount::of(self.scale)
+        self.amount
     }
 
-    /// Payload a second: what is counted as the same on the medium, or comes to it, where nothing is promised.
+    /// Payload a second; of small elements as much as is admitted.
     pub fn rate(&self, case: &Case) -> Result<Rate, Trouble> {
-        let rate = self.amount().rate;
-        Ok(match (case.small, case.promised) {
-            (false, _) => rate,
-            (true, true) => {
-                let each = case.each()?;
-                let counted = |payload| self.load(&case.declared(Rate(payload), each)).rate <= rate;
-                Rate(most_below(rate.0, counted))
-            }
-            (true, false) => Rate(rate.0 * 39 / 100),
-        })
+        let rate = self.amount.rate;
+        if !case.small {
+            return Ok(rate);
+        }
+        let (measured, each) = (self.measured(case), case.each()?);
+        let admitted = |payload| {
+            admit(&measured, &self.load(&case.declared(Rate(payload), each)), &self.shape()).is_ok()
+        };
+        Ok(Rate(most_below(rate.0, admitted)))
     }
 
     /// What it comes to on the medium at worst.
     fn load(&self, declared: &Declared) -> Load {
-        load(&[*declared], ByteSize(self.amount().slot))
+        load(&[*declared], ByteSize(self.amount.slot))
+    }
+
+    fn shape(&self) -> Shape {
+        let (slot, flush) = (ByteSize(self.amount.slot), Duration::from_secs(1));
+        Shape { slot, flush, gather: 4, quantum: 1 << 20, buffers: u32::MAX }
     }
 
     /// What the drive's model says of it, with the stalls that the case has profiled.
@@ -144,24 +159,31 @@ impl Scene {
 
     /// The terms of a case's ring.
     fn terms(&self, case: &Case) -> Result<Terms, Trouble> {
-        let slot = self.amount().slot;
+        let slot = self.amount.slot;
         let declared = case.declared(self.rate(case)?, case.each()?);
         let Declared { rate, elements, burst, each } = declared;
         let measured = self.measured(case);
         let asked = self.load(&declared);
-        let quantum = 1 << 20;
-        let flush = Duration::from_secs(1);
-        let shape = Shape { slot: ByteSize(slot), flush, gather: 4, quantum, buffers: u32::MAX };
+        let shape = self.shape();
         let granted = admit(&measured, &asked, &shape).map_err(Trouble::of("admitting the rate"))?;
         let memory = ByteSize(u64::from(granted.buffers) * slot);
-        Ok(Terms { measured, rate, elements, burst, gather: shape.gather, quantum, memory, each })
+        Ok(Terms {
+            measured,
+            rate,
+            elements,
+            burst,
+            gather: shape.gather,
+            quantum: shape.quantum,
+            memory,
+            each,
+        })
     }
 
     /// Makes a new ring for a case; the slot buffers that its terms take, if it has any.
     pub fn ring(&self, case: &Case) -> Result<u64, Trouble> {
-        let slot = self.amount().slot;
-        let terms = case.promised.then(|| self.terms(case)).transpose()?;
-        let buffers = terms.map_or(0, |terms| terms.memory.0 / slot);
+        let slot = self.amount.slot;
+        let terms = self.terms(case)?;
+        let buffers = terms.memory.0 / slot;
         self.stand.be_fast()?;
         let device = Device::open(self.stand.device(), Access::Own);
         let device = device.map_err(Trouble::of("opening the device"))?;
@@ -173,7 +195,7 @@ impl Scene {
         key.fill(&mut ring);
         key.fill(&mut secret);
         let plain = NewRing::plain(RingId(ring), Key(secret), "disturbed", geometry);
-        let new = NewRing { terms, ..plain };
+        let new = NewRing { terms: Some(terms), ..plain };
         create(&mut PlainDisk::new(device, 1), new, now).map_err(Trouble::of("making the ring"))?;
         Ok(buffers)
     }
