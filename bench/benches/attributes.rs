@@ -60,13 +60,13 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         BufferPool::new(1, slot_bytes as usize, Lock::Prefault).map_err(Trouble::of("a buffer"))?;
     let mut buffer = pool.take();
     let ways = 2 * stocks.len();
-    let rounds = Rounds::run(scale.pick(1, 9), ways, |which| match stocks.get(which) {
-        Some(stock) => stock.rate(elements),
-        None => {
-            let (rate, back) = stocks[which - stocks.len()].packed(elements, slot_bytes, buffer.take())?;
-            buffer = Some(back);
-            Ok(rate)
+    let rounds = Rounds::run(scale.pick(1, 9), ways, |which| {
+        if let Some(stock) = stocks.get(which) {
+            return stock.rate(elements);
         }
+        let (rate, back) = stocks[which - stocks.len()].packed(elements, slot_bytes, buffer.take())?;
+        buffer = Some(back);
+        Ok(rate)
     })?;
     let mut report = Report::new("attributes", scale);
     let mut rows = vec![row![

@@ -318,7 +318,7 @@ impl Alike {
         }
         let each = schema.load(Some(frame as u32)).of_size(frame as u64);
         // In the slot that is open there is some more.
-        bytes -= capture.packer.slot().payload_bytes() as usize / frame * frame;
+        bytes -= capture.packer.slot().payload_bytes() / frame * frame;
         let (payload, elements) = (bytes as f64 / seconds, bytes as f64 / frame as f64 / seconds);
         let counted = on_medium(slot as u64, &[Coming { payload, elements, each }]) * seconds;
         let written = (capture.full * slot as u64) as f64;

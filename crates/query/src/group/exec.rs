@@ -137,12 +137,11 @@ impl ExecutionPlan for GroupExec {
                     if ended {
                         return Ok(None);
                     }
-                    match input.next().await.transpose()? {
-                        Some(batch) => groups.take(&batch)?,
-                        None => {
-                            ended = true;
-                            groups.end()?;
-                        }
+                    if let Some(batch) = input.next().await.transpose()? {
+                        groups.take(&batch)?;
+                    } else {
+                        ended = true;
+                        groups.end()?;
                     }
                 }
             },

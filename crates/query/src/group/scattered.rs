@@ -62,7 +62,9 @@ impl Scattered {
         if words.is_empty() {
             return [0; AT_ONCE];
         }
-        scattered.iter_mut().for_each(|number| *number = self.scatter(*number));
+        for number in &mut scattered {
+            *number = self.scatter(*number);
+        }
         for (pair, scattered) in pairs.iter_mut().zip(&scattered) {
             let at = place(*scattered, count);
             *pair = (words[at & (count - 1)], words[(at + 1) & (count - 1)]);

@@ -327,6 +327,10 @@ fn attributes_are_weighed_and_those_that_nobody_asked_for_give_way() {
     assert!(error.contains("cells of their attributes are too many"), "{error}");
 }
 
+fn words(options: &[String]) -> Vec<&str> {
+    options.iter().map(String::as_str).collect()
+}
+
 // Of elements that are alike three times as many are promised, and of no others.
 #[test]
 fn elements_of_one_size_are_counted_as_what_they_take() {
@@ -339,9 +343,6 @@ fn elements_of_one_size_are_counted_as_what_they_take() {
         options.extend(more.iter().map(|&more| more.to_owned()));
         options
     };
-    fn words(options: &[String]) -> Vec<&str> {
-        options.iter().map(String::as_str).collect()
-    }
     let ended = place.record(&words(&with("fixed:20", &[])), &[7; 2000]);
     assert!(ended.status.success() && ended.err.contains("9 MiB/s of payload"), "{}", ended.err);
     // Without a number they are as many as the rate has room for: more than the packer manages.
