@@ -27,9 +27,9 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// What it takes of a slot, at most, with such attributes.
-    fn on_medium(&self, attributes: &ElementLoad) -> u64 {
-        let cells = attributes.of_size(self.bytes.div_ceil(self.elements.max(1)));
+    /// What it takes of a slot, at most, where elements take so much beside their payload.
+    fn on_medium(&self, each: &ElementLoad) -> u64 {
+        let cells = each.of_size(self.bytes.div_ceil(self.elements.max(1)));
         self.bytes + (ROW + cells.total()) * self.elements
     }
 }
@@ -170,7 +170,7 @@ impl Share {
 #[derive(Clone, Debug)]
 pub struct Rates {
     shares: Vec<Share>,
-    /// By stream: whose share is its, and what its attributes take.
+    /// By stream: whose share is its, and what its elements take beside their payload.
     of: Vec<(usize, ElementLoad)>,
     excess: Vec<Excess>,
 }

@@ -35,12 +35,7 @@ impl ElementLoad {
     /// Of elements of any size without attributes.
     pub const NONE: Self = Self { frame: None, columns: 0, texts: 0, bytes: 0, text_bytes: 0 };
 
-    /// Of columns of these classes, whose texts are at most so long, each.
-    pub fn new(columns: impl Iterator<Item = (Class, usize)>) -> Self {
-        columns.fold(Self::NONE, |load, (class, text)| load.with(class, text))
-    }
-
-    /// With one more column.
+    /// With one more column of such a class, whose texts are at most so long.
     #[must_use]
     pub fn with(mut self, class: Class, text: usize) -> Self {
         self.columns += 1;
@@ -152,7 +147,8 @@ pub fn on_medium(slot_bytes: u64, streams: &[Coming]) -> f64 {
     Rows::alike(slot_bytes, streams).map_or(any, |rows| any.min(with_rows(&rows, slot_bytes, streams)))
 }
 
-fn with_rows(rows: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
+/// The same where rows take so much.
+fn with_rows(taken: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let slot = slot_bytes as usize;
     let sum = |of: &dyn Fn(&Coming) -> f64| streams.iter().map(of).sum::<f64>();
     let columns: usize = streams.iter().map(|stream| usize::from(stream.each.columns)).sum();
@@ -161,8 +157,7 @@ fn with_rows(rows: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let chunk = worst(0, streams.len() + 1) + DirectoryEntry::BYTES + blocks;
     // Header, footer, payload and index on blocks of their own; what the last rows might have taken.
     let heads = 4 * BLOCK + summary::summary_bytes(streams.len(), columns).next_multiple_of(BLOCK);
-    let Rows { each: row, a_slot, a_second } = *rows;
-    let fixed = heads + worst(FEW_ROWS + 1, streams.len() + 1) + slot / CHECK_BLOCK * 4 + a_slot;
+    let fixed = heads + worst(FEW_ROWS + 1, streams.len() + 1) + slot / CHECK_BLOCK * 4 + taken.a_slot;
     let (fixed, early) = if columns == 0 { (fixed, 0) } else { (fixed + widest, EARLY * chunk) };
     // A chunk ends with so many rows, or with as many texts as there is a place for.
     let texts = (gather::texts(slot_bytes).saturating_sub(MAX_TEXT)).max(1) as f64;
@@ -170,8 +165,8 @@ fn with_rows(rows: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let chunks =
         |stream: &Coming| stream.elements * (1.0 / rows as f64 + f64::from(stream.each.text_bytes) / texts);
     let cells = |stream: &Coming| stream.elements * stream.each.total() as f64;
-    let taken = |stream: &Coming| stream.payload + stream.elements * row as f64 + cells(stream);
-    let all = a_second + sum(&taken) + sum(&chunks) * chunk as f64;
+    let bytes = |stream: &Coming| stream.payload + stream.elements * taken.each as f64 + cells(stream);
+    let all = taken.a_second + sum(&bytes) + sum(&chunks) * chunk as f64;
     // Filters are bounded by the slot, and by what is in them: two bytes for what seems to be a value, which all cells may be.
     let outline = OUTLINE_BYTES + most_bytes(Class::Wide, 0);
     let most = columns * (outline + gather::filter(slot_bytes, columns));
@@ -197,6 +192,10 @@ const FILTER_BYTES: f64 = 2.2;
 mod tests {
     use super::*;
 
+    fn columns(class: Class, count: usize) -> ElementLoad {
+        (0..count).fold(ElementLoad::NONE, |load, _| load.with(class, 0))
+    }
+
     fn of(slot: u64, payload: f64, elements: f64, each: ElementLoad) -> f64 {
         on_medium(slot, &[Coming { payload, elements, each }])
     }
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn cells_cost_what_they_take_at_their_widest() {
-        let four = ElementLoad::new([(Class::Word, 0); 4].into_iter());
+        let four = columns(Class::Word, 4);
         assert_eq!((four.total(), four.columns), (36, 4));
         // 60 of a row, 36 of cells, some 9 of filters, on 1500.
         let share = of(64 << 20, 1.5e9, 1e6, four) / 1.5e9;
@@ -221,7 +220,7 @@ mod tests {
         let share = of(64 << 20, 2e8, 1e7, four) / 2e8;
         assert!((6.1..6.3).contains(&share), "{share}");
         // More than half of a slot is never cells.
-        let wide = ElementLoad::new([(Class::Wide, 0); 64].into_iter());
+        let wide = columns(Class::Wide, 64);
         let share = of(64 << 20, 1e7, 1e7, wide) / (64.0 * 17.0 * 1e7);
         assert!((2.0..2.2).contains(&share), "{share}");
         // Of elements that are alike 8 of a row, and as many of cells as their numbers have.
@@ -231,7 +230,7 @@ mod tests {
         assert!((2.75..2.9).contains(&alike(20)), "{}", alike(20));
         assert!(alike(4097) > 5.0, "large ones may be cut: {}", alike(4097));
         // A text is no longer than its element.
-        let text = ElementLoad::new([(Class::Bytes, 2000)].into_iter());
+        let text = ElementLoad::NONE.with(Class::Bytes, 2000);
         assert_eq!((text.total(), text.of_size(100).total(), text.of_size(0).total()), (1027, 103, 11));
     }
 }

@@ -147,8 +147,8 @@ mod tests {
         assert!(both.burst.0.abs_diff(both.rate.0 / 2) < 2, "{both:?}");
         assert_eq!(load(&[Declared { burst: ByteSize(0), ..one }], ByteSize::mib(64)).burst, ByteSize(0));
         // Three columns more, of which one is a text as long as an element of 1500 bytes may have.
-        let classes = [(Class::Word, 0), (Class::Wide, 0), (Class::Bytes, 2000)];
-        let told = Declared { each: ElementLoad::new(classes.into_iter()), ..one };
+        let each = ElementLoad::NONE.with(Class::Word, 0).with(Class::Wide, 0).with(Class::Bytes, 2000);
+        let told = Declared { each, ..one };
         let with = load(&[told, one], ByteSize::mib(64));
         assert_eq!((with.cells, both.cells), (60_000, 0));
         let more = (9 + 17 + 3 + 1024) * 20_000;
