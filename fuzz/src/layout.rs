@@ -50,14 +50,28 @@ pub fn run(data: &[u8]) {
     assert!(buffers.iter().all(|buffer| buffer.len() == elements));
 }
 
-/// A frame, a packet, and elements of 20 bytes.
+/// A frame, a packet, elements of 20 bytes, and the headers of a DADA and of a SIGPROC file.
 pub fn seeds() -> Vec<Vec<u8>> {
     let words = [14_363_767u32, 28 << 24, 1 << 29 | 8, 1 << 26 | 0x4566].map(u32::to_le_bytes).concat();
     let items =
         [0x8001_0000_0000_0007u64, 0x9600_0000_0000_ffff, 0x0004_0000_0000_0010].map(u64::to_be_bytes);
     let given =
         [&[8, 0, 7, 0, 0, 0, 0, 0, 0, 0, 3, 0][..], b"yes", &[255, 255, 4, 0, 10, 0, 0, 1, 1, 0, 9, 1, 0, 1]];
+    let key = |name: &str| [&(name.len() as u32).to_le_bytes()[..], name.as_bytes()].concat();
+    let sigproc = [
+        key("HEADER_START"),
+        key("source_name"),
+        key("J0437-4715"),
+        key("nchans"),
+        1024u32.to_le_bytes().to_vec(),
+        key("tstart"),
+        59_000.5f64.to_le_bytes().to_vec(),
+        key("HEADER_END"),
+    ];
+    let dada = b"HDR_VERSION 1.0\nHDR_SIZE 4096\nUTC_START 2026-11-22-10:05:00\nFREQ 1382.0 # MHz\nNCHAN 1024\nOBS_OFFSET 0\n";
     vec![
+        [&[64][..], &sigproc.concat()].concat(),
+        [&[64][..], dada].concat(),
         [&[1][..], &given.concat()].concat(),
         [&[64][..], &words, &[7; 48]].concat(),
         [&[40][..], &[0x53, 4, 2, 6, 0, 0, 0, 3], &items.concat(), &[9; 16]].concat(),

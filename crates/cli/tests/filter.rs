@@ -144,3 +144,37 @@ fn the_program_of_all_commands_does_not_load_libpcap() {
     assert!(memchr::memmem::find(&program, b"libc.so").is_some());
     assert!(memchr::memmem::find(&program, b"libpcap.so").is_none());
 }
+
+// What a packet begins with is told by the preamble that was there when it was recorded, not by the last one.
+#[test]
+fn packets_are_read_by_the_preamble_that_they_came_with() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    // An IPv4 UDP datagram from 10.0.0.1, bare and in an Ethernet frame.
+    let framed = filled::packet(7);
+    let capture = |link_type: u32, packet: &[u8]| -> Vec<u8> {
+        let head = [0xa1b2_c3d4u32, 2 | 4 << 16, 0, 0, 65_535, link_type];
+        let mut file: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+        for second in 0..20 {
+            let len = packet.len() as u32;
+            file.extend([1_700_000_000 + second, 0, len, len].iter().flat_map(|word| word.to_le_bytes()));
+            file.extend_from_slice(packet);
+        }
+        file
+    };
+    for (name, link_type, packet, attributes) in [
+        ("bare.pcap", 101, &framed[14..], "none"),
+        ("framed.pcap", 1, &framed[..], "none"),
+        ("again.pcap", 101, &framed[14..], "packets"),
+    ] {
+        fs::write(dir.join(name), capture(link_type, packet)).unwrap();
+        let line = format!("r.hf --source replay:{name} --speed max --name p --attr {attributes}");
+        let said = record(dir, &line, Stdio::null());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+    let sql = "select count(*) n, count(src) src, count(eth_src) eth from p where dst = '10.0.0.2'";
+    let said: Said = holdfast(dir).args(["query", "r.hf", sql, "--json"]).output().unwrap().into();
+    let told = said.json();
+    assert_eq!([&told["n"], &told["src"], &told["eth"]], [60, 60, 20].map(Value::from).each_ref(), "{told}");
+}

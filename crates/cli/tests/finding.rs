@@ -10,18 +10,21 @@ mod filled;
 use common::{documented, ends, folder, run};
 use evaluating::{Evaluator, left};
 use filled::{Filler, START, STEP, line};
+use holdfast_base::Timestamp;
 use serde_json::Value;
 use std::path::Path;
 
-fn fill(dir: &Path, lines: u64) {
-    let mut filler = Filler::open(&dir.join("r.hf"));
+/// A run, and when it is: later than those with smaller numbers.
+fn fill(dir: &Path, lines: u64, run: i64) {
+    let start = Timestamp(START + run * 10_000 * STEP);
+    let mut filler = Filler::open_at(&dir.join("r.hf"), start);
     filler.lines(lines);
     filler.close();
 }
 
 fn ring(dir: &Path) {
     ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
-    fill(dir, 3000);
+    fill(dir, 3000, 0);
 }
 
 #[test]
@@ -39,8 +42,8 @@ fn what_a_condition_finds_is_kept_with_what_is_around_it() {
     let holds = ends(dir, "holds r.hf --json", 0).lines();
     documented("holds", &holds);
     assert_eq!(holds[1]["finding"]["condition"], "matches(payload,'^line 1500 ')");
-    for _ in 0..3 {
-        fill(dir, 8000);
+    for run in 1..4 {
+        fill(dir, 8000, run);
     }
     ends(dir, "release r.hf 1", 0);
     let kept = left(dir);
@@ -57,8 +60,8 @@ fn what_a_condition_finds_is_kept_with_what_is_around_it() {
     );
     assert_eq!(ends(dir, &busy, 0).json()["elements"], 11);
     ends(dir, &busy.replace("90ms", "80ms"), 3);
-    let (from, to) = (START + 900 * STEP, START + 1200 * STEP);
-    let sample = format!("hold r.hf --sample 1s/10s --from {from} --to {to} --reason usual --json");
+    let (from, to) = (START + 1450 * STEP, START + 1650 * STEP);
+    let sample = format!("hold r.hf --sample 1s/5s --from {from} --to {to} --reason usual --json");
     assert!(ends(dir, &sample, 0).json()["slots"].as_u64() >= Some(1));
 }
 
@@ -101,8 +104,8 @@ fn distilling_leaves_what_was_found_and_frees_the_rest() {
     assert_eq!(held["elements"], found.len());
     let whole = held["slots"].as_u64().unwrap();
     assert_eq!(evaluator.end(), Some(0), "their turn has not come, and it can be interrupted");
-    for _ in 0..4 {
-        fill(dir, 8000);
+    for run in 1..5 {
+        fill(dir, 8000, run);
     }
     let said = ends(dir, "hold r.hf --resume 1 --json", 0).lines();
     documented("hold", &said);
@@ -113,10 +116,50 @@ fn distilling_leaves_what_was_found_and_frees_the_rest() {
     let kept = left(dir);
     assert_eq!(kept[..found.len()], found);
     // Another lap or two changes nothing.
-    for _ in 0..3 {
-        fill(dir, 8000);
+    for run in 5..8 {
+        fill(dir, 8000, run);
     }
     assert_eq!(left(dir)[..found.len()], found);
     ends(dir, "check r.hf", 0);
     assert_eq!(run(dir, "gaps r.hf").code, Some(3));
+}
+
+/// What is left of a ring's lines once a hold is distilled, and all others have expired.
+fn distilled(what: &str) -> Vec<String> {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what} --distil --reason few"));
+    let whole = evaluator.next()["slots"].as_u64().unwrap();
+    assert_eq!(evaluator.end(), Some(0));
+    for run in 1..5 {
+        fill(dir, 8000, run);
+    }
+    let said = ends(dir, "hold r.hf --resume 1 --json", 0).lines();
+    let originals: u64 = said.iter().map(|said| said["originals"].as_u64().unwrap()).sum();
+    assert_eq!(originals, whole, "{said:?}");
+    let slots = ends(dir, "holds r.hf --json", 0).lines()[0]["slots"].as_u64().unwrap();
+    assert!(slots <= whole / 3, "{slots} of {whole}");
+    ends(dir, "check r.hf", 0);
+    left(dir)
+}
+
+#[test]
+fn distilling_keeps_what_is_around_what_was_found() {
+    let kept = distilled("--where ordinal_%_300_=_100_and_ordinal_<_3000 --before 50ms --after 100ms");
+    let wanted: Vec<String> =
+        (0..3000).filter(|ordinal| (95..=110).contains(&(ordinal % 300))).map(line).collect();
+    assert_eq!(kept[..wanted.len()], wanted);
+    assert_ne!(kept[wanted.len()], line(2999), "with nothing behind it");
+}
+
+#[test]
+fn distilling_keeps_of_a_sample_just_that() {
+    let kept = distilled(&format!("--sample 100ms/2s --to {}", START + 3001 * STEP));
+    // A hundred lines a second.
+    let is_wanted =
+        |ordinal: &u64| (START + (*ordinal as i64 + 1) * STEP).rem_euclid(2_000_000_000) < 100_000_000;
+    let wanted: Vec<String> = (0..3000).filter(is_wanted).map(line).collect();
+    assert!(wanted.len() > 100, "{}", wanted.len());
+    assert_eq!(kept[..wanted.len()], wanted);
 }

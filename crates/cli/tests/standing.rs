@@ -75,6 +75,40 @@ fn a_standing_hold_goes_on_after_whoever_looked_for_it_was_killed() {
 }
 
 #[test]
+fn what_arrives_after_what_was_found_is_held_too_also_by_who_goes_on_with_it() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(2000);
+    recording.await_lines(dir, 2000);
+    let command = "hold r.hf --where ordinal_=_2007 --after 1h --standing --quota 60 --reason roll";
+    let mut evaluator = Evaluator::start(dir, command);
+    assert_eq!(evaluator.next()["elements"], 0);
+    recording.lines(1000);
+    let said = evaluator.await_found(1);
+    let first = said["slots"].as_u64().unwrap();
+    // Nothing of this is found: it comes in the hour after what was.
+    recording.lines(1000);
+    while evaluator.next()["slots"].as_u64() < Some(first + 5) {}
+    evaluator.kill();
+    recording.lines(1000);
+    recording.await_lines(dir, 5000);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    while evaluator.next()["slots"].as_u64() < Some(first + 12) {}
+    assert_eq!(evaluator.end(), Some(0));
+    for _ in 0..8 {
+        recording.lines(4000);
+    }
+    recording.await_lines(dir, 37_000);
+    recording.end();
+    let kept = left(dir);
+    let held: Vec<u64> = (0..5000).filter(|ordinal| kept.contains(&line(*ordinal))).collect();
+    let (first, last) = (held[0], *held.last().unwrap());
+    assert!((1700..=2007).contains(&first) && last > 4000, "{first} to {last}");
+    assert_eq!(held, (first..=last).collect::<Vec<_>>(), "with all between");
+}
+
+#[test]
 fn a_standing_hold_fires_on_a_condition_over_several() {
     let folder = folder();
     let dir = folder.path();

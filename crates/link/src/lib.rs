@@ -21,7 +21,7 @@ pub use find::{answering, place, recorder};
 pub use index_drive::{IndexDrive, Owner};
 pub use pins::Pins;
 pub use reader::{
-    Beside, Element, Item, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport, RingReader,
-    Selection, Since, SlotView,
+    Beside, Element, Item, Loss, Losses, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport,
+    RingReader, Selection, Since, SlotView,
 };
 pub use shared::SharedArea;

@@ -100,6 +100,39 @@ fn many_small_elements_come_back_from_many_chunks() {
 }
 
 #[test]
+fn what_waited_while_others_were_packed_is_found_by_its_time() {
+    let mut maker = Maker::new(64 << 10, 300, 2);
+    // Of the second stream what came at some time is packed when the first is far on, and goes on when that has ended.
+    let (many, behind) = (600, 300);
+    for number in 0..many + behind {
+        let at = 1000 + number as i64 * 10;
+        if number < many {
+            maker.element(0, at, None, b"", &bytes(number, 1500), 1);
+        }
+        if number >= behind {
+            maker.element(1, at - behind as i64 * 10, None, b"", &bytes(number, 900), 1);
+        }
+    }
+    let all = maker.all(1);
+    let wanted = |from: i64, to: i64| -> Vec<Given> {
+        let is_there =
+            |one: &&Given| matches!(one, Given::Element { arrival, .. } if (from..=to).contains(arrival));
+        all.iter().filter(is_there).cloned().collect()
+    };
+    let spans = [(1000, 1500), (3000, 3100), (5000, 6500), (6900, 7100), (9000, 9990)];
+    let check = |reader: &mut RingReader, who: &str| {
+        for (from, to) in spans {
+            let range = Range { from: Timestamp(from), to: Timestamp(to), ..Range::ALL };
+            let found = read(reader, &Selection { streams: Vec::new(), range }).unwrap().0;
+            assert_eq!(found, wanted(from, to), "{who}: {from} to {to}");
+        }
+    };
+    check(&mut maker.direct(), "without a recorder");
+    let recorder = FakeRecorder::start(maker, Mood::default());
+    check(&mut RingReader::connect(recorder.socket()).unwrap(), "with one");
+}
+
+#[test]
 fn schemas_are_told_with_a_recorder_and_without() {
     let mut maker = Maker::new(64 << 10, 100, 2);
     let text = "beam:uint=at:4:u16be\nsnr:float=at:8:f32le,unit=dB\n";

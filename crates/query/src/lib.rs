@@ -20,6 +20,7 @@ pub mod output;
 pub mod predicate;
 mod ring;
 mod session;
+mod sift;
 pub mod stream;
 pub mod tables;
 mod tight;

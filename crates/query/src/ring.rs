@@ -1,17 +1,17 @@
 //! A ring as tables: each stream, and what the ring says of itself.
 
 use crate::session::{CATALOG, Limits, RING, Tables, session};
-use crate::stream::{OpenRing, StreamTable, Trouble, Ways};
-use crate::tables::{FoundGap, Lazy, gaps, holds, slots, streams};
+use crate::stream::{LinkTypes, OpenRing, StreamTable, Trouble, Ways};
+use crate::tables::{Lazy, gaps, holds, slots, streams};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::TableProvider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Schema, SchemaError};
-use holdfast_base::StreamId;
+use holdfast_base::{Sequence, SlotNo};
 use holdfast_format::StreamKind;
-use holdfast_link::{Item, LinkError, RingReader, Selection};
+use holdfast_link::{Item, LinkError, Loss, Losses, RingReader, Selection};
 use holdfast_ring::StreamStatus;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -67,38 +67,42 @@ pub fn engine(
         let text = reader.schema(stream.id)?;
         let schema =
             Schema::parse(&text).map_err(|cause| RingError::Schema { stream: stream.name.clone(), cause })?;
-        let preamble = match stream.kind {
-            StreamKind::Packets => reader.preamble(stream.id, stream.preamble)?,
-            StreamKind::Bytes => None,
-        };
-        let links = preamble.as_deref().map(link_types).unwrap_or_default();
+        let mut links = LinkTypes::new();
+        if stream.kind == StreamKind::Packets {
+            for version in 1..=stream.preamble {
+                let preamble = reader.preamble(stream.id, version)?;
+                links.extend(preamble.map(|preamble| (version, link_types(&preamble))));
+            }
+        }
         let (ways, trouble) = (ways.clone(), Arc::clone(&trouble));
         let table = StreamTable::new(&stream.name, stream.id, schema, links, ways, trouble);
         of_streams.push((stream.name.clone(), Arc::new(table) as Arc<dyn TableProvider>));
     }
     ways.give(way);
-    let context = session(limits, own_tables(ways.ring()).map_err(DataFusionError::from)?, of_streams)?;
+    let context =
+        session(limits, own_tables(ways.ring(), &trouble).map_err(DataFusionError::from)?, of_streams)?;
     Ok(Engine { context, trouble })
 }
 
 /// What the ring says of itself.
-fn own_tables(open: &OpenRing) -> Result<Tables, ArrowError> {
-    type Make = fn(&mut RingReader) -> Result<RecordBatch>;
+fn own_tables(open: &OpenRing, trouble: &Arc<Trouble>) -> Result<Tables, ArrowError> {
+    type Make = fn(&mut RingReader, &Trouble) -> Result<RecordBatch>;
     let make: [(&str, RecordBatch, Make); 4] = [
-        ("streams", streams(&[])?, |reader| Ok(streams(&reader.streams().map_err(external_of)?)?)),
-        ("slots", slots(&[])?, |reader| {
+        ("streams", streams(&[])?, |reader, _| Ok(streams(&reader.streams().map_err(external_of)?)?)),
+        ("slots", slots(&[])?, |reader, _| {
             reader.learn_times().map_err(external_of)?;
             Ok(slots(&reader.slots().map_err(external_of)?)?)
         }),
-        ("holds", holds(&[], &[])?, |reader| {
+        ("holds", holds(&[], &[], 0)?, |reader, _| {
             let known = reader.streams().map_err(external_of)?;
-            Ok(holds(&reader.holds().map_err(external_of)?, &known)?)
+            let slot_bytes = reader.superblock().geometry.slot_bytes;
+            Ok(holds(&reader.holds().map_err(external_of)?, &known, slot_bytes)?)
         }),
         ("gaps", gaps(&[], &[])?, all_gaps),
     ];
     let lazy = |(name, empty, make): (&str, RecordBatch, Make)| {
-        let open = Arc::clone(open);
-        let table = Lazy::new(&empty, move || make(&mut open().map_err(external_of)?));
+        let (open, trouble) = (Arc::clone(open), Arc::clone(trouble));
+        let table = Lazy::new(&empty, move || make(&mut open().map_err(external_of)?, &trouble));
         (name.to_owned(), Arc::new(table) as Arc<dyn TableProvider>)
     };
     Ok(make.into_iter().map(lazy).collect())
@@ -108,17 +112,22 @@ fn external_of(error: LinkError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-fn all_gaps(reader: &mut RingReader) -> Result<RecordBatch> {
+/// All losses, each as one; what could not be looked at is told as that of a search.
+fn all_gaps(reader: &mut RingReader, trouble: &Trouble) -> Result<RecordBatch> {
     let known: Vec<StreamStatus> = reader.streams().map_err(external_of)?;
-    let ids: Vec<StreamId> = known.iter().map(|stream| stream.id).collect();
-    let mut found = Vec::new();
-    let selection = Selection { streams: ids, ..Selection::ALL };
+    let (mut found, mut losses) = (Vec::new(), Losses::default());
     let mut sink = |item: Item<'_>| {
-        if let Item::Gap { stream, ordinal, gap } = item {
-            found.push(FoundGap { stream, ordinal, gap });
+        match item {
+            Item::Gap { stream, ordinal, gap } => found.extend(losses.take(Loss { stream, ordinal, gap })),
+            Item::Damaged { slot, sequence, place } => {
+                trouble.damaged(Some(slot).filter(|slot| *slot < SlotNo(u32::MAX)), sequence, place);
+            }
+            Item::Expired { from, to, .. } => trouble.expired((from.0..=to.0).map(Sequence)),
+            _ => {}
         }
         ControlFlow::Continue(())
     };
-    reader.gaps(&selection, &mut sink).map_err(external_of)?;
+    reader.gaps(&Selection::ALL, &mut sink).map_err(external_of)?;
+    found.extend(losses.rest());
     Ok(gaps(&found, &known)?)
 }

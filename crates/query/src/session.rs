@@ -6,7 +6,8 @@ use crate::joins::Again;
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
-use crate::stream::{Explained, Moment};
+use crate::sift::Sift;
+use crate::stream::{Explained, Looks, Moment};
 use crate::tight::Tightly;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
@@ -109,6 +110,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_physical_optimizer_rule(Arc::new(Again))
         .with_physical_optimizer_rule(Arc::new(Grouping::default()))
         .with_physical_optimizer_rule(Arc::new(Tightly { most }))
+        .with_physical_optimizer_rule(Arc::new(Sift))
         // Nothing of what reads files.
         .with_table_factories(HashMap::new())
         .with_file_formats(Vec::new());
@@ -144,8 +146,10 @@ pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     if matches!(plan, LogicalPlan::Explain(_)) {
         state.config_mut().set_extension(Arc::new(Explained));
     }
-    if let Some(moment) = Moment::of(&plan).await? {
+    let looks = Looks::of(&plan)?;
+    if let Some(moment) = Moment::of(&looks).await? {
         state.config_mut().set_extension(Arc::new(moment));
     }
+    state.config_mut().set_extension(Arc::new(looks));
     Ok(DataFrame::new(state, plan))
 }

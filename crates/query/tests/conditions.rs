@@ -301,17 +301,27 @@ fn what_is_wrong_is_said_at_its_place_and_nothing_but_questions_is_taken() {
     assert!(said("select * from t where src in ('x')").contains("`x` is no IP address"));
     assert!(said("select * from t where in_net(src, '10.0.0.0/40')").contains("10.0.0.0/40"));
     assert!(said("select * from t where matches(payload, '(')").contains("regular expression"));
-    for order in [
-        "create table x as select 1",
-        "create external table x stored as csv location '/etc/passwd'",
-        "copy t to '/tmp/x.csv'",
-        "insert into t select * from t",
-        "drop table t",
-        "set datafusion.execution.batch_size = 1",
-        "select * from '/etc/passwd'",
-        "select * from read_csv('/etc/passwd')",
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("there.csv");
+    std::fs::write(&there, "secret\n42\n").unwrap();
+    let (new, there) = (folder.path().join("new.csv").display().to_string(), there.display().to_string());
+    for (order, why) in [
+        ("create table x as select 1", "DDL not supported"),
+        (&format!("create external table x stored as csv location '{there}'"), "DDL not supported"),
+        (&format!("copy t to '{new}'"), "no registered file format"),
+        (&format!("copy t to '{new}' stored as csv"), "no registered file format"),
+        (&format!("explain analyze copy t to '{new}' stored as csv"), "no registered file format"),
+        ("insert into t select * from t", "DML not supported"),
+        ("drop table t", "DDL not supported"),
+        ("set datafusion.execution.batch_size = 1", "Statement not supported"),
+        (&format!("select * from '{there}'"), "not found"),
+        (&format!("select * from read_csv('{there}')"), "not found"),
+        (&format!("select * from \"file://{there}\""), "not found"),
     ] {
         let said = said(order);
-        assert!(!said.is_empty(), "{order}");
+        assert!(said.contains(why) && !said.contains("secret"), "{order}: {said}");
     }
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["there.csv"], "a question has made a file");
 }

@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::Int64Type;
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, StreamId};
 use holdfast_link::RingReader;
-use holdfast_query::stream::{Missed, OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::stream::{LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Limits, ask, session};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -39,7 +39,7 @@ fn asked_of(recorder: &FakeRecorder, schema: Schema, question: &str) -> i64 {
     let ring: OpenRing = Arc::new(move || RingReader::connect(&socket));
     let ways = Ways::new(&ring);
     let trouble = Arc::new(Trouble::default());
-    let table = StreamTable::new("s0", StreamId(1), schema, Vec::new(), ways, Arc::clone(&trouble));
+    let table = StreamTable::new("s0", StreamId(1), schema, LinkTypes::new(), ways, Arc::clone(&trouble));
     let limits = Limits {
         memory: ByteSize::mib(64),
         spill: None,

@@ -4,12 +4,15 @@
 use datafusion::arrow::array::{
     ArrayRef, AsArray, BinaryViewArray, RecordBatch, StringViewArray, UInt64Array,
 };
+use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::catalog::MemTable;
 use datafusion::prelude::SessionContext;
 use holdfast_base::ByteSize;
 use holdfast_query::output::{Format, Output};
 use holdfast_query::{Limits, ask, session};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -88,6 +91,14 @@ fn nothing_of_elements_that_were_not_chosen_is_written() {
         let back: Vec<RecordBatch> =
             StreamReader::try_new(&arrow[..], None).unwrap().map(Result::unwrap).collect();
         assert_eq!(back, batches, "{sql}");
+        let mut parquet = tempfile::tempfile().unwrap();
+        parquet.write_all(&written(&batches, Format::Parquet)).unwrap();
+        let back = ParquetRecordBatchReaderBuilder::try_new(parquet).unwrap().build().unwrap();
+        let back: Vec<RecordBatch> = back.map(Result::unwrap).collect();
+        let schema = batches[0].schema();
+        assert_eq!(back[0].schema(), schema, "{sql}");
+        let whole = |batches: &[RecordBatch]| concat_batches(&schema, batches).unwrap();
+        assert_eq!(whole(&back), whole(&batches), "{sql}");
         if let Some(names) = back[0].column(0).as_string_view_opt() {
             assert!(names.iter().flatten().all(|name| has(&arrow, name.as_bytes())), "{sql}");
         }

@@ -6,11 +6,9 @@ use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link, stream_name};
 use crate::show::{self, GapShown};
 use crate::times;
-use holdfast_base::{ByteSize, StreamId};
-use holdfast_format::Gap;
-use holdfast_link::Item;
+use holdfast_base::ByteSize;
+use holdfast_link::{Item, Loss, Losses};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// List what was lost or purged: stream, ordinals, times, elements, bytes, cause
@@ -51,16 +49,16 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ("cause", Side::Left),
     ]);
     let mut found = 0u64;
-    let mut show = |stream: StreamId, ordinal: u64, gap: &Gap| {
+    let mut show = |Loss { stream, ordinal, gap }: Loss| {
         found += 1;
         let name = stream_name(&streams, stream);
         if out.is_json() {
-            return out.object(&GapShown::new(&name, ordinal, gap));
+            return out.object(&GapShown::new(&name, ordinal.0, &gap));
         }
         let unknown = || "unknown".to_owned();
         table.row([
             name,
-            format!("{ordinal}..{}", ordinal.saturating_add(gap.ordinals)),
+            format!("{ordinal}..{}", ordinal.0.saturating_add(gap.ordinals)),
             gap.elements.map_or_else(unknown, grouped),
             gap.bytes.map_or_else(unknown, |bytes| ByteSize(bytes).to_string()),
             times::to_the_milli(gap.first),
@@ -69,18 +67,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         ]);
         Ok(())
     };
-    let (mut open, mut damaged, mut said) = (BTreeMap::new(), Vec::new(), Ok(()));
+    let (mut losses, mut damaged, mut said) = (Losses::default(), Vec::new(), Ok(()));
     reader
         .gaps(&selection, &mut |item| {
             match item {
                 Item::Gap { stream, ordinal, gap } => {
-                    let before = open.insert(stream, (ordinal.0, gap));
-                    if let Some((start, earlier)) = before {
-                        match joined(start, &earlier, ordinal.0, &gap) {
-                            Some(both) => drop(open.insert(stream, (start, both))),
-                            None => said = show(stream, start, &earlier),
-                        }
-                    }
+                    said = losses.take(Loss { stream, ordinal, gap }).map_or(Ok(()), &mut show);
                 }
                 Item::Damaged { slot, sequence, place } => {
                     damaged.push(format!("slot {slot} (sequence {sequence}): {place}"));
@@ -91,9 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         })
         .map_err(|error| link(&error))?;
     said?;
-    for (stream, (start, gap)) in &open {
-        show(*stream, *start, gap)?;
-    }
+    losses.rest().try_for_each(show)?;
     tell(found, &table, reader.was_cut_off(), out)?;
     if let Some(first) = damaged.first() {
         return Err(Failure::failed(format_args!(
@@ -119,49 +109,5 @@ fn tell(found: u64, table: &Table, cut_off: bool, out: &mut Out) -> Result<()> {
         (0, true) => out.line(format_args!("no gaps so far, but {CUT_OFF}")),
         (_, true) => out.line(CUT_OFF),
         (_, false) => Ok(()),
-    }
-}
-
-/// One loss that was written down in pieces (chunk by chunk, or slot by slot), as one: of two gaps of a stream the second
-/// begins where the first ends, for the same reason.
-fn joined(start: u64, earlier: &Gap, next: u64, later: &Gap) -> Option<Gap> {
-    let one = start.checked_add(earlier.ordinals) == Some(next)
-        && (earlier.cause, earlier.note) == (later.cause, later.note)
-        && earlier.elements.is_some() == later.elements.is_some()
-        && earlier.bytes.is_some() == later.bytes.is_some();
-    let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b));
-    one.then(|| Gap {
-        ordinals: earlier.ordinals.saturating_add(later.ordinals),
-        elements: sum(earlier.elements, later.elements),
-        bytes: sum(earlier.bytes, later.bytes),
-        first: earlier.first.min(later.first),
-        last: earlier.last.max(later.last),
-        ..*earlier
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use holdfast_base::Timestamp;
-    use holdfast_format::Cause;
-
-    fn gap(ordinals: u64, elements: Option<u64>, first: i64) -> Gap {
-        let (first, last) = (Timestamp(first), Timestamp(first + 5));
-        Gap { ordinals, elements, bytes: Some(10), first, last, cause: Cause::Purged, note: 0 }
-    }
-
-    #[test]
-    fn only_what_adjoins_for_the_same_reason_is_one_loss() {
-        let (one, two) = (gap(4, Some(4), 100), gap(3, Some(2), 110));
-        let both = joined(20, &one, 24, &two).unwrap();
-        assert_eq!(
-            both,
-            Gap { ordinals: 7, elements: Some(6), bytes: Some(20), last: Timestamp(115), ..one }
-        );
-        assert_eq!(joined(20, &one, 25, &two), None);
-        assert_eq!(joined(20, &one, 24, &gap(3, None, 110)), None);
-        assert_eq!(joined(20, &one, 24, &Gap { cause: Cause::NoBuffer, ..two }), None);
-        assert_eq!(joined(20, &one, 24, &Gap { note: 1, ..two }), None);
     }
 }

@@ -119,8 +119,9 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let file = args.output.as_deref().filter(|_| !args.to_stdout());
     let place = file.map_or("standard output".into(), Path::to_string_lossy);
     let what = format!("{} to {place} of `{}`", form.name(), args.sql);
-    // Rows that are looked at are no export; what becomes a file is one.
-    let is_export = file.is_some() || matches!(written, Written::Elements(_));
+    // Rows that are looked at are no export; what becomes a file is one, and what nobody looks at.
+    let is_text = matches!(&written, Written::Rows(format) if format.is_text());
+    let is_export = file.is_some() || !is_text;
     if is_export {
         args.because.export_alone(&path, &Selection::ALL, &what)?;
     }

@@ -14,6 +14,7 @@ mod fetch;
 mod heads;
 mod item;
 mod live;
+mod losses;
 mod open;
 mod output;
 mod plan;
@@ -29,6 +30,7 @@ mod work;
 
 pub use beside::Beside;
 pub use item::{Element, Item, Missing, Plan, PlannedSlot, ReadReport, Selection};
+pub use losses::{Loss, Losses};
 pub use open::OpenSlots;
 pub use search::{NotThere, SlotView};
 pub use since::Since;

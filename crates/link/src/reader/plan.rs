@@ -10,6 +10,11 @@ use std::ops::Range;
 /// little out of order.
 const MARGIN: usize = 2;
 
+/// Slots in a row of which none may have anything of a range of time before those beyond them are taken to have nothing, either,
+/// where that is not known: what one source sent may wait in its queue while others' is packed, and comes into many slots then,
+/// little by little.
+const LATE: usize = 16;
+
 /// How far a stream that is rare is looked for around slots that are missing: not for ever.
 const FAR: usize = 64;
 
@@ -83,8 +88,8 @@ impl RingReader {
             let unknown = |slot: &PlannedSlot| slot.first.is_none() || slot.last.is_none();
             let start = self.first_where(candidates, unknown, last, |last| last >= wanted.from)?;
             let end = self.first_where(candidates, unknown, last, |last| last > wanted.to)?;
-            range.start = start.saturating_sub(MARGIN);
-            range.end = (self.behind_awaited(candidates, end) + 1 + MARGIN).min(candidates.len());
+            range.start = self.early(candidates, start, wanted.from)?.saturating_sub(MARGIN);
+            range.end = (self.late(candidates, end, wanted.to)? + MARGIN).min(candidates.len());
         }
         if let Some((first, end)) = wanted.ordinals {
             let mut all: Option<Range<usize>> = None;
@@ -102,6 +107,51 @@ impl RingReader {
         }
         range.end = range.end.max(range.start);
         Ok(range)
+    }
+
+    /// Before `start`, the first slot that has something as late as `from`: where a source has ended, what others sent before that may
+    /// come behind it.
+    fn early(
+        &mut self,
+        candidates: &[PlannedSlot],
+        start: usize,
+        from: Timestamp,
+    ) -> Result<usize, LinkError> {
+        let is_known = |slot: &PlannedSlot| slot.first.is_some() && slot.last.is_some();
+        let near = start.saturating_sub(LATE);
+        let unknown: Vec<_> =
+            candidates[near..start].iter().filter(|slot| !is_known(slot)).copied().collect();
+        self.learn_briefs(&unknown)?;
+        for (at, slot) in candidates[..start].iter().enumerate() {
+            let is_told = is_known(slot) || (at >= near && !self.is_awaited(slot));
+            if is_told && self.times(slot)?.is_some_and(|(_, last)| last >= from) {
+                return Ok(at);
+            }
+        }
+        Ok(start)
+    }
+
+    /// Behind the last slot that may have something no later than `to`, of those from `end` on, the first that has something later.
+    fn late(&mut self, candidates: &[PlannedSlot], end: usize, to: Timestamp) -> Result<usize, LinkError> {
+        let is_known = |slot: &PlannedSlot| slot.first.is_some() && slot.last.is_some();
+        let near = &candidates[end..candidates.len().min(end + LATE)];
+        let unknown: Vec<_> = near.iter().filter(|slot| !is_known(slot)).copied().collect();
+        self.learn_briefs(&unknown)?;
+        let mut behind = (self.behind_awaited(candidates, end) + 1).min(candidates.len());
+        for (at, slot) in candidates.iter().enumerate().skip(behind) {
+            let may_have = if self.is_awaited(slot) {
+                // As the one before it.
+                at == behind
+            } else if is_known(slot) || at < behind + LATE {
+                self.times(slot)?.is_none_or(|(first, _)| first <= to)
+            } else {
+                false
+            };
+            if may_have {
+                behind = at + 1;
+            }
+        }
+        Ok(behind)
     }
 
     /// Whether a slot would have to be waited for: a recorder has not written it yet. While it writes what has piled up,

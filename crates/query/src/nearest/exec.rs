@@ -157,8 +157,11 @@ struct Right {
     stream: SendableRecordBatchStream,
     columns: Vec<usize>,
     time: usize,
-    /// Batches that may still be wanted; first one of a row that is null all over.
+    /// Batches that may still be wanted; first one of a row that is null all over. It stands where one is wanted no more.
     kept: Vec<RecordBatch>,
+    /// The last of them that something was taken of since [`Right::take`], and those before this one are wanted no more beside it.
+    chosen: usize,
+    passed: usize,
     /// The times of the last of them, and the next row of it.
     times: Option<(TimestampNanosecondArray, usize)>,
     /// The last row that is not after where the first stream is, and the first one after it.
@@ -182,6 +185,8 @@ impl Right {
             columns,
             time: side.time,
             kept: vec![null],
+            chosen: 0,
+            passed: 1,
             times: None,
             before: None,
             after: None,
@@ -206,12 +211,23 @@ impl Right {
                 Some(batch) => {
                     let batch = batch?;
                     self.times = Some((times(&batch, self.time), 0));
+                    self.pass();
                     self.kept.push(batch.project(&self.columns)?);
                 }
                 None => self.ended = true,
             }
         }
         Ok(None)
+    }
+
+    /// Lets go of what lies behind all that was chosen, and before the last row that was passed.
+    fn pass(&mut self) {
+        let from = self.passed.max(self.chosen + 1);
+        let to = self.before.map_or(from, |before| before.batch);
+        for batch in from..to {
+            self.kept[batch] = self.kept[0].clone();
+        }
+        self.passed = from.max(to);
     }
 
     /// The row that is nearest to a time; the earlier one of two.
@@ -226,6 +242,7 @@ impl Right {
         let far = |place: &Place| place.time.abs_diff(time);
         let nearest = self.before.into_iter().chain(self.after).min_by_key(far);
         let near = nearest.filter(|place| within.is_none_or(|within| far(place) <= within.unsigned_abs()));
+        self.chosen = near.map_or(self.chosen, |place| place.batch.max(self.chosen));
         Ok(near.map_or((0, 0), |place| (place.batch, place.row)))
     }
 
@@ -244,6 +261,7 @@ impl Right {
         keep.sort_unstable();
         keep.dedup();
         self.kept = keep.iter().map(|batch| self.kept[*batch].clone()).collect();
+        (self.chosen, self.passed) = (0, 1);
         for place in self.before.iter_mut().chain(&mut self.after) {
             place.batch = keep.binary_search(&place.batch).unwrap_or_default();
         }
@@ -292,5 +310,41 @@ impl Join {
         arrays.extend(self.right.take(places)?.iter().flat_map(|right| right.columns().to_vec()));
         let options = RecordBatchOptions::new().with_row_count(Some(left.num_rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{ArrayRef, UInt64Array};
+
+    #[test]
+    fn what_is_passed_over_between_two_rows_is_let_go() {
+        let batch = |number: i64| -> RecordBatch {
+            let times = TimestampNanosecondArray::from_iter_values((0..10).map(|row| number * 10 + row));
+            let ordinals = UInt64Array::from_iter_values((0..10).map(|row| (number * 10 + row) as u64));
+            let columns: [(&str, ArrayRef); 2] = [("ordinal", Arc::new(ordinals)), ("time", Arc::new(times))];
+            RecordBatch::try_from_iter(columns).unwrap()
+        };
+        let all: Vec<RecordBatch> = (0..500).map(batch).collect();
+        let plan = datafusion::datasource::memory::MemorySourceConfig::try_new_exec(
+            &[all.clone()],
+            all[0].schema(),
+            None,
+        );
+        let side = Side { plan: plan.unwrap(), columns: 1, time: 1 };
+        let stream = side.plan.execute(0, Arc::default()).unwrap();
+        let mut right = Right::new(stream, &side).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let wanted = [7, 12, 4000, 4001, 4990];
+        let mut places = Vec::new();
+        for time in wanted {
+            places.push(runtime.block_on(right.nearest(time, None)).unwrap());
+            let whole = right.kept.iter().filter(|batch| batch.num_rows() > 1).count();
+            assert!(whole <= places.len() + 3, "{whole} batches are kept");
+        }
+        let rows = right.take(&places).unwrap().unwrap();
+        let found = rows.column(0).as_primitive::<datafusion::arrow::datatypes::UInt64Type>();
+        assert_eq!(found.values(), &[7, 12, 4000, 4001, 4990]);
     }
 }

@@ -4,7 +4,7 @@ use crate::address;
 use crate::columns::address_type;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, LargeStringArray, ListArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::Type;
@@ -57,7 +57,8 @@ fn shown_type(kind: &DataType) -> Option<DataType> {
             let shown = shown_type(items.data_type())?;
             Some(DataType::List(Arc::new(Field::new(items.name(), shown, true))))
         }
-        kind => is_bytes(kind).then_some(DataType::Utf8),
+        // One payload alone may be 1 GiB: twice that in digits.
+        kind => is_bytes(kind).then_some(DataType::LargeUtf8),
     }
 }
 
@@ -91,7 +92,7 @@ fn shown_array(array: &ArrayRef, kind: Option<Type>, bytes: Bytes) -> Result<Arr
         None => bytes.show(value),
     };
     let all = |values: &mut dyn Iterator<Item = Option<&[u8]>>| -> ArrayRef {
-        Arc::new(values.map(|value| value.map(show)).collect::<StringArray>())
+        Arc::new(values.map(|value| value.map(show)).collect::<LargeStringArray>())
     };
     Ok(match (array.data_type(), shown_type(array.data_type())) {
         (DataType::Binary, _) => all(&mut array.as_binary::<i32>().iter()),

@@ -49,6 +49,19 @@ impl Wanted {
         join!(Words, Wide, Bytes)
     }
 
+    /// What is wanted by any of them; `None` of none, or where they are of different classes. Half with half, so that many are no
+    /// trouble.
+    fn any(mut all: Vec<Self>) -> Option<Self> {
+        while all.len() > 1 {
+            let join = |two: &[Self]| match two {
+                [one, other] => one.join(other, false),
+                one => one.first().cloned(),
+            };
+            all = all.chunks(2).map(join).collect::<Option<_>>()?;
+        }
+        all.pop()
+    }
+
     fn is_none(&self) -> bool {
         match self {
             Self::Words(spans) => spans.is_none(),

@@ -2,7 +2,7 @@
 
 use super::{Predicate, Spans, Wanted};
 use holdfast_format::{Cells, Packed};
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 /// What is known of a column before its cells are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +73,14 @@ impl Wanted {
             Self::Words(spans) => spans.meets(&(least as u64), &(greatest as u64)),
             Self::Wide(spans) => spans.meets(&least, &greatest),
             // A text is wanted whose beginning is between the bounds, wherever it goes on from there.
-            Self::Bytes(spans) => spans.iter().any(|(low, high)| {
-                let low = match low {
-                    Included(low) | Excluded(low) => prefix(low),
-                    Unbounded => 0,
+            Self::Bytes(spans) => {
+                let edge = |bound: &Bound<Vec<u8>>, open: u128| match bound {
+                    Included(text) | Excluded(text) => prefix(text),
+                    Unbounded => open,
                 };
-                let high = match high {
-                    Included(high) | Excluded(high) => prefix(high),
-                    Unbounded => u128::MAX,
-                };
-                low <= greatest && high >= least
-            }),
+                let first = spans.position(|high| edge(high, u128::MAX) < least);
+                spans.nth(first).is_some_and(|(low, _)| edge(low, 0) <= greatest)
+            }
         }
     }
 }
@@ -286,20 +283,16 @@ impl Wanted {
                 for (picked, end) in picked.iter_mut().zip(ends) {
                     let end = *end as usize;
                     if *picked {
-                        // The same text again and again is the usual case; spans are few.
                         let text = bytes.get(start..end).unwrap_or_default();
-                        *picked = spans.iter().any(|(low, high)| {
-                            let above = match low {
-                                Included(low) => text >= low.as_slice(),
-                                Excluded(low) => text > low.as_slice(),
-                                Unbounded => true,
-                            };
-                            let below = match high {
-                                Included(high) => text <= high.as_slice(),
-                                Excluded(high) => text < high.as_slice(),
-                                Unbounded => true,
-                            };
-                            above && below
+                        let at = spans.position(|high| match high {
+                            Included(high) => high.as_slice() < text,
+                            Excluded(high) => high.as_slice() <= text,
+                            Unbounded => false,
+                        });
+                        *picked = spans.nth(at).is_some_and(|(low, _)| match low {
+                            Included(low) => low.as_slice() <= text,
+                            Excluded(low) => low.as_slice() < text,
+                            Unbounded => true,
                         });
                     }
                     start = end;
@@ -316,7 +309,6 @@ mod tests {
     use super::*;
     use holdfast_format::{CellBuffer, Class};
     use proptest::prelude::*;
-    use std::ops::Bound;
 
     const CLASSES: [Class; 3] = [Class::Word, Class::Wide, Class::Bytes];
 

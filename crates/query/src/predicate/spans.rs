@@ -86,6 +86,16 @@ impl<K: Ord + Clone> Spans<K> {
         self.0.is_empty()
     }
 
+    /// How many of its spans end before something, by their high bounds.
+    pub(super) fn position(&self, ends_before: impl Fn(&Bound<K>) -> bool) -> usize {
+        self.0.partition_point(|span| ends_before(&span.high))
+    }
+
+    /// One of its spans.
+    pub(super) fn nth(&self, at: usize) -> Option<(&Bound<K>, &Bound<K>)> {
+        self.0.get(at).map(|span| (&span.low, &span.high))
+    }
+
     /// What is in either.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {

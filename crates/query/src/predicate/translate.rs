@@ -117,18 +117,16 @@ impl<C: Find> Translator<'_, C> {
         let mut any = Vec::with_capacity(list.list.len());
         for one in &list.list {
             match literal(one, kind)? {
-                Literal::Cell(cell) => any.push(Predicate::Among(column, cell.wanted(Operator::Eq)?)),
+                Literal::Cell(cell) => any.push(cell.wanted(Operator::Eq)?),
                 Literal::Null if wanted => {}
                 // Whatever it is, it might be that.
                 Literal::Null => return Some(Predicate::Constant(false)),
             }
         }
-        match Predicate::any(any) {
-            among if wanted => Some(among),
-            Predicate::Among(column, among) => Some(Predicate::Among(column, among.complement())),
-            Predicate::Constant(false) => Some(Predicate::Null(column, false)),
-            _ => None,
-        }
+        let Some(among) = Wanted::any(any) else {
+            return Some(if wanted { Predicate::Constant(false) } else { Predicate::Null(column, false) });
+        };
+        Some(Predicate::Among(column, if wanted { among } else { among.complement() }))
     }
 
     fn between(&self, between: &Between, is: bool) -> Option<Predicate> {

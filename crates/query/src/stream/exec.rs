@@ -5,7 +5,7 @@ use super::list::SlotList;
 use super::moment::Until;
 use super::needs;
 use super::open;
-use super::slot::{Broken, Effort, SlotSearch};
+use super::slot::{Broken, ByThen, Effort, SlotSearch};
 use super::trouble::Trouble;
 use super::wants::Wants;
 use super::ways::Ways;
@@ -330,6 +330,7 @@ impl Worker {
                 effort,
                 sink,
                 torn: None,
+                by_then: ByThen::default(),
             };
             let searched = search.run();
             effort.copied += view.copied();
@@ -406,7 +407,9 @@ impl Worker {
                 Err(Broken::Enough | Broken::Rows) => return Ok(()),
                 Err(Broken::NotThere(NotThere::Failed(error))) => return Err(external(error)),
                 Err(Broken::NotThere(NotThere::Expired)) => self.work.trouble.expired([slot.sequence]),
-                Err(Broken::NotThere(NotThere::Damaged(place))) => self.work.trouble.damaged(slot, &place),
+                Err(Broken::NotThere(NotThere::Damaged(place))) => {
+                    self.work.trouble.damaged(slot.slot, slot.sequence, &place);
+                }
                 Err(Broken::Arrow(error)) => return Err(error.into()),
             }
         }

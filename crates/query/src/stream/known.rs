@@ -34,6 +34,12 @@ impl Pick for SlotKnown<'_> {
             Column::Fixed(Fixed::Time) => {
                 self.entry.arrivals.map(|(first, last)| between(time(first), time(last)))
             }
+            // What was recorded without it has it all the same, made of the payload.
+            Column::Fixed(Fixed::EventTime)
+                if self.wants.made_event(&[column], self.entry.schema).is_some() =>
+            {
+                None
+            }
             Column::Fixed(Fixed::EventTime) => {
                 let bounds = self.entry.events.map(|(first, last)| (time(first).into(), time(last).into()));
                 let nulls = bounds.is_none().then_some(u64::MAX);
@@ -125,6 +131,8 @@ pub(super) struct ChunkKnown<'a> {
     /// What the directory says, where that is needed.
     pub(super) entry: Option<&'a DirectoryEntry>,
     pub(super) sequence: u64,
+    /// How many attributes its slot has.
+    pub(super) attributes: u32,
     /// By number of the attribute.
     pub(super) blocks: &'a HashMap<usize, Block<'a>>,
 }
@@ -135,6 +143,11 @@ impl Pick for ChunkKnown<'_> {
             Column::Fixed(Fixed::Time) => {
                 let DirectoryEntry { first_arrival, last_arrival, .. } = *self.entry?;
                 Some(between(time(first_arrival), time(last_arrival)))
+            }
+            Column::Fixed(Fixed::EventTime)
+                if self.wants.made_event(&[column], self.attributes).is_some() =>
+            {
+                None
             }
             // Of all streams: who has none may be among them.
             Column::Fixed(Fixed::EventTime) => {

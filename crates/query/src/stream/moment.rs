@@ -25,15 +25,8 @@ pub(crate) struct Moment(HashMap<StreamId, Ordinal>);
 
 impl Moment {
     /// Now, for a question that looks at streams more than once.
-    pub(crate) async fn of(plan: &LogicalPlan) -> Result<Option<Self>> {
-        let mut looks = Looks::default();
-        plan.apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node {
-                looks.count(&source_as_provider(&scan.source)?);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        let Looks { ways: Some(ways), count: 2.. } = looks else { return Ok(None) };
+    pub(crate) async fn of(looks: &Looks) -> Result<Option<Self>> {
+        let Looks { ways: Some(ways), count: 2.. } = looks.clone() else { return Ok(None) };
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
         let streams = tokio::task::spawn_blocking(move || {
             let mut way = ways.take()?;
@@ -66,13 +59,25 @@ pub(super) struct Until {
 }
 
 /// How often a question looks at streams, and a way to them.
-#[derive(Default)]
-struct Looks {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Looks {
     ways: Option<Ways>,
-    count: u32,
+    pub(super) count: usize,
 }
 
 impl Looks {
+    /// Of a question.
+    pub(crate) fn of(plan: &LogicalPlan) -> Result<Self> {
+        let mut looks = Self::default();
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node {
+                looks.count(&source_as_provider(&scan.source)?);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(looks)
+    }
+
     fn count(&mut self, table: &Arc<dyn TableProvider>) {
         let table = table.as_ref() as &dyn Any;
         if let Some(stream) = table.downcast_ref::<StreamTable>() {

@@ -39,7 +39,8 @@ impl Needed {
         let places = wants.places();
         let attributes = wants.attributes(&places);
         // Columns that are younger than the slot, or that nobody wrote, are made of its payload.
-        let made = attributes.iter().any(|(_, attribute)| *attribute >= entry.schema as usize);
+        let made = attributes.iter().any(|(_, attribute)| *attribute >= entry.schema as usize)
+            || wants.made_event(&places, entry.schema).is_some();
         let summary = view.summary();
         let column = |attribute: usize| Some((attribute, *summary.column(number, attribute as u16)?));
         let numbers = || attributes.iter().map(|(_, attribute)| *attribute);

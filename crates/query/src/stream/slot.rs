@@ -91,6 +91,17 @@ pub(super) struct SlotSearch<'a, 'r> {
     pub(super) sink: &'a mut dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()>,
     /// The element that ends here and whose beginning has expired: it is none any more.
     pub(super) torn: Option<Ordinal>,
+    /// What the stream was like when this was recorded.
+    pub(super) by_then: ByThen,
+}
+
+/// What a stream was like when a slot was recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ByThen {
+    /// Version of its preamble.
+    preamble: u32,
+    /// How many attributes it had.
+    attributes: u32,
 }
 
 impl<'r> SlotSearch<'_, 'r> {
@@ -102,6 +113,7 @@ impl<'r> SlotSearch<'_, 'r> {
             self.passed_over(before);
             return Ok(());
         };
+        self.by_then = ByThen { preamble: entry.preamble, attributes: entry.schema };
         if let Some(until) = self.until
             && entry.ordinals.is_none_or(|(_, greatest)| greatest >= until.next)
         {
@@ -151,9 +163,7 @@ impl<'r> SlotSearch<'_, 'r> {
         let blocks = columns.blocks(sequence)?;
         if !rows && self.torn.is_none() {
             for blocks in blocks.each() {
-                let known =
-                    ChunkKnown { wants: self.wants, entry: None, sequence: sequence.0, blocks: &blocks };
-                if self.wants.predicate.may_hold(&known) {
+                if self.wants.predicate.may_hold(&self.known(None, sequence.0, &blocks)) {
                     self.chunk(&blocks, None, &[], None)?;
                 }
             }
@@ -166,7 +176,8 @@ impl<'r> SlotSearch<'_, 'r> {
     fn one_column(&mut self, attribute: usize, section: &Section) -> Result<(), Broken> {
         let sequence = self.view.header().sequence;
         let mut blocks = BlocksComing::new(section, sequence);
-        let Self { view, wants, until, planned, trouble, schema, effort, sink, has_rows, torn } = self;
+        let Self { view, wants, until, planned, trouble, schema, effort, sink, has_rows, torn, by_then } =
+            self;
         let mut copied = view.copied();
         view.pieces(section, |view, bytes| {
             // What an index drive had was not read.
@@ -183,6 +194,7 @@ impl<'r> SlotSearch<'_, 'r> {
                 sink: &mut **sink,
                 has_rows: *has_rows,
                 torn: *torn,
+                by_then: *by_then,
             };
             blocks.piece(bytes, |block| search.block(attribute, block, sequence.0))
         })?;
@@ -192,8 +204,21 @@ impl<'r> SlotSearch<'_, 'r> {
     /// What a chunk has of a single column.
     fn block(&mut self, attribute: usize, block: Block<'_>, sequence: u64) -> Result<(), Broken> {
         let blocks = HashMap::from([(attribute, block)]);
-        let known = ChunkKnown { wants: self.wants, entry: None, sequence, blocks: &blocks };
-        if self.wants.predicate.may_hold(&known) { self.chunk(&blocks, None, &[], None) } else { Ok(()) }
+        if self.wants.predicate.may_hold(&self.known(None, sequence, &blocks)) {
+            self.chunk(&blocks, None, &[], None)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What is known of a chunk.
+    fn known<'b>(
+        &'b self,
+        entry: Option<&'b DirectoryEntry>,
+        sequence: u64,
+        blocks: &'b HashMap<usize, Block<'b>>,
+    ) -> ChunkKnown<'b> {
+        ChunkKnown { wants: self.wants, entry, sequence, attributes: self.by_then.attributes, blocks }
     }
 
     /// Counts a slot that is passed over, where so many bytes had been read before it.
@@ -276,7 +301,7 @@ impl<'r> SlotSearch<'_, 'r> {
         let missing = || NotThere::Damaged("summary: a section is missing".to_owned());
         let section = section.ok_or_else(missing)?;
         let directory = self.view.directory()?.to_vec();
-        let mut maker = made.then(|| self.wants.maker());
+        let mut maker = made.then(|| self.wants.maker(self.by_then.attributes));
         let told = if made { Predicate::Constant(true) } else { self.wants.told_by_attributes() };
         let mut left = Vec::new();
         for (number, at) in directory.iter().enumerate() {
@@ -288,8 +313,7 @@ impl<'r> SlotSearch<'_, 'r> {
             if blocks.is_empty() && !all_chunks {
                 continue;
             }
-            let known =
-                ChunkKnown { wants: self.wants, entry: Some(at), sequence: sequence.0, blocks: &blocks };
+            let known = self.known(Some(at), sequence.0, &blocks);
             if self.wants.predicate.may_hold(&known) && self.leaves(&told, &blocks) {
                 left.push((at, blocks));
             }
@@ -465,7 +489,9 @@ impl<'r> SlotSearch<'_, 'r> {
         } else {
             self.extract_each(rows, extractor, &mut cells)?;
         }
-        for (place, number) in self.wants.attributes(&self.wants.places()) {
+        let places = self.wants.places();
+        let event = self.wants.made_event(&places, self.by_then.attributes);
+        for (place, number) in self.wants.attributes(&places).into_iter().chain(event) {
             let made = numbers.iter().position(|made| *made == number);
             if let Some(buffer) = made.and_then(|at| cells.get(at)) {
                 let own = match buffer.cells() {
@@ -494,7 +520,8 @@ impl<'r> SlotSearch<'_, 'r> {
             self.beginning(row, *at, &mut header, &mut data)?;
             let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
             let size = row.offset + u64::from(row.len);
-            let link_type = self.wants.link_types.get(usize::from(row.tag)).copied();
+            let links = self.wants.link_types.get(&self.by_then.preamble);
+            let link_type = links.and_then(|links| links.get(usize::from(row.tag))).copied();
             let original_size = size + u64::from(row.extra);
             let element = Element { data: &data, size, original_size, link_type, header };
             extractor.extract(&element, cells);

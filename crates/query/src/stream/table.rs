@@ -3,9 +3,9 @@
 use super::chosen::{Chosen, Explained, excluded};
 use super::exec::{StreamExec, Work};
 use super::list::SlotList;
-use super::moment::Moment;
+use super::moment::{Looks, Moment};
 use super::trouble::Trouble;
-use super::wants::Wants;
+use super::wants::{LinkTypes, Wants};
 use super::ways::Ways;
 use crate::columns::Columns;
 use crate::predicate::{Predicate, translate};
@@ -22,16 +22,15 @@ use holdfast_ring::Range;
 use std::fmt;
 use std::sync::Arc;
 
-/// Threads that search a ring through its recorder, at most. Each is a client, and so is what pins slots for them: half of the
-/// places are left to others.
-const MOST_CLIENTS: usize = MAX_CLIENTS / 2 - 1;
+/// Clients of a recorder that a question may be: half of the places are left to others.
+const MOST_CLIENTS: usize = MAX_CLIENTS / 2;
 
 /// A stream as a table.
 pub struct StreamTable {
     name: String,
     stream: StreamId,
     schema: Schema,
-    link_types: Vec<u16>,
+    link_types: Arc<LinkTypes>,
     columns: Columns,
     ways: Ways,
     trouble: Arc<Trouble>,
@@ -44,16 +43,17 @@ impl fmt::Debug for StreamTable {
 }
 
 impl StreamTable {
-    /// The stream `name`. `link_types` are those of a packet stream's interfaces; `trouble` learns what was missed.
+    /// The stream `name`; `trouble` learns what was missed.
     pub fn new(
         name: &str,
         stream: StreamId,
         schema: Schema,
-        link_types: Vec<u16>,
+        link_types: LinkTypes,
         ways: Ways,
         trouble: Arc<Trouble>,
     ) -> Self {
         let columns = Columns::new(&schema);
+        let link_types = Arc::new(link_types);
         Self { name: name.to_owned(), stream, schema, link_types, columns, ways, trouble }
     }
 
@@ -99,7 +99,7 @@ impl TableProvider for StreamTable {
         let wants = Wants {
             stream: self.stream,
             schema: self.schema.clone(),
-            link_types: self.link_types.clone(),
+            link_types: Arc::clone(&self.link_types),
             columns: self.columns.clone(),
             projection: projection.cloned().unwrap_or_else(all),
             limit,
@@ -111,6 +111,10 @@ impl TableProvider for StreamTable {
         let (first, last) = (first.unwrap_or(0), last.unwrap_or(u64::MAX));
         let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
         let never = wants.predicate == Predicate::Constant(false);
+        // Each thread that searches a ring through its recorder is a client, and so is what pins slots for them, for each of a question's
+        // looks at streams: they may all be at work at once.
+        let looks = state.config().get_extension::<Looks>().map_or(1, |looks| looks.count.max(1));
+        let clients = (MOST_CLIENTS / looks).saturating_sub(1).max(1);
         let explained = state.config().get_extension::<Explained>().map(|_| wants.clone());
         let planned = tokio::task::spawn_blocking(move || {
             if never {
@@ -123,7 +127,7 @@ impl TableProvider for StreamTable {
             let by_view = explained.and_then(|wants| excluded(&mut way.reader, &wants, &slots));
             let chosen = Chosen { all, by_time: all - slots.len(), by_view };
             if way.reader.is_live() {
-                return Ok((SlotList::new(slots, way.reader.into_pins()), chosen, MOST_CLIENTS));
+                return Ok((SlotList::new(slots, way.reader.into_pins()), chosen, clients));
             }
             ways.give(way);
             Ok((SlotList::new(slots, Pins::default()), chosen, usize::MAX))

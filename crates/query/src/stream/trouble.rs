@@ -1,7 +1,6 @@
 //! What a search could not look into: told at its end, beside what it found.
 
-use holdfast_base::Sequence;
-use holdfast_link::PlannedSlot;
+use holdfast_base::{Sequence, SlotNo};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -63,7 +62,7 @@ impl Trouble {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn expired(&self, slots: impl IntoIterator<Item = Sequence>) {
+    pub(crate) fn expired(&self, slots: impl IntoIterator<Item = Sequence>) {
         self.state().expired.extend(slots);
     }
 
@@ -71,12 +70,13 @@ impl Trouble {
         self.state().missed.partial += elements;
     }
 
-    pub(super) fn damaged(&self, slot: &PlannedSlot, place: &str) {
+    /// Something is wrong with a slot, which has a place unless it is open.
+    pub(crate) fn damaged(&self, slot: Option<SlotNo>, sequence: Sequence, place: &str) {
         let missed = &mut self.state().missed;
         missed.damaged += 1;
         if missed.places.len() < MOST {
-            let at = slot.slot.map_or_else(String::new, |slot| format!("slot {slot}, "));
-            missed.places.push(format!("{at}sequence {}: {place}", slot.sequence));
+            let at = slot.map_or_else(String::new, |slot| format!("slot {slot}, "));
+            missed.places.push(format!("{at}sequence {sequence}: {place}"));
         }
     }
 }

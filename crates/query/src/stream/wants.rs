@@ -5,6 +5,11 @@ use crate::predicate::Predicate;
 use holdfast_attributes::{Extractor, Schema};
 use holdfast_base::StreamId;
 use holdfast_format::Classes;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the packets of each interface begin with, by tag; by version of the preamble that tells it.
+pub type LinkTypes = HashMap<u32, Vec<u16>>;
 
 /// A search over one stream.
 #[derive(Clone, Debug)]
@@ -13,8 +18,8 @@ pub(super) struct Wants {
     pub(super) stream: StreamId,
     /// Its schema.
     pub(super) schema: Schema,
-    /// By tag: what the packets of an interface begin with.
-    pub(super) link_types: Vec<u16>,
+    /// Of a packet stream.
+    pub(super) link_types: Arc<LinkTypes>,
     /// The table's columns.
     pub(super) columns: Columns,
     /// Which elements; its columns are places of the table.
@@ -53,6 +58,14 @@ impl Wants {
         places.iter().filter_map(fixed).collect()
     }
 
+    /// The event time among some places, and its attribute, where a slot that has the first `attributes` of them was recorded without
+    /// it: it is made, as attributes are.
+    pub(super) fn made_event(&self, places: &[usize], attributes: u32) -> Option<(usize, usize)> {
+        let number = self.schema.event_time().filter(|number| *number >= attributes as usize)?;
+        let fixed = self.fixed(places).into_iter();
+        fixed.filter(|(_, fixed)| *fixed == Fixed::EventTime).map(|(place, _)| (place, number)).next()
+    }
+
     /// As much of the condition as attributes tell.
     pub(super) fn told_by_attributes(&self) -> Predicate {
         self.predicate.told_by(&|place| matches!(self.columns.at(place), Some((Column::Attribute(_), _))))
@@ -69,10 +82,12 @@ impl Wants {
         self.fixed(&self.projection).iter().any(|(_, fixed)| *fixed == Fixed::Payload)
     }
 
-    /// Who reads the attributes that are looked at, where a slot has no columns of them.
-    pub(super) fn maker(&self) -> Maker {
-        let wanted: Vec<usize> =
-            self.attributes(&self.places()).into_iter().map(|(_, number)| number).collect();
+    /// Who reads the attributes that are looked at, where a slot that has so many lacks columns of them.
+    pub(super) fn maker(&self, attributes: u32) -> Maker {
+        let places = self.places();
+        let all = self.attributes(&places).into_iter().chain(self.made_event(&places, attributes));
+        let mut wanted: Vec<usize> = all.map(|(_, number)| number).collect();
+        wanted.sort_unstable();
         let (schema, numbers) = self.schema.part(&wanted);
         Maker { extractor: Extractor::new(&schema), classes: schema.classes(), numbers }
     }

@@ -2,13 +2,14 @@
 
 use crate::columns::arrow_type;
 use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, RecordBatch, StringViewArray, TimestampNanosecondArray, UInt64Array,
+    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringViewArray, TimestampNanosecondArray, UInt64Array,
 };
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::error::ArrowError;
 use holdfast_attributes::Type;
 use holdfast_base::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Columns over the same things.
 pub(super) struct List<'a, T> {
@@ -29,6 +30,13 @@ impl<'a, T> List<'a, T> {
     pub(super) fn number(self, name: &str, of: impl Fn(&T) -> Option<u64>) -> Self {
         let array = self.things.iter().map(of).collect::<UInt64Array>();
         self.column(name, Type::Uint, Arc::new(array))
+    }
+
+    /// A span, which is kept in nanoseconds.
+    pub(super) fn seconds(self, name: &str, of: impl Fn(&T) -> Option<u64>) -> Self {
+        let seconds = |thing| of(thing).map(|nanos| Duration::from_nanos(nanos).as_secs_f64());
+        let array = self.things.iter().map(seconds).collect::<Float64Array>();
+        self.column(name, Type::Float, Arc::new(array))
     }
 
     pub(super) fn text<S: AsRef<str>>(self, name: &str, of: impl Fn(&'a T) -> Option<S>) -> Self {

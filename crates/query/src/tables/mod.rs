@@ -6,4 +6,4 @@ mod list;
 mod rows;
 
 pub use lazy::Lazy;
-pub use rows::{FoundGap, gaps, holds, slots, streams};
+pub use rows::{gaps, holds, slots, streams};

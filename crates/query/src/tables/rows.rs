@@ -4,19 +4,9 @@ use super::list::List;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_format::{Gap, StreamKind};
+use holdfast_format::{Finding, StreamKind};
+use holdfast_link::Loss;
 use holdfast_ring::{HoldStatus, SlotLook, SlotStatus, StreamStatus};
-
-/// A gap, and where it was found.
-#[derive(Clone, Copy, Debug)]
-pub struct FoundGap {
-    /// Of which stream.
-    pub stream: StreamId,
-    /// The first lost ordinal.
-    pub ordinal: Ordinal,
-    /// What was lost.
-    pub gap: Gap,
-}
 
 /// What a bound is that does not bound.
 fn bound(time: Timestamp) -> Option<Timestamp> {
@@ -45,8 +35,11 @@ pub fn streams(streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
         .number("lost", |stream| Some(stream.counters.lost))
         .number("lost_bytes", |stream| Some(stream.counters.lost_bytes))
         .number("gaps", |stream| Some(stream.counters.gaps))
+        .number("unknown_gaps", |stream| Some(stream.counters.unknown_gaps))
         .number("next_ordinal", |stream| Some(stream.counters.next_ordinal.0))
+        .number("preamble_version", |stream| Some(stream.preamble.into()))
         .number("preamble_bytes", |stream| Some(stream.preamble_bytes.into()))
+        .number("attributes", |stream| Some(stream.schema.into()))
         .finish()
 }
 
@@ -73,43 +66,68 @@ pub fn slots(slots: &[SlotStatus]) -> Result<RecordBatch, ArrowError> {
         .finish()
 }
 
-/// The table `holds`.
-pub fn holds(holds: &[HoldStatus], streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
+/// The table `holds`, of a ring with slots of so many bytes.
+pub fn holds(
+    holds: &[HoldStatus],
+    streams: &[StreamStatus],
+    slot_bytes: u64,
+) -> Result<RecordBatch, ArrowError> {
     let names = |hold: &HoldStatus| {
         let names: Vec<&str> = hold.streams.iter().filter_map(|id| name(streams, *id)).collect();
         (!names.is_empty()).then(|| names.join(","))
+    };
+    let sequences = |hold: &HoldStatus| {
+        let spans = hold.sequences.iter().map(|(first, last)| format!("{first}-{last}"));
+        Some(spans.collect::<Vec<_>>().join(","))
+    };
+    // In others nothing is looked for any more.
+    let evaluated = |finding: &Finding| {
+        let all = finding.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
+        all.filter_map(|(id, next)| Some(format!("{}:{next}", name(streams, *id)?)))
+            .collect::<Vec<_>>()
+            .join(",")
     };
     List::of(holds)
         .number("id", |hold| Some(hold.id.0))
         .time("created", |hold| Some(hold.created))
         .time("until", |hold| bound(hold.until))
-        .text("reason", |hold| Some(&hold.reason))
         .text("owner", |hold| Some(&hold.owner))
+        .text("reason", |hold| Some(&hold.reason))
         .text("streams", names)
         .time("from", |hold| bound(hold.range.from))
         .time("to", |hold| bound(hold.range.to))
-        .truth("by_event", |hold| hold.range.by_event)
+        .truth("event", |hold| hold.range.by_event)
         .number("first_ordinal", |hold| hold.range.ordinals.map(|(first, _)| first.0))
         .number("end_ordinal", |hold| hold.range.ordinals.map(|(_, end)| end.0))
         .number("slots", |hold| Some(hold.slots.into()))
-        .text("condition", |hold| hold.finding.as_ref().map(|finding| finding.condition.as_str()))
-        .truth("standing", |hold| hold.finding.as_ref().is_some_and(|finding| finding.standing))
-        .number("quota", |hold| {
-            hold.finding.as_ref().map(|finding| finding.quota.into()).filter(|quota| *quota > 0)
+        .number("bytes", |hold| Some(u64::from(hold.slots) * slot_bytes))
+        .text("sequences", sequences)
+        .text("condition", |hold| {
+            hold.finding.as_ref().filter(|finding| finding.sample.is_none()).map(|finding| &finding.condition)
         })
+        .seconds("before_seconds", |hold| Some(hold.finding.as_ref()?.before))
+        .seconds("after_seconds", |hold| Some(hold.finding.as_ref()?.after))
+        .truth("standing", |hold| hold.finding.as_ref().is_some_and(|finding| finding.standing))
+        .truth("distil", |hold| hold.finding.as_ref().is_some_and(|finding| finding.distil))
+        .seconds("sample_seconds", |hold| Some(hold.finding.as_ref()?.sample?.0))
+        .seconds("period_seconds", |hold| Some(hold.finding.as_ref()?.sample?.1))
+        .text("when", |hold| Some(&hold.finding.as_ref()?.when.as_ref()?.0))
+        .seconds("within_seconds", |hold| Some(hold.finding.as_ref()?.when.as_ref()?.1))
+        .number("quota", |hold| Some(hold.finding.as_ref()?.quota.into()).filter(|quota| *quota > 0))
+        .text("evaluated", |hold| hold.finding.as_ref().map(evaluated))
         .finish()
 }
 
 /// The table `gaps`.
-pub fn gaps(gaps: &[FoundGap], streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
-    List::of(gaps)
-        .text("stream", |found| name(streams, found.stream))
-        .number("ordinal", |found| Some(found.ordinal.0))
-        .number("skipped", |found| Some(found.gap.ordinals))
-        .number("elements", |found| found.gap.elements)
-        .number("bytes", |found| found.gap.bytes)
-        .time("from", |found| bound(found.gap.first))
-        .time("to", |found| bound(found.gap.last))
-        .text("cause", |found| Some(found.gap.cause.name()))
+pub fn gaps(losses: &[Loss], streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
+    List::of(losses)
+        .text("stream", |loss| name(streams, loss.stream))
+        .number("ordinal", |loss| Some(loss.ordinal.0))
+        .number("ordinals", |loss| Some(loss.gap.ordinals))
+        .number("elements", |loss| loss.gap.elements)
+        .number("bytes", |loss| loss.gap.bytes)
+        .time("first", |loss| bound(loss.gap.first))
+        .time("last", |loss| bound(loss.gap.last))
+        .text("cause", |loss| Some(loss.gap.cause.name()))
         .finish()
 }

@@ -12,7 +12,7 @@ use holdfast_link::RingReader;
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::ask;
 use holdfast_query::find::{Among, Keep, Roll, Search, merged};
-use holdfast_query::stream::{OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::stream::{LinkTypes, OpenRing, StreamTable, Trouble, Ways};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,8 @@ impl Ring {
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(shared.clone()))));
         let trouble = Arc::new(Trouble::default());
-        let table = StreamTable::new("log", recorded.stream, schema, Vec::new(), Ways::new(&ring), trouble);
+        let table =
+            StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), Ways::new(&ring), trouble);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         Self { runtime, real: engine(Arc::new(table)), plain, image, stream: recorded.stream }
     }

@@ -9,7 +9,7 @@ use holdfast_attributes::Schema;
 use holdfast_format::{BlockBounds, Summary};
 use holdfast_link::RingReader;
 use holdfast_media::MemoryDisk;
-use holdfast_query::stream::{Missed, OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::stream::{LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use std::sync::{Arc, LazyLock};
@@ -216,7 +216,8 @@ impl World {
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
         let trouble = Arc::new(Trouble::default());
         let ways = Ways::new(&ring);
-        let table = StreamTable::new("log", recorded.stream, schema, Vec::new(), ways, Arc::clone(&trouble));
+        let table =
+            StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::clone(&trouble));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         Self { runtime, real: engine(Arc::new(table)), plain, trouble, summaries }
     }

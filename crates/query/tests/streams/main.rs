@@ -18,7 +18,7 @@ use holdfast_base::{ByteSize, SlotNo};
 use holdfast_format::{CellBuffer, Flags};
 use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
-use holdfast_query::stream::{ArrayColumn, Missed, OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::stream::{ArrayColumn, LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, hits, session};
 use recorded::Recorded;
 use std::num::NonZeroUsize;
@@ -68,7 +68,7 @@ fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
             let mut cells: Vec<CellBuffer> =
                 schema.classes().iter().map(|class| CellBuffer::new(class, 1, 2000)).collect();
             let header = element.flags.has(Flags::HEADER).then_some(element.meta);
-            extractor.extract(&Element { header, ..Element::of(element.data) }, &mut cells);
+            let told = extractor.extract(&Element { header, ..Element::of(element.data) }, &mut cells);
             for (place, array) in arrays.iter_mut().enumerate() {
                 let (column, _) = columns.at(place).unwrap();
                 let size = element.data.len() as u64;
@@ -81,7 +81,7 @@ fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
                     }
                     Column::Fixed(Fixed::Ordinal) => Some(Value::Uint(element.ordinal.0)),
                     Column::Fixed(Fixed::Time) => Some(Value::Time(element.arrival)),
-                    Column::Fixed(Fixed::EventTime) => element.event.map(Value::Time),
+                    Column::Fixed(Fixed::EventTime) => element.event.or(told.event_time).map(Value::Time),
                     Column::Fixed(Fixed::Size | Fixed::OriginalSize) => Some(Value::Uint(size)),
                     Column::Fixed(Fixed::Payload) => Some(Value::Binary(element.data)),
                     // Where a row lies, and how it came there, is not an element's.
@@ -163,7 +163,7 @@ fn compare_with(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[
         "log",
         recorded.stream,
         schema.clone(),
-        Vec::new(),
+        LinkTypes::new(),
         Ways::new(&ring),
         Arc::clone(&trouble),
     );
@@ -271,7 +271,7 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         let looks = question.matches("from log").count();
         let ring = changing([first.clone(), after.clone()], if looks > 1 { looks + 1 } else { 1 });
         let trouble = Arc::new(Trouble::default());
-        let (schema, links) = (schema.clone(), Vec::new());
+        let (schema, links) = (schema.clone(), LinkTypes::new());
         let table =
             StreamTable::new("log", recorded.stream, schema, links, Ways::anew(&ring), Arc::clone(&trouble));
         Engine { context: engine(Arc::new(table)), trouble }
@@ -350,7 +350,7 @@ fn all_looks_of_a_question_see_what_there_was_when_it_was_asked() {
     let asked = |first: usize, question: &str| {
         let ring = Ways::anew(&changing([before.clone(), after.clone()], first));
         let table =
-            StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::default());
+            StreamTable::new("log", recorded.stream, schema.clone(), LinkTypes::new(), ring, Arc::default());
         let batches =
             runtime.block_on(async { ask(&engine(Arc::new(table)), question).await?.collect().await });
         let column = Arc::clone(batches.unwrap()[0].column(0));
@@ -383,7 +383,7 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
     let trouble = Arc::new(Trouble::default());
     let (ways, shared) = (Ways::new(&ring), Arc::clone(&trouble));
-    let table = StreamTable::new("log", recorded.stream, schema, Vec::new(), ways, shared);
+    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, shared);
     let context = engine_with(Arc::new(table), ByteSize::mib(3));
     let little = Engine { context, trouble };
     let asked = |sql: &str| {
@@ -402,25 +402,26 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
     assert_eq!(little.trouble.take(), Missed::default());
 }
 
+const EVENTS: [&str; 7] = [
+    "select count(*), count(event_time), min(event_time), max(event_time) from log",
+    "select ordinal, event_time, id from log where event_time between '1970-01-01T00:01:00Z' and '1970-01-01T00:02:00Z' order by ordinal",
+    "select ordinal from log where event_time < '1970-01-01T00:00:03Z' or event_time > '1970-01-01T00:08:15Z' order by ordinal",
+    "select ordinal, event_time from log where event_time = '1970-01-01T00:01:17Z' order by ordinal",
+    "select ordinal from log where event_time is null order by ordinal",
+    "select event_time, ordinal from log order by event_time nulls last, ordinal limit 50",
+    "select date_bin(interval '1 minute', event_time) minute, count(*) from log group by minute order by minute",
+];
+
 // Event times jump to and fro: what came late is found, too.
 #[test]
 fn events_are_found_by_their_time_in_whatever_order_they_came() {
     let schema = Schema::typed(["event_time:time=json:id", "id:uint=json:id"]).unwrap();
-    let queries = [
-        "select count(*), count(event_time), min(event_time), max(event_time) from log",
-        "select ordinal, event_time, id from log where event_time between '1970-01-01T00:01:00Z' and '1970-01-01T00:02:00Z' order by ordinal",
-        "select ordinal from log where event_time < '1970-01-01T00:00:03Z' or event_time > '1970-01-01T00:08:15Z' order by ordinal",
-        "select ordinal, event_time from log where event_time = '1970-01-01T00:01:17Z' order by ordinal",
-        "select ordinal from log where event_time is null order by ordinal",
-        "select event_time, ordinal from log order by event_time nulls last, ordinal limit 50",
-        "select date_bin(interval '1 minute', event_time) minute, count(*) from log group by minute order by minute",
-    ];
     for seed in [11, 12] {
         let (image, recorded) = Recorded::make(seed, 4000, Some(&schema));
         let events = naive(&image, &schema, &recorded);
         let times = events.column_by_name(Fixed::EventTime.name()).unwrap();
         assert!(times.null_count() > 10 && times.len() - times.null_count() > 1000, "{times:?}");
-        compare(&image, &recorded, &schema, &queries);
+        compare(&image, &recorded, &schema, &EVENTS);
     }
 }
 
@@ -441,7 +442,7 @@ fn a_search_ends_as_soon_as_enough_is_found_and_tells_how_far_it_came() {
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
         let ring = Ways::anew(&ring);
         let table =
-            StreamTable::new("log", recorded.stream, schema.clone(), Vec::new(), ring, Arc::default());
+            StreamTable::new("log", recorded.stream, schema.clone(), LinkTypes::new(), ring, Arc::default());
         let said = shown(&runtime, &engine(Arc::new(table)), &format!("explain analyze {question}"));
         let number = said.split("slots_searched=").nth(1).unwrap();
         number.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().unwrap()
@@ -458,5 +459,12 @@ fn what_has_no_columns_is_found_by_its_payload() {
     for before in [None, Some(Schema::typed(&SCHEMA[..3]).unwrap())] {
         let (image, recorded) = Recorded::make(4, 1500, before.as_ref());
         compare(&image, &recorded, &schema, &QUERIES);
+    }
+    // The event time has come later than other attributes, or than all.
+    let [id, event] = ["id:uint=json:id", "event_time:time=json:id"];
+    let schema = Schema::typed([id, event]).unwrap();
+    for before in [None, Some(Schema::typed([id]).unwrap())] {
+        let (image, recorded) = Recorded::make(11, 1500, before.as_ref());
+        compare(&image, &recorded, &schema, &EVENTS);
     }
 }

@@ -225,6 +225,7 @@ impl<D: Disk> Driver<D> {
             commit,
             reading: line.reading,
             reads: !line.reads.is_empty(),
+            away: line.reads.is_away(),
             starved: self.ring.starved().is_some(),
         }
     }

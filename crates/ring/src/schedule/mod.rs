@@ -6,8 +6,8 @@
 //! still last: so nothing that a reader does can cost a byte within the guarantee (Bigelow et al., “Mahanaxar”, sections
 //! IV and VI).
 //!
-//! Where the head has to travel it stays for a moment with a reader whose answers have all gone out: who reads on asks
-//! again at once, and a turn of writing lasts for seconds (Iyer and Druschel, “Anticipatory scheduling”).
+//! Where the head has to travel it stays for a moment with a reader whose answers have all gone out, whoever else waits: who reads
+//! on asks again at once, and a turn of writing, or another's, lasts for seconds (Iyer and Druschel, “Anticipatory scheduling”).
 
 mod reads;
 
@@ -139,6 +139,8 @@ pub struct View {
     pub reading: u32,
     /// Whether a read waits.
     pub reads: bool,
+    /// Whether the reader whose turn it is asks for nothing at this moment: see [`Reads::is_away`].
+    pub away: bool,
     /// Whether nothing that is full can be written, whatever is done: no place is free, or the device does not answer.
     pub starved: bool,
 }
@@ -309,16 +311,17 @@ impl Schedule {
         }
         // Commits often come in a row; each would wait for the reads that were begun beside the one before.
         let beside = view.committing && policy.promise.is_some();
-        let may = view.reads && !beside && view.reading < policy.reads;
+        let held = policy.promise.as_ref().and_then(|promise| self.stays(view, promise));
+        let may = view.reads && held.is_none() && !beside && view.reading < policy.reads;
         if may && (self.may_read(view) || self.has_waited(view)) {
             return Next::Read;
         }
         let Some(promise) = &self.policy.promise else {
             return Next::Rest(self.hungry.map(|since| since + PATIENCE).filter(|until| view.now < *until));
         };
-        let forced = view.oldest + promise.forced;
-        let until = self.stays(view, promise).map_or(forced, |until| until.min(forced));
-        Next::Rest(Some(until).filter(|_| view.full > 0))
+        let forced = Some(view.oldest + promise.forced).filter(|_| view.full > 0);
+        let until = held.filter(|_| view.full > 0 || view.reads);
+        Next::Rest(forced.into_iter().chain(until).min())
     }
 
     /// Whether a read goes although buffers are short: on a ring that was promised nothing, and that a source without a
@@ -340,7 +343,8 @@ impl Schedule {
 
     /// Until when the head stays with a reader who may ask for more.
     fn stays(&self, view: &View, promise: &Promise) -> Option<Timestamp> {
-        self.read.map(|read| read + promise.stay).filter(|until| view.now < *until && !view.reads)
+        let nobody = !view.reads || view.away;
+        self.read.map(|read| read + promise.stay).filter(|until| view.now < *until && nobody)
     }
 
     /// Whether capture goes on should a read take as long as reads may.
@@ -392,7 +396,8 @@ impl Schedule {
         self.hungry = self.hungry.or(Some(view.now)).filter(|_| view.reads);
         let reading = view.reading > 0;
         // Also when the last one has just ended.
-        if view.reads || std::mem::replace(&mut self.reading, reading) || reading {
+        let was_reading = std::mem::replace(&mut self.reading, reading);
+        if (view.reads && !view.away) || was_reading || reading {
             self.read = Some(view.now);
         }
         let used = self.policy.buffers.saturating_sub(view.free);

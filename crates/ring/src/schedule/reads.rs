@@ -76,6 +76,8 @@ pub struct Reads {
     /// The class whose turn it is.
     turn: usize,
     visit: u64,
+    /// Who had the last read and asks for nothing more by now, though his turn is not over.
+    away: Option<Flow>,
 }
 
 impl Reads {
@@ -83,7 +85,7 @@ impl Reads {
     pub fn new(limit: usize, visit: u64) -> Self {
         let visit = visit.max(1);
         let (waiting, flows) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
-        Self { waiting, flows, credit: [0; 5], turn: 0, visit }
+        Self { waiting, flows, credit: [0; 5], turn: 0, visit, away: None }
     }
 
     /// From here on a client's turn lasts for `visit` bytes.
@@ -94,6 +96,12 @@ impl Reads {
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Whether somebody else is next only because who had the last read asks for nothing more at this moment: his turn is not over,
+    /// and he may be on his way.
+    pub fn is_away(&self) -> bool {
+        self.away.is_some()
     }
 
     /// How many wait.
@@ -111,7 +119,14 @@ impl Reads {
             if self.flows.len() == self.flows.capacity() {
                 return Err(wanted);
             }
-            self.flows.push(Flow { class: wanted.class, client: wanted.client, credit: self.visit as i64 });
+            match self.away.take_if(|away| known(away)) {
+                // He goes on where he was.
+                Some(flow) => self.flows.insert(0, flow),
+                None => {
+                    let Wanted { class, client, .. } = wanted;
+                    self.flows.push(Flow { class, client, credit: self.visit as i64 });
+                }
+            }
         }
         self.waiting.push(wanted);
         Ok(())
@@ -119,6 +134,7 @@ impl Reads {
 
     /// Takes out what a client that is gone still wanted; whether there was such a read.
     pub fn forget(&mut self, client: u64) -> Option<Wanted> {
+        self.away.take_if(|away| away.client == client);
         let at = self.waiting.iter().position(|wanted| wanted.client == client)?;
         Some(self.take(at))
     }
@@ -155,8 +171,13 @@ impl Reads {
             let at = self.waiting.iter().position(|w| w.class == class && w.client == client)?;
             let bytes = i64::from(self.waiting[at].bytes);
             self.credit[self.turn] -= bytes;
-            self.flows[first].credit -= bytes;
-            return Some(self.take(at));
+            let flow = &mut self.flows[first];
+            flow.credit -= bytes;
+            let (flow, waits) = (*flow, self.flows.len());
+            let taken = self.take(at);
+            let has_left = self.flows.len() < waits;
+            self.away = Some(flow).filter(|flow| has_left && flow.credit > 0 && self.credit[self.turn] > 0);
+            return Some(taken);
         }
     }
 
@@ -268,6 +289,43 @@ mod tests {
         }
         let share = search as f64 / (search + export) as f64;
         assert!(share > 0.45, "{search} and {export}");
+    }
+
+    // A search asks for what comes next once it has looked at what came: who waits for it for a moment gives it its share.
+    #[test]
+    fn who_asks_for_one_after_the_other_has_his_share_where_he_is_waited_for() {
+        let share = |waited_for: bool| {
+            let mut reads = Reads::new(64, 8 << 20);
+            for client in [2, 3] {
+                reads.push(read(0, Class::Export, client)).unwrap();
+                reads.push(read(1, Class::Export, client)).unwrap();
+            }
+            let (mut search, mut asks) = (0, true);
+            for id in 2..4000 {
+                if asks && (!reads.is_away() || waited_for) {
+                    reads.push(read(id, Class::Search, 1)).unwrap();
+                    asks = false;
+                }
+                let taken = reads.pick().unwrap();
+                if taken.class == Class::Search {
+                    (search, asks) = (search + 1, true);
+                } else {
+                    reads.push(read(id, Class::Export, taken.client)).unwrap();
+                }
+            }
+            f64::from(search) / 3998.0
+        };
+        let (with, without) = (share(true), share(false));
+        assert!((0.45..=0.55).contains(&with) && without < 0.2, "{with} and {without}");
+        // Who is gone is not waited for, nor who has had his turn.
+        let mut reads = Reads::new(8, 2 << 20);
+        reads.push(read(1, Class::Search, 1)).unwrap();
+        assert!(reads.pick().is_some() && reads.is_away());
+        assert!(reads.forget(1).is_none() && !reads.is_away());
+        for id in 0..2 {
+            reads.push(read(id, Class::Search, 1)).unwrap();
+        }
+        assert!(reads.pick().is_some() && !reads.is_away() && reads.pick().is_some() && !reads.is_away());
     }
 
     #[test]

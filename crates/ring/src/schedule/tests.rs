@@ -24,6 +24,7 @@ fn idle() -> View {
         commit: false,
         reading: 0,
         reads: false,
+        away: false,
         starved: false,
     }
 }
@@ -67,7 +68,19 @@ fn the_head_stays_for_a_moment_with_who_reads_on() {
     );
     assert_eq!(schedule.clone().next(&View { full: 4, ..ended }), Next::Write);
     assert_eq!(schedule.clone().next(&View { free: 4, room: 41 << 20, ..ended }), Next::Write);
-    assert_eq!(schedule.next(&View { full: 0, ..ended }), Next::Rest(None), "there is nothing to write");
+    assert_eq!(
+        schedule.clone().next(&View { full: 0, ..ended }),
+        Next::Rest(None),
+        "there is nothing to write"
+    );
+    // Others who wait have their turn after that moment, or when his is over.
+    let others = View { reads: true, away: true, ..ended };
+    assert_eq!(schedule.clone().next(&others), Next::Rest(Some(ended.now + stay)));
+    assert_eq!(schedule.clone().next(&View { full: 0, ..others }), Next::Rest(Some(ended.now + stay)));
+    assert_eq!(schedule.clone().next(&View { away: false, ..others }), Next::Read);
+    assert_eq!(schedule.clone().next(&View { full: 4, ..others }), Next::Write);
+    assert_eq!(schedule.next(&others), Next::Rest(Some(ended.now + stay)), "from when he was answered");
+    assert_eq!(schedule.next(&View { now: ended.now + stay, ..others }), Next::Read);
 }
 
 // Where several things are served at once, nobody has to be waited for.

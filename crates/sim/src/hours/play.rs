@@ -270,6 +270,7 @@ impl<'a> Hour<'a> {
             commit: !self.lane.committing && self.journal.waits(&self.capture, seconds(self.now)),
             reading: self.lane.reading,
             reads: !self.reads.is_empty(),
+            away: self.reads.is_away(),
             starved: false,
         }
     }
