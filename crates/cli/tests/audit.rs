@@ -99,6 +99,8 @@ fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
     ends(dir, "query r.hf select_ordinal_from_log_where_ordinal>700 --format mcap -o none.mcap", 3);
     ends(dir, "query r.hf select_ordinal_from_log", 0);
     ends(dir, "query r.hf select_count(*)_from_log --format csv -o count.csv --owner me", 0);
+    ends(dir, "query r.hf select_ordinal_from_log --format csv -o -", 0);
+    ends(dir, "query r.hf select_ordinal_from_log --format arrow -o -", 0);
     ends(dir, "hold r.hf --stream log --reason kept", 0);
     ends(dir, "release r.hf 1 --reason closed", 0);
     let fields = ["act", "number", "owner", "reason", "stream", "ordinals"];
@@ -112,6 +114,7 @@ fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
             "export raw to standard output",
             "export mcap to some.mcap of `select ordinal from log where ordinal<7`",
             "export csv to count.csv of `select count(*) from log`",
+            "export arrow to standard output of `select ordinal from log`",
             "hold kept",
             "release closed",
         ]
@@ -127,7 +130,7 @@ fn what_is_taken_out_beside_a_recorder_is_on_record_and_stays_there() {
     );
     // Numbers go on.
     ends(dir, "hold r.hf --stream log --reason again", 0);
-    assert_eq!(acts(dir, "audit r.hf --json", &fields).last().unwrap()[1], Value::from(7));
+    assert_eq!(acts(dir, "audit r.hf --json", &fields).last().unwrap()[1], Value::from(8));
 }
 
 #[test]
