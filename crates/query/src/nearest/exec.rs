@@ -328,7 +328,7 @@ mod tests {
         };
         let all: Vec<RecordBatch> = (0..500).map(batch).collect();
         let plan = datafusion::datasource::memory::MemorySourceConfig::try_new_exec(
-            &[all.clone()],
+            std::slice::from_ref(&all),
             all[0].schema(),
             None,
         );

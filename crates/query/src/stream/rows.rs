@@ -26,6 +26,18 @@ pub(super) fn alike(rows: &[Ending]) -> Option<(usize, Range<usize>)> {
     all.then(|| (size, start..start + rows.len() * size))
 }
 
+/// Event times that were made of payloads, where the rows have none.
+pub(super) fn with_events(made: Loaded, rows: &[Ending]) -> Loaded {
+    let (OwnCells::Words(mut words), nulls) = made else { return made };
+    let mut nulls = nulls.unwrap_or_else(|| vec![false; rows.len()]);
+    for ((word, null), (row, _)) in words.iter_mut().zip(&mut nulls).zip(rows) {
+        if row.flags.has(Flags::EVENT) {
+            (*word, *null) = (time(row.event), false);
+        }
+    }
+    (OwnCells::Words(words), Some(nulls))
+}
+
 /// What rows tell of a column.
 pub(super) fn of_rows(fixed: Fixed, rows: &[Ending], sequence: u64) -> Loaded {
     let words = |of: &dyn Fn(&Row) -> u64| OwnCells::Words(rows.iter().map(|(row, _)| of(row)).collect());

@@ -6,7 +6,7 @@ use super::few::Few;
 use super::known::ChunkKnown;
 use super::moment::Until;
 use super::needs::{self, Needed, Told};
-use super::rows::{Ending, Loaded, alike, of_rows};
+use super::rows::{Ending, Loaded, alike, of_rows, with_events};
 use super::trouble::Trouble;
 use super::wants::{Maker, Wants};
 use crate::columns::Fixed;
@@ -500,7 +500,9 @@ impl<'r> SlotSearch<'_, 'r> {
                     Cells::Bytes(ends, bytes) => OwnCells::Bytes(ends.to_vec(), bytes.to_vec()),
                 };
                 let nulls = (buffer.nulls() > 0).then(|| buffer.valid().iter().map(|valid| !valid).collect());
-                loaded.insert(place, (own, nulls));
+                let made = (own, nulls);
+                let is_event = event.is_some_and(|(event, _)| event == place);
+                loaded.insert(place, if is_event { with_events(made, rows) } else { made });
             }
         }
         Ok(())

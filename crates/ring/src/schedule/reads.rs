@@ -119,13 +119,12 @@ impl Reads {
             if self.flows.len() == self.flows.capacity() {
                 return Err(wanted);
             }
-            match self.away.take_if(|away| known(away)) {
+            if let Some(flow) = self.away.take_if(|away| known(away)) {
                 // He goes on where he was.
-                Some(flow) => self.flows.insert(0, flow),
-                None => {
-                    let Wanted { class, client, .. } = wanted;
-                    self.flows.push(Flow { class, client, credit: self.visit as i64 });
-                }
+                self.flows.insert(0, flow);
+            } else {
+                let Wanted { class, client, .. } = wanted;
+                self.flows.push(Flow { class, client, credit: self.visit as i64 });
             }
         }
         self.waiting.push(wanted);
