@@ -160,8 +160,11 @@ impl Rig {
                 break;
             }
             self.capture.step(now, wait);
-            if !self.capture.awaits_disk() {
-                self.clock.set(self.clock.now().max(until));
+            // Where nothing is under way the lane may rest for a moment all the same: whose turn it is to read may come back.
+            let driver = self.capture.driver();
+            let rests = driver.rests_until().filter(|_| driver.disk().flying.is_empty());
+            if rests.is_some() || !self.capture.awaits_disk() {
+                self.clock.set(self.clock.now().max(rests.map_or(until, |rests| rests.min(until))));
             }
             while let Some((_, answer)) = self.capture.answer() {
                 let Answer::Read(buffer, len, result) = answer else { panic!("{answer:?}") };
