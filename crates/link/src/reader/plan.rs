@@ -30,6 +30,11 @@ fn spread(stretch: Range<usize>) -> Vec<usize> {
     (1..=SPREAD).map(|n| stretch.start + stretch.len() * n / (SPREAD + 1)).collect()
 }
 
+/// Whether the arrivals in a slot are known without reading it.
+fn is_known(slot: &PlannedSlot) -> bool {
+    slot.first.is_some() && slot.last.is_some()
+}
+
 /// Whether slots are missing before a candidate: ages are given one by one.
 fn is_broken(candidates: &[PlannedSlot], at: usize) -> bool {
     let before = at.checked_sub(1).map_or(0, |before| candidates[before].age.0);
@@ -85,7 +90,7 @@ impl RingReader {
         let wanted = &selection.range;
         if wanted.is_timed() && !wanted.by_event {
             let last = |reader: &mut Self, slot: &PlannedSlot| Ok(reader.times(slot)?.map(|(_, last)| last));
-            let unknown = |slot: &PlannedSlot| slot.first.is_none() || slot.last.is_none();
+            let unknown = |slot: &PlannedSlot| !is_known(slot);
             let start = self.first_where(candidates, unknown, last, |last| last >= wanted.from)?;
             let end = self.first_where(candidates, unknown, last, |last| last > wanted.to)?;
             range.start = self.early(candidates, start, wanted.from)?.saturating_sub(MARGIN);
@@ -117,7 +122,6 @@ impl RingReader {
         start: usize,
         from: Timestamp,
     ) -> Result<usize, LinkError> {
-        let is_known = |slot: &PlannedSlot| slot.first.is_some() && slot.last.is_some();
         let near = start.saturating_sub(LATE);
         let unknown: Vec<_> =
             candidates[near..start].iter().filter(|slot| !is_known(slot)).copied().collect();
@@ -133,7 +137,6 @@ impl RingReader {
 
     /// Behind the last slot that may have something no later than `to`, of those from `end` on, the first that has something later.
     fn late(&mut self, candidates: &[PlannedSlot], end: usize, to: Timestamp) -> Result<usize, LinkError> {
-        let is_known = |slot: &PlannedSlot| slot.first.is_some() && slot.last.is_some();
         let near = &candidates[end..candidates.len().min(end + LATE)];
         let unknown: Vec<_> = near.iter().filter(|slot| !is_known(slot)).copied().collect();
         self.learn_briefs(&unknown)?;
