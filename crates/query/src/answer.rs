@@ -2,7 +2,7 @@
 //! right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of them,
 //! and so would be the first rows of an order: it ends instead.
 
-use crate::joins;
+use crate::asked::asked;
 use crate::kinds::saying;
 use crate::nearest::NearestTable;
 use crate::ring::Engine;
@@ -29,7 +29,7 @@ pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStr
     let frame = ask(&engine.context, sql).await?;
     let plan = frame.logical_plan().clone();
     let is_list = is_list(&plan)?;
-    let batches = saying(&plan, joins::asked(frame).await?);
+    let batches = saying(&plan, asked(frame).await?);
     Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
 }
 

@@ -2,8 +2,8 @@
 //! recorded. Reading them is not done here.
 
 use crate::answer::{is_list, whole};
+use crate::asked::asked;
 use crate::columns::Fixed;
-use crate::joins;
 use crate::ring::Engine;
 use crate::session::ask;
 use crate::stream::StreamTable;
@@ -59,7 +59,7 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let is_list = is_list(frame.logical_plan())?;
     let ordinal = Expr::Column(columns[place].clone());
     let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
-    let ordinals = joins::asked(sorted).await?;
+    let ordinals = asked(sorted).await?;
     Ok(Hits { stream, ordinals: if is_list { ordinals } else { whole(ordinals, &engine.trouble) } })
 }
 

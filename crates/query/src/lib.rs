@@ -6,6 +6,7 @@
 
 pub mod address;
 mod answer;
+mod asked;
 mod columns;
 pub mod find;
 mod functions;

@@ -102,6 +102,8 @@ pub(super) struct ByThen {
     preamble: u32,
     /// How many attributes it had.
     attributes: u32,
+    /// How many ages before the slot's the element began that ends there first.
+    back: u64,
 }
 
 impl<'r> SlotSearch<'_, 'r> {
@@ -113,7 +115,7 @@ impl<'r> SlotSearch<'_, 'r> {
             self.passed_over(before);
             return Ok(());
         };
-        self.by_then = ByThen { preamble: entry.preamble, attributes: entry.schema };
+        self.by_then = ByThen { preamble: entry.preamble, attributes: entry.schema, back: entry.back };
         if let Some(until) = self.until
             && entry.ordinals.is_none_or(|(_, greatest)| greatest >= until.next)
         {
@@ -562,7 +564,13 @@ impl<'r> SlotSearch<'_, 'r> {
         self.effort.bytes += row.offset + u64::from(row.len);
         let whole =
             self.torn != Some(row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
-        self.effort.partial += u64::from(!whole && self.torn != Some(row.ordinal));
+        if !whole && self.torn != Some(row.ordinal) {
+            self.effort.partial += 1;
+            // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
+            if let Some(expired) = self.view.torn(self.by_then.back, self.planned)? {
+                self.trouble.expired(expired);
+            }
+        }
         Ok(whole)
     }
 

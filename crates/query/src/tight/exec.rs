@@ -2,7 +2,7 @@
 //! that one alone fits, and what goes to the step that merges is copied out of the buffers that it shares.
 
 use super::tight;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -20,6 +20,7 @@ use futures::StreamExt;
 use futures::stream::iter;
 use std::any::Any;
 use std::fmt;
+use std::iter::repeat;
 use std::sync::Arc;
 
 /// Puts [`TightExec`] before and behind sorts, and before what a join keeps.
@@ -122,20 +123,88 @@ impl ExecutionPlan for TightExec {
     }
 }
 
-/// A batch in parts of so many bytes, as far as its rows are alike, and so many rows.
+/// A batch in parts of so many bytes, as long as one row is not more, and so many rows.
 fn parts(batch: &RecordBatch, most: usize, most_rows: usize) -> impl Iterator<Item = RecordBatch> + use<> {
     let (batch, rows) = (batch.clone(), batch.num_rows());
-    let bytes = batch.columns().iter().map(size).sum::<usize>().max(1);
-    let of_each = ((rows as u128 * most as u128 / bytes as u128) as usize).clamp(1, most_rows.max(1));
-    (0..rows).step_by(of_each).map(move |from| batch.slice(from, of_each.min(rows - from)))
+    let mut bytes = vec![0; rows];
+    batch.columns().iter().for_each(|column| add_sizes(column, &mut bytes));
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let mut has = *bytes.get(from)?;
+        let more = bytes[from + 1..].iter().take(most_rows.saturating_sub(1)).take_while(|row| {
+            has += **row;
+            has <= most
+        });
+        let part = batch.slice(from, 1 + more.count());
+        from += part.num_rows();
+        Some(part)
+    })
 }
 
-/// Bytes of a column's values, as far as they can be told.
-fn size(column: &ArrayRef) -> usize {
-    let viewed = match column.data_type() {
-        DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
-        DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
-        _ => 0,
+/// Adds what each row of a column has in bytes: of texts and bytes each its own, of others what they have on the average.
+fn add_sizes(column: &ArrayRef, bytes: &mut [usize]) {
+    let mut add = |lengths: &mut dyn Iterator<Item = usize>| {
+        bytes.iter_mut().zip(lengths).for_each(|(row, length)| *row += length);
     };
-    column.to_data().get_slice_memory_size().unwrap_or(0) + viewed
+    match column.data_type() {
+        DataType::Utf8View => add(&mut column.as_string_view().views().iter().map(viewed)),
+        DataType::BinaryView => add(&mut column.as_binary_view().views().iter().map(viewed)),
+        DataType::Utf8 => add(&mut spans(column.as_string::<i32>().offsets())),
+        DataType::Binary => add(&mut spans(column.as_binary::<i32>().offsets())),
+        DataType::LargeUtf8 => add(&mut spans(column.as_string::<i64>().offsets())),
+        DataType::LargeBinary => add(&mut spans(column.as_binary::<i64>().offsets())),
+        _ => {
+            let all = column.to_data().get_slice_memory_size().unwrap_or(0);
+            add(&mut repeat(all.div_ceil(column.len().max(1))));
+        }
+    }
+}
+
+/// Bytes of a value, whose length is the first number of its view, and of the view.
+fn viewed(view: &u128) -> usize {
+    size_of_val(view) + *view as u32 as usize
+}
+
+/// Bytes between offsets, with the offset of each.
+fn spans<O: OffsetSizeTrait>(offsets: &[O]) -> impl Iterator<Item = usize> {
+    offsets.windows(2).map(|pair| size_of::<O>() + (pair[1] - pair[0]).as_usize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{BinaryViewArray, LargeBinaryArray, StringArray, UInt64Array};
+    use datafusion::arrow::compute::concat_batches;
+
+    // Most rows are small, and all large ones lie side by side.
+    #[test]
+    fn parts_are_as_large_as_they_may_be_however_unlike_their_rows_are() {
+        const MOST: usize = 4096;
+        let length = |row: usize| if (300..330).contains(&row) { 1000 } else { row % 20 };
+        let bytes = || (0..400).map(move |row| vec![row as u8; length(row)]);
+        let texts = (0..400).map(|row| "x".repeat(length(row)));
+        let columns: [ArrayRef; 3] = [
+            Arc::new(BinaryViewArray::from_iter_values(bytes())),
+            Arc::new(LargeBinaryArray::from_iter_values(bytes())),
+            Arc::new(StringArray::from_iter_values(texts)),
+        ];
+        for column in columns {
+            let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..400));
+            let batch = RecordBatch::try_from_iter([("number", numbers), ("value", column)]).unwrap();
+            let all: Vec<RecordBatch> = parts(&batch, MOST, 100).map(|part| tight(&part).unwrap()).collect();
+            let sizes =
+                all.iter().map(|part| part.columns().iter().map(|of| of.get_array_memory_size()).sum());
+            let sizes: Vec<usize> = sizes.collect();
+            assert!(sizes.iter().all(|size| *size <= MOST + 600), "{sizes:?}");
+            assert!(all.iter().all(|part| (1..=100).contains(&part.num_rows())));
+            // No more of them than it takes.
+            assert!(all.len() < 2 * (4 + 30 * 1000 / MOST), "{}", all.len());
+            assert_eq!(concat_batches(&batch.schema(), &all).unwrap(), batch);
+        }
+        // Where one row is more than that it comes alone.
+        let one: ArrayRef = Arc::new(BinaryViewArray::from_iter_values([[1; 5000], [2; 5000]]));
+        let batch = RecordBatch::try_from_iter([("value", one)]).unwrap();
+        assert_eq!(parts(&batch, MOST, 100).map(|part| part.num_rows()).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(parts(&batch.slice(0, 0), MOST, 100).count(), 0);
+    }
 }

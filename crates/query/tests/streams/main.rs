@@ -20,7 +20,7 @@ use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, hits, session};
-use recorded::Recorded;
+use recorded::{Content, Recorded};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -400,6 +400,35 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
         assert!(said.contains("spill_count=") && !said.contains("HashJoinExec"), "{said}");
     }
     assert_eq!(little.trouble.take(), Missed::default());
+}
+
+// Of large elements a batch of many rows is more than there is memory, wherever it is cut: it is asked anew with fewer.
+#[test]
+fn large_elements_are_sorted_with_little_memory() {
+    let schema = Schema::typed(["id:uint=json:id"]).unwrap();
+    let large = |pick: &mut dyn FnMut(u64) -> u64, number| {
+        let text = "x".repeat(10_000 + pick(20_000) as usize);
+        format!("{{\"id\":{},\"n\":{number},\"text\":\"{text}\"}}", pick(30)).into_bytes()
+    };
+    let content = Content { header: false, noise: 9, element: large };
+    let (image, recorded) = Recorded::of(7, 300, Some(&schema), &content);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let batch = naive(&image, &schema, &recorded);
+    let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
+    let ways = Ways::anew(
+        &(Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone())))) as _),
+    );
+    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
+    let context = engine_with(Arc::new(table), ByteSize::mib(3));
+    let little = Engine { context, trouble: Arc::default() };
+    let sql = "select ordinal, id, payload from log order by id, ordinal";
+    let found = runtime.block_on(async { answer(&little, sql).await?.try_collect::<Vec<_>>().await });
+    let found = pretty_format_batches(&found.unwrap()).unwrap().to_string();
+    assert_eq!(found, shown(&runtime, &plain, sql));
+    let analyzed = format!("explain analyze {sql}");
+    let said = runtime.block_on(async { answer(&little, &analyzed).await?.try_collect::<Vec<_>>().await });
+    let said = pretty_format_batches(&said.unwrap()).unwrap().to_string();
+    assert!(said.contains("spill_count=") && !said.contains("spill_count=0"), "{said}");
 }
 
 const EVENTS: [&str; 7] = [

@@ -1,0 +1,74 @@
+//! Questions that are asked anew where memory runs out before the first rows have come. The engine's fastest way is tried first: sides
+//! that are joined by equal values are found in a table in memory, and what is sorted is merged with many rows in a batch. Else both
+//! sides are sorted, which puts aside on disk what does not fit; and where a few rows are large, with fewer of them in a batch.
+
+use datafusion::common::config::ConfigNonZeroUsize;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::dataframe::DataFrame;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::stream::{StreamExt, TryStreamExt, iter, once};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Sides that are sorted are joined in so many parts at least: of one the engine makes a table in memory whatever it is told.
+const PARTS: usize = 2;
+
+/// Batches have one row in so many when there was no memory for them.
+const FEWER: usize = 16;
+
+/// Asks, and asks anew where memory runs out before the first rows have come.
+pub(crate) async fn asked(frame: DataFrame) -> Result<SendableRecordBatchStream> {
+    let (mut state, question) = frame.into_parts();
+    let mut plan = state.create_physical_plan(&question).await?;
+    let schema = plan.schema();
+    let batches = async move {
+        let batches: SendableRecordBatchStream = loop {
+            let mut batches = execute_stream(Arc::clone(&plan), Arc::new(TaskContext::from(&state)))?;
+            match batches.next().await {
+                Some(Err(error)) if is_full(&error) && takes_less(&mut state, &plan)? => {
+                    drop(batches);
+                    plan = state.create_physical_plan(&question).await?;
+                }
+                first => {
+                    let all = RecordBatchStreamAdapter::new(plan.schema(), iter(first).chain(batches));
+                    break Box::pin(all);
+                }
+            }
+        };
+        Ok::<_, DataFusionError>(batches)
+    };
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, once(batches).try_flatten())))
+}
+
+fn is_full(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+}
+
+/// Makes the next plan one that takes less memory than this one; not, if there is none.
+fn takes_less(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let options = state.config_mut().options_mut();
+    if options.optimizer.prefer_hash_join && has(plan, |node| node.is::<HashJoinExec>())? {
+        options.optimizer.prefer_hash_join = false;
+        options.execution.target_partitions = options.execution.target_partitions.max(PARTS);
+        return Ok(true);
+    }
+    let rows = options.execution.batch_size.get();
+    let sorts = has(plan, |node| {
+        node.is::<SortExec>() || node.is::<SortPreservingMergeExec>() || node.is::<SortMergeJoinExec>()
+    })?;
+    if rows == 1 || !sorts {
+        return Ok(false);
+    }
+    options.execution.batch_size = ConfigNonZeroUsize::try_new(rows.div_ceil(FEWER))?;
+    Ok(true)
+}
+
+fn has(plan: &Arc<dyn ExecutionPlan>, is: impl Fn(&dyn Any) -> bool) -> Result<bool> {
+    plan.exists(|node| Ok(is(node.as_ref())))
+}
