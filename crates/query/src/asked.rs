@@ -2,10 +2,12 @@
 //! that are joined by equal values are found in a table in memory, and what is sorted is merged with many rows in a batch. Else both
 //! sides are sorted, which puts aside on disk what does not fit; and where a few rows are large, with fewer of them in a batch.
 
+use crate::stream::StreamExec;
 use datafusion::common::config::ConfigNonZeroUsize;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -19,6 +21,9 @@ use std::sync::Arc;
 /// Sides that are sorted are joined in so many parts at least: of one the engine makes a table in memory whatever it is told.
 const PARTS: usize = 2;
 
+/// A batch has one part in so many of a thread's memory: several are merged at once, each of them twice.
+const BATCH: usize = 16;
+
 /// Batches have one row in so many when there was no memory for them.
 const FEWER: usize = 16;
 
@@ -29,6 +34,7 @@ pub(crate) async fn asked(frame: DataFrame) -> Result<SendableRecordBatchStream>
     let schema = plan.schema();
     let batches = async move {
         let batches: SendableRecordBatchStream = loop {
+            fit(&mut state, &plan)?;
             let mut batches = execute_stream(Arc::clone(&plan), Arc::new(TaskContext::from(&state)))?;
             match batches.next().await {
                 Some(Err(error)) if is_full(&error) && takes_less(&mut state, &plan)? => {
@@ -44,6 +50,22 @@ pub(crate) async fn asked(frame: DataFrame) -> Result<SendableRecordBatchStream>
         Ok::<_, DataFusionError>(batches)
     };
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, once(batches).try_flatten())))
+}
+
+/// Has no more rows in a batch than there is memory for, where payloads are in them.
+fn fit(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    let MemoryLimit::Finite(all) = state.runtime_env().memory_pool.memory_limit() else { return Ok(()) };
+    let mut payload = 0;
+    plan.apply(|node| {
+        let stream = (node.as_ref() as &dyn Any).downcast_ref::<StreamExec>();
+        payload = payload.max(stream.map_or(0, StreamExec::payload));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let execution = &mut state.config_mut().options_mut().execution;
+    let (rows, threads) = (execution.batch_size.get(), execution.target_partitions.max(1));
+    let fitting = (all / threads / BATCH).checked_div(payload as usize).unwrap_or(rows);
+    execution.batch_size = ConfigNonZeroUsize::try_new(rows.min(fitting).max(1))?;
+    Ok(())
 }
 
 fn is_full(error: &DataFusionError) -> bool {

@@ -52,6 +52,8 @@ pub(super) struct Work {
     pub(super) list: SlotList,
     pub(super) chosen: Chosen,
     pub(super) trouble: Arc<Trouble>,
+    /// What an element's payload has in bytes on the average, where it is wanted.
+    pub(super) payload: u64,
 }
 
 pub(crate) struct StreamExec {
@@ -82,6 +84,11 @@ impl StreamExec {
             wanted: Arc::new(AtomicUsize::new(work.wants.limit.unwrap_or(usize::MAX))),
             work: Arc::new(work),
         })
+    }
+
+    /// What an element's payload has in bytes on the average, where it is wanted.
+    pub(crate) fn payload(&self) -> u64 {
+        self.work.payload
     }
 
     /// The same as `execute`, with what `fold` makes of it, which has such a schema.
@@ -212,7 +219,7 @@ impl ExecutionPlan for StreamExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let Work { ways, wants, until, list, chosen, trouble } = &*self.work;
+        let Work { ways, wants, until, list, chosen, trouble, payload } = &*self.work;
         let work = Work {
             ways: ways.clone(),
             wants: wants.clone(),
@@ -220,6 +227,7 @@ impl ExecutionPlan for StreamExec {
             list: list.again(),
             chosen: *chosen,
             trouble: Arc::clone(trouble),
+            payload: *payload,
         };
         Ok(Arc::new(Self::new(&self.name, work, self.properties.partitioning.partition_count())?))
     }

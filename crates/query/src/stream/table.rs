@@ -18,7 +18,7 @@ use holdfast_attributes::Schema;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_link::server::MAX_CLIENTS;
 use holdfast_link::{LinkError, Pins, Plan, Selection};
-use holdfast_ring::Range;
+use holdfast_ring::{Range, StreamStatus};
 use std::fmt;
 use std::sync::Arc;
 
@@ -115,29 +115,31 @@ impl TableProvider for StreamTable {
         // looks at streams: they may all be at work at once.
         let looks = state.config().get_extension::<Looks>().map_or(1, |looks| looks.count.max(1));
         let clients = (MOST_CLIENTS / looks).saturating_sub(1).max(1);
+        let (stream, has_payload) = (self.stream, wants.payload());
         let explained = state.config().get_extension::<Explained>().map(|_| wants.clone());
         let planned = tokio::task::spawn_blocking(move || {
             if never {
-                return Ok((SlotList::default(), Chosen::default(), 1));
+                return Ok((SlotList::default(), Chosen::default(), 1, 0));
             }
             let mut way = ways.take()?;
+            let payload = if has_payload { mean(&way.reader.streams()?, stream) } else { 0 };
             let Plan { mut slots, of: all, .. } = way.reader.plan(&selection)?;
             trouble.expired(way.reader.gone(&trouble.expected())?);
             slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
             let by_view = explained.and_then(|wants| excluded(&mut way.reader, &wants, &slots));
             let chosen = Chosen { all, by_time: all - slots.len(), by_view };
             if way.reader.is_live() {
-                return Ok((SlotList::new(slots, way.reader.into_pins()), chosen, clients));
+                return Ok((SlotList::new(slots, way.reader.into_pins()), chosen, clients, payload));
             }
             ways.give(way);
-            Ok((SlotList::new(slots, Pins::default()), chosen, usize::MAX))
+            Ok((SlotList::new(slots, Pins::default()), chosen, usize::MAX, payload))
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let (slots, chosen, most) =
+        let (slots, chosen, most, payload) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
         let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
         let until = state.config().get_extension::<Moment>().and_then(|moment| moment.bound(&wants));
-        let work = Work { ways, wants, until, list: slots, chosen, trouble };
+        let work = Work { ways, wants, until, list: slots, chosen, trouble, payload };
         let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }
@@ -156,4 +158,10 @@ impl StreamTable {
         };
         Selection { streams: vec![self.stream], range }
     }
+}
+
+/// What an element of a stream has in bytes, on the average of all that were received.
+fn mean(streams: &[StreamStatus], stream: StreamId) -> u64 {
+    let counters = streams.iter().find(|status| status.id == stream).map(|status| status.counters);
+    counters.map_or(0, |counters| counters.received_bytes.div_ceil(counters.received.max(1)))
 }
