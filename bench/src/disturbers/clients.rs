@@ -76,7 +76,7 @@ pub fn stopped(program: &Path, ring: &Path, folder: &Path, tally: &Tally) -> Res
     Ok(format!("{stopped} of {} stopped in the middle", all.len()))
 }
 
-/// `holdfast query`, as many at once as there are cores, one after the other: of the columns of the last two seconds, or where
+/// `holdfast query`, as many at once as there are cores, one after the other: of the columns of the last second, or where
 /// there are none of the payload of the last half.
 pub fn searches(
     program: &Path,
@@ -87,7 +87,7 @@ pub fn searches(
 ) -> Result<String, Trouble> {
     let question = if columns {
         "select count(*), sum(a), max(b) from s \
-         where time > now() - interval '2 seconds' and d < 4294967295 and b <> 7"
+         where time > now() - interval '1 second' and d < 4294967295 and b <> 7"
     } else {
         "select count(*) from s where time > now() - interval '0.5 seconds' and matches(payload, 'nothing like this')"
     };

@@ -244,3 +244,28 @@ fn a_recorder_whose_socket_is_elsewhere_is_named() {
     }
     assert_eq!(recording.end().0, Some(0));
 }
+
+#[test]
+fn attributes_are_listed_with_their_units_and_comments_and_may_become_more() {
+    let folder = folder();
+    let dir = folder.path();
+    let first = "--attr rate:float=json:r,unit=Hz,comment=of-the-pulsar";
+    for more in [format!("--size 8MiB --slot 64KiB {first}"), format!("{first} --attr host:text=json:h")] {
+        let mut recording = Recording::start(dir, &more);
+        recording.lines(3);
+        assert_eq!(recording.end().0, Some(0));
+    }
+    let said = ends(dir, "streams r.hf --attributes", 0).out;
+    let rows: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows,
+        [
+            vec!["stream", "attribute", "type", "from", "unit", "comment"],
+            vec!["log", "rate", "float", "json:r", "Hz", "of-the-pulsar"],
+            vec!["log", "host", "text", "json:h", "-"],
+        ]
+    );
+    let said = ends(dir, "streams r.hf --attributes --json", 0).json();
+    assert_eq!(said["schema"].as_array().unwrap().len(), 2, "{said}");
+    assert_eq!((&said["schema"][0]["unit"], &said["schema"][1]["unit"]), (&"Hz".into(), &Value::Null));
+}

@@ -93,11 +93,12 @@ pub(super) fn is_left(
     slots.iter().filter(whole).any(|slot| keeps(hold, slot.sequence) && alone(slot))
 }
 
-/// What of a group is kept, and how many bytes that is about.
+/// What of a group is kept where what was to be found was looked for in a `range` of time, and how many bytes that is about.
 pub(super) fn keep(
     sql: &Sql,
     wanted: &Wanted,
     roll: Roll,
+    range: Span,
     streams: &[(StreamStatus, bool)],
     group: &[SlotStatus],
 ) -> Result<(Vec<Original>, u64)> {
@@ -112,7 +113,11 @@ pub(super) fn keep(
         _ => None,
     };
     let needs_spans = condition.is_none() || matches!(wanted, Wanted::Found(search) if search.when.is_some());
-    let spans = if needs_spans { spans(sql, wanted, roll, streams, times)? } else { Vec::new() };
+    let (times, spans) = if needs_spans {
+        (times, spans(sql, wanted, roll, range, streams, times)?)
+    } else {
+        (common(times, range), Vec::new())
+    };
     let keep = Keep { slots, times, condition, spans: needs_spans.then_some(&spans) };
     let mut bytes = 0;
     let mut originals: Vec<Original> =
@@ -152,16 +157,21 @@ fn spans(
     sql: &Sql,
     wanted: &Wanted,
     roll: Roll,
+    range: Span,
     streams: &[(StreamStatus, bool)],
     times: Span,
 ) -> Result<Vec<Span>> {
     let search: &Search = match wanted {
-        Wanted::Sample(sample) => return Ok(merged(sample.spans(times).collect())),
+        Wanted::Sample(sample) => {
+            let times = common(times, range);
+            return Ok(merged(sample.spans(times).map(|span| common(span, times)).collect()));
+        }
         Wanted::Found(search) => search,
     };
     let mut spans = Vec::new();
     // What was found before or after them reaches into them.
-    let among = Among { times: (times.0 - roll.after, times.1 + roll.before), ..Among::ALL };
+    let around = (times.0 - roll.after, times.1 + roll.before);
+    let among = Among { times: common(around, range), ..Among::ALL };
     for (stream, _) in streams.iter().filter(|(_, searched)| *searched) {
         let found = search.spans(&sql.engine.context, &stream.name, &among, roll);
         spans.extend(
@@ -171,6 +181,11 @@ fn spans(
         );
     }
     Ok(merged(spans))
+}
+
+/// What two stretches of time have in common.
+fn common(one: Span, other: Span) -> Span {
+    (one.0.max(other.0), one.1.min(other.1))
 }
 
 /// Rising ordinals as runs of first and end.

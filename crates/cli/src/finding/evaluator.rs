@@ -233,7 +233,7 @@ impl Evaluator {
 
     /// What of these slots the hold keeps, and how many bytes that is about; `None` where not all of them could be looked into,
     /// so that nobody can tell.
-    pub(super) fn keep(&self, group: &[SlotStatus]) -> Result<Option<(Vec<Original>, u64)>> {
+    pub(super) fn keep(&self, range: Span, group: &[SlotStatus]) -> Result<Option<(Vec<Original>, u64)>> {
         let Some(sql) = self.sql.as_ref().filter(|_| group.iter().all(|slot| slot.first.is_some())) else {
             return Ok(None);
         };
@@ -242,7 +242,7 @@ impl Evaluator {
         let streams: Vec<(StreamStatus, bool)> =
             self.known.iter().filter(held).map(|stream| (stream.clone(), searched(stream.id))).collect();
         sql.engine.trouble.take();
-        let kept = distil::keep(sql, &self.wanted, self.roll, &streams, group)?;
+        let kept = distil::keep(sql, &self.wanted, self.roll, range, &streams, group)?;
         Ok(Some(kept).filter(|_| sql.engine.trouble.take() == Missed::default()))
     }
 

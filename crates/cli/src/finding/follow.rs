@@ -9,6 +9,7 @@ use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::{orders, show, sql, times};
 use holdfast_base::{Age, ByteSize, HoldId, Sequence, Timestamp};
+use holdfast_query::find::Span;
 use holdfast_ring::{DistilRequest, ExtendRequest, HoldStatus, Order, Outcome, Refusal, SlotStatus};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -379,13 +380,15 @@ impl Follow<'_> {
         let again = |at: &Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
         let known: HashSet<Vec<Sequence>> = groups.iter().map(Group::sequences).collect();
         self.tried.retain(|group, at| known.contains(group) && !again(at));
+        let mine = holds.iter().find(|hold| hold.id == self.id);
+        let range = mine.map_or((Timestamp::MIN, Timestamp::MAX), |hold| (hold.range.from, hold.range.to));
         for group in groups.iter().filter(|group| group.is_due(last || self.waiting.is_some())) {
             let sequences = group.sequences();
             if self.tried.contains_key(&sequences) {
                 stuck.extend(sequences);
                 continue;
             }
-            match self.one(evaluator, &group.slots, slot_bytes, out)? {
+            match self.one(evaluator, range, &group.slots, slot_bytes, out)? {
                 ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
                 ControlFlow::Continue(Became::Distilled(slots)) => {
                     freed += slots;
@@ -400,7 +403,6 @@ impl Follow<'_> {
                 ControlFlow::Continue(Became::Same | Became::Dense) => self.dense.extend(sequences),
             }
         }
-        let mine = holds.iter().find(|hold| hold.id == self.id);
         let others: Vec<&HoldStatus> = holds.iter().filter(|hold| hold.id != self.id).collect();
         let left = |whole: &HashSet<Sequence>| {
             mine.is_some_and(|hold| distil::is_left(hold, &others, &slots, whole))
@@ -422,11 +424,12 @@ impl Follow<'_> {
     fn one(
         &self,
         evaluator: &Evaluator,
+        range: Span,
         group: &[SlotStatus],
         slot_bytes: u64,
         out: &mut Out,
     ) -> Result<ControlFlow<Failure, Became>> {
-        let Some((originals, bytes)) = evaluator.keep(group)? else {
+        let Some((originals, bytes)) = evaluator.keep(range, group)? else {
             return Ok(ControlFlow::Continue(Became::Later));
         };
         if bytes > slot_bytes * group.len() as u64 / 10 * 8 {

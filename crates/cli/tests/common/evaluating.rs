@@ -9,7 +9,12 @@ use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 
 /// The lines of the stream that can be read.
 pub fn left(dir: &Path) -> Vec<String> {
-    let text = ends(dir, "read r.hf --stream log --format jsonl", 0);
+    left_of(dir, "")
+}
+
+/// The same of a range.
+pub fn left_of(dir: &Path, range: &str) -> Vec<String> {
+    let text = ends(dir, &format!("read r.hf --stream log --format jsonl {range}"), 0);
     let elements = text.lines().into_iter().filter(|line| line["kind"] == "element");
     elements.map(|line| line["text"].as_str().unwrap().to_owned()).collect()
 }

@@ -402,6 +402,42 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
     assert_eq!(little.trouble.take(), Missed::default());
 }
 
+// Of what is found by its columns payloads are read, and of nothing else.
+#[test]
+fn payloads_are_read_of_what_is_found_and_no_others() {
+    let schema = Schema::typed(["n:uint=json:n"]).unwrap();
+    let content = Content {
+        header: false,
+        noise: 9,
+        element: |_, number| format!("{{\"n\":{number},\"text\":\"{}\"}}", "x".repeat(20_000)).into_bytes(),
+    };
+    let (image, recorded) = Recorded::of(8, 300, Some(&schema), &content);
+    let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
+    let ways = Ways::anew(&ring);
+    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
+    let context = engine(Arc::new(table));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let read = |sql: &str| {
+        let said = shown(&runtime, &context, &format!("explain analyze {sql}"));
+        let (_, bytes) = said.split_once("bytes_read=").unwrap();
+        let [number, unit] = [0, 1].map(|at| bytes.split([' ', ',']).nth(at).unwrap());
+        let unit = match unit {
+            "M" => 1e6,
+            "K" => 1e3,
+            _ => 1.0,
+        };
+        number.parse::<f64>().unwrap() * unit
+    };
+    let (columns, found, all) = (
+        read("select n from log where n in (240, 270)"),
+        read("select n, payload from log where n in (240, 270)"),
+        read("select n, payload from log where n >= 0"),
+    );
+    assert!(columns < 1e6 && all > 4e6, "{columns} of {all}");
+    let payloads = found - columns;
+    assert!((40_000.0..42_000.0).contains(&payloads), "{payloads}");
+}
+
 /// Ordinals and payloads.
 fn rows_of(batches: &[RecordBatch]) -> Vec<(u64, Vec<u8>)> {
     let rows = batches.iter().flat_map(|batch| {
