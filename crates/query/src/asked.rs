@@ -75,7 +75,7 @@ fn is_full(error: &DataFusionError) -> bool {
 /// Makes the next plan one that takes less memory than this one; not, if there is none.
 fn takes_less(state: &mut SessionState, plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let options = state.config_mut().options_mut();
-    if options.optimizer.prefer_hash_join && has(plan, |node| node.is::<HashJoinExec>())? {
+    if options.optimizer.prefer_hash_join && has(plan, <dyn Any>::is::<HashJoinExec>)? {
         options.optimizer.prefer_hash_join = false;
         options.execution.target_partitions = options.execution.target_partitions.max(PARTS);
         return Ok(true);

@@ -192,8 +192,7 @@ mod tests {
             let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..400));
             let batch = RecordBatch::try_from_iter([("number", numbers), ("value", column)]).unwrap();
             let all: Vec<RecordBatch> = parts(&batch, MOST, 100).map(|part| tight(&part).unwrap()).collect();
-            let sizes =
-                all.iter().map(|part| part.columns().iter().map(|of| of.get_array_memory_size()).sum());
+            let sizes = all.iter().map(|part| part.columns().iter().map(Array::get_array_memory_size).sum());
             let sizes: Vec<usize> = sizes.collect();
             assert!(sizes.iter().all(|size| *size <= MOST + 600), "{sizes:?}");
             assert!(all.iter().all(|part| (1..=100).contains(&part.num_rows())));

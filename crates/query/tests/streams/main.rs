@@ -20,7 +20,7 @@ use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, hits, session};
-use recorded::{Content, Recorded};
+use recorded::{Content, MakeElement, Recorded};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -406,12 +406,12 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
 #[test]
 fn payloads_are_read_of_what_is_found_and_no_others() {
     let schema = Schema::typed(["n:uint=json:n"]).unwrap();
-    let content = Content {
+    let large = Content {
         header: false,
         noise: 9,
         element: |_, number| format!("{{\"n\":{number},\"text\":\"{}\"}}", "x".repeat(20_000)).into_bytes(),
     };
-    let (image, recorded) = Recorded::of(8, 300, Some(&schema), &content);
+    let (image, recorded) = Recorded::of(8, 300, Some(&schema), &large);
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
     let ways = Ways::anew(&ring);
     let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
@@ -463,7 +463,7 @@ fn large_elements_are_sorted_and_joined_with_little_memory() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let sorted = "select ordinal, id, payload from log order by id, ordinal";
     let joined = "select a.ordinal, a.payload from log b join log a on a.ordinal = b.ordinal";
-    let worlds: [(u64, fn(&mut dyn FnMut(u64) -> u64, u64) -> Vec<u8>); 2] = [
+    let worlds: [(u64, MakeElement); 2] = [
         (300, |pick, number| line(pick(30), number, 10_000 + pick(20_000))),
         (
             3000,

@@ -21,9 +21,11 @@ pub(crate) struct Content {
     pub(crate) header: bool,
     /// Bytes of what comes between, less than so many.
     pub(crate) noise: u64,
-    /// Makes the element of a number; the function gives a number below another, at random.
-    pub(crate) element: fn(&mut dyn FnMut(u64) -> u64, u64) -> Vec<u8>,
+    pub(crate) element: MakeElement,
 }
+
+/// Makes the element of a number; the function gives a number below another, at random.
+pub(crate) type MakeElement = fn(&mut dyn FnMut(u64) -> u64, u64) -> Vec<u8>;
 
 /// What was recorded.
 pub(crate) struct Recorded {
