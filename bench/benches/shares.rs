@@ -71,7 +71,7 @@ fn table(scene: &Scene, case: &Case) -> Result<Vec<Vec<String>>, Trouble> {
     ]];
     let mut alone = None;
     for (beside, readers, searches, share) in BESIDE {
-        let tried = (0..MOST).find_map(|_| once(scene, case, readers, searches).transpose());
+        let tried = (0..MOST).find_map(|_| once(scene, case, (readers, searches), share).transpose());
         let Some(found) = tried.transpose()? else {
             println!("beside {beside}: given up");
             continue;
@@ -112,8 +112,13 @@ struct Found {
     lost: u64,
 }
 
-/// `None`: the machine was too slow.
-fn once(scene: &Scene, case: &Case, readers: usize, searches: usize) -> Result<Option<Found>, Trouble> {
+/// So many readers and searches, for as long as some searches with such a share take. `None`: the machine was too slow.
+fn once(
+    scene: &Scene,
+    case: &Case,
+    (readers, searches): (usize, usize),
+    share: f64,
+) -> Result<Option<Found>, Trouble> {
     let scale = scene.scale();
     let program = holdfast("holdfast", scale)?;
     scene.ring(case)?;
@@ -122,7 +127,7 @@ fn once(scene: &Scene, case: &Case, readers: usize, searches: usize) -> Result<O
     drop(watch);
     let stand = scene.stand();
     stand.be_timed()?;
-    let tally = Tally::lasting(scale.pick(scene.amount().time, Duration::from_secs(130)));
+    let tally = Tally::lasting(scale.pick(scene.amount().time, Duration::from_secs_f64(30.0 + 100.0 / share)));
     let tally = if scale == Scale::Real { tally.leading() } else { tally };
     let question = scale.pick(QUESTION.to_owned(), format!("{QUESTION} {SECONDS}"));
     let words = ["query", &stand.device().display().to_string(), &question].map(str::to_owned);

@@ -185,3 +185,28 @@ fn distilling_keeps_of_a_range_just_what_was_looked_for_in_it() {
         assert_eq!(kept, wanted, "{what}");
     }
 }
+
+#[test]
+fn distilling_keeps_what_counted_toward_a_window_that_ends_behind_it() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    // Another hold keeps the slot in which the window is full: those before it are distilled by themselves.
+    ends(dir, "hold r.hf --stream log --ordinals 1390..1391 --reason other", 0);
+    let search = "ordinal_%_10_=_0_and_ordinal_>=_1000_and_ordinal_<_1400";
+    let when = "--when count(*)_>=_40 --within 5s";
+    let mut evaluator =
+        Evaluator::start(dir, &format!("hold r.hf --where {search} {when} --distil --reason burst"));
+    assert!(evaluator.next()["slots"].as_u64().unwrap() > 2);
+    assert_eq!(evaluator.end(), Some(0));
+    for run in 1..5 {
+        fill(dir, 8000, run);
+    }
+    let said = ends(dir, "hold r.hf --resume 2 --json", 0).lines();
+    assert!(said.iter().any(|said| said["originals"].as_u64() > Some(0)), "{said:?}");
+    let kept = left_of(dir, &format!("--to {}", START + 10_000 * STEP));
+    let wanted: Vec<String> = (1000..1400).step_by(10).map(line).collect();
+    let there: Vec<&String> = kept.iter().filter(|text| wanted.contains(text)).collect();
+    assert_eq!(there, wanted.iter().collect::<Vec<_>>());
+    assert!(kept.len() < 250, "{}", kept.len());
+}

@@ -29,7 +29,7 @@ pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStr
     let frame = ask(&engine.context, sql).await?;
     let plan = frame.logical_plan().clone();
     let is_list = is_list(&plan)?;
-    let batches = saying(&plan, asked(frame).await?);
+    let batches = saying(&plan, asked(frame, &engine.trouble).await?);
     Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
 }
 

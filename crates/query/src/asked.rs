@@ -2,7 +2,7 @@
 //! that are joined by equal values are found in a table in memory, and what is sorted is merged with many rows in a batch. Else both
 //! sides are sorted, which puts aside on disk what does not fit; and where a few rows are large, with fewer of them in a batch.
 
-use crate::stream::StreamExec;
+use crate::stream::{StreamExec, Trouble};
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::dataframe::DataFrame;
@@ -28,10 +28,10 @@ const BATCH: usize = 16;
 const FEWER: usize = 16;
 
 /// Asks, and asks anew where memory runs out before the first rows have come.
-pub(crate) async fn asked(frame: DataFrame) -> Result<SendableRecordBatchStream> {
+pub(crate) async fn asked(frame: DataFrame, trouble: &Arc<Trouble>) -> Result<SendableRecordBatchStream> {
     let (mut state, question) = frame.into_parts();
     let mut plan = state.create_physical_plan(&question).await?;
-    let schema = plan.schema();
+    let (schema, trouble) = (plan.schema(), Arc::clone(trouble));
     let batches = async move {
         let batches: SendableRecordBatchStream = loop {
             fit(&mut state, &plan)?;
@@ -39,6 +39,7 @@ pub(crate) async fn asked(frame: DataFrame) -> Result<SendableRecordBatchStream>
             match batches.next().await {
                 Some(Err(error)) if is_full(&error) && takes_less(&mut state, &plan)? => {
                     drop(batches);
+                    trouble.begin_anew();
                     plan = state.create_physical_plan(&question).await?;
                 }
                 first => {

@@ -59,7 +59,7 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let is_list = is_list(frame.logical_plan())?;
     let ordinal = Expr::Column(columns[place].clone());
     let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
-    let ordinals = asked(sorted).await?;
+    let ordinals = asked(sorted, &engine.trouble).await?;
     Ok(Hits { stream, ordinals: if is_list { ordinals } else { whole(ordinals, &engine.trouble) } })
 }
 

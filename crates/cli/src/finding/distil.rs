@@ -9,6 +9,7 @@ use holdfast_base::{Age, HoldId, Ordinal, Sequence, Timestamp};
 use holdfast_query::find::{Among, Keep, Roll, Search, Span, merged};
 use holdfast_ring::{HoldStatus, Original, SlotLook, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 /// Originals that are distilled together at most.
 const MOST: usize = 256;
@@ -169,8 +170,9 @@ fn spans(
         Wanted::Found(search) => search,
     };
     let mut spans = Vec::new();
-    // What was found before or after them reaches into them.
-    let around = (times.0 - roll.after, times.1 + roll.before);
+    // What was found before or after them reaches into them, as far as a window looks back.
+    let back = search.when.as_ref().map_or(Duration::ZERO, |(_, within)| *within);
+    let around = (times.0 - roll.after, times.1 + roll.before + back);
     let among = Among { times: common(around, range), ..Among::ALL };
     for (stream, _) in streams.iter().filter(|(_, searched)| *searched) {
         let found = search.spans(&sql.engine.context, &stream.name, &among, roll);

@@ -43,6 +43,12 @@ impl Trouble {
         Missed { expired: expired.len() as u64, ..missed }
     }
 
+    /// What was found until now is thrown away and looked for anew: what was missed will be missed again. What expired will not be
+    /// looked at any more.
+    pub(crate) fn begin_anew(&self) {
+        self.state().missed = Missed::default();
+    }
+
     /// From here on a search that does not find one of these slots when it begins counts it as expired.
     pub fn expect(&self, slots: Vec<Sequence>) {
         self.state().expected = slots;
