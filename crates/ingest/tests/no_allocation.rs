@@ -169,9 +169,15 @@ fn sources_allocate_nothing_while_they_run() {
 
     let path = dir.path().join("area.sock");
     let shared = allocations(&format!("shm:{}", path.display()), &lines, 20 * 1500, || {
-        // No more than there are batches for: each producer waits until the last one's rest is taken.
+        // No more than there are batches for: each producer waits until the last one's rest is taken. A program that another test starts
+        // has the last one's socket, too, until it has begun.
         for _ in 0..20 {
-            let mut hand = Hand::come(&path).unwrap();
+            let mut hand = loop {
+                match Hand::come(&path) {
+                    Ok(hand) => break hand,
+                    Err(why) => assert_eq!(why, 1),
+                }
+            };
             hand.put("a line\n".repeat(1000).as_bytes());
             hand.give_up(500, 3500);
         }
