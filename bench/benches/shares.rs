@@ -127,8 +127,7 @@ fn once(
     drop(watch);
     let stand = scene.stand();
     stand.be_timed()?;
-    let tally =
-        Tally::lasting(scale.pick(scene.amount().time, Duration::from_secs_f64(30.0 + 100.0 / share)));
+    let tally = Tally::lasting(scale.pick(scene.amount().time, Duration::from_secs_f64(25.0 + 80.0 / share)));
     let tally = if scale == Scale::Real { tally.leading() } else { tally };
     let question = scale.pick(QUESTION.to_owned(), format!("{QUESTION} {SECONDS}"));
     let words = ["query", &stand.device().display().to_string(), &question].map(str::to_owned);

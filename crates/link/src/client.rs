@@ -28,8 +28,11 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// How long an order may take: it waits for the open slot to be durable, and a purge writes slots.
 pub const ORDER_TIME: Duration = Duration::from_mins(10);
 
-/// After this long without an answer to an order the recorder is asked how it does: most take a flush interval at most.
-const ORDER_LOOK: Duration = Duration::from_secs(2);
+/// After this long without an answer to an order, or to reads, the recorder is asked something else: most take a flush interval at most.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How long a read may take while the recorder answers other things: it waits for the turns of all others.
+const READ_TIME: Duration = Duration::from_mins(10);
 
 /// Descriptors that are taken from one message: what is more than the two there are is closed.
 const DESCRIPTORS: usize = 4;
@@ -205,22 +208,36 @@ impl Connection {
         }
     }
 
-    /// Waits for the next reply to any request.
+    /// Waits for the next reply to any request, as long as the recorder answers what it knows by itself: where many read it may be
+    /// long until it is our turn.
     pub fn next_reply(&mut self) -> Result<(u64, Reply), LinkError> {
-        match self.early.pop_front() {
-            Some(early) => Ok(early),
-            None => self.frame("a read"),
+        let since = Instant::now();
+        loop {
+            if let Some(early) = self.early.pop_front() {
+                return Ok(early);
+            }
+            if self.has_reply_within(LOOK)? {
+                return self.frame("a read");
+            }
+            if since.elapsed() >= READ_TIME {
+                return Err(self.failed(Errno::AGAIN, "a read", READ_TIME));
+            }
+            self.open_slots()?;
         }
     }
 
     /// Whether a reply, or a part of one, is there without waiting.
     pub fn has_reply(&self) -> Result<bool, LinkError> {
+        self.has_reply_within(Duration::ZERO)
+    }
+
+    fn has_reply_within(&self, time: Duration) -> Result<bool, LinkError> {
         if !self.early.is_empty() || self.start < self.input.len() {
             return Ok(true);
         }
         let mut look = [PollFd::new(&self.socket, PollFlags::IN)];
-        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut look, Some(&none)) {
+        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+        match poll(&mut look, Some(&time)) {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
             Err(cause) => Err(self.failed(cause, "a read", ANSWER_TIME)),
@@ -304,7 +321,7 @@ impl Connection {
         let id = self.begin(&request)?;
         let since = Instant::now();
         let reply = loop {
-            self.patience(ORDER_LOOK)?;
+            self.patience(LOOK)?;
             let reply = self.reply_to(id, request.name());
             self.patience(ANSWER_TIME)?;
             match reply {

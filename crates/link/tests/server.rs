@@ -1,12 +1,12 @@
 //! Promise 1 at the socket: no client can make the recorder wait, grow or fail; and promise 8: each is told why.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use holdfast_base::RingId;
+use holdfast_base::{RingId, Sequence};
 use holdfast_link::LinkError;
 use holdfast_link::client::Connection;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
 use holdfast_link::wire::{
-    HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Reply, Request, VERSION, Welcome,
+    HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 use holdfast_media::{BufferPool, Lock};
 use std::io::{Read, Write};
@@ -216,6 +216,47 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
     assert!(matches!(status, Err(LinkError::Gone { during: "status", .. })), "{status:?}");
     drop(listener);
     assert!(matches!(Connection::connect(&path), Err(LinkError::NoRecorder { .. })));
+}
+
+// Where many read it is long until it is one's turn: a recorder that answers other things is waited for.
+#[test]
+fn a_read_is_waited_for_as_long_as_the_recorder_answers() {
+    let (_directory, path) = socket();
+    let listener = Listener::bind_at(path.clone()).unwrap();
+    let waiting = std::thread::spawn(move || {
+        let mut connection = Connection::connect(&path).unwrap();
+        let read = Request::Read { sequence: Sequence(1), offset: 0, len: 4096, purpose: Purpose::Search };
+        let id = connection.send(&read).unwrap();
+        (id, connection.next_reply())
+    });
+    let mut client = loop {
+        match listener.accept(|| true).unwrap() {
+            Arrival::Client(client) => break client,
+            _ => std::thread::yield_now(),
+        }
+    };
+    let pool = BufferPool::shared(1, 65536, Lock::No).unwrap();
+    let mut wanted = None;
+    loop {
+        match client.receive().unwrap() {
+            Some((id, Request::Hello { .. })) => {
+                client.welcome(id, welcome(VERSION), pool.fd().unwrap(), None).unwrap();
+            }
+            Some((id, Request::Read { .. })) => wanted = Some(id),
+            // Not before it has asked.
+            Some((id, Request::OpenSlots)) => {
+                client.reply(id, &Reply::OpenSlots(Vec::new())).unwrap();
+                client.reply(wanted.unwrap(), &Reply::Ready { offset: 0, len: 4096 }).unwrap();
+                break;
+            }
+            Some(other) => panic!("{other:?}"),
+            None => std::thread::yield_now(),
+        }
+    }
+    let (id, reply) = waiting.join().unwrap();
+    let (answered, reply) = reply.unwrap();
+    assert_eq!(answered, id);
+    assert!(matches!(reply, Reply::Ready { offset: 0, len: 4096 }), "{reply:?}");
 }
 
 #[test]
