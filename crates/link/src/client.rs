@@ -3,7 +3,8 @@
 use crate::LinkError;
 use crate::shared::SharedArea;
 use crate::wire::{
-    HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, OpenWanted, Reply, Request, VERSION, Welcome,
+    DeviceState, HEAD_BYTES, Head, LaneFile, MAX_FRAME, OpenSequence, OpenWanted, Reply, Request, VERSION,
+    Welcome,
 };
 use holdfast_base::{HoldId, RingId, Sequence, StreamId};
 use holdfast_format::OpenOutline;
@@ -28,10 +29,10 @@ pub const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// How long an order may take: it waits for the open slot to be durable, and a purge writes slots.
 pub const ORDER_TIME: Duration = Duration::from_mins(10);
 
-/// After this long without an answer to an order, or to reads, the recorder is asked something else: most take a flush interval at most.
+/// After this long without an answer to an order, or to reads, the recorder is asked how it does: most take a flush interval at most.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// How long a read may take while the recorder answers other things: it waits for the turns of all others.
+/// How long a read may take while the device does well: it waits for the turns of all others.
 const READ_TIME: Duration = Duration::from_mins(10);
 
 /// Descriptors that are taken from one message: what is more than the two there are is closed.
@@ -208,8 +209,8 @@ impl Connection {
         }
     }
 
-    /// Waits for the next reply to any request, as long as the recorder answers what it knows by itself: where many read it may be
-    /// long until it is our turn.
+    /// Waits for the next reply to any request; for long, where the recorder says that its device does well: it may be long until it
+    /// is our turn.
     pub fn next_reply(&mut self) -> Result<(u64, Reply), LinkError> {
         let since = Instant::now();
         loop {
@@ -219,10 +220,11 @@ impl Connection {
             if self.has_reply_within(LOOK)? {
                 return self.frame("a read");
             }
-            if since.elapsed() >= READ_TIME {
-                return Err(self.failed(Errno::AGAIN, "a read", READ_TIME));
+            let device = self.status()?.recorder.map(|recorder| recorder.device.state);
+            let limit = if device == Some(DeviceState::Ok) { READ_TIME } else { ANSWER_TIME };
+            if since.elapsed() >= limit {
+                return Err(self.failed(Errno::AGAIN, "a read", limit));
             }
-            self.open_slots()?;
         }
     }
 
