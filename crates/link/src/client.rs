@@ -222,7 +222,7 @@ impl Connection {
             }
             let device = self.status()?.recorder.map(|recorder| recorder.device.state);
             let limit = if device == Some(DeviceState::Ok) { READ_TIME } else { ANSWER_TIME };
-            if since.elapsed() >= limit {
+            if self.early.is_empty() && since.elapsed() >= limit {
                 return Err(self.failed(Errno::AGAIN, "a read", limit));
             }
         }

@@ -1,20 +1,21 @@
 //! Promise 1 at the socket: no client can make the recorder wait, grow or fail; and promise 8: each is told why.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use holdfast_base::{ByteSize, Epoch, RingId, Sequence, Timestamp};
+#[path = "common/well.rs"]
+mod well;
+
+use holdfast_base::{RingId, Sequence};
 use holdfast_link::LinkError;
 use holdfast_link::client::Connection;
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
 use holdfast_link::wire::{
-    AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE,
-    Purpose, RecorderStatus, Reply, Request, Status, VERSION, Welcome,
+    HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
 use holdfast_media::{BufferPool, Lock};
-use holdfast_ring::{RingStatus, SlotCounts};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use well::well;
 
 fn pair() -> (Client, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
@@ -221,41 +222,6 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
     assert!(matches!(Connection::connect(&path), Err(LinkError::NoRecorder { .. })));
 }
 
-/// Of a recorder that does well.
-fn status() -> Status {
-    let ring = RingStatus {
-        ring: RingId::default(),
-        name: "test".to_owned(),
-        lane: "/dev/lane".to_owned(),
-        lane_bytes: ByteSize(1 << 20),
-        slot_bytes: ByteSize(1 << 16),
-        epoch: Epoch(1),
-        sequence: Sequence(1),
-        slots: SlotCounts::default(),
-        oldest: None,
-        newest: None,
-        holds: 0,
-        scanned: true,
-        durable_after: Duration::from_secs(1),
-    };
-    let recorder = RecorderStatus {
-        pid: 1,
-        since: Timestamp(0),
-        now: Timestamp(1),
-        uptime: Duration::from_nanos(1),
-        device: DeviceStatus::default(),
-        sources: Vec::new(),
-        lanes: Vec::new(),
-        buffers: BufferStatus::default(),
-        away: AwayStatus::default(),
-        warnings: Vec::new(),
-        margin: None,
-        view: None,
-        lately: None,
-    };
-    Status { ring, recorder: Some(recorder) }
-}
-
 // Where many read it is long until it is one's turn: a recorder that says how it does is waited for.
 #[test]
 fn a_read_is_waited_for_as_long_as_the_device_does_well() {
@@ -283,7 +249,7 @@ fn a_read_is_waited_for_as_long_as_the_device_does_well() {
             Some((id, Request::Read { .. })) => wanted = Some(id),
             // Not before it has asked.
             Some((id, Request::Status)) => {
-                client.reply(id, &Reply::Status(Box::new(status()))).unwrap();
+                client.reply(id, &Reply::Status(Box::new(well()))).unwrap();
                 client.reply(wanted.unwrap(), &Reply::Ready { offset: 0, len: 4096 }).unwrap();
                 break;
             }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test helper")]
 
 pub mod recorder;
+mod well;
 
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{

@@ -1,21 +1,19 @@
 //! A recorder made of the server's parts and a ring in memory.
 
 use super::Maker;
-use holdfast_base::{BLOCK, ByteSize, Epoch, Sequence, SlotNo, StreamId, Timestamp};
+use super::well::well;
+use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Place, SlotState};
 use holdfast_link::server::{Arrival, Client, Hangup, Listener};
-use holdfast_link::wire::{
-    LaneFile, OpenSequence, OpenWanted, RecorderStatus, Reply, Request, Status, Welcome,
-};
+use holdfast_link::wire::{LaneFile, OpenSequence, OpenWanted, Reply, Request, Status, Welcome};
 use holdfast_media::{Buffer, BufferPool, Lock};
-use holdfast_ring::{Outcome, Refusal, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus};
+use holdfast_ring::{Outcome, Refusal, SlotLook, SlotStatus, StreamStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// What is done to a place of a bird's-eye view.
 pub type Spoil = fn(&mut [u8]);
@@ -442,36 +440,12 @@ impl Serving {
     }
 
     fn status(&self) -> Status {
-        let ring = RingStatus {
-            ring: self.maker.superblock.ring,
-            name: "test".to_owned(),
-            lane: "memory".to_owned(),
-            lane_bytes: ByteSize(self.maker.superblock.geometry.lane_bytes),
-            slot_bytes: ByteSize(self.maker.superblock.geometry.slot_bytes),
-            epoch: Epoch(1),
-            sequence: Sequence(self.maker.sequence),
-            slots: SlotCounts::default(),
-            oldest: None,
-            newest: None,
-            holds: 0,
-            scanned: true,
-            durable_after: Duration::from_secs(1),
-        };
-        let recorder = RecorderStatus {
-            pid: std::process::id(),
-            since: Timestamp(0),
-            now: Timestamp(1),
-            uptime: Duration::from_nanos(1),
-            device: holdfast_link::wire::DeviceStatus::default(),
-            sources: Vec::new(),
-            lanes: Vec::new(),
-            buffers: holdfast_link::wire::BufferStatus::default(),
-            away: holdfast_link::wire::AwayStatus::default(),
-            warnings: vec!["this is a test".to_owned()],
-            margin: None,
-            view: None,
-            lately: None,
-        };
-        Status { ring, recorder: Some(recorder) }
+        let superblock = &self.maker.superblock;
+        let mut status = well();
+        status.ring.ring = superblock.ring;
+        status.ring.lane_bytes = ByteSize(superblock.geometry.lane_bytes);
+        status.ring.slot_bytes = ByteSize(superblock.geometry.slot_bytes);
+        status.ring.sequence = Sequence(self.maker.sequence);
+        status
     }
 }
