@@ -12,7 +12,7 @@ use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
 use holdfast_link::wire::{MAX_PINS, MAX_VALUES, PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Outcome, Refusal, Work};
 use rustix::event::PollFd;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ struct Caller {
     id: CallerId,
     client: Client,
     /// Requests that found no room, in their order. They count as unanswered, so that there are few.
-    parked: VecDeque<(u64, Request)>,
+    parked: Vec<(u64, Request)>,
     /// Requests that wait for figures.
     waiting: Vec<(u64, Waits)>,
     /// When it came, asked something, or waited for an answer last.
@@ -120,7 +120,7 @@ impl Callers {
                     self.all.push(Caller {
                         id: self.next,
                         client,
-                        parked: VecDeque::new(),
+                        parked: Vec::new(),
                         waiting: Vec::new(),
                         active: now,
                         pins: false,
@@ -159,19 +159,29 @@ impl Callers {
             help.window.ask(Ask::Pin(gone, Vec::new()));
         }
         let count = self.all.len();
-        let mut gone = Vec::new();
-        for offset in 0..count {
-            let at = (self.turn + offset) % count;
-            if self.serve_one(at, help).is_err() || help.tickets.is_abused(self.all[at].id) {
-                gone.push(at);
+        let turn = self.turn;
+        self.turn = (turn + 1) % count.max(1);
+        let in_turn = || (0..count).map(|offset| (turn + offset) % count);
+        let mut gone = BTreeSet::new();
+        for at in in_turn() {
+            if self.receive_from(at, help).is_err() || help.tickets.is_abused(self.all[at].id) {
+                gone.insert(at);
             }
         }
-        self.turn = (self.turn + 1) % count.max(1);
-        gone.sort_unstable();
-        self.hang_up(&gone, help.tickets);
+        // What came may have given tickets back; each round of turns hands out at least one of them.
+        let mut served = true;
+        while std::mem::take(&mut served) {
+            for at in in_turn().filter(|at| !gone.contains(at)).collect::<Vec<_>>() {
+                match self.all[at].serve_parked(help, &mut self.asked) {
+                    Ok(some) => served |= some,
+                    Err(_) => _ = gone.insert(at),
+                }
+            }
+        }
+        self.hang_up(&gone.into_iter().collect::<Vec<_>>(), help.tickets);
     }
 
-    fn serve_one(&mut self, at: usize, help: &mut Help<'_>) -> Result<(), Hangup> {
+    fn receive_from(&mut self, at: usize, help: &mut Help<'_>) -> Result<(), Hangup> {
         let caller = &mut self.all[at];
         if caller.client.is_busy() {
             caller.active = help.now;
@@ -179,27 +189,12 @@ impl Callers {
         if caller.client.wants_write() {
             caller.client.flush()?;
         }
-        loop {
-            while let Some((id, request)) = caller.parked.pop_front() {
-                if let Some(later) = caller.serve(id, request, help, &mut self.asked)? {
-                    caller.parked.push_front((id, later));
-                    break;
-                }
-            }
-            if !help.window.has_room() {
-                return Ok(());
-            }
-            let Some((id, request)) = caller.client.receive()? else { return Ok(()) };
+        while help.window.has_room() {
+            let Some((id, request)) = caller.client.receive()? else { break };
             caller.active = help.now;
-            // The word that gives a ticket back overtakes reads that wait for one: else it would wait behind them.
-            let overtakes = matches!(request, Request::Done { .. });
-            let later = if overtakes || caller.parked.is_empty() {
-                caller.serve(id, request, help, &mut self.asked)?
-            } else {
-                Some(request)
-            };
-            caller.parked.extend(later.map(|request| (id, request)));
+            caller.serve_or_park(id, request, help, &mut self.asked)?;
         }
+        Ok(())
     }
 
     /// Answers a request of a client that may be gone by now.
@@ -266,6 +261,43 @@ impl Callers {
 }
 
 impl Caller {
+    /// Serves what found no room before, as far as there is some now; whether there was for anything.
+    fn serve_parked(
+        &mut self,
+        help: &mut Help<'_>,
+        asked: &mut BTreeMap<u64, (CallerId, u64)>,
+    ) -> Result<bool, Hangup> {
+        let parked = std::mem::take(&mut self.parked);
+        let before = parked.len();
+        for (id, request) in parked {
+            self.serve_or_park(id, request, help, asked)?;
+        }
+        Ok(self.parked.len() < before)
+    }
+
+    fn serve_or_park(
+        &mut self,
+        id: u64,
+        request: Request,
+        help: &mut Help<'_>,
+        asked: &mut BTreeMap<u64, (CallerId, u64)>,
+    ) -> Result<(), Hangup> {
+        let later =
+            if self.must_wait(&request) { Some(request) } else { self.serve(id, request, help, asked)? };
+        self.parked.extend(later.map(|request| (id, request)));
+        Ok(())
+    }
+
+    /// Whether a request must wait for those that found no room before it. What gives tickets back overtakes all of them; and whatever is
+    /// no read overtakes reads: a client that waits for such an answer takes none of its reads meanwhile, and gives no ticket back.
+    fn must_wait(&self, request: &Request) -> bool {
+        match request {
+            Request::Done { .. } => false,
+            Request::Read { .. } => !self.parked.is_empty(),
+            _ => self.parked.iter().any(|(_, parked)| !matches!(parked, Request::Read { .. })),
+        }
+    }
+
     /// Serves one request; gives it back when there is no room for it.
     fn serve(
         &mut self,
