@@ -36,14 +36,14 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::default();
         let bytes = (1 << 20) + 12 * SLOT;
-        let mut disk = MemoryDisk::new(bytes);
+        let mut lane = MemoryDisk::new(bytes);
         let geometry = Geometry::for_lane(bytes, SLOT, Vec::new()).unwrap();
         let new = NewRing::plain(RingId([7; 16]), Key([9; 32]), "r", geometry);
-        create(&mut disk, new, clock.now()).unwrap();
-        let recovered = recover(&mut disk).unwrap();
+        create(&mut lane, new, clock.now()).unwrap();
+        let recovered = recover(&mut lane).unwrap();
         let pool = (0..3).map(|_| Buffer::aligned(SLOT as usize).unwrap()).collect();
         let config = Config { buffers: 3, flush: Duration::from_secs(1), writes: 4 };
-        let driver = Driver::start(disk, recovered, pool, config, clock.now(), clock.wall()).unwrap();
+        let driver = Driver::start(lane, recovered, pool, config, clock.now(), clock.wall()).unwrap();
         let facts = Facts {
             since: clock.now(),
             started: Instant::now(),
