@@ -148,8 +148,15 @@ impl<'d> Copies<'d> {
         Ok(())
     }
 
-    /// Takes away those that are not as they were made.
-    fn look_through(&mut self, sound: &mut Sound, enough: &dyn Fn() -> bool) -> Result<(), Trouble> {
+    /// Takes away those that are not as they were made, and those of what the ring had under the same sequence before it was put back
+    /// to what it was.
+    fn look_through(
+        &mut self,
+        reader: &mut RingReader,
+        slots: &[PlannedSlot],
+        sound: &mut Sound,
+        enough: &dyn Fn() -> bool,
+    ) -> Result<(), Trouble> {
         let all: HashSet<Sequence> = self.bytes.keys().map(|(_, sequence)| *sequence).collect();
         sound.0.retain(|sequence| all.contains(sequence));
         let unknown = self.bytes.keys().rev().filter(|(_, sequence)| !sound.0.contains(sequence));
@@ -158,7 +165,14 @@ impl<'d> Copies<'d> {
             if enough() {
                 break;
             }
-            if self.drive.is_sound(copy.1) {
+            let at = slots.binary_search_by_key(&copy, |slot| (slot.age, slot.sequence)).ok();
+            let is_of = match at.map(|at| reader.look_into(&slots[at])) {
+                Some(Ok(view)) => self.drive.has_copy_of(view.header()),
+                Some(Err(NotThere::Failed(error))) => return Err(error.into()),
+                // It has expired, or nobody can look into it.
+                Some(Err(_)) | None => continue,
+            };
+            if is_of && self.drive.is_sound(copy.1) {
                 sound.0.insert(copy.1);
             } else {
                 damaged.push(copy);
@@ -261,7 +275,7 @@ pub(crate) fn copy(
 ) -> Result<Done, Trouble> {
     let slots = slots(reader)?;
     let mut copies = Copies::of(drive, &slots)?;
-    copies.look_through(sound, enough)?;
+    copies.look_through(reader, &slots, sound, enough)?;
     copies.shrink(limit)?;
     let (mut done, mut is_full) = (Done::default(), false);
     let missing: Vec<&PlannedSlot> = slots.iter().rev().filter(|slot| !copies.has(slot)).collect();

@@ -109,6 +109,11 @@ impl PartHeader {
         self.footer_offset as usize + BLOCK
     }
 
+    /// Whether `bytes` begin with this very header.
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        bytes.get(TAG_AT..TAG_AT + self.tag.len()) == Some(&self.tag[..])
+    }
+
     /// Writes it to the start of `bytes`; returns its tag, which differs from `self.tag` when anything was changed.
     pub(crate) fn encode(&self, bytes: &mut [u8], key: &Key) -> [u8; 16] {
         let mut put = Put::new(bytes);

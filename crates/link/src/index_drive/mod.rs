@@ -9,7 +9,7 @@ pub use owner::Owner;
 
 use device::Device;
 use folder::Folder;
-use holdfast_base::{CHECK_BLOCK, RingId, Sequence};
+use holdfast_base::{BLOCK, CHECK_BLOCK, RingId, Sequence};
 use holdfast_format::{IndexCopy, PartHeader};
 use std::fs::File;
 use std::io;
@@ -120,6 +120,12 @@ impl IndexDrive {
         self.open(sequence).is_some_and(|copy| copy.is_sound())
     }
 
+    /// Whether the copy of a slot that has this header is there: a ring that was put back to what it was before gives its sequences
+    /// again, to something else.
+    pub fn has_copy_of(&self, header: &PartHeader) -> bool {
+        self.open(header.sequence).is_some_and(|copy| copy.is_of(header))
+    }
+
     /// The copy of what held `sequence`.
     pub(crate) fn open(&self, sequence: Sequence) -> Option<Copy> {
         let (file, base, all) = match &self.place {
@@ -153,6 +159,11 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
+    /// Whether it was made of a slot with this header.
+    pub(crate) fn is_of(&self, header: &PartHeader) -> bool {
+        self.read(&(0..BLOCK)).is_some_and(|bytes| header.is_in(&bytes))
+    }
+
     /// Bytes before the payload.
     pub(crate) fn head_bytes(&self) -> usize {
         self.front.head as usize

@@ -15,9 +15,9 @@ use crate::wire::{OpenWanted, Purpose};
 use holdfast_base::{Age, Ordinal, Sequence, StreamId};
 use holdfast_format::{
     BlockBounds, Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader,
-    Section, SectionKind, Summary, Superblock, crc32c,
+    Section, SectionKind, Summary, crc32c,
 };
-use holdfast_ring::Range as Selected;
+use holdfast_ring::{Bounds, Range as Selected};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -98,14 +98,11 @@ impl RingReader {
         let seen = Seen::of(&self.pump.access, &self.superblock, planned);
         let (mut copy, mut copied) = (Copied::NotLooked, 0);
         let mut head = seen.as_ref().map(|seen| seen.head.clone());
-        if head.is_none() {
-            copy = Copied::Nothing;
-            if let Some(there) = self.copy_of(planned)
-                && let Some(found) = head_in(&there, &self.superblock, planned)
-            {
-                (copy, copied) = (Copied::Here(there), found.header.payload_offset.into());
-                head = Some(found);
-            }
+        if head.is_none()
+            && let Some((there, found)) = self.copied(planned)
+        {
+            (copy, copied) = (Copied::Here(there), found.header.payload_offset.into());
+            head = Some(found);
         }
         match head.map_or_else(|| self.head_of(planned, wanted), Ok) {
             Ok(head) => {
@@ -150,10 +147,25 @@ impl RingReader {
         self.pump.forget_ahead(sequence);
     }
 
-    /// What an index drive has of a slot.
-    fn copy_of(&self, planned: &PlannedSlot) -> Option<Copy> {
-        planned.slot?;
-        self.drive.as_ref()?.open(planned.sequence)
+    /// What an index drive has of a slot that is on the medium: of what is there now, as is known by its header.
+    fn copy_of(&self, header: &PartHeader) -> Option<Copy> {
+        self.drive.as_ref()?.open(header.sequence).filter(|copy| copy.is_of(header))
+    }
+
+    /// The same with its head where only its times are known. Without them the head has to be read: a ring that was put back to what it
+    /// was before gives its sequences again, to something else.
+    fn copied(&self, planned: &PlannedSlot) -> Option<(Copy, Head)> {
+        let times = planned.first.zip(planned.last)?;
+        let copy = self.drive.as_ref()?.open(planned.sequence)?;
+        let bytes = copy.read(&(0..copy.head_bytes()))?;
+        let head = Head::decode(&bytes, &self.superblock, Some(planned.slot?), planned.sequence).ok()?;
+        let Bounds { first, last, .. } = Bounds::of(head.summary.entries.iter().copied());
+        (times == (first, last)).then_some((copy, head))
+    }
+
+    /// The head of a slot, where an index drive has it.
+    pub(crate) fn copied_head(&self, planned: &PlannedSlot) -> Option<Head> {
+        self.copied(planned).map(|(_, head)| head)
     }
 
     /// What was taken of an open slot; another is put in its place.
@@ -164,23 +176,12 @@ impl RingReader {
         }
     }
 
-    /// The head of a slot, where an index drive has it.
-    pub(crate) fn copied_head(&self, planned: &PlannedSlot) -> Option<Head> {
-        head_in(&self.copy_of(planned)?, &self.superblock, planned)
-    }
-
     fn head_of(&mut self, planned: &PlannedSlot, wanted: &OpenWanted) -> Result<Head, Miss> {
         if planned.slot.is_none() {
             self.take_open(planned, wanted)?;
         }
         fetch::read_head(&mut self.pump, &self.superblock, planned)
     }
-}
-
-/// The head of a slot, as a copy has it.
-fn head_in(copy: &Copy, superblock: &Superblock, planned: &PlannedSlot) -> Option<Head> {
-    let bytes = copy.read(&(0..copy.head_bytes()))?;
-    Head::decode(&bytes, superblock, planned.slot, planned.sequence).ok()
 }
 
 impl SlotView<'_> {
@@ -219,7 +220,8 @@ impl SlotView<'_> {
 
     fn look_for_copy(&mut self) {
         if matches!(self.copy, Copied::NotLooked) {
-            self.copy = self.reader.copy_of(&self.planned).map_or(Copied::Nothing, Copied::Here);
+            let there = self.planned.slot.and_then(|_| self.reader.copy_of(&self.head.header));
+            self.copy = there.map_or(Copied::Nothing, Copied::Here);
         }
     }
 
