@@ -18,6 +18,8 @@ use recording::{PATIENCE, Recording, line};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::Path;
 use std::time::Instant;
 
 /// Every 500th line is wanted, of which there are two after each thousand.
@@ -170,6 +172,88 @@ fn a_standing_hold_is_distilled_while_it_grows() {
     let slots = holds[0]["slots"].as_u64().unwrap();
     assert!(slots + originals <= wanted.len() as u64 + 4, "{slots} and {originals} of {}", wanted.len());
     ends(dir, "check r.hf", 0);
+}
+
+/// One of so many lines is larger than a slot, this one.
+const EVERY: u64 = 150;
+const LARGE: u64 = 147;
+
+fn long_line(ordinal: u64) -> String {
+    let length = if ordinal % EVERY == LARGE { 100_000 } else { 3000 };
+    format!("line {ordinal} {}\n", "x".repeat(length))
+}
+
+fn send(dir: &Path, recording: &mut Recording, from: u64) {
+    let text: String = (from..from + EVERY).map(long_line).collect();
+    recording.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    recording.await_lines(dir, from + EVERY);
+}
+
+/// Those that a search finds.
+fn there(dir: &Path) -> Vec<u64> {
+    let question = "query r.hf --format csv select_ordinal_from_log_where_size_>_50000_order_by_ordinal";
+    ends(dir, question, 0).out.lines().skip(1).map(|line| line.parse().unwrap()).collect()
+}
+
+// What lies in several slots is there as long as all of them, or copies of what they had: whatever became of their numbers.
+#[test]
+fn elements_larger_than_a_slot_are_found_the_same_while_they_are_distilled_again_and_again() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 16MiB --slot 64KiB");
+    send(dir, &mut recording, 0);
+    let command = "hold r.hf --where size_>_50000 --standing --quota 120 --distil --reason large";
+    let mut evaluator = Evaluator::start(dir, command);
+    let (mut sent, mut found, mut orders) = (EVERY, 0, 0);
+    let started = Instant::now();
+    while orders < 5 {
+        assert!(started.elapsed() < PATIENCE, "distilled {orders} times of {sent} lines");
+        send(dir, &mut recording, sent);
+        sent += EVERY;
+        while found < sent / EVERY {
+            let said = evaluator.next();
+            match said["originals"].as_u64() {
+                Some(_) => orders += 1,
+                None => found += said["elements"].as_u64().unwrap_or_else(|| panic!("{said}")),
+            }
+        }
+        assert_eq!(there(dir), (LARGE..sent).step_by(EVERY as usize).collect::<Vec<_>>(), "after {orders}");
+    }
+    assert_eq!(evaluator.end(), Some(0));
+    recording.end();
+    let kept: HashSet<String> = left(dir).into_iter().filter(|text| text.len() > 50_000).collect();
+    let wanted =
+        (LARGE..sent).step_by(EVERY as usize).map(|ordinal| long_line(ordinal).trim_end().to_owned());
+    assert_eq!(kept, wanted.collect());
+    ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn of_an_element_that_ends_in_a_slot_that_is_not_distilled_nothing_is_dropped() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    send(dir, &mut recording, 0);
+    send(dir, &mut recording, EVERY);
+    // What comes right behind each is kept by another hold, too: with it the slot in which it ends.
+    ends(dir, "hold r.hf --where ordinal_%_150_=_148 --reason behind", 0);
+    let command = "hold r.hf --where ordinal_%_15_=_12 --distil --reason large";
+    let mut evaluator = Evaluator::start(dir, command);
+    assert_eq!(evaluator.next()["elements"], 20);
+    for lot in 2..22 {
+        send(dir, &mut recording, lot * EVERY);
+    }
+    let mut originals = 0;
+    while originals < 10 {
+        originals += evaluator.next()["originals"].as_u64().unwrap();
+    }
+    evaluator.kill();
+    recording.end();
+    assert_eq!(there(dir)[..2], [LARGE, EVERY + LARGE]);
+    let kept = left(dir);
+    for ordinal in (12..2 * EVERY).step_by(15) {
+        assert!(kept.contains(&long_line(ordinal).trim_end().to_owned()), "{ordinal} is torn or gone");
+    }
 }
 
 #[test]

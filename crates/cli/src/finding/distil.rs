@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::orders;
 use crate::sql::Sql;
 use holdfast_base::{Age, HoldId, Ordinal, Sequence, Timestamp};
-use holdfast_query::find::{Among, Keep, Roll, Search, Span, merged};
+use holdfast_query::find::{Among, Keep, Roll, Search, Span, last_of_slot, merged};
 use holdfast_ring::{HoldStatus, Original, SlotLook, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -17,6 +17,9 @@ const MOST: usize = 256;
 const ENOUGH: usize = 8;
 /// Runs of ordinals of one original in an order: what lies between the closest is kept, too, if there are more.
 const MOST_RUNS: usize = 4096;
+
+/// All of a stream.
+const ALL: (Ordinal, Ordinal) = (Ordinal(0), Ordinal(u64::MAX));
 
 /// Slots that follow each other and may be distilled together.
 #[derive(Debug, Default)]
@@ -71,6 +74,21 @@ fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {
     within(&hold.sequences, sequence)
 }
 
+/// Those of a group behind which comes what is not distilled with them, but is kept, or has not been looked at: what begins in them may
+/// end there. `slots` are all there are, and before `looked` all has been looked at.
+pub(super) fn going_on(group: &[SlotStatus], slots: &[SlotStatus], looked: Sequence) -> HashSet<Sequence> {
+    let order = |slot: &SlotStatus| (slot.age, slot.sequence);
+    let behind = |slot: &SlotStatus| {
+        let later = slots.iter().filter(|other| other.has_data() && order(other) > order(slot));
+        later.min_by_key(|other| order(other))
+    };
+    let may_end = |other: &SlotStatus| {
+        let is_kept = other.look == SlotLook::Held || other.sequence >= looked;
+        is_kept && group.iter().all(|slot| slot.sequence != other.sequence)
+    };
+    group.iter().filter(|slot| behind(slot).is_none_or(may_end)).map(|slot| slot.sequence).collect()
+}
+
 /// Whether a sequence is in one of these runs, which come in order.
 pub(super) fn within(runs: &[(Sequence, Sequence)], sequence: Sequence) -> bool {
     let at = runs.partition_point(|(_, last)| *last < sequence);
@@ -101,7 +119,7 @@ pub(super) fn keep(
     roll: Roll,
     range: Span,
     streams: &[(StreamStatus, bool)],
-    group: &[SlotStatus],
+    (group, going_on): (&[SlotStatus], &HashSet<Sequence>),
 ) -> Result<(Vec<Original>, u64)> {
     let bounds = group.iter().filter_map(|slot| slot.first.zip(slot.last));
     let times =
@@ -144,7 +162,13 @@ pub(super) fn keep(
             let first = own.first().copied().or(next);
             own.extend(next);
             next = first;
-            let runs = if is_copy(slot) { vec![(Ordinal(0), Ordinal(u64::MAX))] } else { runs(&own) };
+            let mut runs = if is_copy(slot) { vec![ALL] } else { runs(&own) };
+            if !is_copy(slot) && going_on.contains(&slot.sequence) {
+                // What is behind the last that ends here is all of one.
+                let last = last_of_slot(&sql.engine.context, &stream.name, slot.sequence);
+                let last = sql.runtime.block_on(last).map_err(|error| complaint::failure(&error, "", &[]))?;
+                runs.push(last.map_or(ALL, |last| (Ordinal(last.0.saturating_add(1)), ALL.1)));
+            }
             // A stream that is named keeps its gaps; no element has that number.
             let none = runs.is_empty().then_some((Ordinal(u64::MAX - 1), Ordinal(u64::MAX)));
             original.keep.extend(runs.into_iter().chain(none).map(|(first, end)| (stream.id, first, end)));

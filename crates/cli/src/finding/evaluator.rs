@@ -231,9 +231,14 @@ impl Evaluator {
         self.times.1 = Timestamp::MIN;
     }
 
-    /// What of these slots the hold keeps, and how many bytes that is about; `None` where not all of them could be looked into,
+    /// What of these of all slots the hold keeps, and how many bytes that is about; `None` where not all of them could be looked into,
     /// so that nobody can tell.
-    pub(super) fn keep(&self, range: Span, group: &[SlotStatus]) -> Result<Option<(Vec<Original>, u64)>> {
+    pub(super) fn keep(
+        &self,
+        range: Span,
+        group: &[SlotStatus],
+        slots: &[SlotStatus],
+    ) -> Result<Option<(Vec<Original>, u64)>> {
         let Some(sql) = self.sql.as_ref().filter(|_| group.iter().all(|slot| slot.first.is_some())) else {
             return Ok(None);
         };
@@ -242,7 +247,8 @@ impl Evaluator {
         let streams: Vec<(StreamStatus, bool)> =
             self.known.iter().filter(held).map(|stream| (stream.clone(), searched(stream.id))).collect();
         sql.engine.trouble.take();
-        let kept = distil::keep(sql, &self.wanted, self.roll, range, &streams, group)?;
+        let going_on = distil::going_on(group, slots, self.looked_before());
+        let kept = distil::keep(sql, &self.wanted, self.roll, range, &streams, (group, &going_on))?;
         Ok(Some(kept).filter(|_| sql.engine.trouble.take() == Missed::default()))
     }
 

@@ -388,7 +388,7 @@ impl Follow<'_> {
                 stuck.extend(sequences);
                 continue;
             }
-            match self.one(evaluator, range, &group.slots, slot_bytes, out)? {
+            match self.one(evaluator, range, (&group.slots, &slots), slot_bytes, out)? {
                 ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
                 ControlFlow::Continue(Became::Distilled(slots)) => {
                     freed += slots;
@@ -420,16 +420,16 @@ impl Follow<'_> {
         Ok(ControlFlow::Continue(left(&self.dense)))
     }
 
-    /// Distils a group.
+    /// Distils a group of all slots.
     fn one(
         &self,
         evaluator: &Evaluator,
         range: Span,
-        group: &[SlotStatus],
+        (group, slots): (&[SlotStatus], &[SlotStatus]),
         slot_bytes: u64,
         out: &mut Out,
     ) -> Result<ControlFlow<Failure, Became>> {
-        let Some((originals, bytes)) = evaluator.keep(range, group)? else {
+        let Some((originals, bytes)) = evaluator.keep(range, group, slots)? else {
             return Ok(ControlFlow::Continue(Became::Later));
         };
         if bytes > slot_bytes * group.len() as u64 / 10 * 8 {

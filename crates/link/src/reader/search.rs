@@ -355,13 +355,20 @@ impl SlotView<'_> {
         Ok(found)
     }
 
-    /// Whether what began so many ages before this slot's ([`EntrySummary::back`](holdfast_format::EntrySummary::back)) is torn: a
-    /// slot since then is missing. If it was there from its beginning by `planned`, these have expired since.
-    pub fn torn(&mut self, back: u64, planned: &[PlannedSlot]) -> Result<Option<Vec<Sequence>>, NotThere> {
+    /// Whether an element that began so many ages before this slot's ([`EntrySummary::back`](holdfast_format::EntrySummary::back)) is
+    /// torn: a slot since then is missing. If it was there from its beginning by `planned`, these have expired since.
+    pub fn torn(
+        &mut self,
+        (stream, ordinal): (StreamId, Ordinal),
+        back: u64,
+        planned: &[PlannedSlot],
+    ) -> Result<Option<Vec<Sequence>>, NotThere> {
         let age = self.planned.age;
         let before = Age(age.0.saturating_sub(back).saturating_sub(1));
         let candidates = self.reader.candidates()?;
-        if !missing_between(&candidates, before, age) {
+        // The numbers of originals that were distilled are missing, and those of copies that were distilled again, though what is
+        // wanted of them is there: that only the element itself can tell.
+        if !missing_between(&candidates, before, age) || self.element(stream, ordinal, &mut |_| ())? {
             return Ok(None);
         }
         if missing_between(planned, before, age) {

@@ -237,6 +237,15 @@ impl Keep<'_> {
     }
 }
 
+/// The last element of a stream that ends in a slot.
+pub async fn last_of_slot(context: &SessionContext, stream: &str, slot: Sequence) -> Result<Option<Ordinal>> {
+    let frame = context.table(TableReference::partial(STREAM, stream)).await?;
+    let frame = frame.filter(column(Fixed::Slot).eq(lit(slot.0)))?;
+    let last = frame.aggregate(Vec::new(), vec![max(column(Fixed::Ordinal))])?.collect().await?;
+    let last = last.iter().find_map(|batch| words(batch, 0).iter().next().flatten());
+    Ok(last.map(Ordinal))
+}
+
 fn words(batch: &RecordBatch, at: usize) -> &PrimitiveArray<UInt64Type> {
     batch.column(at).as_primitive::<UInt64Type>()
 }

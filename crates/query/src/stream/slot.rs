@@ -140,10 +140,10 @@ impl<'r> SlotSearch<'_, 'r> {
         let sequence = self.view.header().sequence;
         // Elements of a stream follow each other: only the first one that ends here can have begun before.
         self.effort.back = self.effort.back.max(entry.back);
-        if entry.back > 0
-            && let Some(expired) = self.view.torn(entry.back, self.planned)?
+        if let Some((least, _)) = entry.ordinals.filter(|_| entry.back > 0)
+            && let Some(expired) = self.view.torn((entry.stream, least), entry.back, self.planned)?
         {
-            self.torn = entry.ordinals.map(|(least, _)| least);
+            self.torn = Some(least);
             self.trouble.expired(expired);
         }
         match &few {
@@ -567,7 +567,8 @@ impl<'r> SlotSearch<'_, 'r> {
         if !whole && self.torn != Some(row.ordinal) {
             self.effort.partial += 1;
             // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
-            if let Some(expired) = self.view.torn(self.by_then.back, self.planned)? {
+            let element = (self.wants.stream, row.ordinal);
+            if let Some(expired) = self.view.torn(element, self.by_then.back, self.planned)? {
                 self.trouble.expired(expired);
             }
         }
