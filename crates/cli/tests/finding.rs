@@ -124,6 +124,34 @@ fn distilling_leaves_what_was_found_and_frees_the_rest() {
     assert_eq!(run(dir, "gaps r.hf").code, Some(3));
 }
 
+// The numbers of slots jump where a recorder begins: that they have passed the ring's size does not mean that anything has expired.
+#[test]
+fn a_hold_waits_for_its_turn_on_a_ring_that_was_recorded_to_several_times() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    fill(dir, 400, 0);
+    let mut runs = 1;
+    let slots = || ends(dir, "slots r.hf --json", 0).lines();
+    let greatest = |slots: &[Value]| slots.iter().filter_map(|slot| slot["sequence"].as_u64()).max().unwrap();
+    while greatest(&slots()) <= slots().len() as u64 {
+        fill(dir, 10, runs);
+        runs += 1;
+    }
+    assert!(slots().iter().any(|slot| slot["state"] == "free"), "{:?}", slots());
+    let mut evaluator =
+        Evaluator::start(dir, "hold r.hf --where ordinal_%_50_=_3_and_ordinal_<_400 --distil --reason few");
+    let whole = evaluator.next()["slots"].as_u64().unwrap();
+    for run in runs..runs + 4 {
+        fill(dir, 8000, run);
+    }
+    let mut originals = 0;
+    while originals < whole {
+        originals += evaluator.next()["originals"].as_u64().unwrap();
+    }
+    evaluator.kill();
+}
+
 /// What is left of the first run's lines once a hold is distilled, and all others have expired.
 fn distilled(what: &str) -> Vec<String> {
     let folder = folder();

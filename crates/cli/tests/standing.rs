@@ -385,8 +385,35 @@ fn a_standing_hold_ends_with_its_quota() {
         assert!(said.contains(how), "{said}");
     }
     let holds = ends(dir, "holds r.hf --json", 0).lines();
-    assert!(holds[0]["slots"].as_u64() <= Some(5), "{}", holds[0]);
+    assert_eq!(holds[0]["slots"], 5, "what has room is held");
     recording.end();
+}
+
+// What came while nobody looked is more than there is room for: the oldest of it is held.
+#[test]
+fn who_catches_up_with_more_than_its_quota_holds_what_fits() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(1000);
+    recording.await_lines(dir, 1000);
+    let mut evaluator = Evaluator::start(dir, &format!("{WANTED} --standing --quota 5 --reason few"));
+    evaluator.await_found(2);
+    evaluator.kill();
+    recording.lines(5000);
+    recording.await_lines(dir, 6000);
+    let ended = ends(dir, "hold r.hf --resume 1", 1);
+    assert!(ended.err.contains("the quota of hold 1 (5 slots) is spent"), "{}", ended.err);
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines()[0]["slots"], 5);
+    for _ in 0..8 {
+        recording.lines(4000);
+    }
+    recording.await_lines(dir, 38_000);
+    recording.end();
+    let kept = left(dir);
+    for ordinal in (7..2500).step_by(500) {
+        assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
+    }
 }
 
 /// What evaluators of a hold have said that they hold and have freed.

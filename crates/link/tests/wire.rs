@@ -285,8 +285,14 @@ fn outcome() -> impl Strategy<Value = Outcome> {
             slots
         }),
         any::<u32>().prop_map(|slots| Outcome::Grown { slots }),
-        (any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>()).prop_map(
-            |(originals, copies, elements, bytes)| Outcome::Distilled { originals, copies, elements, bytes }
+        (any::<(u32, u32)>(), any::<u32>(), any::<u64>(), any::<u64>()).prop_map(
+            |((originals, due), copies, elements, bytes)| Outcome::Distilled {
+                originals,
+                copies,
+                elements,
+                bytes,
+                due
+            }
         ),
         Just(Outcome::Noted),
         refusal().prop_map(Outcome::Refused),

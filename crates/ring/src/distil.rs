@@ -273,7 +273,7 @@ pub(crate) fn distil(
     let mut distil = Distil { job, hold, wanted, capacity, most_copies, done };
     distil.all(&due, enough)?;
     let Done { originals, copies, elements, bytes } = distil.done;
-    Ok(Outcome::Distilled { originals, copies, elements, bytes })
+    Ok(Outcome::Distilled { originals, copies, elements, bytes, due: due.len() as u32 })
 }
 
 /// About how much payload and index fit into a slot.

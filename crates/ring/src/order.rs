@@ -200,6 +200,8 @@ pub enum Outcome {
         elements: u64,
         /// Bytes of data in them, also those of elements that end elsewhere.
         bytes: u64,
+        /// Slots of those that were named that would have expired by now but for the hold.
+        due: u32,
     },
     /// The export is on record.
     Noted,

@@ -118,7 +118,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
                     assert!(!change.gone.contains(&s), "seed {seed}: {s} is held by {}", look.id);
                 });
             }
-            let Outcome::Distilled { originals, copies: made, elements, bytes } = outcome else {
+            let Outcome::Distilled { originals, copies: made, elements, bytes, .. } = outcome else {
                 panic!("seed {seed}, round {round}: {outcome:?}")
             };
             let told = (originals as usize, made as usize, elements, bytes);
@@ -421,7 +421,7 @@ fn a_slot_that_would_not_have_expired_yet_stays() {
         present[..3].iter().chain(present[4..].iter().step_by(2).take(10)).copied().collect();
     let id = run.hold(&some).unwrap();
     let order: Vec<Original> = some.iter().map(|s| first_of(&run, *s)).collect();
-    let nothing = Outcome::Distilled { originals: 0, copies: 0, elements: 0, bytes: 0 };
+    let nothing = Outcome::Distilled { originals: 0, copies: 0, elements: 0, bytes: 0, due: 0 };
     assert_eq!(
         run.distil(id, &order, 0.0).unwrap(),
         nothing,
@@ -498,7 +498,7 @@ fn a_damaged_slot_is_left_alone_and_a_copy_that_does_not_read_back_counts_for_no
     disk.flip(geometry.slot_offset(place(originals[2])) + 100, 0xff);
     disk.flip(geometry.slot_offset(place(originals[6])) + 8192 + 100, 0xff);
     let outcome = run.distil(id, &order, 0.0).unwrap();
-    let told = Outcome::Distilled { originals: 7, copies: 3, elements: 7, bytes: 14_000 };
+    let told = Outcome::Distilled { originals: 7, copies: 3, elements: 7, bytes: 14_000, due: 9 };
     assert_eq!(outcome, told);
     let present = run.present();
     assert!(present.contains(&originals[2]) && present.contains(&originals[6]));

@@ -222,6 +222,9 @@ impl<'a> Follow<'a> {
             self.keeps = Some((extended.slots, extended.left));
             self.tell(extended, out)?;
         }
+        if let Some(full) = fit.full.filter(|_| !self.distil) {
+            return Ok(ControlFlow::Break(self.spent(full)));
+        }
         self.settle(fit, evaluator);
         Ok(ControlFlow::Continue(()))
     }
@@ -268,13 +271,13 @@ impl<'a> Follow<'a> {
                     let extended = Some(Extended { added, slots, left, missed });
                     return Ok(ControlFlow::Continue(Fitted { extended, fit }));
                 }
-                Outcome::Refused(refusal) if self.distil && fit.takes_less(&refusal, self.standing) => {
+                Outcome::Refused(refusal)
+                    if (self.distil || matches!(refusal, Refusal::Quota { .. }))
+                        && fit.takes_less(&refusal, self.standing) =>
+                {
                     if fit.wanted.is_empty() {
                         return Ok(ControlFlow::Continue(Fitted { extended: None, fit }));
                     }
-                }
-                Outcome::Refused(Refusal::Quota { quota, .. }) => {
-                    return Ok(ControlFlow::Break(self.spent(Full::Quota(quota))));
                 }
                 // A purge or copies under way: it is asked for again.
                 Outcome::Refused(refusal @ (Refusal::Busy(_) | Refusal::NoRoom { .. })) => {
@@ -348,7 +351,7 @@ enum Became {
     Same,
     /// A copy would save nothing.
     Dense,
-    /// Another is at work, or a purge; or not all can be looked into.
+    /// Their turn has not come, another is at work, or a purge; or not all can be looked into.
     Later,
 }
 
@@ -437,7 +440,11 @@ impl Follow<'_> {
         }
         let order = Order::Distil(DistilRequest { hold: self.id, originals });
         let (originals, copies, elements, bytes) = match orders::ask(self.path, &order)? {
-            Outcome::Distilled { originals, copies, elements, bytes } => (originals, copies, elements, bytes),
+            // Their turn has not come.
+            Outcome::Distilled { due: 0, .. } => return Ok(ControlFlow::Continue(Became::Later)),
+            Outcome::Distilled { originals, copies, elements, bytes, .. } => {
+                (originals, copies, elements, bytes)
+            }
             Outcome::Refused(Refusal::Busy(_)) => return Ok(ControlFlow::Continue(Became::Later)),
             Outcome::Refused(refusal) => return Ok(ControlFlow::Break(session::refused(&refusal))),
             other => return Ok(ControlFlow::Break(orders::unexpected(&other))),

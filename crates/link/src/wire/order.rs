@@ -211,8 +211,8 @@ pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {
         Outcome::Extended { added, slots, left, missed } => {
             put.u8(6).u32(*added).u32(*slots).u32(*left).u32(*missed);
         }
-        Outcome::Distilled { originals, copies, elements, bytes } => {
-            put.u8(7).u32(*originals).u32(*copies).u64(*elements).u64(*bytes);
+        Outcome::Distilled { originals, copies, elements, bytes, due } => {
+            put.u8(7).u32(*originals).u32(*copies).u64(*elements).u64(*bytes).u32(*due);
         }
         Outcome::Noted => {
             put.u8(8);
@@ -244,7 +244,7 @@ pub(crate) fn get_outcome(get: &mut Get<'_>) -> Result<Outcome, WireError> {
         7 => {
             let (originals, copies) = (get.u32("originals")?, get.u32("copies")?);
             let (elements, bytes) = (get.u64("elements")?, get.u64("bytes")?);
-            Ok(Outcome::Distilled { originals, copies, elements, bytes })
+            Ok(Outcome::Distilled { originals, copies, elements, bytes, due: get.u32("slots due")? })
         }
         8 => Ok(Outcome::Noted),
         other => Err(get.unknown("kind of outcome", u64::from(other))),

@@ -42,7 +42,7 @@ fn what_is_wanted_of_a_hold_stays_beside_a_recording_and_the_rest_of_its_slots_c
     // Nothing has expired yet, so that nothing goes.
     let order = distil(&mut connection);
     let outcome = connection.order(order).unwrap();
-    assert_eq!(outcome, Outcome::Distilled { originals: 0, copies: 0, elements: 0, bytes: 0 });
+    assert_eq!(outcome, Outcome::Distilled { originals: 0, copies: 0, elements: 0, bytes: 0, due: 0 });
     // More than a lap, and on and on while it is distilled.
     send(&mut stdin, 3_000..40_000);
     recorder.await_packed(40_000);
