@@ -269,3 +269,19 @@ fn attributes_are_listed_with_their_units_and_comments_and_may_become_more() {
     assert_eq!(said["schema"].as_array().unwrap().len(), 2, "{said}");
     assert_eq!((&said["schema"][0]["unit"], &said["schema"][1]["unit"]), (&"Hz".into(), &Value::Null));
 }
+
+#[test]
+fn whole_numbers_are_divided_into_whole_numbers() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(3);
+    recording.await_lines(dir, 3);
+    let whole = "query r.hf --format csv select_size_/_3,_size_%_3,_100_/_size_from_log_order_by_ordinal";
+    let said = ends(dir, whole, 0).out;
+    assert_eq!(said.lines().skip(1).collect::<Vec<_>>(), ["2,1,14", "2,2,12", "3,0,11"]);
+    let histogram = "query r.hf --format csv select_size_/_8_n,_count(*)_from_log_group_by_1_order_by_1";
+    let said = ends(dir, histogram, 0).out;
+    assert_eq!(said.lines().skip(1).collect::<Vec<_>>(), ["0,1", "1,2"]);
+    recording.end();
+}

@@ -19,6 +19,7 @@ mod memory;
 mod nearest;
 pub mod output;
 pub mod predicate;
+mod refused;
 mod ring;
 mod session;
 mod sift;

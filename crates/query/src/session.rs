@@ -6,6 +6,7 @@ use crate::joins::Again;
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
+use crate::refused;
 use crate::sift::Sift;
 use crate::stream::{Explained, Looks, Moment};
 use crate::tight::Tightly;
@@ -138,8 +139,10 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
 pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let questions =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    refused::too_long(sql)?;
     let mut state = context.state();
     let mut statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
+    refused::unheeded(&statement)?;
     as_operators(&mut statement);
     let plan = state.statement_to_plan(statement).await?;
     questions.verify_plan(&plan)?;

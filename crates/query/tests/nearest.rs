@@ -79,7 +79,7 @@ proptest! {
     #[test]
     fn each_element_is_beside_the_nearest(
         left in prop::collection::vec(prop::option::weighted(0.9, 0i64..3000), 0..120),
-        right in prop::collection::vec(prop::option::weighted(0.9, 0i64..3000), 0..300),
+        right in prop::collection::vec(prop::option::weighted(0.9, prop_oneof![0i64..3000, 1000i64..1020]), 0..300),
         within in prop::option::of(0i64..200), batch in 1usize..40, from in 0i64..3000,
     ) {
         let context = engine(&left, &right, batch);
@@ -94,6 +94,12 @@ proptest! {
                 let least = time.and_then(far).filter(|far| within.is_none_or(|within| *far <= within as u64));
                 let found = (other >= 0).then(|| right[other as usize].unwrap().abs_diff(time.unwrap()));
                 prop_assert_eq!(found, least, "{}: {} of {:?}", sql, one, time);
+                // Of several with one time the last before it, or the first behind it.
+                let same = right.iter().enumerate().filter(|(_, time)| other >= 0 && **time == right[other as usize]);
+                let same = same.map(|(place, _)| place);
+                let is_behind = other >= 0 && right[other as usize] > time;
+                let chosen = if is_behind { same.min() } else { same.max() };
+                prop_assert_eq!(chosen, usize::try_from(other).ok(), "{}: {} of {:?}", sql, one, time);
             }
             let all: Vec<i64> = (0..left.len() as i64).filter(|one| wanted(*one)).collect();
             prop_assert_eq!(ordinals, all, "{}", sql);
@@ -117,6 +123,25 @@ fn of_two_that_are_as_near_the_earlier_one_is_taken() {
     assert_eq!(pairs(&context, "select ordinal, b_ordinal from nearest('a', 'b')"), [(0, 1)]);
 }
 
+// As lists of what is looked for are made: the engine goes down from each operator to the one before it.
+#[test]
+fn as_many_operators_as_may_be_are_no_trouble_and_more_are_refused() {
+    let long = |count: usize, by: &str| -> String {
+        let all: Vec<String> = (0..=count).map(|at| format!("ordinal = {at}")).collect();
+        format!("select ordinal, ordinal as again from a where {}", all.join(by))
+    };
+    let run = move || {
+        let context = engine(&vec![Some(1); 9], &vec![], 1);
+        assert_eq!(pairs(&context, &long(1000, " or ")).len(), 9);
+        for by in [" or ", " and "] {
+            let said = refused(&context, &long(1001, by));
+            assert!(said.contains("1001 operators in it, and 1000 at most"), "{said}");
+        }
+    };
+    // As much as the main thread of a program has.
+    std::thread::Builder::new().stack_size(8 << 20).spawn(run).unwrap().join().unwrap();
+}
+
 #[test]
 fn what_is_no_such_join_is_told() {
     let context = engine(&vec![Some(1)], &vec![Some(1)], 1);
@@ -126,6 +151,8 @@ fn what_is_no_such_join_is_told() {
         ("select * from nearest('a', 'b', 20)", "nearest wants two streams"),
         ("select * from nearest('a', 'b', interval '1 month')", "nearest wants two streams"),
         ("select * from nearest('a', 'b', null, 'size')", "nearest wants two streams"),
+        ("select * from a tablesample (10)", "there is no `tablesample`"),
+        ("explain select 1 from (select * from a tablesample (10)) b", "there is no `tablesample`"),
     ] {
         let said = refused(&context, sql);
         assert!(said.contains(wanted), "{sql}: {said}");

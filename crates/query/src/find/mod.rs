@@ -6,6 +6,7 @@ mod window;
 pub use span::{Roll, Sample, Span, merged};
 
 use crate::columns::Fixed;
+use crate::refused;
 use crate::session::STREAM;
 use datafusion::arrow::array::{Array, AsArray, PrimitiveArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int64Type, TimestampNanosecondType, UInt64Type};
@@ -85,7 +86,7 @@ impl Search {
     }
 
     fn parsed(&self, context: &SessionContext, table: &DataFrame) -> Result<Expr> {
-        let condition = context.parse_sql_expr(&self.condition, table.schema())?;
+        let condition = refused::condition(context, &self.condition, table.schema())?;
         let of_several =
             |expr: &Expr| Ok(matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_)));
         if condition.exists(of_several)? {
@@ -217,7 +218,7 @@ impl Keep<'_> {
         let (first, last) = self.slots;
         frame = frame.filter(slot.clone().between(lit(first.0), lit(last.0)))?;
         if let Some(condition) = self.condition {
-            let condition = context.parse_sql_expr(condition, frame.schema())?;
+            let condition = refused::condition(context, condition, frame.schema())?;
             frame = frame.filter(condition)?;
         }
         if let Some(spans) = self.spans {

@@ -2,6 +2,7 @@
 
 use super::column;
 use crate::columns::Fixed;
+use crate::refused;
 use datafusion::arrow::array::{RecordBatch, new_null_array};
 use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -66,7 +67,7 @@ fn place(at: usize) -> String {
 
 fn parsed(context: &SessionContext, frame: &DataFrame, when: &str) -> Result<Parsed> {
     let mut aggregates = Vec::new();
-    let condition = context.parse_sql_expr(when, frame.schema())?.transform_up(|expr| {
+    let condition = refused::condition(context, when, frame.schema())?.transform_up(|expr| {
         let Expr::AggregateFunction(aggregate) = expr else { return Ok(Transformed::no(expr)) };
         aggregates.push(aggregate);
         Ok(Transformed::yes(Expr::Column(Column::from_name(place(aggregates.len())))))

@@ -34,8 +34,9 @@ pub(super) struct Side {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// Its first columns are those that are wanted.
     pub(super) columns: usize,
-    /// The place of its time.
+    /// The place of its time, and that of its ordinal.
     pub(super) time: usize,
+    pub(super) ordinal: usize,
 }
 
 impl Side {
@@ -43,12 +44,14 @@ impl Side {
         Self { plan, ..*self }
     }
 
-    /// In the order of its times; those without one last.
+    /// In the order of its times, those without one last; and of equal ones in that of its elements.
     fn order(&self) -> Option<OrderingRequirements> {
-        let name = self.plan.schema().field(self.time).name().clone();
+        let schema = self.plan.schema();
         let options = SortOptions { descending: false, nulls_first: false };
-        let by = PhysicalSortExpr::new(Arc::new(Column::new(&name, self.time)), options);
-        LexOrdering::new([by]).map(OrderingRequirements::from)
+        let by = [self.time, self.ordinal].map(|place| {
+            PhysicalSortExpr::new(Arc::new(Column::new(schema.field(place).name(), place)), options)
+        });
+        LexOrdering::new(by).map(OrderingRequirements::from)
     }
 }
 
@@ -332,7 +335,7 @@ mod tests {
             all[0].schema(),
             None,
         );
-        let side = Side { plan: plan.unwrap(), columns: 1, time: 1 };
+        let side = Side { plan: plan.unwrap(), columns: 1, time: 1, ordinal: 0 };
         let stream = side.plan.execute(0, Arc::default()).unwrap();
         let mut right = Right::new(stream, &side).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

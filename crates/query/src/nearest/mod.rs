@@ -8,7 +8,7 @@ use crate::literals::text_of;
 use crate::session::Tables;
 use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{Column, Result, ScalarValue, plan_datafusion_err, plan_err};
+use datafusion::common::{Column, DataFusionError, Result, ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType, binary_expr, lit,
 };
@@ -144,7 +144,7 @@ impl NearestTable {
         Some(binary_expr(Expr::Column(Column::new_unqualified(self.by.name())), op, time))
     }
 
-    /// One of the two as it is to be read: the columns that are wanted, and its time.
+    /// One of the two as it is to be read: the columns that are wanted, its time and its ordinal.
     async fn side(
         &self,
         state: &dyn Session,
@@ -153,14 +153,18 @@ impl NearestTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Side> {
-        let time = table.schema().index_of(self.by.name())?;
         let mut projection = wanted.clone();
-        if !projection.contains(&time) {
-            projection.push(time);
-        }
-        let time = projection.iter().position(|place| *place == time).unwrap_or_default();
+        let mut place = |column: Fixed| {
+            let wanted = table.schema().index_of(column.name())?;
+            let known = projection.iter().position(|place| *place == wanted);
+            Ok::<_, DataFusionError>(known.unwrap_or_else(|| {
+                projection.push(wanted);
+                projection.len() - 1
+            }))
+        };
+        let (time, ordinal) = (place(self.by)?, place(Fixed::Ordinal)?);
         let plan = table.scan(state, Some(&projection), filters, limit).await?;
-        Ok(Side { plan, columns: wanted.len(), time })
+        Ok(Side { plan, columns: wanted.len(), time, ordinal })
     }
 }
 
