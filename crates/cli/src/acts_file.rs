@@ -34,6 +34,11 @@ impl ActsFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| failed(path, &error);
         let mut file = File::options().read(true).append(true).create(true).open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(
+                Failure::failed("this is no file that could be added to and looked through").at_path(path)
+            );
+        }
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Failure::failed("another `holdfast audit` adds to this file")
                 .at_path(path)

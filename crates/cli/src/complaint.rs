@@ -241,6 +241,9 @@ fn value(said: &str, sql: &str) -> Complaint {
 
 /// What cannot be planned.
 fn planned(said: &str, sql: &str, tables: &[String]) -> Complaint {
+    if said.contains("non-boolean predicate") {
+        return Complaint::of("a condition is true or false, as `size > 500` is, and this is neither");
+    }
     let known = [compared(said, sql), called(said, sql), asked(said, sql), named(said, sql, tables)];
     known.into_iter().flatten().next().unwrap_or_else(|| Complaint::of(said).at(quoted(said, sql)))
 }

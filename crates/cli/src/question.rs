@@ -107,9 +107,11 @@ pub(crate) fn signs(sql: &str, signs: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Where a text stands in it, by what it says.
+/// Where a text stands in it, by what it says; of several that say the same nobody knows which one is meant.
 pub(crate) fn text(sql: &str, said: &str) -> Option<usize> {
-    texts(sql).into_iter().find(|(_, text)| text == said).map(|(at, _)| at)
+    let texts = texts(sql);
+    let mut places = texts.iter().filter(|(_, text)| text == said).map(|(at, _)| *at);
+    places.next().filter(|_| places.next().is_none())
 }
 
 /// Its texts: where each begins, and what it says.

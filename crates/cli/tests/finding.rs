@@ -85,11 +85,37 @@ fn conditions_that_cannot_be_asked_are_refused() {
         ("--sample 2h/1h --reason x", 2, "30s/1h"),
         ("--where size_>_0 --standing --quota 100000 --reason x", 1, "100000"),
         ("--resume 9", 3, "there is no hold 9"),
+        ("--resume 9 --quota 7", 2, "cannot be used with"),
+        ("--resume 9 --before 7s", 2, "cannot be used with"),
+        ("--sample 1s/1h --before 1s --reason x", 2, "cannot be used with"),
+        ("--distil --reason x", 2, "nothing is looked for"),
+        ("--last 2s --standing --quota 3 --reason x", 2, "nothing is looked for"),
+        ("--where size --reason x", 2, "this is neither"),
+        ("--where size_>_0 --when count(*) --within 1s --reason x", 2, "this is neither"),
+        ("--where size_>_0 --when count(*)_>= --within 1s --reason x", 2, "count(*) >=\n"),
     ] {
         let ended = ends(dir, &format!("hold r.hf {line}"), code);
         assert!(ended.err.contains(said), "{line}: {}", ended.err);
     }
     ends(dir, "holds r.hf --json", 3);
+}
+
+#[test]
+fn a_hold_that_is_interrupted_before_all_has_arrived_says_so() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let what = "hold r.hf --where ordinal_=_1500 --after 1000d --reason x";
+    let mut evaluator = Evaluator::start(dir, what);
+    assert_eq!(evaluator.next()["elements"], 1);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&evaluator.child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    assert_eq!(evaluator.child.wait().unwrap().code(), Some(1));
+    let said = evaluator.warnings();
+    assert!(said.contains("before all had arrived that --after asks for"), "{said}");
 }
 
 #[test]

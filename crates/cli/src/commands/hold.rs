@@ -78,6 +78,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         let slots = reader.status().map_err(|error| link(&error))?.ring.slots.total;
         return finding::run(&path, &args.find, Asked { reason, owner, until, selection, slots }, out);
     }
+    if let Some(option) = args.find.of_finding() {
+        return Err(Failure::usage(format_args!(
+            "{option} is about what is found, and nothing is looked for"
+        ))
+        .advice("say what with --where or --sample"));
+    }
     // Arrival times of slots are known to the ring itself, in one step with expiry. Ordinals and event times have to
     // be looked up in the slots first.
     let expired = Expired::look(&mut reader, &selection)?;

@@ -24,7 +24,9 @@ pub(crate) struct FindArgs {
     #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "when")]
     pub(crate) within: Option<Duration>,
     /// Hold a regular sample instead: so much of every so long (`30s/1h`)
-    #[arg(long, value_name = "SPAN/SPAN", value_parser = sample, conflicts_with_all = ["condition", "ordinals", "event"])]
+    #[arg(long, value_name = "SPAN/SPAN", value_parser = sample, conflicts_with_all = [
+        "condition", "ordinals", "event", "before", "after", "when", "within",
+    ])]
     pub(crate) sample: Option<Sample>,
     /// Go on with what arrives, until interrupted
     #[arg(long, requires = "quota")]
@@ -38,7 +40,7 @@ pub(crate) struct FindArgs {
     pub(crate) distil: bool,
     /// Go on with this hold, from where it was left
     #[arg(long, value_name = "ID", conflicts_with_all = [
-        "condition", "sample", "standing", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
+        "condition", "before", "after", "when", "within", "sample", "standing", "quota", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
     ])]
     pub(crate) resume: Option<u64>,
 }
@@ -76,7 +78,14 @@ fn quota(text: &str) -> Result<Quota, UnitError> {
 impl FindArgs {
     /// Whether anything is to be looked for.
     pub(crate) fn is_some(&self) -> bool {
-        self.condition.is_some() || self.sample.is_some() || self.resume.is_some()
+        self.condition.is_some() || self.sample.is_some()
+    }
+
+    /// What of it is about what is found.
+    pub(crate) fn of_finding(&self) -> Option<&'static str> {
+        [("--standing", self.standing), ("--distil", self.distil)]
+            .into_iter()
+            .find_map(|(name, is)| is.then_some(name))
     }
 }
 

@@ -299,7 +299,14 @@ impl Evaluator {
                 if self.watches.iter().any(|watch| watch.id == stream.id) {
                     continue;
                 }
-                match sql.runtime.block_on(search.check(&sql.engine.context, &stream.name)) {
+                let context = &sql.engine.context;
+                let checked = sql.runtime.block_on(search.check(context, &stream.name));
+                let checked = checked.map_err(|error| (error, &search.condition)).and_then(|()| {
+                    let checked = sql.runtime.block_on(search.check_when(context, &stream.name));
+                    let when = search.when.as_ref().map_or(&search.condition, |(when, _)| when);
+                    checked.map_err(|error| (error, when))
+                });
+                match checked {
                     Ok(()) => {
                         let begin = self.begin.iter().find(|(id, _)| *id == stream.id);
                         // One that is new, or that somebody has begun with before.
@@ -316,8 +323,8 @@ impl Evaluator {
                     Err(error) => refused = refused.or(Some(error)),
                 }
             }
-            if let Some(error) = refused.filter(|_| self.watches.is_empty()) {
-                return Err(complaint::failure(&error, &search.condition, &[]));
+            if let Some((error, asked)) = refused.filter(|_| self.watches.is_empty()) {
+                return Err(complaint::failure(&error, asked, &[]));
             }
         }
         (self.sql, self.known) = (Some(sql), known.to_vec());

@@ -128,7 +128,7 @@ impl<'a> Follow<'a> {
         let mut trouble: Option<Failure> = None;
         let mut undistilled = self.distil;
         while self.standing || !evaluator.is_done() || undistilled {
-            out.flush()?;
+            out.flush().map_err(|failure| self.unheard(failure))?;
             std::thread::sleep(TURN);
             let ending = end.load(Ordering::Relaxed);
             let turned = self.turn(&mut evaluator, ending, out);
@@ -157,7 +157,13 @@ impl<'a> Follow<'a> {
                         "hold {id} stands; `holdfast hold {ring} --resume {id}` goes on with it"
                     ))?;
                 }
-                return Ok(());
+                if self.standing || undistilled || evaluator.is_done() {
+                    return Ok(());
+                }
+                return Err(Failure::failed(
+                    "it was interrupted before all had arrived that --after asks for: what came until then is held",
+                )
+                .at_path(self.path));
             }
         }
         if self.distil {
@@ -172,6 +178,18 @@ impl<'a> Follow<'a> {
             .at_path(self.path));
         }
         Ok(())
+    }
+
+    /// Whoever has closed the output of a hold that goes on may take it for one that does.
+    fn unheard(&self, failure: Failure) -> Failure {
+        if failure.number() != 0 {
+            return failure;
+        }
+        let (id, ring) = (self.id, self.path.display());
+        Failure::failed(format_args!(
+            "nobody reads what is said of hold {id} any more, and so it is not gone on with"
+        ))
+        .advice(format_args!("`holdfast hold {ring} --resume {id}` does, with its output somewhere else"))
     }
 
     /// One turn; why it was the last, if it was.
@@ -440,12 +458,12 @@ impl Follow<'_> {
         }
         let order = Order::Distil(DistilRequest { hold: self.id, originals });
         let (originals, copies, elements, bytes) = match orders::ask(self.path, &order)? {
-            // Their turn has not come.
-            Outcome::Distilled { due: 0, .. } => return Ok(ControlFlow::Continue(Became::Later)),
+            Outcome::Distilled { due: 0, .. } | Outcome::Refused(Refusal::Busy(_)) => {
+                return Ok(ControlFlow::Continue(Became::Later));
+            }
             Outcome::Distilled { originals, copies, elements, bytes, .. } => {
                 (originals, copies, elements, bytes)
             }
-            Outcome::Refused(Refusal::Busy(_)) => return Ok(ControlFlow::Continue(Became::Later)),
             Outcome::Refused(refusal) => return Ok(ControlFlow::Break(session::refused(&refusal))),
             other => return Ok(ControlFlow::Break(orders::unexpected(&other))),
         };

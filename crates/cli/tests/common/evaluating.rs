@@ -22,7 +22,7 @@ pub fn left_of(dir: &Path, range: &str) -> Vec<String> {
 /// An evaluator at work, and what it says.
 pub struct Evaluator {
     pub child: Child,
-    said: BufReader<ChildStdout>,
+    said: Option<BufReader<ChildStdout>>,
     warned: BufReader<ChildStderr>,
 }
 
@@ -34,14 +34,19 @@ impl Evaluator {
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
         let warned = BufReader::new(child.stderr.take().unwrap());
-        Self { child, said, warned }
+        Self { child, said: Some(said), warned }
     }
 
     /// The next that it says.
     pub fn next(&mut self) -> Value {
         let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
+        self.said.as_mut().unwrap().read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}{error}: {}", self.warning()))
+    }
+
+    /// From here on nobody reads what it says.
+    pub fn deafen(&mut self) {
+        self.said = None;
     }
 
     /// The next that it warns of.

@@ -78,11 +78,15 @@ impl Search {
     pub async fn check(&self, context: &SessionContext, stream: &str) -> Result<()> {
         let table = context.table(TableReference::partial(STREAM, stream)).await?;
         let condition = self.parsed(context, &table)?;
-        let found = table.filter(condition)?;
-        match &self.when {
-            Some((when, back)) => window::check(context, found, when, *back).await,
-            None => Ok(()),
-        }
+        table.filter(condition).map(|_| ())
+    }
+
+    /// The same of the condition over several, where there is one.
+    pub async fn check_when(&self, context: &SessionContext, stream: &str) -> Result<()> {
+        let Some((when, back)) = &self.when else { return Ok(()) };
+        let table = context.table(TableReference::partial(STREAM, stream)).await?;
+        let condition = self.parsed(context, &table)?;
+        window::check(context, table.filter(condition)?, when, *back).await
     }
 
     fn parsed(&self, context: &SessionContext, table: &DataFrame) -> Result<Expr> {
