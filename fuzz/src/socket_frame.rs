@@ -232,7 +232,7 @@ fn replies() -> Vec<Reply> {
         Reply::Outcome(Outcome::Noted),
         Reply::Outcome(outcome),
         Reply::Outcome(Outcome::Purged { elements: 5, bytes: 6, slots: 7 }),
-        Reply::Outcome(Outcome::Distilled { originals: 9, copies: 1, elements: 5, bytes: 6 }),
+        Reply::Outcome(Outcome::Distilled { originals: 9, copies: 1, elements: 5, bytes: 6, due: 9 }),
         Reply::Outcome(Outcome::Extended { added: 1, slots: 3, left: 1, missed: 2 }),
         Reply::Outcome(Outcome::Refused(Refusal::NoRoom { wanted: 5, free: 3 })),
         Reply::Outcome(Outcome::Refused(Refusal::Quota { quota: 3, wanted: 5 })),
