@@ -215,7 +215,7 @@ fn aggregates_that_cannot_slide_are_refused_when_the_question_is_read() {
         condition: "size > 0".to_owned(),
         when: Some((when.to_owned(), Duration::from_millis(1))),
     };
-    let check = |when: &str| ring.runtime.block_on(search(when).check(&ring.real, "log"));
+    let check = |when: &str| ring.runtime.block_on(search(when).check_when(&ring.real, "log"));
     for slides in [
         "count(*) > 1",
         "count(host) > 1",
