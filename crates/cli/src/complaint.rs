@@ -51,6 +51,11 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
         return exhausted(&plain(said));
     }
     let Complaint { is_wrong_use, what, advice, place } = complaint(root, sql, tables);
+    // The engine knows which of several it means where a name has several meanings, and where we know of no place.
+    let span = error.diagnostic().and_then(|told| told.span);
+    let told = span.and_then(|span| at(sql, span.start.line as usize, span.start.column as usize));
+    let is_ambiguous = matches!(root, DataFusionError::SchemaError(cause, _) if matches!(&**cause, SchemaError::AmbiguousReference { .. }));
+    let place = if is_ambiguous { told.or(place) } else { place.or(told) };
     let what = match (&advice, place) {
         (Some(advice), Some(_)) => format!("{what}: {advice}"),
         _ => what,
@@ -242,10 +247,38 @@ fn value(said: &str, sql: &str) -> Complaint {
 /// What cannot be planned.
 fn planned(said: &str, sql: &str, tables: &[String]) -> Complaint {
     if said.contains("non-boolean predicate") {
-        return Complaint::of("a condition is true or false, as `size > 500` is, and this is neither");
+        return Complaint::of("a condition is true or false, as `size > 500` is, and this is neither")
+            .at(only(sql, "where"));
+    }
+    if said.contains("must be in GROUP BY") {
+        return Complaint::of("a column stands beside an aggregate, and is neither in one nor in `group by`");
     }
     let known = [compared(said, sql), called(said, sql), asked(said, sql), named(said, sql, tables)];
-    known.into_iter().flatten().next().unwrap_or_else(|| Complaint::of(said).at(quoted(said, sql)))
+    let place = || quoted(said, sql).or_else(|| clause(said, sql));
+    known.into_iter().flatten().next().unwrap_or_else(|| Complaint::of(said).at(place()))
+}
+
+/// Where the part of a question stands that the engine names by what it is.
+fn clause(said: &str, sql: &str) -> Option<usize> {
+    const CLAUSES: [(&str, &str); 8] = [
+        ("Order by column out of bounds", "order"),
+        ("not allowed in the WHERE clause", "where"),
+        ("HAVING clause", "having"),
+        ("LIMIT must be", "limit"),
+        ("OFFSET must be", "offset"),
+        ("UNION queries", "union"),
+        ("INTERSECT queries", "intersect"),
+        ("EXCEPT queries", "except"),
+    ];
+    CLAUSES.iter().find(|(begin, _)| said.contains(begin)).and_then(|(_, word)| only(sql, word))
+}
+
+/// A word that stands there once.
+fn only(sql: &str, word: &str) -> Option<usize> {
+    match words(sql, word)[..] {
+        [at] => Some(at),
+        _ => None,
+    }
 }
 
 /// Where a text stands in the question that the message speaks of. What it gives as an example is none.
@@ -279,6 +312,22 @@ fn compared(said: &str, sql: &str) -> Option<Complaint> {
         let ((left, right), sign) = ["+", "-", "*", "/", "%"].into_iter().find_map(both)?;
         let what = format!("{} {sign} {} is nothing", in_words(left), in_words(right));
         return Some(advised(Complaint::of(what), [left, right]).at(operand(sql, &sign)));
+    }
+    if let Some(kinds) = said.strip_prefix("Cannot infer common type for bitwise operation ") {
+        let both = |sign: &str| Some((kinds.split_once(&format!(" {sign} "))?, sign.to_owned()));
+        let ((left, right), sign) = ["&", "|", "#", "^", "<<", ">>"].into_iter().find_map(both)?;
+        let what = format!("{} {sign} {} is nothing", in_words(left), in_words(right));
+        return Some(
+            Complaint::of(what)
+                .advice("numbers are written in decimals: 18, and not 0x12, which is bytes")
+                .at(operand(sql, &sign)),
+        );
+    }
+    if let Some((left, right)) =
+        said.strip_prefix("Unsupported CAST from ").and_then(|kinds| kinds.split_once(" to "))
+    {
+        let what = format!("{} is not made {} by a cast", in_words(left), in_words(right));
+        return Some(advised(Complaint::of(verb_of(what)), [left, right]).at(only(sql, "cast")));
     }
     let pairs = [
         ("Can not find compatible types to compare ", " with [", "]", "compared with", "in"),

@@ -49,7 +49,7 @@ const ENGINE: [&str; 11] = [
 ];
 
 /// What is wrong, and under which part of the question the mark stands: it begins behind the `^`, which is not part of it.
-const WRONG: [(&str, &str); 36] = [
+const WRONG: [(&str, &str); 45] = [
     (
         "a from \"1kxun\" where in_net(net,^'10.0.0.0/33')",
         "`10.0.0.0/33` is no IPv4 network: give one such as 10.0.0.0/8",
@@ -101,6 +101,18 @@ const WRONG: [(&str, &str); 36] = [
     ("* ^frm \"1kxun\"", "found `frm`"),
     ("^'abc", "this is no SQL: unterminated string literal"),
     ("* from nearest('1kxun', ^'nosuch')", "there is no stream `nosuch`"),
+    ("a from \"1kxun\" ^order by 99", "Order by column out of bounds"),
+    ("a from \"1kxun\" ^limit -1", "LIMIT must be >= 0"),
+    ("^a, count(*) from \"1kxun\"", "neither in one nor in `group by`"),
+    ("count(*) from \"1kxun\" ^where count(*) > 1", "Consider using HAVING"),
+    ("a from \"1kxun\" ^where a", "a condition is true or false"),
+    ("a from \"1kxun\" ^union select a, h from \"1kxun\"", "different number of columns"),
+    ("^cast(payload as bigint) from \"1kxun\"", "bytes are not made a number by a cast"),
+    ("a & ^0x12 from \"1kxun\"", "numbers are written in decimals"),
+    (
+        "x.a from \"1kxun\" x join \"1kxun\" y on x.a = y.a where ^h = 'x'",
+        "more than one table has a column `h`",
+    ),
 ];
 
 #[test]

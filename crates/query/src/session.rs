@@ -88,6 +88,8 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     let rows = (share / MERGED / ROW_BYTES).max(LEAST_ROWS);
     let usual = config.batch_size();
     config = config.with_batch_size(rows.min(usual));
+    // Its errors tell where what they are about stands.
+    config.options_mut().sql_parser.collect_spans = true;
     let execution = &mut config.options_mut().execution;
     execution.time_zone = Some("UTC".to_owned());
     // Every thread that sorts keeps so much for merging what it has put aside; the usual 10 MB each are more than all where memory
