@@ -81,8 +81,8 @@ impl FindArgs {
         self.condition.is_some() || self.sample.is_some()
     }
 
-    /// What of it is about what is found.
-    pub(crate) fn of_finding(&self) -> Option<&'static str> {
+    /// An option that means something only where anything is looked for.
+    pub(crate) fn only_for_finding(&self) -> Option<&'static str> {
         [("--standing", self.standing), ("--distil", self.distil)]
             .into_iter()
             .find_map(|(name, is)| is.then_some(name))

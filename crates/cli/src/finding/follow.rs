@@ -186,10 +186,15 @@ impl<'a> Follow<'a> {
             return failure;
         }
         let (id, ring) = (self.id, self.path.display());
-        Failure::failed(format_args!(
+        let failure = Failure::failed(format_args!(
             "nobody reads what is said of hold {id} any more, and so it is not gone on with"
-        ))
-        .advice(format_args!("`holdfast hold {ring} --resume {id}` does, with its output somewhere else"))
+        ));
+        if !self.standing && !self.distil {
+            // There is no going on with such a one.
+            return failure;
+        }
+        failure
+            .advice(format_args!("`holdfast hold {ring} --resume {id}` does, with its output somewhere else"))
     }
 
     /// One turn; why it was the last, if it was.
