@@ -78,8 +78,10 @@ fn requests() -> Vec<Request> {
         owner: "me".to_owned(),
     };
     let keep = vec![(StreamId(1), Ordinal(3), Ordinal(8)), (StreamId(2), Ordinal(0), Ordinal(1))];
-    let originals =
-        vec![Original { sequence: Sequence(3), keep }, Original { sequence: Sequence(4), keep: Vec::new() }];
+    let originals = vec![
+        Original { sequence: Sequence(3), holds: vec![HoldId(4)], keep },
+        Original { sequence: Sequence(4), holds: vec![HoldId(4), HoldId(5)], keep: Vec::new() },
+    ];
     vec![
         Request::Hello { version: VERSION },
         Request::Status,

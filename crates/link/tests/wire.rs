@@ -112,8 +112,9 @@ fn order() -> impl Strategy<Value = Order> {
     });
     let keep = (any::<u32>(), any::<u64>(), any::<u64>());
     let keep = keep.prop_map(|(stream, first, end)| (StreamId(stream), Ordinal(first), Ordinal(end)));
-    let original = (any::<u64>(), prop::collection::vec(keep, 0..5));
-    let original = original.prop_map(|(sequence, keep)| Original { sequence: Sequence(sequence), keep });
+    let holds = prop::collection::vec(any::<u64>().prop_map(HoldId), 0..3);
+    let original = (any::<u64>().prop_map(Sequence), holds, prop::collection::vec(keep, 0..5));
+    let original = original.prop_map(|(sequence, holds, keep)| Original { sequence, holds, keep });
     let distil = (any::<u64>(), prop::collection::vec(original, 0..5));
     let distil =
         distil.prop_map(|(hold, originals)| Order::Distil(DistilRequest { hold: HoldId(hold), originals }));

@@ -31,12 +31,13 @@ pub enum Chore {
     Settle,
     /// Say what a slot is.
     Look(SlotNo),
-    /// Say which of these would have expired by now but for this hold, and are kept by no other: see [`Due`].
+    /// Say which of these would have expired by now but for the holds that are named with them, and are kept by no other: see
+    /// [`Due`].
     Due {
-        /// The hold.
+        /// The hold for whose sake it is asked, which must be there.
         hold: HoldId,
-        /// Their sequences.
-        sequences: Vec<Sequence>,
+        /// Their sequences, and the holds.
+        originals: Vec<(Sequence, Vec<HoldId>)>,
     },
     /// Keep a slot as it is: data from expiring, a free or named slot from being written.
     Pin(SlotNo),
@@ -79,8 +80,8 @@ pub enum Chore {
         originals: Vec<(SlotNo, Sequence)>,
         /// Where the copies are, in order; none if nothing was kept.
         copies: Vec<PlacedCopy>,
-        /// Only if all of them are still [due](Chore::Due) but for this hold, next to each other.
-        due_in: Option<HoldId>,
+        /// Only if all of them are still [due](Chore::Due) but for these holds of each, next to each other.
+        held_by: Option<Vec<Vec<HoldId>>>,
     },
     /// Copies that were placed and put in nothing's place are not wanted: their slots go back.
     GiveUp,
@@ -105,13 +106,15 @@ pub struct PlacedCopy {
     pub sequence: Sequence,
     /// Its age: the original's, that of the youngest if there is something of several.
     pub age: Age,
+    /// The sequences of those of which there is something in it.
+    pub of: Vec<Sequence>,
     /// What it covers.
     pub bounds: Bounds,
     /// The preambles that it needs: streams and versions.
     pub preambles: Vec<(StreamId, u32)>,
 }
 
-/// A slot that would have expired by now but for a hold, which alone keeps it.
+/// A slot that would have expired by now but for the holds that are named with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// Its place.
@@ -314,7 +317,7 @@ pub(crate) enum Pending {
     Replace {
         originals: Vec<(SlotNo, Sequence)>,
         copies: Vec<PlacedCopy>,
-        due_in: Option<HoldId>,
+        held_by: Option<Vec<Vec<HoldId>>>,
     },
 }
 
@@ -357,9 +360,10 @@ impl<D: Disk> Driver<D> {
                 None
             }
             Chore::Look(no) => Some(ChoreReply::Slot(ring.chore_slot(no))),
-            Chore::Due { hold, sequences } => {
-                Some(ring.due(hold, &sequences).map_or(ChoreReply::NoSuchHold, ChoreReply::Due))
-            }
+            Chore::Due { hold, originals } => Some(match ring.ledger.hold(hold) {
+                Some(_) => ChoreReply::Due(ring.due(&originals)),
+                None => ChoreReply::NoSuchHold,
+            }),
             Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later(None) }),
             Chore::Unpin(no) => {
                 ring.unpin(no);
@@ -400,8 +404,8 @@ impl<D: Disk> Driver<D> {
                     self.write_copy(slot, offset, buffer, len, now)
                 }
             },
-            Chore::Replace { originals, copies, due_in } => {
-                self.chore = Some(Pending::Replace { originals, copies, due_in });
+            Chore::Replace { originals, copies, held_by } => {
+                self.chore = Some(Pending::Replace { originals, copies, held_by });
                 None
             }
             Chore::GiveUp => {
@@ -521,10 +525,10 @@ impl<D: Disk> Driver<D> {
     /// Looks whether what the step waits for has come.
     pub(crate) fn advance_chore(&mut self, now: Timestamp) {
         let between_snapshots = self.ring.journal.snapshot.is_none();
-        if let Some(Pending::Replace { originals, copies, due_in }) =
+        if let Some(Pending::Replace { originals, copies, held_by }) =
             self.chore.take_if(|step| between_snapshots && matches!(step, Pending::Replace { .. }))
         {
-            self.chore_reply = self.replace(&originals, copies, due_in);
+            self.chore_reply = self.replace(&originals, copies, held_by);
         }
         let ring = &self.ring;
         let reply = match &self.chore {

@@ -4,7 +4,7 @@
 use crate::PlacedCopy;
 use crate::job::{Job, JobError, STEP};
 use crate::table::Bounds;
-use holdfast_base::{Age, CHECK_BLOCK, Epoch, SlotNo, Timestamp};
+use holdfast_base::{Age, CHECK_BLOCK, Epoch, Sequence, SlotNo, Timestamp};
 use holdfast_format::{
     Builder, CellBuffer, CellsAt, Chunk, Classes, Counters, Entry, EntrySummary, Gap, PartHeader, Row,
     SectionKind, SlotFlags, SlotId, Summary, check_payload_block, crc32c, decode_directory,
@@ -136,6 +136,8 @@ impl<'h> Payload<'h> {
 pub(crate) struct Origin {
     /// The slot of the original, or of one of them.
     pub(crate) slot: SlotNo,
+    /// That of which there is something in the copy under way.
+    pub(crate) sequence: Sequence,
     pub(crate) epoch: Epoch,
     /// Its age, or that of the youngest of which there is something in the copy under way.
     pub(crate) age: Age,
@@ -145,8 +147,8 @@ pub(crate) struct Origin {
 
 impl From<&PartHeader> for Origin {
     fn from(header: &PartHeader) -> Self {
-        let PartHeader { slot, epoch, age, opened, sealed, .. } = *header;
-        Self { slot, epoch, age, opened, sealed }
+        let PartHeader { slot, sequence, epoch, age, opened, sealed, .. } = *header;
+        Self { slot, sequence, epoch, age, opened, sealed }
     }
 }
 
@@ -180,6 +182,8 @@ pub(crate) struct Copies {
     builder: Builder,
     /// The slot being filled.
     open: Option<Buffer>,
+    /// Of which originals there is something in it.
+    of: Vec<Sequence>,
     placed: Vec<PlacedCopy>,
 }
 
@@ -195,7 +199,7 @@ impl Copies {
                 entry.classes = Classes::default();
             }
         }
-        Self { origin, entries, builder, open: None, placed: Vec::new() }
+        Self { origin, entries, builder, open: None, of: Vec::new(), placed: Vec::new() }
     }
 
     /// Whether they get the cells of a dictionary entry.
@@ -207,9 +211,9 @@ impl Copies {
         JobError::Damaged { slot: self.origin.slot, why: why.to_string() }
     }
 
-    /// What comes now is of an original of that age, which is not older than those before.
-    pub(crate) fn come_to(&mut self, age: Age) {
-        self.origin.age = age;
+    /// What comes now is of that original, which is not older than those before.
+    pub(crate) fn come_to(&mut self, original: &Origin) {
+        (self.origin.sequence, self.origin.age) = (original.sequence, original.age);
     }
 
     /// Appends a row, whose payload `write` gives piece by piece, with its cells where it completes an element of a stream
@@ -237,6 +241,9 @@ impl Copies {
         self.builder.grow_younger(self.origin.age);
         write(job, &mut |bytes| self.builder.write(buffer, bytes))?;
         self.builder.row_with(buffer, row, cells);
+        if self.of.last() != Some(&self.origin.sequence) {
+            self.of.push(self.origin.sequence);
+        }
         Ok(())
     }
 
@@ -277,7 +284,14 @@ impl Copies {
         let slot = job.place(sequence, buffer, sealed.bytes)?;
         let with_preamble = self.entries.iter().filter(|entry| entry.preamble != 0);
         let preambles = with_preamble.map(|entry| (entry.stream, entry.preamble)).collect();
-        self.placed.push(PlacedCopy { slot, sequence, age, bounds, preambles });
+        self.placed.push(PlacedCopy {
+            slot,
+            sequence,
+            age,
+            of: std::mem::take(&mut self.of),
+            bounds,
+            preambles,
+        });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
-//! Distilling a hold: what is wanted of the slots that it keeps is copied together, dense, and the slots are given back.
+//! Distilling: what holds want of the slots that they keep is copied together, dense, and the slots are given back.
 //!
-//! Nothing expires before its turn: only slots are taken that would have expired by now but for this hold. In order: the
+//! Nothing expires before its turn: only slots are taken that would have expired by now but for these holds. In order: the
 //! ring says which of the originals those are; what is wanted of each is measured; neighbours that come to fewer slots
 //! together are copied, in the order of their ages; one record puts the copies in their place. Until that is durable the
 //! originals count, and after it the copies do.
@@ -44,6 +44,8 @@ type Ordinals = Vec<(Ordinal, Ordinal)>;
 struct Wanted {
     /// What is named of each original.
     named: HashMap<Sequence, HashMap<StreamId, Ordinals>>,
+    /// The holds that keep it.
+    held_by: HashMap<Sequence, Vec<HoldId>>,
     /// Elements in fragments that are in several slots and named for another one.
     together: HashSet<(StreamId, Ordinal)>,
 }
@@ -54,7 +56,9 @@ impl Wanted {
             return Err("it names no slots to be distilled");
         }
         let mut named: HashMap<Sequence, HashMap<StreamId, Ordinals>> = HashMap::new();
+        let mut held_by: HashMap<Sequence, Vec<HoldId>> = HashMap::new();
         for original in &request.originals {
+            held_by.entry(original.sequence).or_default().extend(&original.holds);
             let named = named.entry(original.sequence).or_default();
             for (stream, first, end) in &original.keep {
                 if first >= end {
@@ -66,7 +70,7 @@ impl Wanted {
         for ordinals in named.values_mut().flat_map(HashMap::values_mut) {
             *ordinals = joined(std::mem::take(ordinals));
         }
-        Ok(Self { named, together: HashSet::new() })
+        Ok(Self { named, held_by, together: HashSet::new() })
     }
 
     fn names(&self, original: Sequence, stream: StreamId, ordinal: Ordinal) -> bool {
@@ -245,7 +249,6 @@ struct Done {
 /// A distilling at work.
 struct Distil<'j, 'a, 'p> {
     job: &'j mut Job<'a, 'p>,
-    hold: HoldId,
     wanted: Wanted,
     /// About what fits into a copy, and how many may wait for a record.
     capacity: u64,
@@ -263,14 +266,13 @@ pub(crate) fn distil(
         Ok(wanted) => wanted,
         Err(why) => return Ok(Outcome::Refused(Refusal::Wrong(why.to_owned()))),
     };
-    let sequences = request.originals.iter().map(|original| original.sequence).collect();
-    let ChoreReply::Due(due) = job.ask(Chore::Due { hold: request.hold, sequences })? else {
+    let originals = wanted.held_by.iter().map(|(sequence, holds)| (*sequence, holds.clone())).collect();
+    let ChoreReply::Due(due) = job.ask(Chore::Due { hold: request.hold, originals })? else {
         return Ok(Outcome::Refused(Refusal::NoSuchHold(request.hold)));
     };
     let geometry = &job.superblock.geometry;
     let (capacity, most_copies) = (capacity(geometry), most_copies(geometry));
-    let (hold, done) = (request.hold, Done::default());
-    let mut distil = Distil { job, hold, wanted, capacity, most_copies, done };
+    let mut distil = Distil { job, wanted, capacity, most_copies, done: Done::default() };
     distil.all(&due, enough)?;
     let Done { originals, copies, elements, bytes } = distil.done;
     Ok(Outcome::Distilled { originals, copies, elements, bytes, due: due.len() as u32 })
@@ -451,7 +453,7 @@ impl Distil<'_, '_, '_> {
         let mut filling = Copies::new(self.job, origin, entries, columns);
         let mut filled = Ok(());
         for source in batch.iter().filter(|source| !source.streams.is_empty()) {
-            filling.come_to(source.origin.age);
+            filling.come_to(&source.origin);
             filled = filled.and_then(|()| self.fill(&mut filling, source, &numbers));
         }
         filling.finish(self.job, filled)
@@ -495,7 +497,9 @@ impl Distil<'_, '_, '_> {
     fn replace(&mut self, batch: &[Source], copies: Vec<PlacedCopy>) -> Result<(), JobError> {
         let originals = batch.iter().map(|source| (source.slot, source.sequence)).collect();
         let count = copies.len() as u32;
-        let replace = Chore::Replace { originals, copies, due_in: Some(self.hold) };
+        let holds = |source: &Source| self.wanted.held_by.get(&source.sequence).cloned().unwrap_or_default();
+        let held_by = Some(batch.iter().map(holds).collect());
+        let replace = Chore::Replace { originals, copies, held_by };
         match self.job.ask(replace) {
             Ok(ChoreReply::Done) => {
                 self.done.originals += batch.len() as u32;

@@ -5,9 +5,10 @@ use crate::event::OpenBrief;
 use crate::ledger::Ledger;
 use crate::orders::{Waiting, keeps, runs};
 use crate::ranges::{count, joined, within};
+use crate::replace::gets;
 use crate::snapshot::Item;
 use crate::state::Ring;
-use crate::{ExtendRequest, OrderId, Outcome, Refusal};
+use crate::{ExtendRequest, OrderId, Outcome, PlacedCopy, Refusal};
 use holdfast_base::{HoldId, MAX_CONDITION, MAX_REASON, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_format::{Cursor, Finding, HoldRecord};
 use std::collections::BTreeMap;
@@ -111,6 +112,12 @@ impl Ring {
         promised(&self.promises)
     }
 
+    /// Slots that a hold may still keep; `None` where it has no quota.
+    pub(crate) fn left_of(&self, hold: HoldId) -> Option<u32> {
+        let promise = self.promises.iter().find(|promise| promise.hold == hold && promise.quota > 0)?;
+        Some(promise.quota.saturating_sub(promise.kept))
+    }
+
     /// What a new hold looks for, if that makes sense; its watermarks in order.
     pub(crate) fn checked(&self, finding: Finding) -> Result<Finding, Refusal> {
         check(&finding)?;
@@ -143,20 +150,16 @@ impl Ring {
         }
     }
 
-    /// So many copies have taken the place of slots, in these holds; others that kept one have lost it.
-    pub(crate) fn note_replaced(
-        &mut self,
-        originals: &[(SlotNo, Sequence)],
-        copies: usize,
-        holds: &[HoldId],
-    ) {
+    /// Copies have taken the place of slots, in holds that stand; others that kept one have lost it.
+    pub(crate) fn note_replaced(&mut self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy]) {
         for promise in &mut self.promises {
             let stands = self.ledger.hold(promise.hold);
             let hold = stands.or_else(|| self.releasing.iter().find(|hold| hold.id == promise.hold));
             let kept = |sequence| hold.is_some_and(|hold| keeps(hold, sequence));
             let gone = originals.iter().filter(|(_, sequence)| kept(*sequence)).count() as u32;
-            let copies = if holds.contains(&promise.hold) { copies as u32 } else { 0 };
-            promise.kept = (promise.kept + copies).saturating_sub(gone);
+            let come =
+                copies.iter().filter(|copy| stands.is_some_and(|hold| gets(hold, copy))).count() as u32;
+            promise.kept = (promise.kept + come).saturating_sub(gone);
         }
     }
 
@@ -383,15 +386,44 @@ mod tests {
         assert_eq!(give(&mut ring, Order::Release(holds[1].into())), Vec::new());
         let copy = |slot: u32| {
             let (sequence, bounds) = (Sequence(u64::from(100 + slot)), crate::Bounds::NONE);
-            crate::PlacedCopy { slot: SlotNo(slot), sequence, age: Age(1), bounds, preambles: Vec::new() }
+            let of = vec![Sequence(3)];
+            PlacedCopy { slot: SlotNo(slot), sequence, age: Age(1), of, bounds, preambles: Vec::new() }
         };
         for (original, copies, kept) in [(1, vec![], 2), (3, vec![copy(900), copy(901)], 3)] {
             let originals = [(SlotNo(original - 1), Sequence(u64::from(original)))];
-            ring.replace(&originals, &copies, None);
+            ring.replace(&originals, &copies);
             let promise = ring.promises.iter().find(|promise| promise.hold == holds[0]).unwrap();
             assert_eq!(promise.kept, kept);
             let miscounted = ring.miscounts().filter(|what| what.contains("Promise"));
             assert_eq!(miscounted, None);
         }
+    }
+
+    // One that keeps little of what is distilled together may come to keep more slots, but not more than it may.
+    #[test]
+    fn copies_do_not_take_a_hold_beyond_its_quota() {
+        let mut ring = alternating(9);
+        for kept in [3, 1] {
+            let hold = largest(&mut ring);
+            assert_eq!(extend(&mut ring, hold, apart(kept)), Vec::new());
+        }
+        let originals = [1u64, 3, 5].map(|sequence| (SlotNo(sequence as u32 - 1), Sequence(sequence)));
+        let copy = |slot: u32, of: &[u64]| {
+            let (sequence, bounds) = (Sequence(u64::from(100 + slot)), crate::Bounds::NONE);
+            let of = of.iter().copied().map(Sequence).collect();
+            PlacedCopy { slot: SlotNo(slot), sequence, age: Age(1), of, bounds, preambles: Vec::new() }
+        };
+        let two = [copy(900, &[1]), copy(901, &[1, 3, 5])];
+        for (quota, is_beyond) in [(1, true), (2, false), (0, false)] {
+            ring.promises
+                .iter_mut()
+                .for_each(|promise| promise.quota = quota.max(promise.kept * quota.min(1)));
+            assert_eq!(ring.is_beyond_quota(&originals, &two), is_beyond, "a quota of {quota}");
+        }
+        ring.promises.iter_mut().for_each(|promise| promise.quota = promise.kept);
+        assert!(
+            !ring.is_beyond_quota(&originals, &[copy(900, &[1, 3]), copy(901, &[5])]),
+            "it gets one for one"
+        );
     }
 }

@@ -110,17 +110,20 @@ pub struct ExportRequest {
 /// An order to keep less of what a hold keeps: what is wanted is copied together, and the slots are given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DistilRequest {
-    /// The hold. Only slots are taken that it keeps alone, and that would have expired by now but for it.
+    /// The hold for whose sake it is done.
     pub hold: HoldId,
-    /// The slots that may be taken, in any order. A copy may be among them, to be filled up.
+    /// The slots that may be taken, in any order. A copy may be among them, to be filled up. Only those are that would have
+    /// expired by now but for the holds that are named with them, and that no other keeps.
     pub originals: Vec<Original>,
 }
 
-/// A slot that a hold keeps, and what is wanted of it.
+/// A slot that holds keep, and what is wanted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Original {
     /// Its sequence.
     pub sequence: Sequence,
+    /// All holds that keep it: they keep the copies that have something of it.
+    pub holds: Vec<HoldId>,
     /// Elements by their ordinals, from the first, without the second; one in fragments that are in several slots is copied if
     /// it is named for any of them in the same order. Gaps and notes of the streams named here are copied whatever their
     /// ordinals are. Nothing else is.

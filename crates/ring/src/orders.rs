@@ -509,10 +509,11 @@ pub(crate) mod tests {
         let runway = Runway { naming: Sequence(1), slots: &[], until: Sequence(2), tells: true };
         assert!(ring.ledger.emit(&mut Item::Hold(hold), &runway, &mut CommitWriter::new(&mut bytes)));
         let (sequence, preambles) = (Sequence(1 << 20), Vec::new());
-        let copy = [PlacedCopy { slot: SlotNo(0), sequence, age: Age(1), bounds: Bounds::NONE, preambles }];
-        let too_many = |original, copies: &[PlacedCopy]| {
-            ring.too_many_runs(&[(SlotNo(0), Sequence(original))], copies, None)
-        };
+        let of = vec![Sequence(1), Sequence(2)];
+        let copy =
+            [PlacedCopy { slot: SlotNo(0), sequence, age: Age(1), of, bounds: Bounds::NONE, preambles }];
+        let too_many =
+            |original, copies: &[PlacedCopy]| ring.too_many_runs(&[(SlotNo(0), Sequence(original))], copies);
         assert_eq!(too_many(1, &copy), Some(hold), "of its slots none may be copied");
         assert_eq!(too_many(2, &copy), None, "others may");
         assert_eq!(too_many(1, &[]), None, "or go as a whole");

@@ -248,7 +248,7 @@ impl Purge<'_, '_, '_> {
         };
         let copies = cut::copy(self.job, one.slot, &check, request, &one.cut)?;
         let originals = vec![(one.slot, one.sequence)];
-        self.job.done(Chore::Replace { originals, copies, due_in: None })?;
+        self.job.done(Chore::Replace { originals, copies, held_by: None })?;
         let offset = self.job.superblock.geometry.slot_offset(one.slot);
         self.overwrite(offset, offset + self.job.superblock.geometry.slot_bytes)?;
         self.job.done(Chore::Unpin(one.slot))?;

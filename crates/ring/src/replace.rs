@@ -13,25 +13,35 @@ use holdfast_base::{HoldId, MAX_HOLD_RUNS, Sequence, SlotNo};
 use holdfast_format::HoldRecord;
 use holdfast_media::Disk;
 
+/// Whether a hold kept an original of which there is something in a copy.
+pub(crate) fn gets(hold: &HoldRecord, copy: &PlacedCopy) -> bool {
+    copy.of.iter().any(|original| keeps(hold, *original))
+}
+
 impl Ring {
-    /// Of `wanted` those that are due but for a hold, in the order of their ages; `None` if there is no such hold.
-    pub(crate) fn due(&self, hold: HoldId, wanted: &[Sequence]) -> Option<Vec<Due>> {
-        let (hold, table) = (self.ledger.hold(hold)?, &self.ledger.table);
+    /// Of `wanted` those that are due but for the holds that are named with them, in the order of their ages.
+    pub(crate) fn due(&self, wanted: &[(Sequence, Vec<HoldId>)]) -> Vec<Due> {
+        let table = &self.ledger.table;
         let data = || table.iter().filter(|(_, slot)| slot.state == State::Data);
         // Where a slot is left that was never written nothing has expired yet.
         let all_given = table.iter().all(|(_, slot)| slot.state != State::Free || slot.written);
         // What queries claim stays longer than its turn: nobody waits for them.
         let may_go = |slot: &Slot| slot.held == 0 && slot.claims == 0;
         let next = data().filter(|(_, slot)| may_go(slot)).map(|(_, slot)| slot.age).min();
-        let is_due = |slot: &Slot| {
-            let turn = all_given && next.is_none_or(|next| slot.age < next);
-            turn && slot.held == 1 && !slot.damaged && keeps(hold, slot.sequence)
+        let named = |holds: &[HoldId], sequence| {
+            let named = self.ledger.holds.iter().filter(|hold| holds.contains(&hold.id));
+            named.filter(|hold| keeps(hold, sequence)).count()
         };
-        let found = wanted.iter().filter_map(|sequence| table.find(*sequence));
+        let is_due = |slot: &Slot, holds: &[HoldId]| {
+            let turn = all_given && next.is_none_or(|next| slot.age < next);
+            let held = usize::from(slot.held);
+            turn && held > 0 && !slot.damaged && named(holds, slot.sequence) == held
+        };
+        let found = wanted.iter().filter_map(|(sequence, holds)| Some((table.find(*sequence)?, holds)));
         let mut due: Vec<Due> = found
-            .map(|no| (no, table.get(no)))
-            .filter(|(_, slot)| is_due(slot))
-            .map(|(no, slot)| Due {
+            .map(|(no, holds)| (no, table.get(no), holds))
+            .filter(|(_, slot, holds)| is_due(slot, holds))
+            .map(|(no, slot, _)| Due {
                 slot: no,
                 sequence: slot.sequence,
                 age: slot.age,
@@ -54,24 +64,32 @@ impl Ring {
         if let Some(first) = due.first_mut() {
             first.follows = false;
         }
-        Some(due)
+        due
     }
 
-    /// Whether all of these are due but for a hold, next to each other.
-    fn are_due(&self, hold: HoldId, originals: &[(SlotNo, Sequence)]) -> bool {
-        let sequences: Vec<Sequence> = originals.iter().map(|(_, sequence)| *sequence).collect();
-        self.due(hold, &sequences)
-            .is_some_and(|due| due.len() == originals.len() && due.iter().skip(1).all(|due| due.follows))
+    /// Whether all of these are due but for the holds of each, next to each other.
+    fn are_due(&self, originals: &[(SlotNo, Sequence)], held_by: Vec<Vec<HoldId>>) -> bool {
+        let wanted: Vec<_> = originals.iter().map(|(_, sequence)| *sequence).zip(held_by).collect();
+        let due = self.due(&wanted);
+        due.len() == originals.len() && due.iter().skip(1).all(|due| due.follows)
     }
 
-    /// The holds that kept originals: one, where they must be due but for it.
+    /// Whether a hold would come to keep more slots than its quota with the copies in it.
+    pub(crate) fn is_beyond_quota(&self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy]) -> bool {
+        self.holds_that_kept(originals).any(|hold| {
+            let gone = originals.iter().filter(|(_, sequence)| keeps(hold, *sequence)).count() as u32;
+            let come = copies.iter().filter(|copy| gets(hold, copy)).count() as u32;
+            come > gone && self.left_of(hold.id).is_some_and(|left| come - gone > left)
+        })
+    }
+
+    /// The holds that kept originals.
     fn holds_that_kept<'r>(
         &'r self,
         originals: &'r [(SlotNo, Sequence)],
-        due_in: Option<HoldId>,
     ) -> impl Iterator<Item = &'r HoldRecord> {
-        let holds = self.ledger.holds.iter().filter(move |h| due_in.is_none_or(|due_in| h.id == due_in));
-        holds.filter(|h| originals.iter().any(|(_, sequence)| keeps(h, *sequence)))
+        let kept = |hold: &&HoldRecord| originals.iter().any(|(_, sequence)| keeps(hold, *sequence));
+        self.ledger.holds.iter().filter(kept)
     }
 
     /// A hold that kept originals and whose record, or all records together, would be too large with the copies in it.
@@ -79,26 +97,21 @@ impl Ring {
         &self,
         originals: &[(SlotNo, Sequence)],
         copies: &[PlacedCopy],
-        due_in: Option<HoldId>,
     ) -> Option<HoldId> {
         let (mut last, mut added) = (None, 0);
-        for hold in self.holds_that_kept(originals, due_in) {
-            if hold.sequences.len() + copies.len() > MAX_HOLD_RUNS {
+        for hold in self.holds_that_kept(originals) {
+            let more = copies.iter().filter(|copy| gets(hold, copy)).count();
+            if hold.sequences.len() + more > MAX_HOLD_RUNS {
                 return Some(hold.id);
             }
-            (last, added) = (Some(hold.id), added + RUN_BYTES * copies.len() as u64);
+            (last, added) = (Some(hold.id), added + RUN_BYTES * more as u64);
         }
         let fits = self.ledger.lasting_bytes() + added <= self.ledger.geometry.control_budget();
         last.filter(|_| !fits)
     }
 
-    /// Puts the copies in the originals' place, in the table and in every hold that kept one of them.
-    pub(crate) fn replace(
-        &mut self,
-        originals: &[(SlotNo, Sequence)],
-        copies: &[PlacedCopy],
-        due_in: Option<HoldId>,
-    ) {
+    /// Puts the copies in the originals' place, in the table and in every hold that kept one of those they are of.
+    pub(crate) fn replace(&mut self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy]) {
         for (original, _) in originals {
             *self.ledger.table.get_mut(*original) = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
             if !self.chores.pinned.contains(original) {
@@ -106,21 +119,26 @@ impl Ring {
             }
         }
         // The originals leave them once that is durable: until then whoever restarts must find all held.
-        let holds: Vec<HoldId> = self.holds_that_kept(originals, due_in).map(|hold| hold.id).collect();
-        for id in holds.iter().filter(|_| !copies.is_empty()) {
-            if let Some(hold) = self.ledger.holds.iter_mut().find(|hold| hold.id == *id) {
-                for copy in copies {
+        let holds: Vec<HoldId> = self.holds_that_kept(originals).map(|hold| hold.id).collect();
+        let mut holders = vec![0; copies.len()];
+        for id in &holds {
+            let Some(hold) = self.ledger.holds.iter_mut().find(|hold| hold.id == *id) else { continue };
+            let mut grows = false;
+            for (copy, holders) in copies.iter().zip(&mut holders) {
+                if gets(hold, copy) {
                     extend(hold, copy.sequence);
+                    (*holders, grows) = (*holders + 1, true);
                 }
+            }
+            if grows {
                 self.journal.push(Item::Hold(*id), None);
             }
         }
-        self.note_replaced(originals, copies.len(), &holds);
-        let held = holds.len() as u16;
+        self.note_replaced(originals, copies);
         self.chores.thinning = holds;
         self.chores.turns.moved();
         self.keep_preambles(copies);
-        for copy in copies {
+        for (copy, held) in copies.iter().zip(holders) {
             self.chores.copying.retain(|no| *no != copy.slot);
             self.suspects.passed(copy.slot);
             *self.ledger.table.get_mut(copy.slot) = Slot {
@@ -169,16 +187,18 @@ impl<D: Disk> Driver<D> {
         &mut self,
         originals: &[(SlotNo, Sequence)],
         copies: Vec<PlacedCopy>,
-        due_in: Option<HoldId>,
+        held_by: Option<Vec<Vec<HoldId>>>,
     ) -> Option<ChoreReply> {
         let ring = &mut self.ring;
-        if due_in.is_some_and(|hold| !ring.are_due(hold, originals)) {
+        if let Some(held_by) = held_by
+            && (!ring.are_due(originals, held_by) || ring.is_beyond_quota(originals, &copies))
+        {
             return Some(ChoreReply::Later(None));
         }
-        if let Some(full) = ring.too_many_runs(originals, &copies, due_in) {
+        if let Some(full) = ring.too_many_runs(originals, &copies) {
             return Some(ChoreReply::NoRoomIn(full));
         }
-        ring.replace(originals, &copies, due_in);
+        ring.replace(originals, &copies);
         let originals = originals.iter().map(|(_, sequence)| *sequence).collect();
         ring.await_item(Item::Replaced { originals, copies });
         self.chore = Some(Pending::Recorded);
@@ -213,7 +233,7 @@ mod tests {
             Slot { sequence: Sequence(1), state: State::Data, ..Slot::FREE };
         driver.ring.journal.snapshot = Some(Snapshot::default());
         let originals = vec![(original, Sequence(1))];
-        driver.chore(Chore::Replace { originals, copies: Vec::new(), due_in: None }, NOW);
+        driver.chore(Chore::Replace { originals, copies: Vec::new(), held_by: None }, NOW);
         assert_eq!(driver.ring.ledger.table.get(original).state, State::Data);
         driver.ring.journal.snapshot = None;
         driver.advance_chore(NOW);

@@ -7,7 +7,10 @@
 
 mod distilling;
 
-use distilling::{Run, SLOT, keep};
+use distilling::drawn::{
+    all_goes, all_of, copies_of, drawn, drawn_of_several, fixed, kept, original, owners, some_of,
+};
+use distilling::{Run, SLOT};
 use holdfast_base::{Clock as _, HoldId, ManualClock, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_media::{Completion, Disk, DiskInfo, FaultPlan, FaultyDisk, Image, MemoryDisk, Op, Request};
 use holdfast_ring::{
@@ -17,29 +20,6 @@ use holdfast_ring::{
 use holdfast_sim::seeds;
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-const EVERYTHING: (Ordinal, Ordinal) = (Ordinal(0), Ordinal(u64::MAX));
-
-/// All of some streams.
-fn all_of(streams: &[StreamId]) -> Vec<(StreamId, Ordinal, Ordinal)> {
-    streams.iter().map(|stream| (*stream, EVERYTHING.0, EVERYTHING.1)).collect()
-}
-
-fn original(sequence: u64, keep: Vec<(StreamId, Ordinal, Ordinal)>) -> Original {
-    Original { sequence: Sequence(sequence), keep }
-}
-
-/// An order for some of what a hold keeps, its copies included.
-fn drawn(run: &mut Run, hold: HoldId) -> Vec<Original> {
-    let mut order = Vec::new();
-    for sequence in run.kept_by(hold) {
-        if run.seed.happens(0.9) {
-            let rows: Vec<_> = run.contents[&sequence].iter().map(|at| &run.rows[at]).collect();
-            order.push(original(sequence, keep(&mut run.seed, &rows)));
-        }
-    }
-    order
-}
 
 /// Says which seed it was, where one fails.
 struct Told(u64);
@@ -52,20 +32,9 @@ impl Drop for Told {
     }
 }
 
-/// Some of what is on the medium.
-fn some_of(run: &mut Run, chance: f64, most: usize) -> Vec<u64> {
-    run.present().into_iter().filter(|_| run.seed.happens(chance)).take(most).collect()
-}
-
-/// What must be there as it was, but for what may go: all that is kept by holds that were not released.
-fn fixed(run: &Run) -> BTreeSet<u64> {
-    let holds: Vec<HoldId> = run.recorder.driver.ring().hold_looks().map(|look| look.id).collect();
-    holds.iter().flat_map(|id| run.kept_by(*id)).collect()
-}
-
 #[test]
 fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_before_its_turn() {
-    let (mut taken, mut copies, mut untouched, mut ended, mut columns) = (0, 0, 0, 0, 0);
+    let (mut taken, mut copies, mut untouched, mut ended, mut columns, mut together) = (0, 0, 0, 0, 0, 0);
     for seed in seeds(60) {
         let _told = Told(seed);
         let mut run = Run::start(seed, 40);
@@ -87,13 +56,15 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
             let slots = run.seed.below(50);
             run.fill(slots);
             run.settle();
-            let order = drawn(&mut run, id);
+            let of_several = run.seed.happens(0.5);
+            let order = if of_several { drawn_of_several(&mut run) } else { drawn(&mut run, id) };
             if order.is_empty() {
                 continue;
             }
+            let named: BTreeSet<u64> =
+                Run::held(id, &order).iter().flat_map(|o| &o.holds).map(|h| h.0).collect();
             let may_go = run.may_go(id, &order);
-            let holds: Vec<HoldId> = run.recorder.driver.ring().hold_looks().map(|look| look.id).collect();
-            let before: Vec<_> = holds.iter().map(|id| (id.0, run.kept_by(*id))).collect();
+            let before = kept(&run);
             let busy = [0.0, 0.3, 0.7][run.seed.below(3) as usize];
             run.disturbances = run.seed.below(4) as u32;
             run.released.clear();
@@ -101,18 +72,30 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
             run.settle();
             let image = run.image();
             let found = Run::found(&image);
-            if run.released.contains(&id.0) {
+            if run.released.contains(&id.0) || run.released.iter().any(|id| named.contains(id)) {
                 // What it kept until then may have expired in part.
                 ended += 1;
-                hold = None;
+                hold = hold.filter(|id| !run.released.contains(&id.0));
                 run.adopt(&found);
                 continue;
             }
-            let stand = before.into_iter().filter(|(id, _)| !run.released.contains(id));
-            let kept: BTreeSet<u64> = stand.flat_map(|(_, kept)| kept).collect();
+            let stand: Vec<_> = before.into_iter().filter(|(id, _)| !run.released.contains(&id.0)).collect();
+            let kept: BTreeSet<u64> = stand.iter().flat_map(|(_, kept)| kept.clone()).collect();
             let change = run.look(&found, &order, &may_go, &kept, false);
-            // What another hold has taken meanwhile is as it was.
-            for look in run.recorder.driver.ring().hold_looks().filter(|look| look.id != id) {
+            for (id, own) in owners(&run, &found, &change, &stand) {
+                assert_eq!(copies_of(&run, id, &change), own, "seed {seed}: the copies of hold {id}");
+            }
+            for (id, kept) in &stand {
+                let keeps = run.kept_by(*id);
+                assert!(kept.iter().all(|s| keeps.contains(s) || change.gone.contains(s)));
+            }
+            together += change
+                .gone
+                .iter()
+                .filter(|s| stand.iter().filter(|(_, kept)| kept.contains(s)).count() > 1)
+                .count();
+            // What a hold that is not named has taken meanwhile is as it was.
+            for look in run.recorder.driver.ring().hold_looks().filter(|look| !named.contains(&look.id.0)) {
                 let all = look.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
                 all.for_each(|s| {
                     assert!(!change.gone.contains(&s), "seed {seed}: {s} is held by {}", look.id);
@@ -126,7 +109,6 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
             assert_eq!(told, is, "seed {seed}, round {round}");
             assert!(made < originals || originals == 0, "seed {seed}: {outcome:?} gains nothing");
             let keeps = run.kept_by(id);
-            assert!(change.copies.iter().all(|copy| keeps.contains(copy)), "seed {seed}: copies are held");
             let looks: Vec<_> =
                 run.recorder.driver.ring().hold_looks().filter(|look| look.id == id).collect();
             let mut ends = looks[0].sequences.iter().flat_map(|(first, last)| [first.0, last.0]);
@@ -144,20 +126,12 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
                 run = run.again(image, b"first");
             }
         }
-        // Expiry goes on: what is released goes, oldest first, copies as anything else.
-        let holds: Vec<HoldId> = run.recorder.driver.ring().hold_looks().map(|look| look.id).collect();
-        for id in holds {
-            assert!(matches!(run.order(Order::Release(id.into())), Outcome::Released { .. }));
-        }
-        let newest = run.present().into_iter().max().unwrap();
-        run.fill(90);
-        run.settle();
-        assert!(run.present().into_iter().all(|sequence| sequence > newest), "seed {seed}");
+        all_goes(&mut run, seed);
     }
-    let told = (taken, copies, untouched, ended, columns);
+    let told = (taken, copies, untouched, ended, columns, together);
     assert!(
         std::env::var_os("HOLDFAST_SEED").is_some()
-            || (taken > 300 && copies > 40 && untouched > 20 && ended > 3 && columns > 100),
+            || (taken > 300 && copies > 40 && untouched > 20 && ended > 3 && columns > 100 && together > 20),
         "{told:?}"
     );
 }
@@ -171,13 +145,18 @@ fn a_cut_at_any_instant_beside_a_recording_leaves_originals_or_copies() {
         run.fill(45);
         let some = some_of(&mut run, 0.7, 20);
         let Some(id) = run.hold(&some) else { continue };
+        let of_several = run.seed.happens(0.5);
+        if of_several {
+            let some = some_of(&mut run, 0.3, 10);
+            run.hold(&some);
+        }
         run.fill(45);
         run.settle();
-        let order = drawn(&mut run, id);
+        let order = if of_several { drawn_of_several(&mut run) } else { drawn(&mut run, id) };
         if order.is_empty() {
             continue;
         }
-        let (may_go, before) = (run.may_go(id, &order), fixed(&run));
+        let (may_go, before, kept) = (run.may_go(id, &order), fixed(&run), kept(&run));
         let n = 1 + run.seed.below(60);
         run.recorder.driver.disk_mut().cut_after(n);
         let done = run.distil(id, &order, 0.5).is_ok();
@@ -189,9 +168,13 @@ fn a_cut_at_any_instant_beside_a_recording_leaves_originals_or_copies() {
         let found = Run::found(&image);
         let change = run.look(&found, &order, &may_go, &before, true);
         distilled += usize::from(!change.gone.is_empty());
+        let owners = owners(&run, &found, &change, &kept);
         run.adopt(&found);
         // It goes on from there, and a second time nothing is lost either.
         let mut run = run.again(image, b"first");
+        for (id, own) in owners {
+            assert_eq!(copies_of(&run, id, &change), own, "seed {seed}: the copies of hold {id}");
+        }
         run.settle();
         let order: Vec<_> = order.into_iter().filter(|o| run.contents.contains_key(&o.sequence.0)).collect();
         if order.is_empty() {
@@ -280,7 +263,7 @@ fn a_hold_of_one_in_a_thousand_elements_takes_a_thousandth_of_the_space() {
 }
 
 fn distil_order(hold: HoldId, originals: &[Original]) -> Order {
-    Order::Distil(DistilRequest { hold, originals: originals.to_vec() })
+    Order::Distil(DistilRequest { hold, originals: Run::held(hold, originals) })
 }
 
 #[test]

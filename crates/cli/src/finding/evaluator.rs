@@ -14,7 +14,7 @@ use holdfast_link::{OpenSlots, RingReader, Since};
 use holdfast_query::Limits;
 use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
 use holdfast_query::stream::Missed;
-use holdfast_ring::{Original, SlotStatus, StreamStatus};
+use holdfast_ring::{HoldStatus, Original, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -231,25 +231,24 @@ impl Evaluator {
         self.times.1 = Timestamp::MIN;
     }
 
-    /// What of these of all slots the hold keeps, and how many bytes that is about; `None` where not all of them could be looked into,
-    /// so that nobody can tell.
+    /// What of a group of all slots the holds keep that keep some of it, and how many bytes that is at least; `None` where not all
+    /// of them could be looked into, so that nobody can tell.
     pub(super) fn keep(
         &self,
-        range: Span,
+        holds: &[HoldStatus],
         group: &[SlotStatus],
         slots: &[SlotStatus],
     ) -> Result<Option<(Vec<Original>, u64)>> {
         let Some(sql) = self.sql.as_ref().filter(|_| group.iter().all(|slot| slot.first.is_some())) else {
             return Ok(None);
         };
-        let held = |stream: &&StreamStatus| self.streams.is_empty() || self.streams.contains(&stream.id);
-        let searched = |id| self.watches.iter().any(|watch| watch.id == id);
-        let streams: Vec<(StreamStatus, bool)> =
-            self.known.iter().filter(held).map(|stream| (stream.clone(), searched(stream.id))).collect();
         sql.engine.trouble.take();
-        let going_on = distil::going_on(group, slots, self.looked_before());
-        let kept = distil::keep(sql, &self.wanted, self.roll, range, &streams, (group, &going_on))?;
-        Ok(Some(kept).filter(|_| sql.engine.trouble.take() == Missed::default()))
+        // How far others have looked is known to them.
+        let shared = holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
+        let looked = if shared { Sequence(0) } else { self.looked_before() };
+        let going_on = distil::going_on(group, slots, looked);
+        let kept = distil::keep(sql, &self.known, holds, (group, &going_on))?;
+        Ok(kept.filter(|_| sql.engine.trouble.take() == Missed::default()))
     }
 
     /// A slot before which all has been looked at.

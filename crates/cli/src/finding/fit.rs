@@ -6,6 +6,25 @@ use holdfast_ring::Refusal;
 /// Slots that follow each other, first and last, in order.
 pub(super) type Runs = Vec<(Sequence, Sequence)>;
 
+/// Those that are not among these, which come in order, too.
+pub(super) fn without(runs: &[(Sequence, Sequence)], these: &[(Sequence, Sequence)]) -> Runs {
+    let mut left = Vec::new();
+    for (first, last) in runs {
+        let mut from = *first;
+        let begin = these.partition_point(|(_, end)| end < first);
+        for (start, end) in these[begin..].iter().take_while(|(start, _)| start <= last) {
+            if from < *start {
+                left.push((from, Sequence(start.0 - 1)));
+            }
+            from = end.next();
+        }
+        if from <= *last {
+            left.push((from, *last));
+        }
+    }
+    left
+}
+
 /// What has no room for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
@@ -68,6 +87,23 @@ mod tests {
 
     fn runs(runs: &[(u64, u64)]) -> Runs {
         runs.iter().map(|(first, last)| (Sequence(*first), Sequence(*last))).collect()
+    }
+
+    #[test]
+    fn what_is_left_of_runs_without_others_is_all_that_is_in_none_of_them() {
+        let all = runs(&[(3, 5), (7, 7), (9, 14), (20, 23)]);
+        for (these, left) in [
+            (runs(&[]), all.clone()),
+            (runs(&[(0, 2), (6, 6), (8, 8), (15, 19), (24, 30)]), all.clone()),
+            (
+                runs(&[(4, 4), (7, 9), (11, 12), (14, 20)]),
+                runs(&[(3, 3), (5, 5), (10, 10), (13, 13), (21, 23)]),
+            ),
+            (runs(&[(0, 3), (22, 99)]), runs(&[(4, 5), (7, 7), (9, 14), (20, 21)])),
+            (runs(&[(3, 23)]), runs(&[])),
+        ] {
+            assert_eq!(without(&all, &these), left, "without {these:?}");
+        }
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use super::distil::Group;
 use super::evaluator::Evaluator;
-use super::fit::{Fit, Full, Runs};
+use super::fit::{Fit, Full, Runs, without};
 use super::{Shown, distil, warn};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::{orders, show, sql, times};
 use holdfast_base::{Age, ByteSize, HoldId, Sequence, Timestamp};
-use holdfast_query::find::Span;
 use holdfast_ring::{DistilRequest, ExtendRequest, HoldStatus, Order, Outcome, Refusal, SlotStatus};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -57,14 +56,25 @@ pub(super) struct Follow<'a> {
     tried: HashMap<Vec<Sequence>, Age>,
     /// What was found and has no room, until it does: nothing else is looked for meanwhile.
     waiting: Option<Waiting>,
-    /// Whether something has waited since all that was found was held.
-    has_waited: bool,
+    /// What is said of that.
+    room: Room,
     /// Slots of what was found that expired before they were held.
     missed: u64,
     /// Elements that were found and are not told yet.
     found: u64,
     /// Slots that it keeps, and that it may still take, where that is known.
     keeps: Option<(u32, u32)>,
+}
+
+/// Whether there is room for all that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// Not for all, since something was last held in full: that was told.
+    Short,
+    /// Nothing is left to be distilled, and what waits has got no room since. Others may have distilled what is in the way, and so it
+    /// is asked for once more.
+    None,
 }
 
 /// What waits for slots of its hold to be distilled.
@@ -102,7 +112,7 @@ impl<'a> Follow<'a> {
             dense: HashSet::new(),
             tried: HashMap::new(),
             waiting: None,
-            has_waited: false,
+            room: Room::Enough,
             missed: 0,
             found: 0,
             keeps: None,
@@ -242,6 +252,9 @@ impl<'a> Follow<'a> {
         if let Some(extended) = &extended {
             self.said = Instant::now();
             self.missed += u64::from(extended.missed);
+            if extended.added > 0 && self.room == Room::None {
+                self.room = Room::Short;
+            }
             self.keeps = Some((extended.slots, extended.left));
             self.tell(extended, out)?;
         }
@@ -256,12 +269,16 @@ impl<'a> Follow<'a> {
     fn settle(&mut self, fit: Fit, evaluator: &mut Evaluator) {
         let Some(full) = fit.full else {
             evaluator.is_held();
-            (self.sent, self.has_waited, self.waiting) = (fit.wanted, false, None);
+            (self.sent, self.waiting) = (fit.wanted, None);
+            // What expired while it waited has got no room.
+            if self.room == Room::Short {
+                self.room = Room::Enough;
+            }
             return;
         };
         evaluator.are_held(&fit.wanted);
-        if !std::mem::replace(&mut self.has_waited, true) {
-            self.looked = None;
+        if self.room == Room::Enough {
+            (self.looked, self.room) = (None, Room::Short);
             let (id, others) =
                 (self.id, "waits until slots of the hold are distilled, when their turn to expire has come");
             let why = match full {
@@ -286,7 +303,8 @@ impl<'a> Follow<'a> {
         loop {
             let order = Order::Extend(ExtendRequest {
                 hold: self.id,
-                sequences: orders::gathered(fit.wanted.clone()),
+                // What it keeps already may have been distilled since it was looked at, and is not missed.
+                sequences: orders::gathered(without(&fit.wanted, &self.sent)),
                 watermarks: evaluator.watermarks(&fit),
             });
             match orders::ask(self.path, &order)? {
@@ -406,19 +424,18 @@ impl Follow<'_> {
         let again = |at: &Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
         let known: HashSet<Vec<Sequence>> = groups.iter().map(Group::sequences).collect();
         self.tried.retain(|group, at| known.contains(group) && !again(at));
-        let mine = holds.iter().find(|hold| hold.id == self.id);
-        let range = mine.map_or((Timestamp::MIN, Timestamp::MAX), |hold| (hold.range.from, hold.range.to));
         for group in groups.iter().filter(|group| group.is_due(last || self.waiting.is_some())) {
             let sequences = group.sequences();
             if self.tried.contains_key(&sequences) {
                 stuck.extend(sequences);
                 continue;
             }
-            match self.one(evaluator, range, (&group.slots, &slots), slot_bytes, out)? {
+            match self.one(evaluator, &holds, (&group.slots, &slots), slot_bytes, out)? {
                 ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
                 ControlFlow::Continue(Became::Distilled(slots)) => {
                     freed += slots;
-                    self.keeps = self.keeps.map(|(keeps, left)| (keeps.saturating_sub(slots), left + slots));
+                    // Not all of them may be of this hold.
+                    self.keeps = None;
                 }
                 ControlFlow::Continue(Became::Later) => {}
                 // For a hold that grows no more nothing else will come to them.
@@ -429,19 +446,17 @@ impl Follow<'_> {
                 ControlFlow::Continue(Became::Same | Became::Dense) => self.dense.extend(sequences),
             }
         }
-        let others: Vec<&HoldStatus> = holds.iter().filter(|hold| hold.id != self.id).collect();
-        let left = |whole: &HashSet<Sequence>| {
-            mine.is_some_and(|hold| distil::is_left(hold, &others, &slots, whole))
-        };
+        let left = |whole: &HashSet<Sequence>| distil::is_left(self.id, &holds, &slots, whole);
         if let Some(waiting) = &mut self.waiting {
             stuck.extend(&self.dense);
-            if freed == 0 && !left(&stuck) {
+            let nothing_left = freed == 0 && !left(&stuck);
+            if nothing_left && self.room == Room::None {
                 let full = waiting.full;
                 return Ok(ControlFlow::Break(self.spent(full)));
             }
-            waiting.asked = false;
+            (waiting.asked, self.room) = (false, if nothing_left { Room::None } else { Room::Short });
             // There may be room by now, and what waits has no time to lose.
-            self.looked = self.looked.filter(|_| freed == 0);
+            self.looked = self.looked.filter(|_| freed == 0 && !nothing_left);
         }
         Ok(ControlFlow::Continue(left(&self.dense)))
     }
@@ -450,12 +465,12 @@ impl Follow<'_> {
     fn one(
         &self,
         evaluator: &Evaluator,
-        range: Span,
+        holds: &[HoldStatus],
         (group, slots): (&[SlotStatus], &[SlotStatus]),
         slot_bytes: u64,
         out: &mut Out,
     ) -> Result<ControlFlow<Failure, Became>> {
-        let Some((originals, bytes)) = evaluator.keep(range, group, slots)? else {
+        let Some((originals, bytes)) = evaluator.keep(holds, group, slots)? else {
             return Ok(ControlFlow::Continue(Became::Later));
         };
         if bytes > slot_bytes * group.len() as u64 / 10 * 8 {

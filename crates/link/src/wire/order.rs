@@ -122,7 +122,10 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
         Order::Distil(distil) => {
             put.u8(6).u64(distil.hold.0);
             put.list(&distil.originals, |put, original| {
-                put.u64(original.sequence.0).list(&original.keep, |put, (stream, first, end)| {
+                put.u64(original.sequence.0).list(&original.holds, |put, hold| {
+                    put.u64(hold.0);
+                });
+                put.list(&original.keep, |put, (stream, first, end)| {
                     put.u32(stream.0).u64(first.0).u64(end.0);
                 });
             });
@@ -167,7 +170,7 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
         }
         6 => {
             let hold = HoldId(get.u64("hold")?);
-            let originals = get.list("originals", 12, get_original)?;
+            let originals = get.list("originals", 16, get_original)?;
             Ok(Order::Distil(DistilRequest { hold, originals }))
         }
         7 => {
@@ -181,11 +184,12 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
 
 fn get_original(get: &mut Get<'_>) -> Result<Original, WireError> {
     let sequence = Sequence(get.u64("sequence of an original")?);
+    let holds = get.list("holds of an original", 8, |get| Ok(HoldId(get.u64("hold")?)))?;
     let keep = get.list("what is kept", 20, |get| {
         let stream = StreamId(get.u32("stream")?);
         Ok((stream, Ordinal(get.u64("first ordinal")?), Ordinal(get.u64("end ordinal")?)))
     })?;
-    Ok(Original { sequence, keep })
+    Ok(Original { sequence, holds, keep })
 }
 
 pub(crate) fn put_outcome(put: &mut Put, outcome: &Outcome) {

@@ -36,7 +36,9 @@ fn what_is_wanted_of_a_hold_stays_beside_a_recording_and_the_rest_of_its_slots_c
         let held = connection.holds().unwrap().remove(0);
         let sequences = held.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
         let keep: Vec<_> = wanted.map(|o| (stream, Ordinal(o), Ordinal(o + 1))).into();
-        let originals = sequences.map(|s| Original { sequence: Sequence(s), keep: keep.clone() }).collect();
+        let originals = sequences
+            .map(|s| Original { sequence: Sequence(s), holds: vec![id], keep: keep.clone() })
+            .collect();
         Order::Distil(DistilRequest { hold: id, originals })
     };
     // Nothing has expired yet, so that nothing goes.
@@ -86,7 +88,8 @@ fn one_job_is_at_work_at_a_time_and_a_purge_waits_for_a_distilling() {
     let held = connection.holds().unwrap().remove(0);
     let sequences = held.sequences.iter().flat_map(|(first, last)| first.0..=last.0);
     let keep = vec![(StreamId(1), Ordinal(9), Ordinal(10))];
-    let originals = sequences.map(|s| Original { sequence: Sequence(s), keep: keep.clone() }).collect();
+    let originals =
+        sequences.map(|s| Original { sequence: Sequence(s), holds: vec![id], keep: keep.clone() }).collect();
     let distil = Order::Distil(DistilRequest { hold: id, originals });
     let range = Range { ordinals: Some((Ordinal(0), Ordinal(5))), ..Range::ALL };
     let (reason, owner) = ("test".to_owned(), "me".to_owned());

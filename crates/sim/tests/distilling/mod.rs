@@ -2,6 +2,8 @@
 //! every row by its time of arrival, which no two have in common.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+pub(crate) mod drawn;
+
 use holdfast_base::{
     Clock as _, HoldId, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
@@ -82,7 +84,7 @@ fn slot(found: &Found) -> &SeenSlot {
     found.slot.as_ref().unwrap_or_else(|error| panic!("{}: {error}", found.sequence))
 }
 
-fn arrivals(found: &Found) -> Vec<i64> {
+pub(crate) fn arrivals(found: &Found) -> Vec<i64> {
     slot(found).rows.iter().map(|row| row.arrival.0).collect()
 }
 
@@ -377,16 +379,34 @@ impl Run {
             return BTreeSet::new();
         }
         let oldest = looks.iter().filter(|s| s.look == SlotLook::Live).map(|s| s.age).min();
-        let holds: Vec<HoldId> = ring.hold_looks().map(|look| look.id).collect();
-        let others: BTreeSet<u64> =
-            holds.iter().filter(|id| **id != hold).flat_map(|id| self.kept_by(*id)).collect();
-        let mine = self.kept_by(hold);
+        let kept: Vec<(HoldId, BTreeSet<u64>)> =
+            ring.hold_looks().map(|look| (look.id, self.kept_by(look.id))).collect();
+        let holders = |s: u64| -> Vec<HoldId> {
+            kept.iter().filter(|(_, kept)| kept.contains(&s)).map(|(id, _)| *id).collect()
+        };
         let age: BTreeMap<u64, _> = looks.iter().map(|s| (s.sequence.0, s.age)).collect();
-        let named = order.iter().map(|original| original.sequence.0);
-        named
-            .filter(|s| mine.contains(s) && !others.contains(s))
-            .filter(|s| oldest.is_none_or(|oldest| age[s] < oldest))
-            .collect()
+        let all = Self::held(hold, order);
+        let mut may_go = BTreeSet::new();
+        for original in &all {
+            let (s, holders) = (original.sequence.0, holders(original.sequence.0));
+            let named = |holder: &HoldId| {
+                all.iter().filter(|o| o.sequence.0 == s).any(|original| original.holds.contains(holder))
+            };
+            if !holders.is_empty()
+                && holders.iter().all(named)
+                && oldest.is_none_or(|oldest| age[&s] < oldest)
+            {
+                may_go.insert(s);
+            }
+        }
+        may_go
+    }
+
+    /// Originals of which nothing else is said are kept by this hold.
+    pub(crate) fn held(hold: HoldId, order: &[Original]) -> Vec<Original> {
+        let mut order = order.to_vec();
+        order.iter_mut().filter(|original| original.holds.is_empty()).for_each(|o| o.holds.push(hold));
+        order
     }
 
     /// Carries an order out while the recorder goes on.
@@ -396,7 +416,8 @@ impl Run {
         originals: &[Original],
         busy: f64,
     ) -> Result<Outcome, JobError> {
-        let work = Work::of(&Order::Distil(DistilRequest { hold, originals: originals.to_vec() })).unwrap();
+        let originals = Self::held(hold, originals);
+        let work = Work::of(&Order::Distil(DistilRequest { hold, originals })).unwrap();
         let superblock = self.recorder.driver.superblock().clone();
         let now = self.clock.now();
         let mut port = |chore: Chore| self.step(chore, hold, busy);
@@ -576,22 +597,4 @@ impl Run {
     pub(crate) fn image(&mut self) -> Image {
         self.recorder.driver.disk_mut().seen()
     }
-}
-
-/// The ordinals of some rows that an order is to keep: all, none, a half in one piece, or a few here and there.
-pub(crate) fn keep(seed: &mut Seed, rows: &[&Pushed]) -> Vec<(StreamId, Ordinal, Ordinal)> {
-    let way = seed.below(5);
-    let mut keep = Vec::new();
-    for row in rows {
-        let chosen = match way {
-            0 => true,
-            1 => false,
-            2 => row.ordinal % 40 < 20,
-            _ => seed.happens(0.05),
-        };
-        if chosen {
-            keep.push((row.stream, Ordinal(row.ordinal), Ordinal(row.ordinal + 1 + seed.below(2))));
-        }
-    }
-    keep
 }
