@@ -6,7 +6,7 @@ use crate::session::{link, refused};
 use crate::times;
 use holdfast_base::{Sequence, SystemClock};
 use holdfast_link::client::Connection;
-use holdfast_link::wire::{DeviceState, DeviceStatus, MAX_RANGES, Status};
+use holdfast_link::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_ring::{Order, Outcome, order_once};
 use std::io::{self, Write as _};
@@ -82,6 +82,11 @@ fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
     let disk = RealDisk::new(device, &[], DEPTH);
     order_once(disk, order, &SystemClock::new(), &mut || started.elapsed() < PATIENCE)
         .map_err(|error| Failure::failed(error).at_path(lane))
+}
+
+/// Whether an order is no larger than a recorder takes.
+pub(crate) fn fits(order: &Order) -> bool {
+    Request::Order(order.clone()).encode(0).len() <= MAX_REQUEST
 }
 
 /// At most as many runs of sequences as an order takes.

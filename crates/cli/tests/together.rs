@@ -11,6 +11,8 @@ use common::{ends, folder};
 use evaluating::{Evaluator, left};
 use recording::{PATIENCE, Recording, line};
 use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -87,4 +89,110 @@ fn what_two_holds_find_in_turn_and_in_the_same_slots_takes_no_more_space_than_it
     let (kept, all) = kept(dir, &SECOND, before);
     assert_eq!(kept, all);
     ends(dir, "check r.hf", 0);
+}
+
+/// Sends so many thousand lines.
+fn send(dir: &Path, recording: &mut Recording, sent: &mut u64, thousands: u64) {
+    for _ in 0..thousands {
+        recording.lines(1000);
+        *sent += 1000;
+        recording.await_lines(dir, *sent);
+    }
+}
+
+#[test]
+fn what_waits_for_room_is_not_taken_from_the_slots_of_another() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    let mut sent = 0;
+    send(dir, &mut recording, &mut sent, 7);
+    let mut other = Evaluator::start(dir, &command(&[9], "other", 25));
+    other.await_found(7);
+    other.kill();
+    // It has room for three of seven, all of which lie in slots of the other, whose turn comes.
+    let few = "--where ordinal_%_1000_=_7_and_ordinal_<_7000 --standing --quota 3 --distil --reason few";
+    let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {few}"));
+    assert_eq!(evaluator.next()["slots"], 3);
+    let (started, mut added) = (Instant::now(), 3);
+    while added < 7 {
+        assert!(started.elapsed() < PATIENCE, "{added} of 7 have got room");
+        send(dir, &mut recording, &mut sent, 1);
+        if sent < 20_000 {
+            continue;
+        }
+        let said = evaluator.next();
+        assert_eq!(said["missed"].as_u64().unwrap_or(0), 0, "{said}");
+        added += said["added"].as_u64().unwrap_or(0);
+    }
+    assert_eq!(evaluator.end(), Some(0));
+    recording.end();
+    assert_eq!((kept(dir, &[7], 7000), kept(dir, &[9], 7000)), ((7, 7), (7, 7)));
+}
+
+#[test]
+fn a_hold_of_which_nobody_can_tell_what_it_wants_keeps_its_slots_and_is_in_nobody_s_way() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    let mut sent = 0;
+    send(dir, &mut recording, &mut sent, 1);
+    let broken = "--where ordinal_%_1000_in_(9,999)_or_1/(cast(ordinal_as_bigint)-1002)_=_5 --standing --quota 20 --distil";
+    let mut other = Evaluator::start(dir, &format!("hold r.hf {broken} --reason broken"));
+    // It keeps the slot in which what it cannot look at comes later.
+    other.await_found(2);
+    other.kill();
+    let mut evaluator = Evaluator::start(dir, &command(&[7], "well", 30));
+    evaluator.next();
+    let (started, mut originals) = (Instant::now(), 0);
+    while originals < 8 {
+        assert!(started.elapsed() < PATIENCE, "{originals} slots were distilled of {sent} lines");
+        send(dir, &mut recording, &mut sent, 1);
+        let mut is_found = false;
+        while !is_found {
+            let said = evaluator.next();
+            originals += said["originals"].as_u64().unwrap_or(0);
+            is_found = said["elements"] == 1 && said["originals"].is_null();
+        }
+    }
+    let warned = evaluator.warning();
+    assert!(
+        warned.contains("what hold 1 wants cannot be told") && warned.contains("divided by zero"),
+        "{warned}"
+    );
+    assert_eq!(hold(dir, "broken").1, 2);
+    assert_eq!(evaluator.end(), Some(0));
+    recording.end();
+    let (kept, all) = kept(dir, &[7], sent);
+    assert_eq!(kept, all);
+}
+
+// An order to a recorder has at most 64 KiB: what is wanted is told in several.
+#[test]
+fn more_is_distilled_than_one_order_can_name() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 12MiB --slot 256KiB");
+    let mut sent = 0;
+    // Until the ring has turned over.
+    while sent < 1_600_000 {
+        let mut text = String::new();
+        (sent..sent + 100_000).for_each(|ordinal| writeln!(text, "{ordinal}").unwrap());
+        recording.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+        sent += 100_000;
+        recording.await_lines(dir, sent);
+    }
+    // All but what is in the slot that is being filled.
+    let condition = format!("ordinal_%_10_=_7_and_ordinal_<_{}", sent - 50_000);
+    let wanted = |dir: &Path| {
+        let question = format!("query r.hf --format csv select_count(*)_from_log_where_{condition}");
+        ends(dir, &question, 0).out.lines().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let before = wanted(dir);
+    let said = ends(dir, &format!("hold r.hf --where {condition} --distil --reason many --json"), 0);
+    let originals: u64 = said.lines().iter().filter_map(|said| said["originals"].as_u64()).sum();
+    let (_, slots) = hold(dir, "many");
+    assert!(originals > 30 && slots < 10, "{originals} slots in {slots}: {}{}", said.out, said.err);
+    assert_eq!(wanted(dir), before);
+    recording.end();
 }

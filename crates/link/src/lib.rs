@@ -22,6 +22,6 @@ pub use index_drive::{IndexDrive, Owner};
 pub use pins::Pins;
 pub use reader::{
     Beside, Element, Item, Loss, Losses, Missing, NotThere, OpenSlots, Plan, PlannedSlot, ReadReport,
-    RingReader, Selection, Since, SlotView,
+    RingReader, Selection, Since, SlotView, Torn,
 };
 pub use shared::SharedArea;

@@ -3,18 +3,19 @@
 
 use super::distil::{self, within};
 use super::fit::Fit;
+use super::wish::{self, Kept};
 use crate::complaint;
 use crate::failure::Result;
 use crate::index::Index;
 use crate::out::counted;
 use crate::session::{self, link};
 use crate::sql::{self, Sql};
-use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_link::{OpenSlots, RingReader, Since};
 use holdfast_query::Limits;
 use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
 use holdfast_query::stream::Missed;
-use holdfast_ring::{HoldStatus, Original, SlotStatus, StreamStatus};
+use holdfast_ring::{HoldStatus, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -231,24 +232,22 @@ impl Evaluator {
         self.times.1 = Timestamp::MIN;
     }
 
-    /// What of a group of all slots the holds keep that keep some of it, and how many bytes that is at least; `None` where not all
-    /// of them could be looked into, so that nobody can tell.
+    /// What of a group of all slots the holds keep that keep some of it, for the sake of one.
     pub(super) fn keep(
         &self,
+        hold: HoldId,
         holds: &[HoldStatus],
         group: &[SlotStatus],
         slots: &[SlotStatus],
-    ) -> Result<Option<(Vec<Original>, u64)>> {
-        let Some(sql) = self.sql.as_ref().filter(|_| group.iter().all(|slot| slot.first.is_some())) else {
-            return Ok(None);
-        };
+    ) -> Result<Kept> {
+        let Some(sql) = &self.sql else { return Ok(Kept::Unseen) };
         sql.engine.trouble.take();
         // How far others have looked is known to them.
         let shared = holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
         let looked = if shared { Sequence(0) } else { self.looked_before() };
         let going_on = distil::going_on(group, slots, looked);
-        let kept = distil::keep(sql, &self.known, holds, (group, &going_on))?;
-        Ok(kept.filter(|_| sql.engine.trouble.take() == Missed::default()))
+        let kept = wish::keep(hold, sql, &self.known, holds, (group, &going_on))?;
+        Ok(if sql.engine.trouble.take() == Missed::default() { kept } else { Kept::Unseen })
     }
 
     /// A slot before which all has been looked at.
@@ -282,7 +281,7 @@ impl Evaluator {
     }
 
     /// Sets the engine up anew where streams or their attributes have changed.
-    fn learn(&mut self, known: &[StreamStatus]) -> Result<()> {
+    pub(super) fn learn(&mut self, known: &[StreamStatus]) -> Result<()> {
         let schemas = |all: &[StreamStatus]| -> Vec<(StreamId, u32)> {
             all.iter().map(|stream| (stream.id, stream.schema)).collect()
         };

@@ -1,15 +1,17 @@
 //! A hold that goes on: turn by turn it is extended by what was found, and what is due is distilled.
 
-use super::distil::Group;
 use super::evaluator::Evaluator;
 use super::fit::{Fit, Full, Runs, without};
-use super::{Shown, distil, warn};
+use super::wish::Kept;
+use super::{Shown, distil, warn, wish};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::{orders, show, sql, times};
 use holdfast_base::{Age, ByteSize, HoldId, Sequence, Timestamp};
-use holdfast_ring::{DistilRequest, ExtendRequest, HoldStatus, Order, Outcome, Refusal, SlotStatus};
+use holdfast_ring::{
+    DistilRequest, ExtendRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus,
+};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -50,10 +52,12 @@ pub(super) struct Follow<'a> {
     said: Instant,
     /// When slots were looked at last for what can be distilled.
     looked: Option<Instant>,
-    /// Slots that stay whole: a copy would save nothing.
-    dense: HashSet<Sequence>,
-    /// Groups of which nothing was distilled, and which slot was open then.
-    tried: HashMap<Vec<Sequence>, Age>,
+    /// Slots that stay whole, since a copy would save nothing as long as these holds keep them.
+    dense: HashMap<Sequence, Vec<HoldId>>,
+    /// Slots of which nothing was distilled, and which one was open then.
+    tried: HashMap<Sequence, Age>,
+    /// Holds of which nobody can tell what they want: what they keep stays whole.
+    untold: HashSet<HoldId>,
     /// What was found and has no room, until it does: nothing else is looked for meanwhile.
     waiting: Option<Waiting>,
     /// What is said of that.
@@ -109,8 +113,9 @@ impl<'a> Follow<'a> {
             sent: Vec::new(),
             said: Instant::now(),
             looked: None,
-            dense: HashSet::new(),
+            dense: HashMap::new(),
             tried: HashMap::new(),
+            untold: HashSet::new(),
             waiting: None,
             room: Room::Enough,
             missed: 0,
@@ -144,7 +149,7 @@ impl<'a> Follow<'a> {
             let turned = self.turn(&mut evaluator, ending, out);
             let turned = match turned {
                 Ok(ControlFlow::Continue(())) if self.distil && !ending => {
-                    self.distil(&evaluator, out).map(|done| done.map_continue(|left| undistilled = left))
+                    self.distil(&mut evaluator, out).map(|done| done.map_continue(|left| undistilled = left))
                 }
                 turned => turned,
             };
@@ -384,6 +389,11 @@ impl<'a> Follow<'a> {
     }
 }
 
+/// The holds that keep a slot.
+fn holder_ids(holds: &[HoldStatus], sequence: Sequence) -> Vec<HoldId> {
+    distil::holders(holds, sequence).map(|hold| hold.id).collect()
+}
+
 /// What became of a group.
 enum Became {
     /// So many slots are free.
@@ -399,7 +409,7 @@ enum Became {
 impl Follow<'_> {
     /// Distils what is due; whether something is left that may become due, or why there is no going on. Where something waits few
     /// slots are distilled, too.
-    fn distil(&mut self, evaluator: &Evaluator, out: &mut Out) -> Result<ControlFlow<Failure, bool>> {
+    fn distil(&mut self, evaluator: &mut Evaluator, out: &mut Out) -> Result<ControlFlow<Failure, bool>> {
         if self.looked.is_some_and(|looked| looked.elapsed() < DISTIL) {
             return Ok(ControlFlow::Continue(true));
         }
@@ -407,29 +417,30 @@ impl Follow<'_> {
         let mut reader = session::open(self.path)?;
         let open = reader.status().map_err(|error| link(&error))?.ring;
         let (slot_bytes, open) = (open.slot_bytes.0, Age(open.sequence.0));
-        let holds = reader.holds().map_err(|error| link(&error))?;
+        let mut holds = reader.holds().map_err(|error| link(&error))?;
+        for hold in holds.iter_mut().filter(|hold| self.untold.contains(&hold.id)) {
+            hold.finding = None;
+        }
         reader.learn_times().map_err(|error| link(&error))?;
         let slots = reader.slots().map_err(|error| link(&error))?;
+        // Others may have found something in streams that are new.
+        evaluator.learn(&reader.streams().map_err(|error| link(&error))?)?;
         drop(reader);
+        let Some(mine) = holds.iter().find(|hold| hold.id == self.id) else {
+            return Ok(ControlFlow::Continue(false));
+        };
         let last = !self.standing && evaluator.is_done();
-        let (mut freed, mut stuck) = (0, HashSet::new());
         let mut groups = distil::groups(self.id, &holds, &slots, open);
+        let again = |at: Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
+        self.tried.retain(|_, at| !again(*at));
+        self.dense.retain(|sequence, then| *then == holder_ids(&holds, *sequence));
         for group in &mut groups {
-            group.slots.retain(|slot| !self.dense.contains(&slot.sequence));
-            if self.standing && self.waiting.is_none() {
-                // What nobody has looked at yet is not gone: it would be taken for that.
-                group.slots.retain(|slot| slot.sequence < evaluator.looked_before());
-            }
+            group.slots.retain(|slot| self.may_be_taken(slot.sequence, mine, evaluator));
         }
-        let again = |at: &Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
-        let known: HashSet<Vec<Sequence>> = groups.iter().map(Group::sequences).collect();
-        self.tried.retain(|group, at| known.contains(group) && !again(at));
-        for group in groups.iter().filter(|group| group.is_due(last || self.waiting.is_some())) {
-            let sequences = group.sequences();
-            if self.tried.contains_key(&sequences) {
-                stuck.extend(sequences);
-                continue;
-            }
+        let mut freed = 0;
+        let now = last || self.waiting.is_some();
+        groups.retain(|group| group.is_due(mine, now, &self.tried));
+        for group in &groups {
             match self.one(evaluator, &holds, (&group.slots, &slots), slot_bytes, out)? {
                 ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
                 ControlFlow::Continue(Became::Distilled(slots)) => {
@@ -440,16 +451,20 @@ impl Follow<'_> {
                 ControlFlow::Continue(Became::Later) => {}
                 // For a hold that grows no more nothing else will come to them.
                 ControlFlow::Continue(Became::Same) if !last => {
-                    stuck.extend(sequences.iter().copied());
-                    self.tried.insert(sequences, open);
+                    self.tried.extend(group.originals().map(|sequence| (sequence, open)));
                 }
-                ControlFlow::Continue(Became::Same | Became::Dense) => self.dense.extend(sequences),
+                ControlFlow::Continue(Became::Same | Became::Dense) => {
+                    let dense = group.originals().map(|sequence| (sequence, holder_ids(&holds, sequence)));
+                    self.dense.extend(dense);
+                }
             }
         }
-        let left = |whole: &HashSet<Sequence>| distil::is_left(self.id, &holds, &slots, whole);
+        let is_dense = |sequence| self.dense.contains_key(&sequence);
+        let is_stuck = |sequence| is_dense(sequence) || self.tried.contains_key(&sequence);
+        let left = distil::is_left(self.id, &holds, &slots, &is_dense);
+        let may_go = distil::is_left(self.id, &holds, &slots, &is_stuck);
         if let Some(waiting) = &mut self.waiting {
-            stuck.extend(&self.dense);
-            let nothing_left = freed == 0 && !left(&stuck);
+            let nothing_left = freed == 0 && !may_go;
             if nothing_left && self.room == Room::None {
                 let full = waiting.full;
                 return Ok(ControlFlow::Break(self.spent(full)));
@@ -458,25 +473,53 @@ impl Follow<'_> {
             // There may be room by now, and what waits has no time to lose.
             self.looked = self.looked.filter(|_| freed == 0 && !nothing_left);
         }
-        Ok(ControlFlow::Continue(left(&self.dense)))
+        Ok(ControlFlow::Continue(left))
+    }
+
+    /// Whether a slot that holds keep may be distilled now.
+    fn may_be_taken(&self, sequence: Sequence, mine: &HoldStatus, evaluator: &Evaluator) -> bool {
+        if self.dense.contains_key(&sequence) {
+            return false;
+        }
+        // What nobody has looked at yet is not gone, nor is what waits for room: it would be taken for that.
+        let is_looked_at = !self.standing || sequence < evaluator.looked_before();
+        match &self.waiting {
+            Some(waiting) if !distil::keeps(mine, sequence) => {
+                is_looked_at && !distil::within(&waiting.sequences, sequence)
+            }
+            Some(_) => true,
+            None => is_looked_at,
+        }
     }
 
     /// Distils a group of all slots.
     fn one(
-        &self,
+        &mut self,
         evaluator: &Evaluator,
         holds: &[HoldStatus],
         (group, slots): (&[SlotStatus], &[SlotStatus]),
         slot_bytes: u64,
         out: &mut Out,
     ) -> Result<ControlFlow<Failure, Became>> {
-        let Some((originals, bytes)) = evaluator.keep(holds, group, slots)? else {
-            return Ok(ControlFlow::Continue(Became::Later));
+        let (originals, bytes) = match evaluator.keep(self.id, holds, group, slots)? {
+            Kept::These(originals, bytes) => (originals, bytes),
+            Kept::Unseen => return Ok(ControlFlow::Continue(Became::Later)),
+            Kept::Untold(hold, why) => {
+                if self.untold.insert(hold) {
+                    warn(&format_args!(
+                        "what hold {hold} wants cannot be told, and slots that it keeps stay whole: {why}"
+                    ));
+                }
+                return Ok(ControlFlow::Continue(Became::Later));
+            }
         };
         if bytes > slot_bytes * group.len() as u64 / 10 * 8 {
             return Ok(ControlFlow::Continue(Became::Dense));
         }
-        let order = Order::Distil(DistilRequest { hold: self.id, originals });
+        let of = |originals: &[Original]| {
+            Order::Distil(DistilRequest { hold: self.id, originals: originals.to_vec() })
+        };
+        let order = of(&wish::within_an_order(originals, &|originals| orders::fits(&of(originals))));
         let (originals, copies, elements, bytes) = match orders::ask(self.path, &order)? {
             Outcome::Distilled { due: 0, .. } | Outcome::Refused(Refusal::Busy(_)) => {
                 return Ok(ControlFlow::Continue(Became::Later));

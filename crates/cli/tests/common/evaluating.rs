@@ -80,10 +80,17 @@ impl Evaluator {
         self.child.wait().unwrap();
     }
 
-    pub fn end(mut self) -> Option<i32> {
+    pub fn end(self) -> Option<i32> {
+        self.finish().0
+    }
+
+    /// Ends it; and what it says until then.
+    pub fn finish(mut self) -> (Option<i32>, Vec<Value>) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-        self.child.wait().unwrap().code()
+        let said = self.said.take().into_iter().flat_map(BufRead::lines);
+        let said = said.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        (self.child.wait().unwrap().code(), said)
     }
 }
 

@@ -16,7 +16,8 @@ use crate::journal::{OpenEntries, OpenEntry};
 use crate::slot::summary::summary_bytes;
 use crate::{Classes, FormatError, Name, OpenOutline, crc32c};
 use holdfast_base::{
-    Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, RingId, Sequence, StreamId, Timestamp, copy,
+    Age, BLOCK, CHECK_BLOCK, Epoch, LaneNo, MAX_SLOT, MIN_SLOT, Ordinal, RingId, Sequence, StreamId,
+    Timestamp, copy,
 };
 
 /// Rows below which closing a chunk early is not worth its header.
@@ -67,6 +68,8 @@ pub(super) struct EntryState {
     pub(super) expected: u64,
     /// The chunk in which it had a row last.
     chunk: u32,
+    /// The element that began in this slot of which only fragments have come.
+    under_way: Option<Ordinal>,
     /// What was expected before its first row in that chunk.
     pub(super) chunk_first: u64,
     /// Its rows in that chunk.
@@ -92,11 +95,17 @@ impl EntryState {
     fn follow(&mut self, row: &Row, age: Age) {
         match row.kind {
             Kind::Fragment if row.flags.has(super::Flags::LAST) => {
-                let began = self.entry.began.take().filter(|_| row.number > 0).unwrap_or(age);
+                let under_way = self.under_way.take();
+                let began = self.entry.began.take().filter(|_| under_way.is_none_or(|it| it == row.ordinal));
+                // In a copy there may be the end of one whose beginning is not copied with it: it is before, if it is anywhere.
+                let before = Age(age.0.saturating_sub(1));
+                let began = if row.number == 0 { age } else { began.unwrap_or(before) };
                 self.stats.back = self.stats.back.max(age.0.saturating_sub(began.0));
             }
-            Kind::Fragment if row.number == 0 => self.entry.began = Some(age),
-            Kind::Abort => self.entry.began = None,
+            Kind::Fragment if row.number == 0 => {
+                (self.entry.began, self.under_way) = (Some(age), Some(row.ordinal));
+            }
+            Kind::Abort => (self.entry.began, self.under_way) = (None, None),
             Kind::Element | Kind::Fragment | Kind::Gap | Kind::Note => {}
         }
     }
@@ -270,6 +279,7 @@ impl Builder {
                 stats: EntryStats::EMPTY,
                 expected: entry.counters.next_ordinal.0,
                 chunk: u32::MAX,
+                under_way: None,
                 chunk_first: 0,
                 chunk_rows: 0,
             });

@@ -139,10 +139,10 @@ impl RingReader {
             if named && entry.rows > 0 && entry.arrivals.is_some_and(touched) {
                 return Some(Wanted::FromBeginning);
             }
-            // Only the first that ends there can have begun before.
+            // Only the first that ends there can have begun before, if it is no copy of several.
             let first = known.get(&(slot.sequence, entry.stream))?;
             let is_first = entry.ordinals.is_none_or(|(least, _)| *first <= least);
-            Some(if is_first { Wanted::FromBeginning } else { Wanted::AsItIs })
+            Some(if is_first || slot.is_copy() { Wanted::FromBeginning } else { Wanted::AsItIs })
         };
         self.sequences_of(&slots, streams, &has)
     }
@@ -215,7 +215,7 @@ impl RingReader {
         // After a crash the count may be older than the newest slot: only a running recorder knows that there are none
         // but those that a purge left. They are in the copies, which are younger than they are old.
         if none && self.is_live() {
-            plan.slots.retain(|slot| slot.sequence.0 != slot.age.0);
+            plan.slots.retain(PlannedSlot::is_copy);
         }
         let filter = Filter::new(&selection.range);
         let mut done = 0;

@@ -180,6 +180,11 @@ impl PlannedSlot {
         let SlotStatus { slot, sequence, age, first, last, look } = *status;
         Self { sequence, slot: Some(slot), age, first, last, held: look == SlotLook::Held, bytes }
     }
+
+    /// Whether it is a copy of others, and not as it was recorded: it has their age.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.sequence.0 != self.age.0
+    }
 }
 
 /// Which slots a read goes through, in the order of their ages.

@@ -25,6 +25,7 @@ mod session;
 mod since;
 mod slot;
 mod taken;
+mod torn;
 mod window;
 mod work;
 
@@ -34,6 +35,7 @@ pub use losses::{Loss, Losses};
 pub use open::OpenSlots;
 pub use search::{NotThere, SlotView};
 pub use since::Since;
+pub use torn::Torn;
 
 use crate::client::Connection;
 use crate::find;

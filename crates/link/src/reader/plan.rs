@@ -66,7 +66,7 @@ impl RingReader {
         let expired_ordinals = self.expired_ordinals(&candidates, selection, FAR)?;
         let mut slots: Vec<PlannedSlot> = candidates[range.clone()].to_vec();
         // Copies keep the age of their youngest original and may hold older elements.
-        slots.extend(candidates[range.end..].iter().filter(|slot| slot.sequence.0 != slot.age.0));
+        slots.extend(candidates[range.end..].iter().filter(|slot| slot.is_copy()));
         let bytes = slots.iter().map(|slot| slot.bytes).sum();
         Ok(Plan {
             selection: selection.clone(),

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Pump {
     pub(crate) access: Access,
     next: u64,
+    /// Bytes that were asked for.
+    pub(crate) asked: u64,
     under_way: usize,
     ready: BTreeMap<u64, Got>,
     /// Asked for, and not wanted any more.
@@ -23,7 +25,7 @@ pub(crate) struct Pump {
 impl Pump {
     pub(crate) fn new(access: Access) -> Self {
         let (ready, forgotten) = (BTreeMap::new(), BTreeSet::new());
-        Self { access, next: 0, under_way: 0, ready, forgotten, ahead: Vec::new() }
+        Self { access, next: 0, asked: 0, under_way: 0, ready, forgotten, ahead: Vec::new() }
     }
 
     /// Asks for a piece; its tag is what to ask for later.
@@ -60,6 +62,7 @@ impl Pump {
     fn ask(&mut self, want: Want) -> Result<u64, LinkError> {
         let tag = self.next;
         self.next += 1;
+        self.asked += want.len as u64;
         self.access.submit(tag, want)?;
         self.under_way += 1;
         Ok(tag)

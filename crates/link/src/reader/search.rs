@@ -5,14 +5,13 @@ use super::RingReader;
 use super::access::Access;
 use super::fetch::{self, Coming, Looked, Miss};
 use super::item::{Element, Item, PlannedSlot, Selection};
-use super::plan::missing_between;
 use super::pump::Pump;
 use super::seen::Seen;
 use super::slot::{Head, Wrong, head_bytes};
 use crate::LinkError;
 use crate::index_drive::{Copy, image};
 use crate::wire::{OpenWanted, Purpose};
-use holdfast_base::{Age, Ordinal, Sequence, StreamId};
+use holdfast_base::{Ordinal, Sequence, StreamId};
 use holdfast_format::{
     BlockBounds, Blocks, Chunk, DirectoryEntry, FormatError, OpenImage, OpenOutline, Outline, PartHeader,
     Section, SectionKind, Summary, crc32c,
@@ -61,8 +60,8 @@ enum Copied {
 /// A slot that is looked into.
 #[derive(Debug)]
 pub struct SlotView<'a> {
-    reader: &'a mut RingReader,
-    planned: PlannedSlot,
+    pub(super) reader: &'a mut RingReader,
+    pub(super) planned: PlannedSlot,
     head: Head,
     /// What the bird's-eye view has of it.
     seen: Option<Seen>,
@@ -213,6 +212,11 @@ impl SlotView<'_> {
         self.seen.as_ref()?.section(&self.reader.pump.access, section)
     }
 
+    /// Bytes that were asked for so far by whoever reads the ring.
+    pub fn asked(&self) -> u64 {
+        self.reader.pump.asked
+    }
+
     /// Bytes that came from an index drive so far.
     pub fn copied(&self) -> u64 {
         self.copied
@@ -355,33 +359,7 @@ impl SlotView<'_> {
         Ok(found)
     }
 
-    /// Whether an element that began so many ages before this slot's ([`EntrySummary::back`](holdfast_format::EntrySummary::back)) is
-    /// torn: a slot since then is missing. If it was there from its beginning by `planned`, these have expired since.
-    pub fn torn(
-        &mut self,
-        (stream, ordinal): (StreamId, Ordinal),
-        back: u64,
-        planned: &[PlannedSlot],
-    ) -> Result<Option<Vec<Sequence>>, NotThere> {
-        let age = self.planned.age;
-        let before = Age(age.0.saturating_sub(back).saturating_sub(1));
-        let candidates = self.reader.candidates()?;
-        // The numbers of originals that were distilled are missing, and those of copies that were distilled again, though what is
-        // wanted of them is there: that only the element itself can tell.
-        if !missing_between(&candidates, before, age) || self.element(stream, ordinal, &mut |_| ())? {
-            return Ok(None);
-        }
-        if missing_between(planned, before, age) {
-            return Ok(Some(Vec::new()));
-        }
-        let gone = |slot: &&PlannedSlot| {
-            let needed = before < slot.age && slot.age <= age;
-            needed && candidates.iter().all(|other| other.sequence != slot.sequence)
-        };
-        Ok(Some(planned.iter().filter(gone).map(|slot| slot.sequence).collect()))
-    }
-
-    fn looked(&mut self) -> Result<(&mut Pump, &mut Looked), NotThere> {
+    pub(super) fn looked(&mut self) -> Result<(&mut Pump, &mut Looked), NotThere> {
         let looked = if let Some(looked) = self.looked.take() {
             looked
         } else {

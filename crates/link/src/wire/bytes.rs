@@ -88,6 +88,15 @@ impl Put {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// In as few bytes as it takes, seven bits in each, the lowest first; the highest bit tells that another one follows.
+    pub(crate) fn short(&mut self, mut value: u64) -> &mut Self {
+        while value >= 0x80 {
+            self.u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.u8(value as u8)
+    }
+
     pub(crate) fn time(&mut self, value: Timestamp) -> &mut Self {
         self.bytes(&value.0.to_le_bytes())
     }
@@ -173,6 +182,22 @@ impl<'a> Get<'a> {
 
     pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, WireError> {
         Ok(u64::from_le_bytes(self.array(what)?))
+    }
+
+    /// As [`Put::short`] puts it.
+    pub(crate) fn short(&mut self, what: &'static str) -> Result<u64, WireError> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = u64::from(self.u8(what)?);
+            if shift == 63 && byte > 1 {
+                return Err(self.unknown(what, byte));
+            }
+            value |= (byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        Ok(value)
     }
 
     pub(crate) fn time(&mut self, what: &'static str) -> Result<Timestamp, WireError> {

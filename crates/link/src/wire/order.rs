@@ -125,8 +125,11 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
                 put.u64(original.sequence.0).list(&original.holds, |put, hold| {
                     put.u64(hold.0);
                 });
+                let mut before = 0;
                 put.list(&original.keep, |put, (stream, first, end)| {
-                    put.u32(stream.0).u64(first.0).u64(end.0);
+                    let gap = first.0.wrapping_sub(before);
+                    put.short(stream.0.into()).short(folded(gap)).short(end.0.wrapping_sub(first.0));
+                    before = end.0;
                 });
             });
         }
@@ -182,12 +185,25 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
     }
 }
 
+/// A difference of either sign, small where it is.
+fn folded(difference: u64) -> u64 {
+    (difference << 1) ^ ((difference as i64 >> 63) as u64)
+}
+
+fn unfolded(folded: u64) -> u64 {
+    (folded >> 1) ^ (folded & 1).wrapping_neg()
+}
+
 fn get_original(get: &mut Get<'_>) -> Result<Original, WireError> {
     let sequence = Sequence(get.u64("sequence of an original")?);
     let holds = get.list("holds of an original", 8, |get| Ok(HoldId(get.u64("hold")?)))?;
-    let keep = get.list("what is kept", 20, |get| {
-        let stream = StreamId(get.u32("stream")?);
-        Ok((stream, Ordinal(get.u64("first ordinal")?), Ordinal(get.u64("end ordinal")?)))
+    let mut before = 0u64;
+    let keep = get.list("what is kept", 3, |get| {
+        let stream = get.short("stream")?;
+        let stream = u32::try_from(stream).map_err(|_| get.unknown("stream", stream))?;
+        let first = before.wrapping_add(unfolded(get.short("first ordinal")?));
+        before = first.wrapping_add(get.short("ordinals")?);
+        Ok((StreamId(stream), Ordinal(first), Ordinal(before)))
     })?;
     Ok(Original { sequence, holds, keep })
 }

@@ -337,7 +337,7 @@ impl Worker {
                 schema: &self.schema,
                 effort,
                 sink,
-                torn: None,
+                torn: Arc::default(),
                 by_then: ByThen::default(),
             };
             let searched = search.run();

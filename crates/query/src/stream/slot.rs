@@ -20,9 +20,10 @@ use holdfast_format::{
     Block, BlockBounds, BlocksComing, CellBuffer, Cells, Chunk, DirectoryEntry, EntrySummary, Flags,
     FormatError, Kind, OwnCells, Row, Section, SectionKind,
 };
-use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView};
+use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView, Torn};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 /// Why a slot was not searched to its end.
 #[derive(Debug)]
@@ -89,8 +90,8 @@ pub(super) struct SlotSearch<'a, 'r> {
     pub(super) effort: &'a mut Effort,
     /// Takes what is found, with what was done until then.
     pub(super) sink: &'a mut dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()>,
-    /// The element that ends here and whose beginning has expired: it is none any more.
-    pub(super) torn: Option<Ordinal>,
+    /// Elements that end here and whose beginning has expired: they are none any more.
+    pub(super) torn: Arc<[Ordinal]>,
     /// What the stream was like when this was recorded.
     pub(super) by_then: ByThen,
 }
@@ -138,20 +139,18 @@ impl<'r> SlotSearch<'_, 'r> {
         }
         self.effort.searched += 1;
         let sequence = self.view.header().sequence;
-        // Elements of a stream follow each other: only the first one that ends here can have begun before.
         self.effort.back = self.effort.back.max(entry.back);
-        if let Some((least, _)) = entry.ordinals.filter(|_| entry.back > 0)
-            && let Some(expired) = self.view.torn((entry.stream, least), entry.back, self.planned)?
-        {
-            self.torn = Some(least);
-            self.trouble.expired(expired);
-        }
+        let asked = self.view.asked();
+        let Torn { ordinals, expired } = self.view.torn((&entry, number), self.planned)?;
+        self.effort.bytes += self.view.asked() - asked;
+        self.torn = ordinals.into();
+        self.trouble.expired(expired);
         match &few {
             Some(few) => few.ahead(self.view, &needed)?,
             None => needed.all_ahead(self.view, self.wants)?,
         }
         let Needed { made, rows, columns: wanted, .. } = needed;
-        if let ([(attribute, section)], false, None, None) = (&wanted[..], rows, self.torn, &few) {
+        if let ([(attribute, section)], false, true, None) = (&wanted[..], rows, self.torn.is_empty(), &few) {
             return self.one_column(*attribute, section);
         }
         let mut columns = Columns { sections: HashMap::new(), parts: HashMap::new() };
@@ -163,7 +162,7 @@ impl<'r> SlotSearch<'_, 'r> {
             }
         }
         let blocks = columns.blocks(sequence)?;
-        if !rows && self.torn.is_none() {
+        if !rows && self.torn.is_empty() {
             for blocks in blocks.each() {
                 if self.wants.predicate.may_hold(&self.known(None, sequence.0, &blocks)) {
                     self.chunk(&blocks, None, &[], None)?;
@@ -195,7 +194,7 @@ impl<'r> SlotSearch<'_, 'r> {
                 effort,
                 sink: &mut **sink,
                 has_rows: *has_rows,
-                torn: *torn,
+                torn: Arc::clone(torn),
                 by_then: *by_then,
             };
             blocks.piece(bytes, |block| search.block(attribute, block, sequence.0))
@@ -363,8 +362,8 @@ impl<'r> SlotSearch<'_, 'r> {
             self.extract(rows, maker, &mut loaded)?;
         }
         let mut picked = vec![true; count];
-        if let Some(torn) = self.torn {
-            let is_torn = |row: &Row| row.kind == Kind::Fragment && row.ordinal == torn;
+        if !self.torn.is_empty() {
+            let is_torn = |row: &Row| row.kind == Kind::Fragment && self.torn.contains(&row.ordinal);
             picked.iter_mut().zip(rows).for_each(|(picked, (row, _))| *picked = !is_torn(row));
         }
         self.pick(&self.wants.predicate, blocks, rows, &mut loaded, &mut picked)?;
@@ -563,14 +562,11 @@ impl<'r> SlotSearch<'_, 'r> {
     fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&link::Element<'_>)) -> Result<bool, Broken> {
         self.effort.bytes += row.offset + u64::from(row.len);
         let whole =
-            self.torn != Some(row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
-        if !whole && self.torn != Some(row.ordinal) {
+            !self.torn.contains(&row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
+        if !whole && !self.torn.contains(&row.ordinal) {
             self.effort.partial += 1;
             // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
-            let element = (self.wants.stream, row.ordinal);
-            if let Some(expired) = self.view.torn(element, self.by_then.back, self.planned)? {
-                self.trouble.expired(expired);
-            }
+            self.trouble.expired(self.view.gone(self.by_then.back, self.planned)?);
         }
         Ok(whole)
     }
