@@ -50,18 +50,21 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
     if let DataFusionError::ResourcesExhausted(said) = root {
         return exhausted(&plain(said));
     }
-    let Complaint { is_wrong_use, what, advice, place } = complaint(root, sql, tables);
+    let Complaint { is_wrong_use, what, advice, places } = complaint(root, sql, tables);
     // The engine knows which of several it means where a name has several meanings, and where we know of no place.
     let span = error.diagnostic().and_then(|told| told.span);
     let told = span.and_then(|span| at(sql, span.start.line as usize, span.start.column as usize));
     let is_ambiguous = matches!(root, DataFusionError::SchemaError(cause, _) if matches!(&**cause, SchemaError::AmbiguousReference { .. }));
-    let place = if is_ambiguous { told.or(place) } else { place.or(told) };
-    let what = match (&advice, place) {
-        (Some(advice), Some(_)) => format!("{what}: {advice}"),
+    let places = match told {
+        Some(told) if is_ambiguous || places.is_empty() => vec![told],
+        _ => places,
+    };
+    let what = match &advice {
+        Some(advice) if !places.is_empty() => format!("{what}: {advice}"),
         _ => what,
     };
     let failure = if is_wrong_use { Failure::usage(what) } else { Failure::failed(what) };
-    match place.and_then(|place| mark(sql, place)).or(advice) {
+    match mark(sql, &places).or(advice) {
         Some(advice) => failure.advice(advice),
         None => failure,
     }
@@ -82,8 +85,8 @@ struct Complaint {
     is_wrong_use: bool,
     what: String,
     advice: Option<String>,
-    /// The byte of the question.
-    place: Option<usize>,
+    /// The byte of the question; several where it is one of them.
+    places: Vec<usize>,
 }
 
 impl Complaint {
@@ -95,8 +98,8 @@ impl Complaint {
         Self { advice: Some(advice.into()), ..self }
     }
 
-    fn at(self, place: Option<usize>) -> Self {
-        Self { place, ..self }
+    fn at(self, places: impl IntoIterator<Item = usize>) -> Self {
+        Self { places: places.into_iter().collect(), ..self }
     }
 }
 
@@ -106,7 +109,7 @@ fn complaint(root: &DataFusionError, sql: &str, tables: &[String]) -> Complaint 
         DataFusionError::SchemaError(cause, _) => no_column(cause, sql),
         DataFusionError::ArrowError(cause, _) => match &**cause {
             ArrowError::CastError(said) | ArrowError::ParseError(said) => value(&plain(said), sql),
-            ArrowError::DivideByZero => failed("a number is divided by zero"),
+            ArrowError::DivideByZero => failed("a number is divided by zero").at(divisions(sql)),
             ArrowError::InvalidArgumentError(said)
                 if said.contains("non-UTF-8") || said.contains("utf-8") =>
             {
@@ -121,8 +124,8 @@ fn complaint(root: &DataFusionError, sql: &str, tables: &[String]) -> Complaint 
             let said = plain(said);
             // What is wrong with a text that stands in the question is so whatever is on the ring.
             match quoted(&said, sql) {
-                Some(place) => Complaint::of(said).at(Some(place)),
-                None => failed(&said),
+                places if places.is_empty() => failed(&said),
+                places => Complaint::of(said).at(places),
             }
         }
         other => failed(&plain(&other.message())),
@@ -254,8 +257,18 @@ fn planned(said: &str, sql: &str, tables: &[String]) -> Complaint {
         return Complaint::of("a column stands beside an aggregate, and is neither in one nor in `group by`");
     }
     let known = [compared(said, sql), called(said, sql), asked(said, sql), named(said, sql, tables)];
-    let place = || quoted(said, sql).or_else(|| clause(said, sql));
-    known.into_iter().flatten().next().unwrap_or_else(|| Complaint::of(said).at(place()))
+    let places = || match quoted(said, sql) {
+        places if places.is_empty() => clause(said, sql).into_iter().collect(),
+        places => places,
+    };
+    known.into_iter().flatten().next().unwrap_or_else(|| Complaint::of(said).at(places()))
+}
+
+/// Where something is divided.
+fn divisions(sql: &str) -> Vec<usize> {
+    let mut all = [signs(sql, "/"), signs(sql, "%")].concat();
+    all.sort_unstable();
+    all
 }
 
 /// Where the part of a question stands that the engine names by what it is.
@@ -282,15 +295,17 @@ fn only(sql: &str, word: &str) -> Option<usize> {
 }
 
 /// Where a text stands in the question that the message speaks of. What it gives as an example is none.
-fn quoted(said: &str, sql: &str) -> Option<usize> {
+fn quoted(said: &str, sql: &str) -> Vec<usize> {
     let said = said.split("such as").next().unwrap_or(said);
     let inner = |quote: char| said.split(quote).skip(1).step_by(2);
-    let place = ['`', '\'', '"'].into_iter().flat_map(inner).find_map(|inner| text(sql, inner));
-    // Long ones are told in part.
-    let long = |inner: &str| inner.chars().count() >= 80;
-    place.or_else(|| {
-        let inner = inner('`').find(|inner| long(inner))?;
-        texts(sql).into_iter().find(|(_, text)| text.trim().starts_with(inner)).map(|(at, _)| at)
+    let mut places = ['`', '\'', '"'].into_iter().flat_map(inner).map(|inner| text(sql, inner));
+    places.find(|places| !places.is_empty()).unwrap_or_else(|| {
+        // Long ones are told in part.
+        let long = inner('`').find(|inner| inner.chars().count() >= 80);
+        let begins = |(at, text): (usize, String)| {
+            long.is_some_and(|long| text.trim().starts_with(long)).then_some(at)
+        };
+        texts(sql).into_iter().filter_map(begins).collect()
     })
 }
 

@@ -1,6 +1,7 @@
 //! The text of a question: where its quotes and comments are, where it ends, and the mark under a place in it. What is wrong
 //! there says `complaint`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What a stretch of a question is.
@@ -107,11 +108,9 @@ pub(crate) fn signs(sql: &str, signs: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Where a text stands in it, by what it says; of several that say the same nobody knows which one is meant.
-pub(crate) fn text(sql: &str, said: &str) -> Option<usize> {
-    let texts = texts(sql);
-    let mut places = texts.iter().filter(|(_, text)| text == said).map(|(at, _)| *at);
-    places.next().filter(|_| places.next().is_none())
+/// Where a text stands in it, by what it says: of several that say the same nobody knows which one is meant.
+pub(crate) fn text(sql: &str, said: &str) -> Vec<usize> {
+    texts(sql).into_iter().filter(|(_, text)| text == said).map(|(at, _)| at).collect()
 }
 
 /// Its texts: where each begins, and what it says.
@@ -126,7 +125,7 @@ pub(crate) fn texts(sql: &str) -> Vec<(usize, String)> {
 
 /// Where a name stands in it, as a word or in quotes, or as a text where that is all there is of it.
 pub(crate) fn word(sql: &str, name: &str) -> Option<usize> {
-    words(sql, name).first().copied().or_else(|| text(sql, name))
+    words(sql, name).first().copied().or_else(|| text(sql, name).first().copied())
 }
 
 /// Where it stands as a word or in quotes, whether its letters are capitals or not.
@@ -157,12 +156,18 @@ pub(crate) fn at(sql: &str, line: usize, column: usize) -> Option<usize> {
     Some(before + text.char_indices().nth(column).map_or(text.len(), |(at, _)| at))
 }
 
-/// The line of a question with a mark under what stands at that byte of it.
-pub(crate) fn mark(sql: &str, at: usize) -> Option<String> {
-    let before = sql.get(..at)?;
-    let line = before.matches('\n').count();
-    let column = before.rsplit('\n').next()?.chars().count();
-    Some(format!("here:\n  {}\n  {}^", sql.lines().nth(line).unwrap_or_default(), " ".repeat(column)))
+/// The lines of a question with marks under what stands at these bytes of it, which rise.
+pub(crate) fn mark(sql: &str, places: &[usize]) -> Option<String> {
+    let mut marks: BTreeMap<usize, String> = BTreeMap::new();
+    for at in places {
+        let before = sql.get(..*at)?;
+        let column = before.rsplit('\n').next()?.chars().count();
+        let marks = marks.entry(before.matches('\n').count()).or_default();
+        *marks = format!("{marks:column$}^");
+    }
+    let here = if places.len() == 1 { "here:" } else { "at one of these:" };
+    let line = |(number, marks)| format!("\n  {}\n  {marks}", sql.lines().nth(number).unwrap_or_default());
+    (!marks.is_empty()).then(|| here.to_owned() + &marks.into_iter().map(line).collect::<String>())
 }
 
 #[cfg(test)]
@@ -206,17 +211,25 @@ mod tests {
         let sql = "select \"a b\", 'x', 'it''s' -- nosuch 'y'\n from nosuch_2 where NoSuch = 'x'";
         assert_eq!(word(sql, "nosuch"), sql.find("NoSuch"));
         assert_eq!(word(sql, "a b"), Some(8));
-        assert_eq!(text(sql, "x"), None, "it stands there twice");
-        assert_eq!(text(sql, "it's"), Some(19));
-        assert_eq!((text(sql, "y"), word(sql, "such"), word(sql, "")), (None, None, None));
+        assert_eq!(text(sql, "x"), [14, sql.len() - 3], "it stands there twice");
+        assert_eq!(text(sql, "it's"), [19]);
+        assert_eq!((text(sql, "y"), word(sql, "such"), word(sql, "")), (Vec::new(), None, None));
         assert_eq!(word("select * from 'x.csv'", "x.csv"), Some(14));
     }
 
     #[test]
     fn a_mark_stands_under_what_is_wrong() {
         let sql = "select 1\nx ü t";
-        assert_eq!(mark(sql, at(sql, 2, 5).unwrap()).unwrap(), "here:\n  x ü t\n      ^");
-        assert_eq!(mark("select 1", 8).unwrap(), "here:\n  select 1\n          ^");
-        assert_eq!((at("select 1", 9, 1), at("select 1", 0, 1), mark("select 1", 9)), (None, None, None));
+        assert_eq!(mark(sql, &[at(sql, 2, 5).unwrap()]).unwrap(), "here:\n  x ü t\n      ^");
+        assert_eq!(mark("select 1", &[8]).unwrap(), "here:\n  select 1\n          ^");
+        assert_eq!((at("select 1", 9, 1), at("select 1", 0, 1), mark("select 1", &[9])), (None, None, None));
+        assert_eq!(mark("select 1", &[]), None);
+    }
+
+    #[test]
+    fn marks_stand_under_all_that_may_be_wrong() {
+        let sql = "select ü = 'x',\n 'x' = a and b = 'x'";
+        let marked = "at one of these:\n  select ü = 'x',\n             ^\n   'x' = a and b = 'x'\n   ^               ^";
+        assert_eq!(mark(sql, &text(sql, "x")).unwrap(), marked);
     }
 }

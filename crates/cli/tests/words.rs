@@ -150,7 +150,15 @@ fn what_is_wrong_with_a_question_is_said_in_words_with_a_mark_under_it() {
         assert!(ENGINE.iter().all(|word| !said.err.contains(word)), "{sql}\n{}", said.err);
     }
     let said = query(dir, "select 1 / 0");
-    assert_eq!((said.code, said.err.as_str()), (Some(1), "holdfast: a number is divided by zero\n"));
+    let here = "holdfast: a number is divided by zero: here:\n  select 1 / 0\n           ^\n";
+    assert_eq!((said.code, said.err.as_str()), (Some(1), here));
+    // A text that stands there several times.
+    let sql = "select a from \"1kxun\" where net = '10.0.0.x' or h = '10.0.0.x'";
+    let said = query(dir, sql);
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    let marked = |at: usize| said.err.lines().last().unwrap().chars().nth(at + 2) == Some('^');
+    let places: Vec<usize> = sql.match_indices("'10.0.0.x'").map(|(at, _)| at).collect();
+    assert!(said.err.contains(": at one of these:\n") && places.into_iter().all(marked), "{}", said.err);
 }
 
 #[test]
