@@ -145,7 +145,8 @@ pub struct EntrySummary {
     pub gaps: u64,
     /// What it had received and lost when the slot was sealed.
     pub counters: Counters,
-    /// How many ages before this slot's the earliest element began that ends here; 0: all of them began here.
+    /// How many ages before this slot's the earliest element began that ends here; 0: all of them began here. At least 1 where a copy
+    /// has the end of one without its beginning.
     pub back: u64,
 }
 

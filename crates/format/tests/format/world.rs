@@ -438,6 +438,25 @@ pub(crate) fn read_column(
     columns.iter().flat_map(|column| column.iter().map(|cell| cell.map(Value::of))).collect()
 }
 
+/// Whether an element ends among these that did not begin there.
+fn has_tail(items: &[&Item]) -> bool {
+    let mut under_way = None;
+    items.iter().any(|item| match item.row.kind {
+        Kind::Fragment if item.row.flags.has(Flags::LAST) => {
+            under_way.take() != Some(item.row.ordinal) && item.row.number > 0
+        }
+        Kind::Fragment if item.row.number == 0 => {
+            under_way = Some(item.row.ordinal);
+            false
+        }
+        Kind::Abort => {
+            under_way = None;
+            false
+        }
+        _ => false,
+    })
+}
+
 /// What the dictionary of a slot with these items must say, counted the simple way.
 pub(crate) fn model(items: &[Item], entries: &[Entry]) -> Vec<EntrySummary> {
     let count = |entry: (usize, &Entry)| {
@@ -491,7 +510,7 @@ pub(crate) fn model(items: &[Item], entries: &[Entry]) -> Vec<EntrySummary> {
             events: events.clone().min().zip(events.max()),
             gaps: gaps.len() as u64,
             counters,
-            back: 0,
+            back: u64::from(has_tail(&mine)),
         }
     };
     entries.iter().enumerate().map(count).collect()
