@@ -525,6 +525,23 @@ fn a_hold_of_which_nothing_can_be_distilled_ends_with_its_quota() {
 }
 
 #[test]
+fn a_hold_that_is_released_while_something_of_it_waits_for_room_ends() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(2000);
+    recording.await_lines(dir, 2000);
+    let what = "--where size_>_0 --standing --quota 5 --distil --reason all";
+    let mut evaluator = Evaluator::start(dir, &format!("hold r.hf {what}"));
+    assert_eq!(evaluator.next()["slots"], 5);
+    ends(dir, "release r.hf 1", 0);
+    let said = evaluator.warnings();
+    assert!(said.contains("is spent") && said.contains("there is no hold 1"), "{said}");
+    assert_eq!(evaluator.child.wait().unwrap().code(), Some(3));
+    recording.end();
+}
+
+#[test]
 fn few_slots_in_front_of_another_hold_are_distilled_while_theirs_stands() {
     let folder = folder();
     let dir = folder.path();

@@ -427,6 +427,10 @@ impl Follow<'_> {
         evaluator.learn(&reader.streams().map_err(|error| link(&error))?)?;
         drop(reader);
         let Some(mine) = holds.iter().find(|hold| hold.id == self.id) else {
+            // Whoever asks for more of it is told.
+            if let Some(waiting) = &mut self.waiting {
+                waiting.asked = false;
+            }
             return Ok(ControlFlow::Continue(false));
         };
         let last = !self.standing && evaluator.is_done();
