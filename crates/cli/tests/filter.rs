@@ -14,7 +14,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const FILTERS: [&str; 12] = [
+const FILTERS: [&str; 14] = [
+    "ip protochain 6",
+    "ip6 protochain 58 or ip protochain 17",
     "tcp port 443",
     "udp and not port 53",
     "host 192.168.1.7 or net 149.154.160.0/20",

@@ -58,17 +58,19 @@ const ALU: u16 = 4;
 const JMP: u16 = 5;
 const RET: u16 = 6;
 const MISC: u16 = 7;
+/// A jump that is always taken.
+const JA: u16 = 5;
 
 impl Program {
-    /// Checks instructions: all known, jumps forward and inside, memory inside, no division by a constant zero.
-    /// With that every program ends after at most as many steps as it has instructions.
+    /// Checks instructions: all known, jumps inside, memory inside, no division by a constant zero. Jumps go forward, but for
+    /// those that go on with the next of a packet's headers (`protochain`): with that every program ends.
     pub fn new(instructions: Vec<Instruction>) -> Result<Self, BadProgram> {
         let count = instructions.len();
         if count == 0 || count > MAX_PROGRAM {
             return Err(BadProgram::Length(count));
         }
         for (at, instruction) in instructions.iter().enumerate() {
-            if !valid(*instruction, count - at - 1) {
+            if !valid(*instruction, at, count - at - 1) {
                 return Err(BadProgram::Instruction(at));
             }
         }
@@ -76,6 +78,11 @@ impl Program {
             Some(last) if last.code & 7 == RET => Ok(Self { instructions }),
             _ => Err(BadProgram::NoReturn),
         }
+    }
+
+    /// Whether it goes back anywhere, which the kernel does not take.
+    pub fn has_loops(&self) -> bool {
+        self.instructions.iter().any(|one| one.code == JA && one.k.cast_signed() < 0)
     }
 
     /// The instructions.
@@ -96,14 +103,17 @@ impl Program {
     }
 
     /// Runs over a packet of `original_len` bytes of which `data` was captured: the number of bytes to keep, 0 to
-    /// reject. A load outside `data` rejects, as everywhere.
+    /// reject. A load outside `data` rejects, as everywhere, and so does going back more often than there are bytes.
     pub fn run(&self, data: &[u8], original_len: u32) -> u32 {
         let mut machine = Machine { data, original_len, a: 0, x: 0, cells: [0; CELLS] };
-        let mut at = 0;
+        let (mut at, mut turns) = (0usize, 0);
         while let Some(instruction) = self.instructions.get(at) {
             at += 1;
             match machine.step(*instruction) {
                 Some(Next::Skip(count)) => at += count,
+                // Each header has a byte at least.
+                Some(Next::Back(_)) if turns >= data.len() => return 0,
+                Some(Next::Back(count)) => (at, turns) = (at.saturating_sub(count), turns + 1),
                 Some(Next::Return(bytes)) => return bytes,
                 None => return 0,
             }
@@ -112,8 +122,8 @@ impl Program {
     }
 }
 
-/// Whether an instruction exists and is safe, with `after` instructions behind it.
-fn valid(instruction: Instruction, after: usize) -> bool {
+/// Whether an instruction exists and is safe, with so many instructions before and behind it.
+fn valid(instruction: Instruction, before: usize, after: usize) -> bool {
     let Instruction { code, if_true, if_false, k } = instruction;
     match code & 7 {
         LD => match code {
@@ -131,7 +141,8 @@ fn valid(instruction: Instruction, after: usize) -> bool {
             _ => code >> 4 <= 0xa && code & 0xff00 == 0,
         },
         JMP => match code {
-            0x05 => (k as usize) < after,
+            JA if k.cast_signed() < 0 => k.cast_signed().unsigned_abs() as usize <= before + 1,
+            JA => (k as usize) < after,
             _ => {
                 matches!(code & 0xf0, 0x10 | 0x20 | 0x30 | 0x40)
                     && code & 0xff00 == 0
@@ -145,6 +156,7 @@ fn valid(instruction: Instruction, after: usize) -> bool {
 
 enum Next {
     Skip(usize),
+    Back(usize),
     Return(u32),
 }
 
@@ -173,7 +185,11 @@ impl Machine<'_> {
             ST => self.cells[cell] = self.a,
             STX => self.cells[cell] = self.x,
             ALU => self.a = self.calculate(code, k)?,
-            JMP if code == 5 => return Some(Next::Skip(k as usize)),
+            JMP if code == JA => {
+                let distance = k.cast_signed();
+                let count = distance.unsigned_abs() as usize;
+                return Some(if distance < 0 { Next::Back(count) } else { Next::Skip(count) });
+            }
             JMP => {
                 let with = if code & 8 != 0 { self.x } else { k };
                 let holds = match code & 0xf0 {
@@ -245,6 +261,10 @@ mod tests {
             assert_eq!(Program::new(vec![bad, ret]), Err(BadProgram::Instruction(0)), "{bad:?}");
         }
         assert!(Program::new(vec![one(0x05, 0), ret]).is_ok());
+        let back = |count: i32| Program::new(vec![one(0x00, 0), one(0x05, (-count).cast_unsigned()), ret]);
+        assert_eq!(back(3), Err(BadProgram::Instruction(1)));
+        assert!(back(2).unwrap().has_loops() && !Program::new(vec![ret]).unwrap().has_loops());
+        assert_eq!(back(2).unwrap().run(&[0; 9], 9), 0, "it ends");
     }
 
     #[test]
@@ -272,13 +292,17 @@ mod tests {
         ) {
             let mut all: Vec<Instruction> = raw
                 .into_iter()
-                .map(|(code, t, f, k)| Instruction { code: u16::from(code), if_true: t % 8, if_false: f % 8, k })
+                .map(|(code, t, f, k)| {
+                    // Some go back.
+                    let k = if code == 5 && k >= 20 { (20 - k.cast_signed()).cast_unsigned() } else { k };
+                    Instruction { code: u16::from(code), if_true: t % 8, if_false: f % 8, k }
+                })
                 .collect();
             all.push(one(0x06, 1));
             // Keep what is valid where it stands, so that long programs come about.
             let count = all.len();
             for (at, instruction) in all.iter_mut().enumerate() {
-                if !valid(*instruction, count - at - 1) {
+                if !valid(*instruction, at, count - at - 1) {
                     *instruction = one(0x06, 2);
                 }
             }

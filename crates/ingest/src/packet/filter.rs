@@ -24,6 +24,11 @@ pub enum FilterError {
         /// What libpcap says.
         message: String,
     },
+    /// The kernel does not take it.
+    #[error(
+        "the filter `{0}` goes from header to header, which no kernel does: record without it, and use it when reading"
+    )]
+    Loops(String),
     /// Too long.
     #[error("the filter has {0} bytes; at most {MAX_EXPRESSION} are taken")]
     TooLong(usize),
@@ -62,9 +67,16 @@ impl Filter {
             .and_then(pcap::Capture::open)
             .map_err(wrong)?;
         if handle.get_datalink().0 != link_type.dlt() {
-            return Self::compile(expression, link_type);
+            return Self::compile(expression, link_type)?.for_kernel(expression);
         }
-        Self::from_compiled(&handle.compile(expression, true).map_err(wrong)?)
+        Self::from_compiled(&handle.compile(expression, true).map_err(wrong)?)?.for_kernel(expression)
+    }
+
+    fn for_kernel(self, expression: &str) -> Result<Self, FilterError> {
+        if self.program.has_loops() {
+            return Err(FilterError::Loops(expression.chars().take(200).collect()));
+        }
+        Ok(self)
     }
 
     fn from_compiled(compiled: &pcap::BpfProgram) -> Result<Self, FilterError> {
@@ -190,5 +202,24 @@ impl FileFilter {
             .get(usize::from(packet.interface))
             .and_then(|at| self.filters.get(usize::from(*at)))
             .is_some_and(|filter| filter.accepts(packet.data, packet.original_len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_from_header_to_header_is_for_files() {
+        let of = |expression| Filter::compile(expression, LinkType::ETHERNET).unwrap();
+        let chain = "ip6 protochain 58";
+        // Behind the header of IPv6 hop-by-hop options, and behind these ICMPv6; or a header that lacks its end.
+        let mut packet = [0; 14 + 40 + 8 + 8];
+        packet[12..14].copy_from_slice(&[0x86, 0xdd]);
+        (packet[14], packet[14 + 40]) = (0x60, 58);
+        assert!(of(chain).accepts(&packet, 70) && !of("ip6 protochain 6").accepts(&packet, 70));
+        assert!(!of(chain).accepts(&packet[..54], 70));
+        assert_eq!(of(chain).for_kernel(chain), Err(FilterError::Loops(chain.to_owned())));
+        assert!(of("icmp6").for_kernel("icmp6").is_ok());
     }
 }
