@@ -158,7 +158,7 @@ fn link_types(preamble: &[u8]) -> Vec<u16> {
 
 /// What was missed, as the end of the command.
 pub(crate) fn told(missed: &Missed) -> Result<()> {
-    let Missed { expired, damaged, places, partial } = missed;
+    let Missed { expired, damaged, places, partial, .. } = missed;
     if let Some(first) = places.first() {
         return Err(Failure::failed(format_args!(
             "{} could not be looked into, the first is {first}",

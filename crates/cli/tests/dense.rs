@@ -13,8 +13,13 @@ mod recording;
 use common::{ends, folder};
 use evaluating::{Evaluator, left};
 use filled::Filler;
+use holdfast_format::SectionKind;
+use holdfast_media::{Access, Device, RealDisk};
+use holdfast_ring::{Blocking, CHECK_QUANTUM, Depth, check_slot, recover};
 use recording::Recording;
 use serde_json::Value;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// Every 100th line: of each slot some, and a hundredth of all.
@@ -132,4 +137,43 @@ fn a_standing_hold_begins_with_more_than_its_quota_and_goes_on() {
     assert_eq!(kept[..wanted.len()], wanted);
     assert_eq!(kept.len(), wanted.len() + 40);
     ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn a_damaged_slot_stays_whole_and_the_others_are_distilled() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB --slot 128KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.lines(10_000);
+    filler.close();
+    let mut evaluator = Evaluator::start(
+        dir,
+        &format!("hold r.hf {} --standing --quota 60", WHAT.trim_end_matches(" --json")),
+    );
+    let held = evaluator.next()["slots"].as_u64().unwrap();
+    evaluator.kill();
+    damage(&dir.join("r.hf"), 9);
+    lap(dir, 10_000);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    while !evaluator.warning().contains("sequence 9 is damaged and stays whole") {}
+    while evaluator.next()["originals"].as_u64() < Some(held - 1) {}
+    assert_eq!(evaluator.end(), Some(0));
+    let slots = ends(dir, "slots r.hf --json", 0).lines();
+    assert!(slots.iter().any(|slot| slot["sequence"] == 9 && slot["state"] == "held"), "{slots:?}");
+}
+
+/// Damages what tells of the rows of a slot.
+fn damage(ring: &Path, sequence: u64) {
+    let mut disk = RealDisk::new(Device::open(ring, Access::Own).unwrap(), &[], 4);
+    let recovered = recover(&mut disk).unwrap();
+    let (slot, ..) = recovered.data().find(|(_, there, _)| there.0 == sequence).unwrap();
+    let mut window = Blocking::new(&mut disk, CHECK_QUANTUM + 8192).unwrap();
+    let check = check_slot(&mut window, &recovered.superblock, slot, Depth::Full).unwrap();
+    let (_, summary, _) = check.sound().unwrap();
+    let rows = summary.section(SectionKind::Chunks).unwrap();
+    let at = recovered.superblock.geometry.slot_offset(slot) + u64::from(rows.offset);
+    drop(disk);
+    let file = OpenOptions::new().write(true).open(ring).unwrap();
+    file.write_all_at(&vec![0xa5; rows.bytes as usize], at).unwrap();
 }

@@ -109,15 +109,15 @@ pub(super) fn is_copy(slot: &SlotStatus) -> bool {
     slot.age.0 != slot.sequence.0
 }
 
-/// Whether a hold keeps slots that may still be distilled: no copies, none that are as good as that, and kept by no hold that wants
-/// them whole.
+/// Whether a hold keeps slots that may still be distilled: no copies, none of which `stays` says otherwise, and kept by no hold that
+/// wants them whole.
 pub(super) fn is_left(
     hold: HoldId,
     holds: &[HoldStatus],
     slots: &[SlotStatus],
-    is_good: &dyn Fn(Sequence) -> bool,
+    stays: &dyn Fn(Sequence) -> bool,
 ) -> bool {
-    let whole = |slot: &&SlotStatus| slot.has_data() && !is_copy(slot) && !is_good(slot.sequence);
+    let whole = |slot: &&SlotStatus| slot.has_data() && !is_copy(slot) && !stays(slot.sequence);
     let is_mine = |slot: &SlotStatus| holders(holds, slot.sequence).any(|holder| holder.id == hold);
     slots.iter().filter(whole).any(|slot| is_mine(slot) && may_be_distilled(holds, slot.sequence))
 }

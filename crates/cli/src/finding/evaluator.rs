@@ -240,14 +240,15 @@ impl Evaluator {
         group: &[SlotStatus],
         slots: &[SlotStatus],
     ) -> Result<Kept> {
-        let Some(sql) = &self.sql else { return Ok(Kept::Unseen) };
+        let Some(sql) = &self.sql else { return Ok(Kept::Unseen(BTreeSet::new())) };
         sql.engine.trouble.take();
         // How far others have looked is known to them.
         let shared = holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
         let looked = if shared { Sequence(0) } else { self.looked_before() };
         let going_on = distil::going_on(group, slots, looked);
         let kept = wish::keep(hold, sql, &self.known, holds, (group, &going_on))?;
-        Ok(if sql.engine.trouble.take() == Missed::default() { kept } else { Kept::Unseen })
+        let missed = sql.engine.trouble.take();
+        Ok(if missed == Missed::default() { kept } else { Kept::Unseen(missed.slots) })
     }
 
     /// A slot before which all has been looked at.

@@ -58,6 +58,8 @@ pub(super) struct Follow<'a> {
     tried: HashMap<Sequence, Age>,
     /// Holds of which nobody can tell what they want: what they keep stays whole.
     untold: HashSet<HoldId>,
+    /// Slots that could not be looked into, and stay whole.
+    damaged: HashSet<Sequence>,
     /// What was found and has no room, until it does: nothing else is looked for meanwhile.
     waiting: Option<Waiting>,
     /// What is said of that.
@@ -116,6 +118,7 @@ impl<'a> Follow<'a> {
             dense: HashMap::new(),
             tried: HashMap::new(),
             untold: HashSet::new(),
+            damaged: HashSet::new(),
             waiting: None,
             room: Room::Enough,
             missed: 0,
@@ -463,9 +466,9 @@ impl Follow<'_> {
                 }
             }
         }
-        let is_dense = |sequence| self.dense.contains_key(&sequence);
-        let is_stuck = |sequence| is_dense(sequence) || self.tried.contains_key(&sequence);
-        let left = distil::is_left(self.id, &holds, &slots, &is_dense);
+        let stays = |sequence| self.dense.contains_key(&sequence) || self.damaged.contains(&sequence);
+        let is_stuck = |sequence| stays(sequence) || self.tried.contains_key(&sequence);
+        let left = distil::is_left(self.id, &holds, &slots, &stays);
         let may_go = distil::is_left(self.id, &holds, &slots, &is_stuck);
         if let Some(waiting) = &mut self.waiting {
             let nothing_left = freed == 0 && !may_go;
@@ -482,7 +485,7 @@ impl Follow<'_> {
 
     /// Whether a slot that holds keep may be distilled now.
     fn may_be_taken(&self, sequence: Sequence, mine: &HoldStatus, evaluator: &Evaluator) -> bool {
-        if self.dense.contains_key(&sequence) {
+        if self.dense.contains_key(&sequence) || self.damaged.contains(&sequence) {
             return false;
         }
         // What nobody has looked at yet is not gone, nor is what waits for room: it would be taken for that.
@@ -507,7 +510,16 @@ impl Follow<'_> {
     ) -> Result<ControlFlow<Failure, Became>> {
         let (originals, bytes) = match evaluator.keep(self.id, holds, group, slots)? {
             Kept::These(originals, bytes) => (originals, bytes),
-            Kept::Unseen => return Ok(ControlFlow::Continue(Became::Later)),
+            Kept::Unseen(damaged) => {
+                for slot in damaged {
+                    if self.damaged.insert(slot) {
+                        warn(&format_args!(
+                            "sequence {slot} is damaged and stays whole; `holdfast check` says where"
+                        ));
+                    }
+                }
+                return Ok(ControlFlow::Continue(Became::Later));
+            }
             Kept::Untold(hold, why) => {
                 if self.untold.insert(hold) {
                     warn(&format_args!(

@@ -12,7 +12,7 @@ use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::Finding;
 use holdfast_query::find::{Among, Keep, Roll, Search, Span, last_of_slot, merged};
 use holdfast_ring::{HoldStatus, Original, SlotStatus, StreamStatus};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 /// Runs of ordinals of one stream of an original in an order: what lies between the closest is kept, too, if there are more.
@@ -29,8 +29,8 @@ const NONE: (u64, u64) = (u64::MAX - 1, u64::MAX);
 pub(super) enum Kept {
     /// So much, which is so many bytes at least.
     These(Vec<Original>, u64),
-    /// Not all could be looked into.
-    Unseen,
+    /// Not all could be looked into: these slots are damaged.
+    Unseen(BTreeSet<Sequence>),
     /// What this hold wants cannot be told, and why.
     Untold(HoldId, Failure),
 }
@@ -137,8 +137,12 @@ impl<'h> Wish<'h> {
         let bounds = own().filter_map(|slot| slot.first.zip(slot.last));
         let times =
             bounds.fold((Timestamp::MAX, Timestamp::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)));
-        let sequences = own().map(|slot| slot.sequence);
-        let slots = (sequences.clone().min().unwrap_or_default(), sequences.max().unwrap_or_default());
+        let mut sequences: Vec<Ordinal> = own().map(|slot| Ordinal(slot.sequence.0)).collect();
+        sequences.sort_unstable();
+        let slots: Vec<(Sequence, Sequence)> = runs(&sequences)
+            .into_iter()
+            .map(|(first, end)| (Sequence(first.0), Sequence(end.0 - 1)))
+            .collect();
         // What was found itself, or all that is around it.
         let condition = match &self.wanted {
             Wanted::Found(search) if self.roll.is_none() => Some(search.condition.as_str()),
@@ -151,7 +155,7 @@ impl<'h> Wish<'h> {
         } else {
             (common(times, self.range), Vec::new())
         };
-        let keep = Keep { slots, times, condition, spans: needs_spans.then_some(&spans) };
+        let keep = Keep { slots: &slots, times, condition, spans: needs_spans.then_some(&spans) };
         let mut bytes = 0;
         for (stream, searched) in &self.streams {
             let (found, size) = if condition.is_some() && !searched {

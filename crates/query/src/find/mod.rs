@@ -200,9 +200,9 @@ impl Among {
 /// Which elements of some slots a hold keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep<'a> {
-    /// The first and the last of the slots, and when what is in them arrived.
-    pub slots: (Sequence, Sequence),
-    /// See there.
+    /// The slots, in order and apart: the first and the last of those that follow each other.
+    pub slots: &'a [(Sequence, Sequence)],
+    /// When what is in them arrived.
     pub times: Span,
     /// Only those that meet it.
     pub condition: Option<&'a str>,
@@ -219,14 +219,15 @@ impl Keep<'_> {
     ) -> Result<(Vec<(Sequence, Ordinal)>, u64)> {
         let mut frame = timed(context.table(TableReference::partial(STREAM, stream)).await?, self.times)?;
         let (slot, ordinal) = (column(Fixed::Slot), column(Fixed::Ordinal));
-        let (first, last) = self.slots;
-        frame = frame.filter(slot.clone().between(lit(first.0), lit(last.0)))?;
+        let within = |(first, last): &(Sequence, Sequence)| slot.clone().between(lit(first.0), lit(last.0));
+        frame = frame.filter(any_of(self.slots, &within))?;
         if let Some(condition) = self.condition {
             let condition = refused::condition(context, condition, frame.schema())?;
             frame = frame.filter(condition)?;
         }
         if let Some(spans) = self.spans {
-            frame = frame.filter(any_of(spans))?;
+            let within = |(first, last): &Span| column(Fixed::Time).between(instant(*first), instant(*last));
+            frame = frame.filter(any_of(spans, &within))?;
         }
         let columns = vec![slot, ordinal, column(Fixed::Size)];
         let mut batches = frame.select(columns)?.execute_stream().await?;
@@ -255,14 +256,14 @@ fn words(batch: &RecordBatch, at: usize) -> &PrimitiveArray<UInt64Type> {
     batch.column(at).as_primitive::<UInt64Type>()
 }
 
-/// Whether an element arrived in one of these stretches: as a tree that is no deeper than it must be.
-fn any_of(spans: &[Span]) -> Expr {
+/// Whether an element is within one of these: as a tree that is no deeper than it must be.
+fn any_of<T>(spans: &[T], within: &dyn Fn(&T) -> Expr) -> Expr {
     match spans {
         [] => lit(false),
-        [(first, last)] => column(Fixed::Time).between(instant(*first), instant(*last)),
+        [one] => within(one),
         many => {
             let (left, right) = many.split_at(many.len() / 2);
-            any_of(left).or(any_of(right))
+            any_of(left, within).or(any_of(right, within))
         }
     }
 }

@@ -29,6 +29,8 @@ pub struct Missed {
     pub expired: u64,
     /// Slots that are damaged.
     pub damaged: u64,
+    /// Which ones.
+    pub slots: BTreeSet<Sequence>,
     /// What is wrong with the first of these.
     pub places: Vec<String>,
     /// Elements that were found and of which a part is not there any more: their payload is null.
@@ -80,6 +82,7 @@ impl Trouble {
     pub(crate) fn damaged(&self, slot: Option<SlotNo>, sequence: Sequence, place: &str) {
         let missed = &mut self.state().missed;
         missed.damaged += 1;
+        missed.slots.insert(sequence);
         if missed.places.len() < MOST {
             let at = slot.map_or_else(String::new, |slot| format!("slot {slot}, "));
             missed.places.push(format!("{at}sequence {sequence}: {place}"));

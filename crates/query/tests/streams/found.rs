@@ -151,7 +151,7 @@ fn what_is_kept_of_slots_is_what_was_found_in_them_or_around_it() {
     let spans = ring.runtime.block_on(search.spans(&ring.real, "log", &Among::ALL, roll)).unwrap();
     let times = (Timestamp::MIN, Timestamp::MAX);
     let kept = |condition, spans| {
-        let keep = Keep { slots, times, condition, spans };
+        let keep = Keep { slots: &[slots], times, condition, spans };
         ring.runtime.block_on(keep.elements(&ring.real, "log")).unwrap().0
     };
     let inside = |kept: &[(Sequence, Ordinal)]| {
