@@ -74,7 +74,7 @@ impl Ring {
         due.len() == originals.len() && due.iter().skip(1).all(|due| due.follows)
     }
 
-    /// Whether a hold would come to keep more slots than its quota with the copies in it.
+    /// Whether a hold would come to keep more slots with the copies in it than its quota lets it, and those that it shares.
     pub(crate) fn is_beyond_quota(&self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy]) -> bool {
         self.holds_that_kept(originals).any(|hold| {
             let gone = originals.iter().filter(|(_, sequence)| keeps(hold, *sequence)).count() as u32;
