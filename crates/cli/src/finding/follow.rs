@@ -547,7 +547,12 @@ impl Follow<'_> {
             other => return Ok(ControlFlow::Break(orders::unexpected(&other))),
         };
         if originals == 0 {
-            return Ok(ControlFlow::Continue(Became::Same));
+            // Where others have come to keep some of them meanwhile it was not all that was asked for.
+            let later = session::open(self.path)?.holds().map_err(|error| link(&error))?;
+            let is_same =
+                |slot: &SlotStatus| holder_ids(&later, slot.sequence) == holder_ids(holds, slot.sequence);
+            let became = if group.iter().all(is_same) { Became::Same } else { Became::Later };
+            return Ok(ControlFlow::Continue(became));
         }
         let (id, at) = (self.id.0, session::now());
         if out.is_json() {
