@@ -14,7 +14,7 @@ mod recording;
 use common::{ends, folder, run};
 use evaluating::Evaluator;
 use holdfast_media::Seed;
-use holdfast_sim::seeds;
+use holdfast_sim::{Told, seeds};
 use recording::{PATIENCE, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -216,21 +216,10 @@ impl History<'_> {
     }
 }
 
-/// Says which seed it was, where one fails.
-struct Told(u64);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("again: HOLDFAST_SEED={} cargo test -p holdfast-cli --test histories", self.0);
-        }
-    }
-}
-
 #[test]
 fn a_search_finds_what_is_there_and_what_was_found_stays_whatever_happens_to_a_ring() {
     for seed in seeds(2) {
-        let _told = Told(seed);
+        let _told = Told(seed, "holdfast-cli", "histories");
         let folder = folder();
         let mut history = History {
             dir: folder.path(),

@@ -27,7 +27,7 @@ pub use model::{Before, Model, ModelHold, ModelSlot, Preambles, Pushed, Stage, S
 pub use observe::{Shown, prefix, same_rows};
 pub use op::{Diet, Doom, Op, ops};
 pub use recorder::Recorder;
-pub use shrink::{check, run, seeds};
+pub use shrink::{Told, check, run, seeds};
 pub use sparse::SparseDisk;
 pub use view::{Found, SeenRow, SeenSlot, Survey, read_slot, survey, survey_disk};
 pub use world::{Setup, World};

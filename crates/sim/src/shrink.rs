@@ -63,6 +63,19 @@ fn shrink(seed: u64, mut steps: Vec<Op>, mut error: String) -> (Vec<Op>, String)
     (steps, error)
 }
 
+/// Says which seed it was, and how to run it again, where a test of it fails: its package and its own name.
+#[derive(Debug)]
+pub struct Told(pub u64, pub &'static str, pub &'static str);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Self(seed, package, test) = self;
+            eprintln!("again: HOLDFAST_SEED={seed} cargo test -p {package} --test {test}");
+        }
+    }
+}
+
 /// The seeds that a test runs: the one in `HOLDFAST_SEED`, or `count` from 1 on (times `HOLDFAST_SEEDS`, if that is set).
 pub fn seeds(count: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

@@ -17,26 +17,15 @@ use holdfast_ring::{
     Blocking, CHECK_QUANTUM, Chore, ChoreReply, Depth, DistilRequest, JobError, Order, Original, Outcome,
     Refusal, check_slot, order_once, recover,
 };
-use holdfast_sim::seeds;
+use holdfast_sim::{Told, seeds};
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-/// Says which seed it was, where one fails.
-struct Told(u64);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("again: HOLDFAST_SEED={} cargo test -p holdfast-sim --test distil", self.0);
-        }
-    }
-}
 
 #[test]
 fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_before_its_turn() {
     let (mut taken, mut copies, mut untouched, mut ended, mut columns, mut together) = (0, 0, 0, 0, 0, 0);
     for seed in seeds(60) {
-        let _told = Told(seed);
+        let _told = Told(seed, "holdfast-sim", "distil");
         let mut run = Run::start(seed, 40);
         let slots = 20 + run.seed.below(50);
         run.fill(slots);
@@ -140,7 +129,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
 fn a_cut_at_any_instant_beside_a_recording_leaves_originals_or_copies() {
     let (mut cuts, mut distilled) = (0, 0);
     for seed in seeds(150) {
-        let _told = Told(seed);
+        let _told = Told(seed, "holdfast-sim", "distil");
         let mut run = Run::start(seed, 40);
         run.fill(45);
         let some = some_of(&mut run, 0.7, 20);
