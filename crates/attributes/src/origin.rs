@@ -115,6 +115,12 @@ impl From {
         }
     }
 
+    /// Whether no packet has it: an element is taken for what begins with a header of its own, or for a document, and a packet begins
+    /// with one of the network.
+    pub fn is_of_no_packet(&self) -> bool {
+        matches!(self, Self::Json(_) | Self::Vdif(_) | Self::Spead(_) | Self::Dada(_) | Self::Sigproc(_))
+    }
+
     /// Whether a time of it is a number of some unit.
     pub(crate) fn counts_time(&self) -> bool {
         matches!(self, Self::At(_) | Self::Json(_) | Self::Dada(_))

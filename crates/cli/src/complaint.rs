@@ -10,7 +10,7 @@ use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use holdfast_link::LinkError;
-use holdfast_query::{Expired, in_words};
+use holdfast_query::{Lacking, in_words};
 
 /// What helps against slots that expire while they are asked for.
 pub(crate) const YOUNGER: &str =
@@ -33,12 +33,8 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
         if let Some(error) = external.downcast_ref::<LinkError>() {
             return link(error);
         }
-        if let Some(Expired(slots)) = external.downcast_ref() {
-            let slots = counted(*slots, "slot");
-            return Failure::failed(format_args!(
-                "{slots} expired while the query was at work: without what was in them the answer would be wrong"
-            ))
-            .advice(YOUNGER);
+        if let Some(lacking) = external.downcast_ref() {
+            return lacks(lacking);
         }
     }
     // It may come out of a step that knows only that it could not write.
@@ -67,6 +63,28 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
     match mark(sql, &places).or(advice) {
         Some(advice) => failure.advice(advice),
         None => failure,
+    }
+}
+
+/// What cannot be had of what a question is about.
+fn lacks(lacking: &Lacking) -> Failure {
+    match lacking {
+        Lacking::Expired(slots) => Failure::failed(format_args!(
+            "{} expired while the query was at work: without what was in them the answer would be wrong",
+            counted(*slots, "slot")
+        ))
+        .advice(YOUNGER),
+        Lacking::Damaged { slots, first } => {
+            let some: Vec<String> = slots.iter().take(NAMES).map(ToString::to_string).collect();
+            Failure::failed(format_args!(
+                "{} could not be looked into, the first is {first}: without what is in them the answer would be wrong",
+                counted(slots.len() as u64, "damaged slot")
+            ))
+            .advice(format_args!(
+                "to leave them out, say `where slot not in ({})`; `holdfast check` lists all damage",
+                some.join(", ")
+            ))
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl RingArg {
     }
 }
 
-/// Leaves the processors to whoever captures: what only looks goes behind it, with the threads that it starts from here on.
+/// Leaves the processors and the memory to whoever captures: what only looks goes behind it, with the threads that it starts from here on.
 pub(crate) fn give_way() {
     /// Less than a tenth of what others get where there is not enough for all.
     const BEHIND: i32 = 10;
@@ -60,6 +60,8 @@ pub(crate) fn give_way() {
     ONCE.call_once(|| {
         // Where that is forbidden it goes beside it, as before.
         let _ = rustix::process::nice(BEHIND);
+        // Where memory is short it is ended before all others, a recorder above all.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     });
 }
 

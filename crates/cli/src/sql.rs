@@ -6,7 +6,6 @@ use crate::failure::{Failure, Kind, Result, reason};
 use crate::index;
 use crate::out::counted;
 use crate::session::{self, link};
-use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
 use holdfast_base::{ByteSize, Ordinal, StreamId};
@@ -14,7 +13,7 @@ use holdfast_ingest::packet::Preamble;
 use holdfast_link::{Beside, OpenSlots, RingReader};
 use holdfast_query::output::{Format, Output, OutputError};
 use holdfast_query::stream::{Missed, OpenRing, Ways};
-use holdfast_query::{Engine, Limits, RingError, answer, ask, engine, hits};
+use holdfast_query::{Engine, Limits, RingError, answer, engine, hits};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -72,20 +71,6 @@ impl Sql {
         self.runtime.block_on(self.write(sql, format, to))
     }
 
-    /// The texts of a question's only column.
-    pub(crate) fn column(&self, sql: &str) -> Result<Vec<String>> {
-        let wrong = |error: DataFusionError| failure(&error, sql, &self.engine.tables());
-        let batches = async { ask(&self.engine.context, sql).await?.collect().await };
-        let batches = self.runtime.block_on(batches).map_err(wrong)?;
-        let mut texts = Vec::new();
-        for batch in &batches {
-            let shown = ArrayFormatter::try_new(batch.column(0), &FormatOptions::default())
-                .map_err(|error| wrong(error.into()))?;
-            texts.extend((0..batch.num_rows()).map(|row| shown.value(row).to_string()));
-        }
-        Ok(texts)
-    }
-
     /// The stream of which a question finds elements, and their ordinals.
     pub(crate) fn hits(&self, sql: &str) -> Result<(StreamId, Ordinals)> {
         let wrong = |error: DataFusionError| failure(&error, sql, &self.engine.tables());
@@ -103,7 +88,8 @@ impl Sql {
         Ok((stream, ordinals))
     }
 
-    async fn write(
+    /// As [`answer`](Self::answer), for who waits for something else beside it: where this is dropped before its end, the question ends.
+    pub(crate) async fn write(
         &self,
         sql: &str,
         format: Format,
@@ -159,25 +145,29 @@ fn link_types(preamble: &[u8]) -> Vec<u16> {
 /// What was missed, as the end of the command.
 pub(crate) fn told(missed: &Missed) -> Result<()> {
     let Missed { expired, damaged, places, partial, .. } = missed;
+    let (mut said, mut advice) = (Vec::new(), None);
     if let Some(first) = places.first() {
-        return Err(Failure::failed(format_args!(
-            "{} could not be looked into, the first is {first}",
-            counted(*damaged, "damaged slot")
-        ))
-        .advice("what else was found is written; `holdfast check` lists all damage"));
+        let damaged = counted(*damaged, "damaged slot");
+        said.push(format!("{damaged} could not be looked into, the first is {first}"));
+        advice = Some("what else was found is written; `holdfast check` lists all damage");
     }
     if *expired > 0 {
-        return Err(Failure::failed(format_args!(
-            "{} expired while the query was at work: the result lacks what was in them",
-            counted(*expired, "slot")
-        ))
-        .advice(YOUNGER));
+        let expired = counted(*expired, "slot");
+        said.push(format!(
+            "{expired} expired while the query was at work: the result lacks what was in them"
+        ));
+        advice = advice.or(Some(YOUNGER));
     }
     if *partial > 0 {
-        return Err(Failure::failed(format_args!(
-            "of {} a part is not there any more: their payload is null",
-            counted(*partial, "element that was found")
-        )));
+        let partial = counted(*partial, "element that was found");
+        said.push(format!("of {partial} a part is not there any more: their payload is null"));
     }
-    Ok(())
+    if said.is_empty() {
+        return Ok(());
+    }
+    let failure = Failure::failed(said.join("; "));
+    Err(match advice {
+        Some(advice) => failure.advice(advice),
+        None => failure,
+    })
 }

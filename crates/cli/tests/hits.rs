@@ -188,3 +188,51 @@ fn what_is_damaged_is_left_out_and_told() {
     // What is damaged is none of them: nothing is said of it.
     query(dir, "select ordinal from eth0 where ordinal >= 19000", "--format pcapng -o -", 0);
 }
+
+#[test]
+fn what_is_computed_over_a_damaged_slot_is_no_answer_and_leaves_no_file() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let slots = ends(dir, "slots r.hf --json", 0).lines();
+    let slot = slots.iter().filter(|slot| slot["state"] == "live").nth(2).unwrap();
+    let (number, sequence) = (slot["slot"].as_u64().unwrap(), slot["sequence"].as_u64().unwrap());
+    // All of it.
+    let file = OpenOptions::new().write(true).open(dir.join("r.hf")).unwrap();
+    file.write_all_at(&vec![0xa5; 64 << 10], (1 << 20) + (4 + number) * (64 << 10)).unwrap();
+    fs::write(dir.join("mine"), "mine").unwrap();
+    let computed = [
+        ("select count(*) from eth0 where size > 0", "--format csv"),
+        ("select max(ordinal) from eth0", "--format parquet -o out"),
+        ("select ordinal from eth0 order by size desc, ordinal limit 70000", "--format csv -o mine --force"),
+        (
+            "select ordinal from eth0 where ordinal not in (select ordinal from eth0 where size > 0)",
+            "--format csv",
+        ),
+        (
+            "select ordinal from eth0 where ordinal not in (select ordinal from eth0 where size > 0)",
+            "--format mcap -o out",
+        ),
+    ];
+    for (sql, rest) in computed {
+        let said = query(dir, sql, rest, 1);
+        assert!(
+            said.err.contains("1 damaged slot could not be looked into")
+                && said.err.contains(&format!("slot not in ({sequence})")),
+            "{sql}: {}",
+            said.err
+        );
+        assert!(said.out.is_empty() && !dir.join("out").exists(), "{sql}: {}", said.out);
+    }
+    assert_eq!(fs::read(dir.join("mine")).unwrap(), b"mine");
+    let left = fs::read_dir(dir).unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    assert!(left.into_iter().all(|name| !name.contains(".part")));
+    // A list has all that can be looked into, and so has a file of one.
+    let said = query(dir, "select ordinal from eth0 where size > 0", "--format csv -o list", 1);
+    assert!(said.err.contains("1 damaged slot could not be looked into"), "{}", said.err);
+    let list = fs::read_to_string(dir.join("list")).unwrap().lines().count() as u64 - 1;
+    assert!((50_000..60_000).contains(&list), "{list}");
+    // As it is told.
+    let sound = format!("select count(*) from eth0 where size > 0 and slot not in ({sequence})");
+    assert_eq!(query(dir, &sound, "--format csv", 0).out.lines().nth(1), Some(&*list.to_string()));
+}

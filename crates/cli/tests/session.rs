@@ -1,17 +1,18 @@
-//! `holdfast sql` on a terminal: words are completed, and what was asked is known the next time.
+//! `holdfast sql` on a terminal: words are completed, what was asked is known the next time, and a question can be cancelled.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
 #[path = "common/filled.rs"]
 mod filled;
 
-use common::{ends, folder, holdfast};
+use common::{ends, folder, holdfast, record};
 use filled::Filler;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -70,6 +71,11 @@ impl Terminal {
         }
     }
 
+    /// What a terminal does for Ctrl-C that is no key at a prompt. This one is not the one that controls the session.
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
     fn leave(mut self, keys: &str) {
         self.press(keys);
         while self.read().is_some() {}
@@ -109,4 +115,58 @@ fn a_session_completes_words_and_keeps_what_was_asked() {
     session.shows("90");
     session.shows("r> ");
     session.leave("\x04");
+}
+
+#[test]
+fn functions_are_completed_and_streams_that_began_after_the_session() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.packets(50);
+    filler.close();
+    let mut session = Terminal::start(dir);
+    session.shows("r> ");
+    // Of 10:05, with the bracket.
+    session.press("select date_tr\t'hour', time) + interval '7 hours' from eth0 limit 1;\r");
+    session.shows("17:00:00");
+    session.shows("r> ");
+    fs::write(dir.join("input"), "a\nb\nc\n").unwrap();
+    let line = "r.hf --source stdin --name zebra --frame lines";
+    let said = record(dir, line, File::open(dir.join("input")).unwrap().into());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    // The question after the next one knows of it.
+    session.press("select 40000 + 1;\r");
+    session.shows("40001");
+    session.shows("r> ");
+    session.press("select 40000 + count(*) from ze\t;\r");
+    session.shows("40003");
+    session.shows("r> ");
+    session.leave("\\q\r");
+}
+
+#[test]
+fn a_question_that_is_at_work_is_cancelled_and_the_session_goes_on() {
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.packets(10_000);
+    filler.close();
+    let mut session = Terminal::start(dir);
+    session.shows("r> ");
+    // The first row comes at once, the second one never.
+    let endless = "select count(*) from eth0 a cross join eth0 b cross join eth0 c;";
+    session.press(&format!("select 40000 + 2 union all {endless}\r"));
+    session.shows("40002");
+    session.interrupt();
+    session.shows("cancelled");
+    session.shows("r> ");
+    session.press("select 40000 + 3;\r");
+    session.shows("40003");
+    session.shows("r> ");
+    // It is kept before the session ends, however that may be.
+    let kept = fs::read_to_string(dir.join(".local/state/holdfast/history")).unwrap();
+    assert!(kept.contains(endless) && kept.contains("40000 + 3;"), "{kept}");
+    session.leave("\\q\r");
 }

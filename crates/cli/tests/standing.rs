@@ -5,17 +5,12 @@
 mod common;
 #[path = "common/evaluating.rs"]
 mod evaluating;
-#[path = "common/filled.rs"]
-mod filled;
 #[path = "common/recording.rs"]
 mod recording;
 
 use common::{ends, folder, run};
 use evaluating::{Evaluator, left};
-use filled::{Filler, START, STEP};
-use holdfast_base::Timestamp;
 use recording::{PATIENCE, Recording, line};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -137,16 +132,16 @@ fn a_standing_hold_fires_on_a_condition_over_several() {
     assert!(!kept.contains(&line(6000)), "what nobody asked for has expired");
 }
 
-#[test]
-fn a_standing_hold_is_distilled_while_it_grows() {
+fn is_distilled_while_it_grows(condition: &str, more: u64) {
     let folder = folder();
     let dir = folder.path();
     let mut recording = Recording::start(dir, "--size 12MiB --slot 64KiB");
     recording.lines(2000);
     recording.await_lines(dir, 2000);
-    let command = format!("{WANTED} --standing --quota 70 --distil --reason few");
+    let command = format!("{condition} --standing --quota 70 --distil --reason few");
     let mut evaluator = Evaluator::start(dir, &command);
-    let (mut sent, mut found, mut originals) = (2000, 0, 0);
+    let (mut sent, mut found, mut originals) = (2000, 4, 0);
+    evaluator.await_found(4);
     let started = Instant::now();
     // Until two lots of slots have been given back: the copy of the first was written again with the second.
     while originals < 16 {
@@ -170,8 +165,59 @@ fn a_standing_hold_is_distilled_while_it_grows() {
     // They lay in a slot each.
     let holds = ends(dir, "holds r.hf --json", 0).lines();
     let slots = holds[0]["slots"].as_u64().unwrap();
-    assert!(slots + originals <= wanted.len() as u64 + 4, "{slots} and {originals} of {}", wanted.len());
+    assert!(slots + originals <= wanted.len() as u64 + more, "{slots} and {originals} of {}", wanted.len());
     ends(dir, "check r.hf", 0);
+}
+
+#[test]
+fn a_standing_hold_is_distilled_while_it_grows() {
+    is_distilled_while_it_grows(WANTED, 4);
+}
+
+/// It fails of this line.
+const FAILING: u64 = 2222;
+
+fn failing() -> String {
+    format!("{WANTED}_or_1_/_(cast(ordinal_as_bigint)_-_{FAILING})_=_5")
+}
+
+#[test]
+fn around_a_slot_of_which_a_condition_fails_others_are_distilled() {
+    // One slot that stays whole, and a copy more on its other side.
+    is_distilled_while_it_grows(&failing(), 6);
+}
+
+#[test]
+fn what_a_condition_fails_of_is_told_and_what_lies_around_it_is_found() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(1000);
+    recording.await_lines(dir, 1000);
+    let failing = failing();
+    let mut evaluator = Evaluator::start(dir, &format!("{failing} --standing --quota 30 --reason some"));
+    evaluator.await_found(2);
+    recording.lines(2000);
+    evaluator.await_found(4);
+    let warned = evaluator.warning();
+    assert!(
+        warned.contains(&format!("1 element of log ({FAILING} up to {})", FAILING + 1))
+            && warned.contains("divided by zero"),
+        "{warned}"
+    );
+    // Nobody looks at it again, nor does whoever goes on.
+    recording.lines(1000);
+    evaluator.await_found(2);
+    evaluator.kill();
+    recording.lines(1000);
+    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
+    while evaluator.next()["slots"] != 10 {}
+    assert_eq!(evaluator.end(), Some(0));
+    // Whoever gives such a condition is told before there is a hold.
+    let refused = run(dir, &format!("{failing} --standing --quota 5 --reason none"));
+    assert!(refused.code == Some(1) && refused.err.contains("divided by zero"), "{}", refused.err);
+    assert_eq!(ends(dir, "holds r.hf --json", 0).lines().len(), 1);
+    recording.end();
 }
 
 /// One of so many lines is larger than a slot, this one.
@@ -254,107 +300,6 @@ fn of_an_element_that_ends_in_a_slot_that_is_not_distilled_nothing_is_dropped() 
     for ordinal in (12..2 * EVERY).step_by(15) {
         assert!(kept.contains(&long_line(ordinal).trim_end().to_owned()), "{ordinal} is torn or gone");
     }
-}
-
-#[test]
-fn a_standing_sample_goes_on_and_tells_what_expired_before() {
-    let folder = folder();
-    let dir = folder.path();
-    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
-    // A hundred lines a second; a break of a tenth between one fill and the next.
-    let fill = |first: u64, lines: u64, breaks: u64| {
-        let start = Timestamp(START + (first + 10 * breaks) as i64 * STEP);
-        let mut filler = Filler::open_at(&dir.join("r.hf"), start).goes_on_at(first);
-        filler.lines(lines);
-        filler.close();
-    };
-    fill(0, 3000, 0);
-    let span = format!("--from {START} --to {}", START + 100_000 * STEP);
-    let command = format!("hold r.hf --sample 1s/10s {span} --standing --quota 60 --reason usual");
-    let mut evaluator = Evaluator::start(dir, &command);
-    let first = evaluator.next()["slots"].as_u64().unwrap();
-    assert!(first >= 3, "{first}");
-    evaluator.kill();
-    fill(3000, 3000, 1);
-    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
-    let more = evaluator.next();
-    assert!(more["slots"].as_u64() >= Some(first + 3), "{more}");
-    evaluator.kill();
-    // So much that some of it is gone before anybody looks.
-    fill(6000, 60_000, 2);
-    let mut evaluator = Evaluator::start(dir, "hold r.hf --resume 1");
-    let said = evaluator.warning();
-    assert!(said.contains("of log expired before they were looked at (6000 up to "), "{said}");
-    evaluator.kill();
-    let kept: HashSet<String> = left(dir).into_iter().collect();
-    let (mut sampled, mut others) = (0, 0);
-    for ordinal in 0..6000 {
-        let breaks = u64::from(ordinal >= 3000);
-        let at = START + (ordinal + 10 * breaks + 1) as i64 * STEP;
-        let is_kept = kept.contains(&line(ordinal));
-        if at % 10_000_000_000 < 1_000_000_000 {
-            sampled += 1;
-            assert!(is_kept, "{ordinal}");
-        } else {
-            others += u64::from(is_kept);
-        }
-    }
-    assert!(sampled > 500 && others < 2500, "{sampled} sampled, {others} others");
-}
-
-/// Stops a program as it is, or lets it go on, or ends it.
-fn signal(evaluator: &Evaluator, signal: Signal) {
-    kill_process(Pid::from_child(&evaluator.child), signal).unwrap();
-}
-
-/// Whoever looks is stopped while the ring turns over: the first line that it sees then, after it has told which it has not, and
-/// how many it finds from there on.
-fn tells_what_it_has_not_seen(what: &str, finds: bool) -> (u64, u64) {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let command = format!("hold r.hf {what} --standing --quota 60 --reason thousandth");
-    let mut evaluator = Evaluator::start(dir, &command);
-    // With the last there is.
-    evaluator.next();
-    signal(&evaluator, Signal::STOP);
-    let stat = format!("/proc/{}/stat", evaluator.child.id());
-    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {}
-    for _ in 0..8 {
-        recording.lines(4000);
-    }
-    recording.await_lines(dir, 34_000);
-    signal(&evaluator, Signal::CONT);
-    let found = if finds { evaluator.next()["elements"].as_u64().unwrap() } else { 0 };
-    signal(&evaluator, Signal::INT);
-    let warned = evaluator.warnings();
-    recording.end();
-    let expired = warned.lines().find(|line| line.contains("of log expired before they were looked at"));
-    let expired = expired.unwrap_or_else(|| panic!("it is passed by in silence: {warned}"));
-    let (_, ordinals) = expired.split_once('(').unwrap();
-    let (from, end) = ordinals.trim_end_matches(')').split_once(" up to ").unwrap();
-    let (from, end): (u64, u64) = (from.parse().unwrap(), end.parse().unwrap());
-    // Of the slot that the hold keeps the rest is there, except an element that ended in the next one.
-    let left = left(dir);
-    let is_there = |ordinal: u64| ordinal < 2000 || left.contains(&line(ordinal));
-    assert!(from >= 2000 && (is_there(from - 1) || is_there(from - 2)), "{expired}");
-    let count: String = expired.split(" elements").next().unwrap().matches(char::is_numeric).collect();
-    assert!(count == (end - from).to_string() && end < 34_000, "{expired}");
-    ends(dir, &format!("read r.hf --stream log --ordinals {from}..{end}"), 3);
-    (end, found)
-}
-
-#[test]
-fn what_expires_while_whoever_looks_for_a_condition_is_stopped_is_told() {
-    let (end, found) = tells_what_it_has_not_seen("--where ordinal_%_1000_=_999", true);
-    assert_eq!(found, (end..34_000).filter(|ordinal| ordinal % 1000 == 999).count() as u64);
-}
-
-#[test]
-fn what_expires_while_whoever_takes_samples_is_stopped_is_told() {
-    tells_what_it_has_not_seen("--sample 1s/1h", false);
 }
 
 #[test]

@@ -23,5 +23,5 @@ pub(crate) use block::{bounds_of, place_of};
 pub(crate) use bounds::{Shape, Spread, most_bytes, put_bounds};
 pub(crate) use filter::{BLOCK_BYTES, Filter};
 pub(crate) use outline::{OUTLINE_BYTES, put_outline};
-pub(crate) use rare::Stretches;
+pub(crate) use rare::{Stretches, TOLD_BYTES};
 pub(crate) use write::{BESIDE, ColumnWriter, Place, cell_bytes};

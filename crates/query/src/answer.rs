@@ -1,6 +1,6 @@
-//! Answers to questions, where slots may expire before they are searched. A list goes on without them: each of its rows is
-//! right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of them,
-//! and so would be the first rows of an order: it ends instead.
+//! Answers to questions, where slots may expire before they are searched, or be damaged. A list goes on without them: each of its
+//! rows is right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of
+//! them, and so would be the first rows of an order: it ends instead.
 
 use crate::asked::asked;
 use crate::kinds::saying;
@@ -16,13 +16,25 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan, SkipType, TableScan};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use futures::stream::iter;
+use holdfast_base::Sequence;
 use std::any::Any;
 use std::sync::Arc;
 
 /// What an answer lacks that is computed over all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("slots that expired while the query was at work: {0}")]
-pub struct Expired(pub u64);
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lacking {
+    /// So many slots expired while the query was at work.
+    #[error("slots that expired while the query was at work: {0}")]
+    Expired(u64),
+    /// These are damaged, the first at this place.
+    #[error("damaged slots: {}, the first is {first}", slots.len())]
+    Damaged {
+        /// Their sequences, in order.
+        slots: Vec<Sequence>,
+        /// What is wrong with the first that was come across.
+        first: String,
+    },
+}
 
 /// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
 pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
@@ -33,17 +45,17 @@ pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStr
     Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
 }
 
-/// What is computed over all: it ends with [`Expired`] once some of it has, and be it behind the last row.
+/// What is computed over all: it ends with [`Lacking`] once some of it cannot be had, and be it behind the last row.
 pub(crate) fn whole(batches: SendableRecordBatchStream, trouble: &Arc<Trouble>) -> SendableRecordBatchStream {
-    fn expired(trouble: &Trouble) -> Result<()> {
-        match trouble.expired_so_far() {
-            0 => Ok(()),
-            lost => Err(DataFusionError::External(Box::new(Expired(lost)))),
+    fn all_there(trouble: &Trouble) -> Result<()> {
+        match trouble.lacking() {
+            None => Ok(()),
+            Some(lacking) => Err(DataFusionError::External(Box::new(lacking))),
         }
     }
     let (schema, trouble, at_end) = (batches.schema(), Arc::clone(trouble), Arc::clone(trouble));
-    let batches = batches.map(move |batch| batch.and_then(|batch| expired(&trouble).map(|()| batch)));
-    let end = iter([()]).filter_map(move |()| std::future::ready(expired(&at_end).err().map(Err)));
+    let batches = batches.map(move |batch| batch.and_then(|batch| all_there(&trouble).map(|()| batch)));
+    let end = iter([()]).filter_map(move |()| std::future::ready(all_there(&at_end).err().map(Err)));
     Box::pin(RecordBatchStreamAdapter::new(schema, batches.chain(end)))
 }
 

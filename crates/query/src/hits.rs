@@ -42,8 +42,8 @@ impl Hits {
     }
 }
 
-/// Asks a question of which each row is an element of one stream. What slots that expired may have made wrong ends with
-/// [`Expired`](crate::Expired), as an [`answer`](crate::answer) does.
+/// Asks a question of which each row is an element of one stream. What slots that expired or are damaged may have made wrong ends
+/// with [`Lacking`](crate::Lacking), as an [`answer`](crate::answer) does.
 pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let frame = ask(&engine.context, sql).await?;
     let columns = frame.schema().columns();

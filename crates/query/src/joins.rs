@@ -1,5 +1,6 @@
 //! Joins by other conditions than equal values. A side that does not fit into memory is gone through once more for each part of the other
-//! that does, which the engine does by itself; a search hands out each slot once, so that it is made anew for that.
+//! that does, which the engine does by itself; a search hands out each slot once, so that it is made anew for that. Joins of any kind may
+//! make any number of batches of two without a wait: they are made to let others go first once in a while.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -7,6 +8,7 @@ use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{replace_children_if_necessary, reset_plan_states};
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -40,6 +42,36 @@ impl PhysicalOptimizerRule for Again {
 
     fn name(&self) -> &'static str {
         "Again"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Puts the engine's own [`CooperativeExec`] behind what brings several inputs together. The engine itself puts it just behind what reads:
+/// a question could not be ended while a join makes much of what it has read.
+#[derive(Debug)]
+pub(crate) struct Yielding;
+
+impl PhysicalOptimizerRule for Yielding {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let put = |node: Arc<dyn ExecutionPlan>| {
+            if node.children().len() < 2 {
+                return Ok(Transformed::no(node));
+            }
+            let yielding: Arc<dyn ExecutionPlan> = Arc::new(CooperativeExec::new(node));
+            Ok(Transformed::yes(yielding))
+        };
+        plan.transform_up(put).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "Yielding"
     }
 
     fn schema_check(&self) -> bool {

@@ -27,7 +27,7 @@ pub mod stream;
 pub mod tables;
 mod tight;
 
-pub use answer::{Expired, answer};
+pub use answer::{Lacking, answer};
 pub use columns::{Column, Columns, Fixed, address_type, arrow_type, in_words};
 pub use hits::{Hits, hits};
 pub use ring::{Engine, RingError, engine};

@@ -2,7 +2,7 @@
 
 use crate::functions;
 use crate::group::Grouping;
-use crate::joins::Again;
+use crate::joins::{Again, Yielding};
 use crate::literals::{Literals, as_operators};
 use crate::memory::Pool;
 use crate::nearest::Nearest;
@@ -114,6 +114,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_physical_optimizer_rule(Arc::new(Grouping::default()))
         .with_physical_optimizer_rule(Arc::new(Tightly { most }))
         .with_physical_optimizer_rule(Arc::new(Sift))
+        .with_physical_optimizer_rule(Arc::new(Yielding))
         // Nothing of what reads files.
         .with_table_factories(HashMap::new())
         .with_file_formats(Vec::new());

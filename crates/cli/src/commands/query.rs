@@ -1,7 +1,7 @@
 //! `holdfast query`: SQL over a ring, over what is on disk and what came a moment ago.
 
 use crate::because::Because;
-use crate::export;
+use crate::export::{self, output::Place};
 use crate::failure::{Failure, Kind, Result};
 use crate::hits::{self, Destination};
 use crate::index::{Index, IndexArg};
@@ -11,7 +11,6 @@ use crate::sql::{self, LimitArgs};
 use clap::ValueEnum as _;
 use holdfast_link::{OpenSlots, Selection};
 use holdfast_query::output::Format;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -127,14 +126,22 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     let index = Index::at(args.index.place(&args.ring)?);
     let sql = sql::open(&path, &args.limits.limits(), &index, &OpenSlots::default())?;
+    let mut made = None;
     let rows = match written {
-        Written::Rows(format) => sql.answer(&args.sql, format, |format| {
-            let to = destination(file, format, args.force)?;
-            if is_export {
-                args.because.export(&mut session::open(&path)?, &Selection::ALL, &what)?;
-            }
-            Ok(to)
-        })?,
+        Written::Rows(format) => {
+            let rows = sql.answer(&args.sql, format, |format| {
+                let place = file.map(|path| Place::make(path, args.force)).transpose()?;
+                let to = writer(place.as_ref(), format)?;
+                made = place;
+                if is_export {
+                    args.because.export(&mut session::open(&path)?, &Selection::ALL, &what)?;
+                }
+                Ok(to)
+            })?;
+            // What came to nothing leaves none behind, and none that was there is gone for it.
+            made.map_or(Ok(()), Place::finish)?;
+            rows
+        }
         Written::Elements(format) => {
             let to = Destination { file, force: args.force, because: &args.because, what: &what };
             hits::export(&sql, &args.sql, &path, format, &to, out)?
@@ -144,26 +151,14 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     if rows == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
 }
 
-fn destination(place: Option<&Path>, format: Format, force: bool) -> Result<Box<dyn Write + Send>> {
-    let Some(path) = place else {
-        if !format.is_text() && io::stdout().is_terminal() {
-            return Err(Failure::usage("this would write binary data to the terminal")
-                .at("-o")
-                .advice("name a file with -o FILE, or pass it on through a pipe"));
-        }
-        return Ok(Box::new(io::BufWriter::new(io::stdout())));
-    };
-    let mut options = File::options();
-    options.write(true);
-    let opened =
-        if force { options.create(true).truncate(true) } else { options.create_new(true) }.open(path);
-    match opened {
-        Ok(file) => Ok(Box::new(io::BufWriter::new(file))),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(Failure::failed("there is a file of that name")
-                .at_path(path)
-                .advice("choose another, or say --force to replace it"))
-        }
-        Err(error) => Err(Failure::io("cannot make the file", path, &error)),
+fn writer(place: Option<&Place>, format: Format) -> Result<Box<dyn Write + Send>> {
+    if let Some(place) = place {
+        return Ok(Box::new(io::BufWriter::new(place.writer()?)));
     }
+    if !format.is_text() && io::stdout().is_terminal() {
+        return Err(Failure::usage("this would write binary data to the terminal")
+            .at("-o")
+            .advice("name a file with -o FILE, or pass it on through a pipe"));
+    }
+    Ok(Box::new(io::BufWriter::new(io::stdout())))
 }

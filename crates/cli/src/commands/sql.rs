@@ -1,4 +1,4 @@
-//! `holdfast sql`: questions one after the other, with completion and a history.
+//! `holdfast sql`: questions one after the other, with completion and a history. One that is at work can be cancelled.
 
 use crate::failure::{Failure, Result, reason};
 use crate::index::{Index, IndexArg};
@@ -6,6 +6,9 @@ use crate::out::Out;
 use crate::question::{is_blank, questions, split};
 use crate::session::RingArg;
 use crate::sql::{self, LimitArgs, Sql};
+use datafusion::common::TableReference;
+use futures::future::{Either, select};
+use futures::task::AtomicWaker;
 use holdfast_link::OpenSlots;
 use holdfast_query::output::Format;
 use rustyline::completion::{Completer, Pair};
@@ -15,8 +18,21 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use std::future::poll_fn;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+/// Who has cancelled a question waits no longer for what it has at work: a search ends with the part of a slot that it is in, and
+/// what takes longer ends behind the next prompt.
+const ENDING: Duration = Duration::from_secs(1);
 
 /// Ask in SQL, one question after the other
 #[derive(clap::Args, Debug)]
@@ -44,17 +60,24 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let slots = OpenSlots::default();
     let open = || sql::open(&path, &args.limits.limits(), &index, &slots);
-    let ask = |question: &str| -> Result<()> {
-        let sql = open()?;
-        sql.answer(question, format, |_| Ok(Box::new(io::BufWriter::new(io::stdout()))))?;
-        sql::told(&sql.engine.trouble.take())
-    };
     if !io::stdin().is_terminal() {
+        let ask = |question: &str| -> Result<()> {
+            let sql = open()?;
+            sql.answer(question, format, |_| Ok(Box::new(io::BufWriter::new(io::stdout()))))?;
+            sql::told(&sql.engine.trouble.take())
+        };
         return answer_all(&mut io::stdin().lock(), &ask);
     }
     // Whether it can be asked at all is told before a prompt.
-    let known = Known::of(&open()?)?;
-    converse(known, &path, &ask)
+    let known = Known::of(&open()?);
+    let cancel = Cancel::by_signal()?;
+    let ask = |question: &str, known: &mut Known| -> Result<()> {
+        let sql = open()?;
+        // There may be more than the last time.
+        *known = Known::of(&sql);
+        cancel.answer(sql, question, format)
+    };
+    converse(known, &path, &cancel, &ask)
 }
 
 /// Answers each question as soon as it is there: whoever asks may wait for one answer before the next question.
@@ -84,33 +107,42 @@ fn answer_all(input: &mut dyn BufRead, ask: &dyn Fn(&str) -> Result<()>) -> Resu
 }
 
 /// Until the end of input.
-fn converse(known: Known, ring: &Path, ask: &dyn Fn(&str) -> Result<()>) -> Result<()> {
+fn converse(
+    mut known: Known,
+    ring: &Path,
+    cancel: &Cancel,
+    ask: &dyn Fn(&str, &mut Known) -> Result<()>,
+) -> Result<()> {
     let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
     let mut editor: Editor<Known, FileHistory> =
         Editor::with_config(config).map_err(|error| terminal(&error))?;
-    editor.set_helper(Some(known));
-    let history = history();
+    let mut history = history();
     if let Some(path) = &history {
         // There may be none yet.
         let _ = editor.load_history(path);
     }
     let name = ring.file_stem().map_or_else(|| "ring".to_owned(), |name| name.to_string_lossy().into_owned());
     loop {
-        let line = match editor.readline(&format!("{name}> ")) {
+        editor.set_helper(Some(known.clone()));
+        cancel.rest();
+        let line = editor.readline(&format!("{name}> "));
+        cancel.begin();
+        let line = match line {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
-            Err(ReadlineError::Eof) => break,
+            Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(terminal(&error)),
         };
         if line.trim().is_empty() {
             continue;
         }
         let _ = editor.add_history_entry(line.trim());
+        keep(&mut editor, &mut history);
         let asked = match Meta::of(line.trim()).map(Meta::question) {
-            Some(Ok(None)) => break,
-            Some(Ok(Some(question))) => ask(&question),
+            Some(Ok(None)) => return Ok(()),
+            Some(Ok(Some(question))) => ask(&question, &mut known),
             Some(Err(unknown)) => Err(unknown),
-            None => questions(&line).try_for_each(ask),
+            None => questions(&line).try_for_each(|question| ask(question, &mut known)),
         };
         if let Err(failure) = asked
             && !failure.is_quiet()
@@ -118,19 +150,20 @@ fn converse(known: Known, ring: &Path, ask: &dyn Fn(&str) -> Result<()>) -> Resu
             let _ = writeln!(io::stderr(), "{failure}");
         }
     }
-    if let Some(path) = &history {
-        if let Some(folder) = path.parent() {
-            let _ = std::fs::create_dir_all(folder);
-        }
-        if let Err(error) = editor.save_history(path) {
-            let _ = writeln!(
-                io::stderr(),
-                "holdfast: the history could not be kept at {}: {error}",
-                path.display()
-            );
-        }
+}
+
+/// Keeps what was entered last, before it is asked: nobody knows how the session will end.
+fn keep(editor: &mut Editor<Known, FileHistory>, history: &mut Option<PathBuf>) {
+    let Some(path) = history.as_deref() else { return };
+    if let Some(folder) = path.parent() {
+        let _ = std::fs::create_dir_all(folder);
     }
-    Ok(())
+    if let Err(error) = editor.append_history(path) {
+        let _ =
+            writeln!(io::stderr(), "holdfast: the history could not be kept at {}: {error}", path.display());
+        // That is told once.
+        *history = None;
+    }
 }
 
 fn terminal(error: &ReadlineError) -> Failure {
@@ -143,6 +176,98 @@ fn history() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     Some(state.or_else(home)?.join("holdfast/history"))
+}
+
+/// What Ctrl-C does while a question is at work: the question is cancelled, and the session goes on. At a prompt it is a key like others,
+/// and no signal.
+#[derive(Default)]
+struct Cancel {
+    heard: Arc<AtomicBool>,
+    /// Whoever waits for it.
+    waits: Arc<AtomicWaker>,
+}
+
+impl Cancel {
+    /// Set by SIGINT from here on. One that finds it set ends the program at once: so does a second one where a question does not end.
+    fn by_signal() -> Result<Self> {
+        let cancel = Self::default();
+        let waits = Arc::clone(&cancel.waits);
+        flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&cancel.heard))
+            .and_then(|_| flag::register(SIGINT, Arc::clone(&cancel.heard)))
+            .and_then(|_| Signals::new([SIGINT]))
+            .and_then(|mut signals| {
+                let thread = std::thread::Builder::new().name("signals".to_owned());
+                thread.spawn(move || signals.forever().for_each(|_| waits.wake())).map(drop)
+            })
+            .map_err(|error| Failure::failed(format_args!("cannot wait for signals: {}", reason(&error))))?;
+        Ok(cancel)
+    }
+
+    /// Nothing is at work: on a terminal that has signals at a prompt, too, they end the program.
+    fn rest(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on something is at work.
+    fn begin(&self) {
+        self.heard.store(false, Ordering::Relaxed);
+    }
+
+    fn is_heard(&self) -> bool {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// Ends when it is set.
+    fn comes(&self) -> impl Future<Output = ()> {
+        poll_fn(move |context| {
+            self.waits.register(context.waker());
+            if self.is_heard() { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+
+    /// Answers a question, unless it is cancelled before.
+    fn answer(&self, sql: Sql, question: &str, format: Format) -> Result<()> {
+        let shown = Shown { to: io::stdout(), cancelled: Arc::clone(&self.heard) };
+        let answered = sql.runtime.block_on(async {
+            let answer = pin!(sql.write(question, format, |_| Ok(Box::new(io::BufWriter::new(shown)))));
+            let cancelled = pin!(self.comes());
+            match select(answer, cancelled).await {
+                Either::Left((answered, _)) => Some(answered),
+                Either::Right(_) => None,
+            }
+        });
+        match answered {
+            Some(Ok(_)) => return sql::told(&sql.engine.trouble.take()),
+            Some(Err(failure)) if !(failure.is_quiet() && self.is_heard()) => return Err(failure),
+            _ => {}
+        }
+        // It is heeded: another one ends nothing.
+        self.begin();
+        // Of what was shown the last line may be cut, and behind it the terminal shows the key.
+        let _ = writeln!(io::stdout());
+        sql.runtime.shutdown_timeout(ENDING);
+        Err(Failure::failed("cancelled"))
+    }
+}
+
+/// Where an answer is shown until it is cancelled: what is ready of it may take long to show.
+struct Shown<W> {
+    to: W,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            // As if nobody looked any more.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// A line that is no SQL.
@@ -187,18 +312,13 @@ impl Meta {
 }
 
 /// Words of SQL that are worth completing.
-const WORDS: [&str; 36] = [
-    "addr_text(",
+const WORDS: [&str; 24] = [
     "and",
     "as",
     "asc",
-    "avg(",
     "between",
     "by",
-    "bytes(",
     "case",
-    "count(",
-    "date_bin(",
     "desc",
     "distinct",
     "end",
@@ -206,41 +326,45 @@ const WORDS: [&str; 36] = [
     "from",
     "group by",
     "having",
-    "hex(",
     "in",
-    "in_net(",
     "interval",
     "is not null",
     "is null",
     "join",
     "like",
     "limit",
-    "matches(",
-    "max(",
-    "min(",
     "or",
     "order by",
     "select",
-    "sum(",
-    "text(",
     "where",
 ];
 
 /// What can be completed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     words: Vec<String>,
 }
 
 impl Known {
-    fn of(sql: &Sql) -> Result<Self> {
+    /// Words, and what the engine has by now: functions, tables and their columns. Nothing is read for it.
+    fn of(sql: &Sql) -> Self {
         let mut words: Vec<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
-        let question = "select distinct table_name from information_schema.columns where table_schema = 'ring' \
-                        union select distinct column_name from information_schema.columns where table_schema = 'ring'";
-        words.extend(sql.column(question)?);
+        let context = &sql.engine.context;
+        let state = context.state();
+        let functions = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        let more = state.window_functions().keys().chain(state.table_functions().keys());
+        words.extend(functions.chain(more).map(|name| format!("{name}(")));
+        for name in sql.engine.tables() {
+            let table = context.table_provider(TableReference::bare(name.as_str()));
+            // It is one of them.
+            if let Ok(table) = sql.runtime.block_on(table) {
+                words.extend(table.schema().fields().iter().map(|field| field.name().clone()));
+            }
+            words.push(name);
+        }
         words.sort_unstable();
         words.dedup();
-        Ok(Self { words })
+        Self { words }
     }
 
     /// Where the word at `at` begins, and what it can become.
@@ -368,6 +492,18 @@ mod tests {
         assert_eq!(Meta::of("select 1"), None);
         let Some(Meta::Ask(question)) = Meta::of("\\d o'clock") else { panic!() };
         assert!(question.contains("'o''clock'"), "{question}");
+    }
+
+    #[test]
+    fn of_an_answer_that_is_cancelled_nothing_more_is_shown() {
+        let cancel = Cancel::default();
+        let mut shown = Shown { to: Vec::new(), cancelled: Arc::clone(&cancel.heard) };
+        cancel.rest();
+        cancel.begin();
+        shown.write_all(b"1").unwrap();
+        cancel.heard.store(true, Ordering::Relaxed);
+        assert_eq!(shown.write_all(b"2").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(shown.to, b"1");
     }
 
     #[test]

@@ -36,7 +36,52 @@ impl Passed {
 
 enum To {
     Pipe(Box<dyn Write>),
-    File { file: File, part: Unfinished, path: PathBuf, force: bool },
+    File(Place),
+}
+
+/// A file that is written to: under another name until it is whole, unless it is a device or a named pipe.
+pub(crate) struct Place {
+    file: File,
+    part: Option<Unfinished>,
+    path: PathBuf,
+    force: bool,
+}
+
+impl Place {
+    /// One that is there already is kept unless `force` is set.
+    pub(crate) fn make(path: &Path, force: bool) -> Result<Self> {
+        let of = |file, part| Self { file, part, path: path.to_owned(), force };
+        if let Ok(found) = fs::symlink_metadata(path) {
+            let regular = fs::metadata(path).is_ok_and(|found| found.is_file());
+            if !regular {
+                // A device or named pipe is written to, not replaced.
+                return special(path, &found).map(|file| of(file, None));
+            }
+            if !force {
+                return Err(taken(path));
+            }
+        }
+        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).open(part);
+        let made = Unfinished::beside(path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
+        let (part, file) = made.map_err(|error| Failure::output("cannot make the file", path, &error))?;
+        Ok(of(file, Some(part)))
+    }
+
+    /// What is written to it.
+    pub(crate) fn writer(&self) -> Result<File> {
+        let copied = self.file.try_clone();
+        copied.map_err(|error| Failure::output("cannot write there", &self.path, &error))
+    }
+
+    /// Everything is written: the file gets its name.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { file, part: Some(part), path, force } = self else { return Ok(()) };
+        file.sync_all().map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
+        part.named(&path, force).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => taken(&path),
+            _ => Failure::output("cannot finish the file", &path, &error),
+        })
+    }
 }
 
 /// What was written.
@@ -65,32 +110,13 @@ impl Output {
         Ok(Self::new(To::Pipe(Box::new(file))))
     }
 
-    /// A file, under another name until it is whole; one that is there already is kept unless `force` is set.
+    /// A file; one that is there already is kept unless `force` is set.
     pub(crate) fn file(path: &Path, force: bool) -> Result<Self> {
-        if let Ok(found) = fs::symlink_metadata(path) {
-            let regular = fs::metadata(path).is_ok_and(|found| found.is_file());
-            if !regular {
-                // A device or named pipe is written to, not replaced.
-                return Self::special(path, &found);
-            }
-            if !force {
-                return Err(taken(path));
-            }
+        let place = Place::make(path, force)?;
+        if place.part.is_none() {
+            return Ok(Self::new(To::Pipe(Box::new(place.file))));
         }
-        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).open(part);
-        let made = Unfinished::beside(path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
-        let (part, file) = made.map_err(|error| Failure::output("cannot make the file", path, &error))?;
-        Ok(Self::new(To::File { file, part, path: path.to_owned(), force }))
-    }
-
-    fn special(path: &Path, found: &fs::Metadata) -> Result<Self> {
-        let kept = if found.is_symlink() { fs::metadata(path).ok() } else { Some(found.clone()) };
-        if kept.is_none_or(|found| found.is_dir()) {
-            return Err(Failure::usage("this is no place for a file").at_path(path).advice("name a file"));
-        }
-        let file = OpenOptions::new().write(true).open(path);
-        let file = file.map_err(|error| Failure::output("cannot write there", path, &error))?;
-        Ok(Self::new(To::Pipe(Box::new(file))))
+        Ok(Self::new(To::File(place)))
     }
 
     /// Any writer.
@@ -120,7 +146,7 @@ impl Output {
                 pipe.write_all(&self.buffer)?;
                 self.passed.0.set(self.passed.0.get() + self.buffer.len() as u64);
             }
-            To::File { file, .. } => file.write_all(&self.buffer)?,
+            To::File(place) => place.file.write_all(&self.buffer)?,
         }
         self.buffer = self.hash.take(std::mem::take(&mut self.buffer), GATHER)?;
         Ok(())
@@ -132,13 +158,8 @@ impl Output {
         end.map_err(|error| failed(&error))?;
         let blake3 = self.hash.finish().map_err(|error| failed(&error))?;
         let written = Written { bytes: self.bytes, blake3 };
-        if let To::File { file, part, path, force } = self.to {
-            let synced = file.sync_all();
-            synced.map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
-            part.named(&path, force).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => taken(&path),
-                _ => Failure::output("cannot finish the file", &path, &error),
-            })?;
+        if let To::File(place) = self.to {
+            place.finish()?;
         }
         Ok(written)
     }
@@ -159,9 +180,19 @@ impl Write for Output {
         self.pass()?;
         match &mut self.to {
             To::Pipe(pipe) => pipe.flush(),
-            To::File { .. } => Ok(()),
+            To::File(_) => Ok(()),
         }
     }
+}
+
+/// One that has its name already.
+fn special(path: &Path, found: &fs::Metadata) -> Result<File> {
+    let kept = if found.is_symlink() { fs::metadata(path).ok() } else { Some(found.clone()) };
+    if kept.is_none_or(|found| found.is_dir()) {
+        return Err(Failure::usage("this is no place for a file").at_path(path).advice("name a file"));
+    }
+    let file = OpenOptions::new().write(true).open(path);
+    file.map_err(|error| Failure::output("cannot write there", path, &error))
 }
 
 fn taken(path: &Path) -> Failure {

@@ -1,6 +1,7 @@
 //! Looks for what a hold wants, turn by turn: in what has come since the turn before, and around what was found until its
 //! roll has ended.
 
+use super::ask::{self, Failing};
 use super::distil::{self, within};
 use super::fit::Fit;
 use super::wish::{self, Kept};
@@ -10,7 +11,7 @@ use crate::index::Index;
 use crate::out::counted;
 use crate::session::{self, link};
 use crate::sql::{self, Sql};
-use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
+use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_link::{OpenSlots, RingReader, Since};
 use holdfast_query::Limits;
 use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
@@ -81,7 +82,7 @@ impl fmt::Display for Unseen {
 }
 
 /// What a turn found.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Turn {
     /// Elements.
     pub(super) elements: u64,
@@ -91,6 +92,8 @@ pub(super) struct Turn {
     pub(super) missed: Missed,
     /// What has come since the turn before and was not there any more.
     pub(super) unseen: Vec<Unseen>,
+    /// Of what the condition fails.
+    pub(super) failing: Vec<Failing>,
 }
 
 /// Looks for it.
@@ -118,6 +121,9 @@ pub(super) struct Evaluator {
     slot: Sequence,
     /// What no turn has told yet.
     unseen: Vec<Unseen>,
+    failing: Vec<Failing>,
+    /// Whether what the condition fails of is passed over.
+    passes: bool,
 }
 
 impl Evaluator {
@@ -147,7 +153,14 @@ impl Evaluator {
             turned: Timestamp::MIN,
             slot: Sequence(0),
             unseen: Vec::new(),
+            failing: Vec::new(),
+            passes: false,
         }
+    }
+
+    /// From here on a condition that fails of some elements finds others all the same: nobody may be there to mend it.
+    pub(super) fn pass_failing(&mut self) {
+        self.passes = true;
     }
 
     /// Looks at what has come up to `now`.
@@ -174,6 +187,7 @@ impl Evaluator {
         turn.missed.expired += reader.gone(&there).map_err(|error| link(&error))?.len() as u64;
         turn.missed.expired += self.lost(&turn.sequences);
         turn.unseen = std::mem::take(&mut self.unseen);
+        turn.failing = std::mem::take(&mut self.failing);
         (self.turned, self.slot) = (now, open);
         Ok(turn)
     }
@@ -232,10 +246,9 @@ impl Evaluator {
         self.times.1 = Timestamp::MIN;
     }
 
-    /// What of a group of all slots the holds keep that keep some of it, for the sake of one.
+    /// What of a group of all slots the holds keep that keep some of it.
     pub(super) fn keep(
         &self,
-        hold: HoldId,
         holds: &[HoldStatus],
         group: &[SlotStatus],
         slots: &[SlotStatus],
@@ -246,7 +259,7 @@ impl Evaluator {
         let shared = holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
         let looked = if shared { Sequence(0) } else { self.looked_before() };
         let going_on = distil::going_on(group, slots, looked);
-        let kept = wish::keep(hold, sql, &self.known, holds, (group, &going_on))?;
+        let kept = wish::keep(sql, &self.known, holds, (group, &going_on))?;
         let missed = sql.engine.trouble.take();
         Ok(if missed == Missed::default() { kept } else { Kept::Unseen(missed.slots) })
     }
@@ -353,15 +366,16 @@ impl Evaluator {
             }
             let among = Among { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
             sql.engine.trouble.expect(since.there);
-            let found = sql.runtime.block_on(search.found(&sql.engine.context, &watch.name, &among));
+            let asked = ask::ask(sql, search, &watch.name, &among, self.passes);
             sql.engine.trouble.expect(Vec::new());
-            let found = found.map_err(|error| complaint::failure(&error, &search.condition, &[]))?;
+            let (found, failing) = asked?;
             turn.elements += found.iter().map(|found| found.elements).sum::<u64>();
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.
             let rolling = |found: &Found| Rolling { at: at(found), span: found.span, is_held: false };
             self.rolling.extend(found.iter().map(rolling));
             self.unseen.extend(unseen(known, since.expired));
+            self.failing.extend(failing);
             (watch.next, watch.slot, watch.is_due) = (reached, open, true);
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! Holds of what a condition finds: in what is there, and as long as this runs in what arrives.
 //!
-//! `evaluator` looks, turn by turn, `fit` says what of it has room, `distil` what is to be distilled, `wish` what is kept of that;
+//! `evaluator` looks, turn by turn, by what `ask` asks, `fit` says what of it has room, `distil` what is to be distilled, `wish` what is kept of that;
 //! here a hold is given, and `follow` goes on with it. The ring keeps what was asked, so that another evaluator can go on.
 
 mod args;
+mod ask;
 mod distil;
 mod evaluator;
 mod fit;

@@ -1,5 +1,6 @@
 //! What all holds want of slots that are distilled together.
 
+use super::ask::is_of_the_ring;
 use super::distil::{holders, is_copy, keeps, keeps_of};
 use super::evaluator::Wanted;
 use super::{roll, wanted};
@@ -31,13 +32,12 @@ pub(super) enum Kept {
     These(Vec<Original>, u64),
     /// Not all could be looked into: these slots are damaged.
     Unseen(BTreeSet<Sequence>),
-    /// What this hold wants cannot be told, and why.
+    /// What this hold wants of it cannot be told, and why.
     Untold(HoldId, Failure),
 }
 
-/// Looks for it, for the sake of a hold. `known` are the streams there are.
+/// Looks for it. `known` are the streams there are.
 pub(super) fn keep(
-    hold: HoldId,
     sql: &Sql,
     known: &[StreamStatus],
     holds: &[HoldStatus],
@@ -58,7 +58,7 @@ pub(super) fn keep(
         match added {
             // Some of it others may want, too.
             Ok(bytes) => least = least.max(bytes),
-            Err(trouble) if trouble.is_of_the_ring() || holder.id == hold => return Err(trouble.failure()),
+            Err(trouble) if is_of_the_ring(&trouble.0) => return Err(trouble.failure()),
             Err(trouble) => return Ok(Kept::Untold(holder.id, trouble.failure())),
         }
     }
@@ -70,11 +70,6 @@ pub(super) fn keep(
 struct Trouble<'h>(DataFusionError, &'h str);
 
 impl Trouble<'_> {
-    /// Whether something else is the matter: the ring is out of reach, or a slot has expired.
-    fn is_of_the_ring(&self) -> bool {
-        matches!(self.0.find_root(), DataFusionError::External(_))
-    }
-
     fn failure(&self) -> Failure {
         complaint::failure(&self.0, self.1, &[])
     }

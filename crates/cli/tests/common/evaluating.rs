@@ -3,6 +3,7 @@
 
 use crate::common::{ends, holdfast};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
@@ -28,7 +29,11 @@ pub struct Evaluator {
 
 impl Evaluator {
     pub fn start(dir: &Path, line: &str) -> Self {
-        let words = line.split_whitespace().map(|word| word.replace('_', " "));
+        Self::of(dir, line.split_whitespace().map(|word| word.replace('_', " ")))
+    }
+
+    /// The same of words as they are.
+    pub fn of(dir: &Path, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         let mut command = holdfast(dir);
         command.args(words).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -11,7 +11,7 @@ pub(crate) const STRETCH: usize = 8;
 const LEAST_STRETCHES: usize = 3;
 
 /// Bytes of what is told of a bucket: its number, and its stretch.
-const TOLD_BYTES: usize = 6;
+pub(crate) const TOLD_BYTES: usize = 6;
 
 /// Where more than one bucket in so many is taken values share them too often, and most are of columns whose values are all
 /// different: of these nothing is told, and their values cost nothing from there on.

@@ -4,7 +4,7 @@ use super::build::FEW_ROWS;
 use super::columns::{ROW_BYTES, worst};
 use super::directory::DirectoryEntry;
 use super::{chunk_rows, gather, summary};
-use crate::column::{BESIDE, OUTLINE_BYTES, cell_bytes, most_bytes};
+use crate::column::{BESIDE, OUTLINE_BYTES, TOLD_BYTES, cell_bytes, most_bytes};
 use crate::{Class, MAX_TEXT};
 use holdfast_base::{BLOCK, CHECK_BLOCK};
 
@@ -168,7 +168,9 @@ fn with_rows(taken: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let bytes = |stream: &Coming| stream.payload + stream.elements * taken.each as f64 + cells(stream);
     let all = taken.a_second + sum(&bytes) + sum(&chunks) * chunk as f64;
     // Filters are bounded by the slot, and by what is in them: two bytes for what seems to be a value, which all cells may be.
-    let outline = OUTLINE_BYTES + most_bytes(Class::Wide, 0);
+    // Where rare values are is told of so many, at most.
+    let rare = TOLD_BYTES * gather::rare(slot_bytes, columns);
+    let outline = OUTLINE_BYTES + most_bytes(Class::Wide, 0) + rare;
     let most = columns * (outline + gather::filter(slot_bytes, columns));
     let few = columns * (outline + 16 * (rows + 1));
     let filled = sum(&|stream| stream.elements * f64::from(stream.each.columns) * FILTER_BYTES);
@@ -213,9 +215,9 @@ mod tests {
     fn cells_cost_what_they_take_at_their_widest() {
         let four = columns(Class::Word, 4);
         assert_eq!((four.total(), four.columns), (36, 4));
-        // 60 of a row, 36 of cells, some 9 of filters, on 1500.
+        // 60 of a row, 36 of cells, some 9 of filters, on 1500; and what tells where rare values are, in each slot.
         let share = of(64 << 20, 1.5e9, 1e6, four) / 1.5e9;
-        assert!((1.070..1.080).contains(&share), "{share}");
+        assert!((1.076..1.086).contains(&share), "{share}");
         // Of 20 bytes the filters take no more than a sixteenth of the slot, whatever is in them.
         let share = of(64 << 20, 2e8, 1e7, four) / 2e8;
         assert!((6.1..6.3).contains(&share), "{share}");

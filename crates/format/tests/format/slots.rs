@@ -3,8 +3,9 @@
 use crate::world::{Item, RING, STREAMS, Slot, classes, entries, items, key, read_items, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, Cause, Coming, ElementLoad, Flags, FormatError, Gap, Kind, Row, SectionKind, SlotFlags,
-    check_image, check_payload_block, on_medium, restamp,
+    Builder, Cause, Cell, CellBuffer, CellsAt, Class, Classes, Coming, ElementLoad, Entry, Flags,
+    FormatError, Gap, Kind, Row, SectionKind, SlotFlags, check_image, check_payload_block, on_medium,
+    restamp,
 };
 use proptest::prelude::*;
 
@@ -104,6 +105,77 @@ proptest! {
         let counted = on_medium(1 << log2, &coming);
         prop_assert!(items.len() < 50 || counted >= f64::from(1u32 << log2), "{counted} of {}", 1u32 << log2);
     }
+
+    // The same where elements have cells: all of them different or few, texts as long as was said, elements alike or not.
+    #[test]
+    fn a_slot_with_columns_takes_at_least_what_admission_counts_on(
+        kinds in proptest::collection::vec(0..3usize, 1..9),
+        size in prop_oneof![0..40usize, 40..2000usize],
+        log2 in 18..21u32,
+        alike in any::<bool>(),
+        spread in any::<bool>(),
+        text in 0..100usize,
+    ) {
+        let (counted, rows) = counted_on(1 << log2, &kinds, (size, text), alike, spread);
+        prop_assert!(counted >= f64::from(1u32 << log2), "{counted} of {}: {rows} rows", 1u32 << log2);
+    }
+}
+
+/// What admission counts for as many elements as a slot takes, and how many those are: of such a size, with columns of such kinds and
+/// texts of such a length.
+fn counted_on(
+    slot_bytes: u64,
+    kinds: &[usize],
+    (size, text): (usize, usize),
+    alike: bool,
+    spread: bool,
+) -> (f64, u64) {
+    let classes: Classes = kinds.iter().map(|kind| [Class::Word, Class::Wide, Class::Bytes][*kind]).collect();
+    let mut each = classes.iter().fold(ElementLoad::NONE, |load, class| load.with(class, text));
+    each.frame = alike.then_some(size as u32);
+    let entries = [Entry { classes, ..Entry::default() }];
+    let (mut builder, mut buffer) = (Builder::new(slot_bytes, 1), vec![0; slot_bytes as usize]);
+    builder.prepare(&entries).unwrap();
+    builder.open(&mut buffer, slot_id(4), Timestamp(0), &entries).unwrap();
+    let (data, mut rows) = (vec![7; size], 0u64);
+    while builder.room() > 0 {
+        let len = builder.room().min(size);
+        builder.write(&mut buffer, &data[..len]);
+        let noise = |at: u64| Cell::Word(rows << 8 | at).hash();
+        let mut cells: Vec<_> = classes.iter().map(|class| CellBuffer::new(class, 1, text)).collect();
+        for ((column, kind), at) in cells.iter_mut().zip(kinds).zip(0..) {
+            let value = if spread { noise(at) } else { rows % 7 };
+            match kind {
+                _ if !alike && rows % 11 == 5 => column.null(),
+                0 => column.word(value),
+                1 => column.wide(u128::from(value) << 64 | u128::from(value)),
+                _ => column.bytes(&value.to_le_bytes().repeat(13)[..text]),
+            }
+        }
+        let mut row = Row {
+            ordinal: Ordinal(rows),
+            len: len as u32,
+            arrival: Timestamp(rows as i64 * 9),
+            ..Row::default()
+        };
+        if !alike {
+            row.arrival = Timestamp(noise(90) as i64);
+            row.span = noise(91);
+            row.tag = noise(92) as u16;
+        }
+        builder.row_with(&mut buffer, &row, CellsAt { columns: &cells, first: 0 });
+        rows += 1;
+    }
+    // The one that fits no more counts too.
+    let coming = Coming { payload: (rows * size as u64) as f64, elements: rows as f64, each };
+    (on_medium(slot_bytes, &[coming]), rows)
+}
+
+// Where nothing else of a column leaves room: places of rare values are told of as many as may be.
+#[test]
+fn a_large_slot_of_values_that_are_all_rare_takes_what_admission_counts_on() {
+    let (counted, rows) = counted_on(64 << 20, &[0; 4], (4096, 0), true, true);
+    assert!(counted >= f64::from(64 << 20), "{counted} of {}: {rows} rows", 64 << 20);
 }
 
 /// Elements of one size until the slot is full; how much of the slot is used then.

@@ -185,6 +185,9 @@ impl DisplayAs for StreamExec {
             names.join(", "),
             wants.predicate.shown(&wants.columns)
         )?;
+        if let Some(rest) = &wants.rest {
+            write!(f, ", before payloads={rest}")?;
+        }
         wants.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
     }
 }

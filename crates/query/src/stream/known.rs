@@ -62,6 +62,23 @@ impl Pick for SlotKnown<'_> {
     }
 }
 
+/// A slot of which nothing is known but its sequence.
+pub(super) struct Numbered {
+    /// The place of the column that has it.
+    pub(super) place: usize,
+    pub(super) sequence: u64,
+}
+
+impl Pick for Numbered {
+    fn facts(&self, column: usize) -> Option<Facts> {
+        (column == self.place).then(|| between(self.sequence, self.sequence))
+    }
+
+    fn may_have(&self, _column: usize, _values: &Points<'_>) -> bool {
+        true
+    }
+}
+
 /// Whether it is so of any of the values that are looked for.
 fn any(values: &Points<'_>, is_so: impl Fn(Cell<'_>) -> bool) -> bool {
     match values {

@@ -10,6 +10,8 @@ mod list;
 mod moment;
 mod needs;
 mod open;
+mod payload;
+mod rest;
 mod rows;
 mod slot;
 mod table;

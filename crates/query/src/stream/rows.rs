@@ -26,6 +26,31 @@ pub(super) fn alike(rows: &[Ending]) -> Option<(usize, Range<usize>)> {
     all.then(|| (size, start..start + rows.len() * size))
 }
 
+/// Payload of a batch, but for a single element that has more: what waits of it for others is no part of what a question may have in
+/// memory.
+const LARGE: u64 = 4 << 20;
+
+/// What was picked, in parts of which each has no more payload than is read at once.
+pub(super) fn by_size(rows: &[Ending], picked: Vec<bool>, payload: bool) -> Vec<Vec<bool>> {
+    let size = |row: &Row| row.offset + u64::from(row.len);
+    let all = rows.iter().zip(&picked).filter(|(_, picked)| **picked);
+    if !payload || all.map(|((row, _), _)| size(row)).sum::<u64>() <= LARGE {
+        return vec![picked];
+    }
+    let none = vec![false; picked.len()];
+    let (mut parts, mut part, mut bytes) = (Vec::new(), none.clone(), 0);
+    for (number, (row, _)) in rows.iter().enumerate().filter(|(number, _)| picked[*number]) {
+        if bytes > 0 && bytes + size(row) > LARGE {
+            parts.push(std::mem::replace(&mut part, none.clone()));
+            bytes = 0;
+        }
+        part[number] = true;
+        bytes += size(row);
+    }
+    parts.push(part);
+    parts
+}
+
 /// Event times that were made of payloads, where the rows have none.
 pub(super) fn with_events(made: Loaded, rows: &[Ending]) -> Loaded {
     let (OwnCells::Words(mut words), nulls) = made else { return made };

@@ -6,21 +6,21 @@ use super::few::Few;
 use super::known::ChunkKnown;
 use super::moment::Until;
 use super::needs::{self, Needed, Told};
-use super::rows::{Ending, Loaded, alike, of_rows, with_events};
+use super::rows::{Ending, Loaded, by_size, of_rows};
 use super::trouble::Trouble;
 use super::wants::{Maker, Wants};
-use crate::columns::Fixed;
+use crate::columns::{Column, Fixed};
 use crate::predicate::{Look, Predicate};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
-use holdfast_attributes::{Element, Extractor, MAX_DATA};
+use holdfast_attributes::Type;
 use holdfast_base::Ordinal;
 use holdfast_format::{
-    Block, BlockBounds, BlocksComing, CellBuffer, Cells, Chunk, DirectoryEntry, EntrySummary, Flags,
-    FormatError, Kind, OwnCells, Row, Section, SectionKind,
+    Block, BlockBounds, BlocksComing, Chunk, DirectoryEntry, EntrySummary, FormatError, Kind, Row, Section,
+    SectionKind,
 };
-use holdfast_link::{self as link, NotThere, PlannedSlot, SlotView, Torn};
+use holdfast_link::{NotThere, PlannedSlot, SlotView, Torn};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -100,11 +100,11 @@ pub(super) struct SlotSearch<'a, 'r> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ByThen {
     /// Version of its preamble.
-    preamble: u32,
+    pub(super) preamble: u32,
     /// How many attributes it had.
-    attributes: u32,
+    pub(super) attributes: u32,
     /// How many ages before the slot's the element began that ends there first.
-    back: u64,
+    pub(super) back: u64,
 }
 
 impl<'r> SlotSearch<'_, 'r> {
@@ -371,25 +371,46 @@ impl<'r> SlotSearch<'_, 'r> {
             return Ok(());
         }
         self.load(&self.wants.projection, blocks, rows, &mut loaded)?;
+        self.pick_by_rest(&loaded, &mut picked)?;
+        for some in by_size(rows, picked, self.wants.payload()) {
+            self.give(rows, &some, &loaded)?;
+        }
+        Ok(())
+    }
+
+    /// Takes out of `picked` what the rest of the condition leaves out, for the sake of payloads that need not be read then. The engine
+    /// asks for it again: where it cannot be told here, it is left.
+    fn pick_by_rest(&self, loaded: &HashMap<usize, Loaded>, picked: &mut [bool]) -> Result<(), Broken> {
+        let Some(rest) = &self.wants.rest else { return Ok(()) };
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(rest.columns.len());
+        for column in &rest.columns {
+            arrays.push(array_of(*column, loaded, picked)?);
+        }
+        rest.pick(arrays, picked);
+        Ok(())
+    }
+
+    /// Gives away what was picked.
+    fn give(
+        &mut self,
+        rows: &[Ending],
+        picked: &[bool],
+        loaded: &HashMap<usize, Loaded>,
+    ) -> Result<(), Broken> {
         let hits = picked.iter().filter(|picked| **picked).count();
+        if hits == 0 {
+            return Ok(());
+        }
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.wants.projection.len());
-        let payload = self
-            .wants
-            .fixed(&self.wants.projection)
-            .iter()
-            .find(|(_, fixed)| *fixed == Fixed::Payload)
-            .copied();
         for place in &self.wants.projection {
-            let Some((_, kind)) = self.wants.columns.at(*place) else { continue };
-            let mut array = Array::new(kind);
-            if payload.is_some_and(|(payload, _)| payload == *place) {
-                self.payloads(rows, &picked, &mut array)?;
-            } else if let Some((cells, nulls)) = loaded.get(place) {
-                array.extend(cells.lent(), nulls.as_deref(), &picked)?;
+            let Some((column, kind)) = self.wants.columns.at(*place) else { continue };
+            if column == Column::Fixed(Fixed::Payload) {
+                let mut array = Array::new(kind);
+                self.payloads(rows, picked, &mut array)?;
+                arrays.push(array.finish());
             } else {
-                array.nulls(hits)?;
+                arrays.push(array_of((*place, kind), loaded, picked)?);
             }
-            arrays.push(array.finish());
         }
         let options = RecordBatchOptions::new().with_row_count(Some(hits));
         let batch = RecordBatch::try_new_with_options(SchemaRef::clone(self.schema), arrays, &options)?;
@@ -470,121 +491,18 @@ impl<'r> SlotSearch<'_, 'r> {
         }
         Ok(())
     }
+}
 
-    /// Makes the cells of the attributes that are looked at from payloads.
-    fn extract(
-        &mut self,
-        rows: &[Ending],
-        maker: &mut Maker,
-        loaded: &mut HashMap<usize, Loaded>,
-    ) -> Result<(), Broken> {
-        let Maker { extractor, classes, numbers } = maker;
-        let texts = rows.len() * holdfast_format::MAX_TEXT;
-        let mut cells: Vec<CellBuffer> =
-            classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
-        if let (Some(fixed), Some((size, elements))) = (extractor.fixed(), alike(rows)) {
-            let mut data = Vec::with_capacity(elements.len());
-            self.effort.bytes += elements.len() as u64;
-            self.view.payload(elements.start, elements.end, &mut data)?;
-            fixed.extract_many(&data, size, &mut cells);
-        } else {
-            self.extract_each(rows, extractor, &mut cells)?;
-        }
-        let places = self.wants.places();
-        let event = self.wants.made_event(&places, self.by_then.attributes);
-        for (place, number) in self.wants.attributes(&places).into_iter().chain(event) {
-            let made = numbers.iter().position(|made| *made == number);
-            if let Some(buffer) = made.and_then(|at| cells.get(at)) {
-                let own = match buffer.cells() {
-                    Cells::Words(cells) => OwnCells::Words(cells.to_vec()),
-                    Cells::Wide(cells) => OwnCells::Wide(cells.to_vec()),
-                    Cells::Bytes(ends, bytes) => OwnCells::Bytes(ends.to_vec(), bytes.to_vec()),
-                };
-                let nulls = (buffer.nulls() > 0).then(|| buffer.valid().iter().map(|valid| !valid).collect());
-                let made = (own, nulls);
-                let is_event = event.is_some_and(|(event, _)| event == place);
-                loaded.insert(place, if is_event { with_events(made, rows) } else { made });
-            }
-        }
-        Ok(())
+/// What was picked has of a column that is no payload.
+fn array_of(
+    (place, kind): (usize, Type),
+    loaded: &HashMap<usize, Loaded>,
+    picked: &[bool],
+) -> Result<ArrayRef, Broken> {
+    let mut array = Array::new(kind);
+    match loaded.get(&place) {
+        Some((cells, nulls)) => array.extend(cells.lent(), nulls.as_deref(), picked)?,
+        None => array.nulls(picked.iter().filter(|picked| **picked).count())?,
     }
-
-    /// The same one by one.
-    fn extract_each(
-        &mut self,
-        rows: &[Ending],
-        extractor: &mut Extractor,
-        cells: &mut [CellBuffer],
-    ) -> Result<(), Broken> {
-        let (mut header, mut data) = (Vec::new(), Vec::new());
-        for (row, at) in rows {
-            header.clear();
-            data.clear();
-            self.beginning(row, *at, &mut header, &mut data)?;
-            let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
-            let size = row.offset + u64::from(row.len);
-            let links = self.wants.link_types.get(&self.by_then.preamble);
-            let link_type = links.and_then(|links| links.get(usize::from(row.tag))).copied();
-            let original_size = size + u64::from(row.extra);
-            let element = Element { data: &data, size, original_size, link_type, header };
-            extractor.extract(&element, cells);
-        }
-        Ok(())
-    }
-
-    /// As much of an element as attributes are read from, and its header, if it has one.
-    fn beginning(
-        &mut self,
-        row: &Row,
-        at: u32,
-        header: &mut Vec<u8>,
-        data: &mut Vec<u8>,
-    ) -> Result<(), Broken> {
-        if row.kind == Kind::Element {
-            let (at, start) = (at as usize, at as usize + usize::from(row.meta));
-            if row.flags.has(Flags::HEADER) {
-                self.effort.bytes += u64::from(row.meta);
-                self.view.payload(at, start, header)?;
-            }
-            let len = (row.len as usize).min(MAX_DATA);
-            self.effort.bytes += len as u64;
-            self.view.payload(start, start + len, data)?;
-            return Ok(());
-        }
-        self.whole(row, &mut |element| {
-            header.extend_from_slice(element.meta);
-            data.extend_from_slice(&element.data[..element.data.len().min(MAX_DATA)]);
-        })?;
-        Ok(())
-    }
-
-    /// An element that is in several pieces; `false`: some of them are not there any more.
-    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&link::Element<'_>)) -> Result<bool, Broken> {
-        self.effort.bytes += row.offset + u64::from(row.len);
-        let whole =
-            !self.torn.contains(&row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
-        if !whole && !self.torn.contains(&row.ordinal) {
-            self.effort.partial += 1;
-            // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
-            self.trouble.expired(self.view.gone(self.by_then.back, self.planned)?);
-        }
-        Ok(whole)
-    }
-
-    fn payloads(&mut self, rows: &[Ending], picked: &[bool], array: &mut Array) -> Result<(), Broken> {
-        let mut data = Vec::new();
-        for ((row, at), _) in rows.iter().zip(picked).filter(|(_, picked)| **picked) {
-            data.clear();
-            if row.kind == Kind::Element {
-                let start = *at as usize + usize::from(row.meta);
-                self.effort.bytes += u64::from(row.len);
-                self.view.payload(start, start + row.len as usize, &mut data)?;
-            } else if !self.whole(row, &mut |element| data.extend_from_slice(element.data))? {
-                array.push(None)?;
-                continue;
-            }
-            array.push(Some(holdfast_attributes::Cell::Bytes(&data)))?;
-        }
-        Ok(())
-    }
+    Ok(array.finish())
 }

@@ -2,12 +2,14 @@
 
 use super::chosen::{Chosen, Explained, excluded};
 use super::exec::{StreamExec, Work};
+use super::known::Numbered;
 use super::list::SlotList;
 use super::moment::{Looks, Moment};
+use super::rest::{self, Rest};
 use super::trouble::Trouble;
 use super::wants::{LinkTypes, Wants};
 use super::ways::Ways;
-use crate::columns::Columns;
+use crate::columns::{Columns, Fixed};
 use crate::predicate::{Predicate, translate};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -81,6 +83,7 @@ impl TableProvider for StreamTable {
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match translate(filter, &self.columns) {
             Some(_) => TableProviderFilterPushDown::Exact,
+            None if rest::may_be_asked(filter) => TableProviderFilterPushDown::Inexact,
             None => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
@@ -96,7 +99,7 @@ impl TableProvider for StreamTable {
         let conditions = filters.iter().filter_map(|filter| translate(filter, &self.columns));
         let predicate = Predicate::all(conditions);
         let all = || (0..self.columns.arrow().fields().len()).collect();
-        let wants = Wants {
+        let mut wants = Wants {
             stream: self.stream,
             schema: self.schema.clone(),
             link_types: Arc::clone(&self.link_types),
@@ -104,11 +107,16 @@ impl TableProvider for StreamTable {
             projection: projection.cloned().unwrap_or_else(all),
             limit,
             predicate,
+            rest: None,
         };
+        if wants.payload() {
+            let rest = filters.iter().filter(|filter| translate(filter, &self.columns).is_none());
+            wants.rest = Rest::of(state, &self.columns, rest.cloned().collect());
+        }
         let selection = self.selection(&wants.predicate);
-        let slot = self.columns.arrow().index_of(crate::columns::Fixed::Slot.name());
-        let (first, last) = slot.map_or((None, None), |place| wants.predicate.bounds(place));
-        let (first, last) = (first.unwrap_or(0), last.unwrap_or(u64::MAX));
+        let slot = self.columns.arrow().index_of(Fixed::Slot.name()).ok();
+        let by_slot = slot.filter(|place| wants.predicate.columns().contains(place));
+        let by_slot = by_slot.map(|place| (place, wants.predicate.clone()));
         let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
         let never = wants.predicate == Predicate::Constant(false);
         // Each thread that searches a ring through its recorder is a client, and so is what pins slots for them, for each of a question's
@@ -125,7 +133,10 @@ impl TableProvider for StreamTable {
             let payload = if has_payload { mean(&way.reader.streams()?, stream) } else { 0 };
             let Plan { mut slots, of: all, .. } = way.reader.plan(&selection)?;
             trouble.expired(way.reader.gone(&trouble.expected())?);
-            slots.retain(|slot| (first..=last).contains(&slot.sequence.0));
+            if let Some((place, predicate)) = by_slot {
+                // Those that are left out are not looked at, damaged or not.
+                slots.retain(|slot| predicate.may_hold(&Numbered { place, sequence: slot.sequence.0 }));
+            }
             let by_view = explained.and_then(|wants| excluded(&mut way.reader, &wants, &slots));
             let chosen = Chosen { all, by_time: all - slots.len(), by_view };
             if way.reader.is_live() {
@@ -148,7 +159,7 @@ impl TableProvider for StreamTable {
 impl StreamTable {
     /// Which slots may have something, by the times that are asked for.
     fn selection(&self, predicate: &Predicate) -> Selection {
-        let place = self.columns.arrow().index_of(crate::columns::Fixed::Time.name());
+        let place = self.columns.arrow().index_of(Fixed::Time.name());
         let (low, high) = place.map_or((None, None), |place| predicate.bounds(place));
         let time = |word: u64| Timestamp((word ^ 1 << 63) as i64);
         let range = Range {

@@ -1,5 +1,6 @@
 //! What a search could not look into: told at its end, beside what it found.
 
+use crate::answer::Lacking;
 use holdfast_base::{Sequence, SlotNo};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -61,9 +62,14 @@ impl Trouble {
         self.state().expected.clone()
     }
 
-    /// Slots that have expired since it was asked last.
-    pub(crate) fn expired_so_far(&self) -> u64 {
-        self.state().expired.len() as u64
+    /// What has been missed so far of what an answer may be computed over.
+    pub(crate) fn lacking(&self) -> Option<Lacking> {
+        let State { missed, expired, .. } = &*self.state();
+        if let Some(first) = missed.places.first() {
+            let slots = missed.slots.iter().copied().collect();
+            return Some(Lacking::Damaged { slots, first: first.clone() });
+        }
+        (!expired.is_empty()).then_some(Lacking::Expired(expired.len() as u64))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,8 +87,10 @@ impl Trouble {
     /// Something is wrong with a slot, which has a place unless it is open.
     pub(crate) fn damaged(&self, slot: Option<SlotNo>, sequence: Sequence, place: &str) {
         let missed = &mut self.state().missed;
+        if !missed.slots.insert(sequence) {
+            return;
+        }
         missed.damaged += 1;
-        missed.slots.insert(sequence);
         if missed.places.len() < MOST {
             let at = slot.map_or_else(String::new, |slot| format!("slot {slot}, "));
             missed.places.push(format!("{at}sequence {sequence}: {place}"));

@@ -1,5 +1,6 @@
 //! What a query wants of a stream's elements: which it looks for, and which columns it wants of them.
 
+use super::rest::Rest;
 use crate::columns::{Column, Columns, Fixed};
 use crate::predicate::Predicate;
 use holdfast_attributes::{Extractor, Schema};
@@ -24,6 +25,8 @@ pub(super) struct Wants {
     pub(super) columns: Columns,
     /// Which elements; its columns are places of the table.
     pub(super) predicate: Predicate,
+    /// What else of the condition is asked before payloads are read, where these are wanted.
+    pub(super) rest: Option<Rest>,
     /// Places of the wanted columns.
     pub(super) projection: Vec<usize>,
     /// How many elements are enough.

@@ -4,10 +4,11 @@
 
 mod found;
 mod generated;
+mod payloads;
 mod recorded;
 
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
-use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::error::DataFusionError;
@@ -20,7 +21,7 @@ use holdfast_link::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::stream::{ArrayColumn, LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, hits, session};
-use recorded::{Content, MakeElement, Recorded};
+use recorded::Recorded;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -105,7 +106,10 @@ fn shown(runtime: &tokio::runtime::Runtime, context: &SessionContext, sql: &str)
     pretty_format_batches(&batches).unwrap().to_string()
 }
 
-const QUERIES: [&str; 34] = [
+const QUERIES: [&str; 37] = [
+    "select ordinal, hex(payload) from log where host like 'a%' order by ordinal",
+    "select ordinal, hex(payload) from log where temp > id or not (ordinal % 3 = 1) order by ordinal",
+    "select ordinal, payload from log where upper(host) = 'ALPHA' and temp <> id order by ordinal",
     "select count(*) from log",
     "select count(id), count(temp), count(host), count(up), count(addr) from log",
     "select count(*) from log where host = 'alpha'",
@@ -402,116 +406,7 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
     assert_eq!(little.trouble.take(), Missed::default());
 }
 
-// Of what is found by its columns payloads are read, and of nothing else.
-#[test]
-fn payloads_are_read_of_what_is_found_and_no_others() {
-    let schema = Schema::typed(["n:uint=json:n"]).unwrap();
-    let large = Content {
-        header: false,
-        noise: 9,
-        element: |_, number| format!("{{\"n\":{number},\"text\":\"{}\"}}", "x".repeat(20_000)).into_bytes(),
-    };
-    let (image, recorded) = Recorded::of(8, 300, Some(&schema), &large);
-    let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-    let ways = Ways::anew(&ring);
-    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
-    let context = engine(Arc::new(table));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let read = |sql: &str| {
-        let said = shown(&runtime, &context, &format!("explain analyze {sql}"));
-        let (_, bytes) = said.split_once("bytes_read=").unwrap();
-        let [number, unit] = [0, 1].map(|at| bytes.split([' ', ',']).nth(at).unwrap());
-        let unit = match unit {
-            "M" => 1e6,
-            "K" => 1e3,
-            _ => 1.0,
-        };
-        number.parse::<f64>().unwrap() * unit
-    };
-    let (columns, found, all) = (
-        read("select n from log where n in (240, 270)"),
-        read("select n, payload from log where n in (240, 270)"),
-        read("select n, payload from log where n >= 0"),
-    );
-    assert!(columns < 1e6 && all > 4e6, "{columns} of {all}");
-    let payloads = found - columns;
-    assert!((40_000.0..42_000.0).contains(&payloads), "{payloads}");
-}
-
-/// Ordinals and payloads.
-fn rows_of(batches: &[RecordBatch]) -> Vec<(u64, Vec<u8>)> {
-    let rows = batches.iter().flat_map(|batch| {
-        let [ordinals, payloads] =
-            ["ordinal", "payload"].map(|name| Arc::clone(batch.column_by_name(name).unwrap()));
-        let row = move |row| {
-            let ordinal = ordinals.as_primitive::<UInt64Type>().value(row);
-            (ordinal, payloads.as_binary_view().value(row).to_vec())
-        };
-        (0..batch.num_rows()).map(row)
-    });
-    rows.collect()
-}
-
-// A batch has no more rows than there is memory for, wherever it is made; where most elements are small and the large ones come
-// together, it is asked anew with fewer.
-#[test]
-fn large_elements_are_sorted_and_joined_with_little_memory() {
-    fn line(id: u64, number: u64, more: u64) -> Vec<u8> {
-        format!("{{\"id\":{id},\"n\":{number},\"text\":\"{}\"}}", "x".repeat(more as usize)).into_bytes()
-    }
-    let schema = Schema::typed(["id:uint=json:id"]).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let sorted = "select ordinal, id, payload from log order by id, ordinal";
-    let joined = "select a.ordinal, a.payload from log b join log a on a.ordinal = b.ordinal";
-    let worlds: [(u64, MakeElement); 2] = [
-        (300, |pick, number| line(pick(30), number, 10_000 + pick(20_000))),
-        (
-            3000,
-            |pick, number| if pick(60) == 0 { line(7, number, 60_000) } else { line(pick(500), number, 9) },
-        ),
-    ];
-    for (elements, element) in worlds {
-        let (image, recorded) =
-            Recorded::of(7, elements, Some(&schema), &Content { header: false, noise: 9, element });
-        let batch = naive(&image, &schema, &recorded);
-        let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
-        let ring: OpenRing =
-            Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-        let (ways, schema) = (Ways::anew(&ring), schema.clone());
-        let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
-        let context = engine_with(Arc::new(table), ByteSize::mib(3));
-        let little = Engine { context, trouble: Arc::default() };
-        let asked = |sql: &str| {
-            let found = runtime.block_on(async { answer(&little, sql).await?.try_collect::<Vec<_>>().await });
-            found.unwrap_or_else(|error| panic!("{sql}: {error}"))
-        };
-        for sql in [sorted, joined] {
-            let found = asked(sql);
-            let bytes = found.iter().map(|batch| {
-                batch.column_by_name("payload").unwrap().as_binary_view().total_buffer_bytes_used()
-            });
-            let bytes: Vec<usize> = bytes.collect();
-            // Where elements are alike it is known before how many rows fit.
-            let most = if elements == 300 { 1 << 20 } else { 3 << 20 };
-            assert!(bytes.iter().all(|bytes| *bytes <= most), "{sql}: {bytes:?}");
-            let naive = runtime.block_on(async { ask(&plain, sql).await?.collect().await }).unwrap();
-            let [mut found, mut right] = [found, naive].map(|batches| rows_of(&batches));
-            if sql == joined {
-                found.sort_unstable();
-                right.sort_unstable();
-            }
-            assert!(found == right && !right.is_empty(), "{sql}");
-        }
-        let said = asked(&format!("explain analyze {sorted}"));
-        let said = pretty_format_batches(&said).unwrap().to_string();
-        let sorts = said.lines().find(|line| line.contains(" SortExec"));
-        assert!(sorts.is_some_and(|line| !line.contains("spill_count=0,")), "{said}");
-        let said = asked(&format!("explain analyze {joined}"));
-        let said = pretty_format_batches(&said).unwrap().to_string();
-        assert!(said.contains("HashJoinExec"), "{said}");
-    }
-}
-
+// Event times jump to and fro: what came late is found, too.
 const EVENTS: [&str; 7] = [
     "select count(*), count(event_time), min(event_time), max(event_time) from log",
     "select ordinal, event_time, id from log where event_time between '1970-01-01T00:01:00Z' and '1970-01-01T00:02:00Z' order by ordinal",
@@ -522,7 +417,6 @@ const EVENTS: [&str; 7] = [
     "select date_bin(interval '1 minute', event_time) minute, count(*) from log group by minute order by minute",
 ];
 
-// Event times jump to and fro: what came late is found, too.
 #[test]
 fn events_are_found_by_their_time_in_whatever_order_they_came() {
     let schema = Schema::typed(["event_time:time=json:id", "id:uint=json:id"]).unwrap();

@@ -183,6 +183,16 @@ pub enum WrongUse {
         /// The source.
         source_spec: String,
     },
+    /// Attributes of other elements for packets.
+    #[error(
+        "--attr {attribute}: --source {source_spec} delivers packets, which begin with headers of the network: record what they carry (udp:), or tell where it lies in them (at:42:u32be)"
+    )]
+    OnlyPackets {
+        /// The first of them.
+        attribute: String,
+        /// The source.
+        source_spec: String,
+    },
     /// Attributes that come in a header for what has none.
     #[error(
         "--attr {attribute}: a producer gives it in the header of a frame, and --source {source_spec} has none: use stdin, file:, tcp: or shm: with --frame attr32"

@@ -243,16 +243,20 @@ impl Unfinished {
         spec.check(&options).map_err(|error| WrongUse::NotFor(error.to_string()))?;
         let name = name.ok_or_else(|| WrongUse::Nameless(spec.to_string()))?;
         let schema = (!attributes.is_empty()).then(|| Schema::typed(&attributes)).transpose()?;
-        let of_packets =
-            schema.iter().flat_map(Schema::attributes).find(|a| matches!(a.from(), From::Packet(_)));
-        if let Some(attribute) = of_packets
+        let first = |is: fn(&From) -> bool| schema.iter().flat_map(Schema::attributes).find(|a| is(a.from()));
+        if let Some(attribute) = first(From::is_of_no_packet)
+            && matches!(spec, SourceSpec::Iface(_))
+        {
+            let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
+            return Err(WrongUse::OnlyPackets { attribute, source_spec });
+        }
+        if let Some(attribute) = first(|from| matches!(from, From::Packet(_)))
             && spec.kind() != StreamKind::Packets
         {
             let (attribute, source_spec) = (attribute.to_string(), spec.to_string());
             return Err(WrongUse::NoPackets { attribute, source_spec });
         }
-        let given = schema.iter().flat_map(Schema::attributes).find(|a| *a.from() == From::Given);
-        if let Some(attribute) = given
+        if let Some(attribute) = first(|from| *from == From::Given)
             && !matches!(spec, SourceSpec::Replay(_))
             && !options.framing.unwrap_or_else(|| spec.default_framing()).has_header()
         {

@@ -146,6 +146,11 @@ fn wrong_command_lines_are_told_by_the_option() {
             "--attr gain:float=given: a producer gives it in the header of a frame, and --source stdin has none",
         ),
         ("r --source iface:lo --name a --attr gain:float=given", "with --frame attr32"),
+        (
+            "r --source iface:lo --name a --attr vdif:frame,thread",
+            "--attr frame:uint=vdif:frame: --source iface:lo delivers packets",
+        ),
+        ("r --source iface:lo --name a --attr t:float=json:t", "or tell where it lies in them (at:42:u32be)"),
         ("r --source udp::9 --name a --frame attr32", "--frame cannot be used with udp:"),
         ("r --attr none --source stdin --name a", "--attr belongs to a source"),
         ("r --source stdin --name a --schema x.toml", "run `holdfast record`"),

@@ -34,14 +34,14 @@ impl Own {
         let wrong = |attribute: &&Attribute| match attribute.from() {
             From::Packet(_) => messages,
             From::Given => !messages,
-            _ => false,
+            from => from.is_of_no_packet() && !messages,
         };
         match self.schema.attributes().iter().find(wrong).filter(|_| replayed) {
             Some(attribute) => {
-                let has = if messages {
-                    "messages, and no packets"
-                } else {
-                    "packets, and nothing is given with them"
+                let has = match attribute.from() {
+                    From::Packet(_) => "messages, and no packets",
+                    From::Given => "packets, and nothing is given with them",
+                    _ => "packets, which begin with headers of the network",
                 };
                 let what = format!("--attr {attribute}: this file has {has}");
                 Err(StartError::Source(SourceError::Unfit { name: source.spec.to_string(), what }))

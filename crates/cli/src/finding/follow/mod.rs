@@ -1,18 +1,17 @@
 //! A hold that goes on: turn by turn it is extended by what was found, and what is due is distilled.
 
+mod distilling;
+
+use super::ask::Failing;
 use super::evaluator::Evaluator;
 use super::fit::{Fit, Full, Runs, without};
-use super::wish::Kept;
-use super::{Shown, distil, warn, wish};
+use super::{Shown, warn};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
-use crate::session::{self, link};
-use crate::{orders, show, sql, times};
-use holdfast_base::{Age, ByteSize, HoldId, Sequence, Timestamp};
-use holdfast_ring::{
-    DistilRequest, ExtendRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus,
-};
-use serde::Serialize;
+use crate::session;
+use crate::{orders, sql, times};
+use holdfast_base::{Age, HoldId, Sequence};
+use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -28,18 +27,6 @@ const MARK: Duration = Duration::from_secs(10);
 /// What brought nothing is tried again when such a part of all slots has been written: something else may have been in the way.
 const AGAIN: u64 = 8;
 
-/// What was distilled, for scripts.
-#[derive(Serialize)]
-struct Distilled {
-    id: u64,
-    #[serde(serialize_with = "show::time")]
-    at: Timestamp,
-    originals: u32,
-    copies: u32,
-    elements: u64,
-    bytes: u64,
-}
-
 /// A hold that goes on being extended.
 pub(super) struct Follow<'a> {
     path: &'a Path,
@@ -52,11 +39,11 @@ pub(super) struct Follow<'a> {
     said: Instant,
     /// When slots were looked at last for what can be distilled.
     looked: Option<Instant>,
-    /// Slots that stay whole, since a copy would save nothing as long as these holds keep them.
+    /// Slots that stay whole as long as these holds keep them: a copy would save nothing, or what they want cannot be told.
     dense: HashMap<Sequence, Vec<HoldId>>,
     /// Slots of which nothing was distilled, and which one was open then.
     tried: HashMap<Sequence, Age>,
-    /// Holds of which nobody can tell what they want: what they keep stays whole.
+    /// Holds of which it was told that it cannot be told of all their slots what they want.
     untold: HashSet<HoldId>,
     /// Slots that could not be looked into, and stay whole.
     damaged: HashSet<Sequence>,
@@ -68,6 +55,9 @@ pub(super) struct Follow<'a> {
     missed: u64,
     /// Elements that were found and are not told yet.
     found: u64,
+    /// What the condition failed of and is not told yet; when that was told last.
+    failing: Vec<Failing>,
+    told: Option<Instant>,
     /// Slots that it keeps, and that it may still take, where that is known.
     keeps: Option<(u32, u32)>,
 }
@@ -123,6 +113,8 @@ impl<'a> Follow<'a> {
             room: Room::Enough,
             missed: 0,
             found: 0,
+            failing: Vec::new(),
+            told: None,
             keeps: None,
         }
     }
@@ -145,6 +137,7 @@ impl<'a> Follow<'a> {
         let end = session::interruption()?;
         let mut trouble: Option<Failure> = None;
         let mut undistilled = self.distil;
+        evaluator.pass_failing();
         while self.standing || !evaluator.is_done() || undistilled {
             out.flush().map_err(|failure| self.unheard(failure))?;
             std::thread::sleep(TURN);
@@ -239,6 +232,7 @@ impl<'a> Follow<'a> {
             for unseen in &turn.unseen {
                 warn(unseen);
             }
+            self.fails_of(turn.failing, ending);
             self.found += turn.elements;
             turn.sequences
         };
@@ -271,6 +265,22 @@ impl<'a> Follow<'a> {
         }
         self.settle(fit, evaluator);
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Says of what the condition fails: at once, and then no more often than anybody reads it.
+    fn fails_of(&mut self, failing: Vec<Failing>, ending: bool) {
+        for one in failing {
+            match self.failing.iter_mut().find(|other| other.stream == one.stream) {
+                Some(other) => other.with(&one),
+                None => self.failing.push(one),
+            }
+        }
+        if ending || self.told.is_none_or(|told| told.elapsed() >= MARK) {
+            for failing in self.failing.drain(..) {
+                warn(&failing);
+                self.told = Some(Instant::now());
+            }
+        }
     }
 
     /// What has room is held, and what has none waits.
@@ -389,183 +399,5 @@ impl<'a> Follow<'a> {
             counted(elements, "element"),
             counted(added.into(), "slot"),
         ))
-    }
-}
-
-/// The holds that keep a slot.
-fn holder_ids(holds: &[HoldStatus], sequence: Sequence) -> Vec<HoldId> {
-    distil::holders(holds, sequence).map(|hold| hold.id).collect()
-}
-
-/// What became of a group.
-enum Became {
-    /// So many slots are free.
-    Distilled(u32),
-    /// Nothing came of it.
-    Same,
-    /// A copy would save nothing.
-    Dense,
-    /// Their turn has not come, another is at work, or a purge; or not all can be looked into.
-    Later,
-}
-
-impl Follow<'_> {
-    /// Distils what is due; whether something is left that may become due, or why there is no going on. Where something waits few
-    /// slots are distilled, too.
-    fn distil(&mut self, evaluator: &mut Evaluator, out: &mut Out) -> Result<ControlFlow<Failure, bool>> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < DISTIL) {
-            return Ok(ControlFlow::Continue(true));
-        }
-        self.looked = Some(Instant::now());
-        let mut reader = session::open(self.path)?;
-        let open = reader.status().map_err(|error| link(&error))?.ring;
-        let (slot_bytes, open) = (open.slot_bytes.0, Age(open.sequence.0));
-        let mut holds = reader.holds().map_err(|error| link(&error))?;
-        for hold in holds.iter_mut().filter(|hold| self.untold.contains(&hold.id)) {
-            hold.finding = None;
-        }
-        reader.learn_times().map_err(|error| link(&error))?;
-        let slots = reader.slots().map_err(|error| link(&error))?;
-        // Others may have found something in streams that are new.
-        evaluator.learn(&reader.streams().map_err(|error| link(&error))?)?;
-        drop(reader);
-        let Some(mine) = holds.iter().find(|hold| hold.id == self.id) else {
-            // Whoever asks for more of it is told.
-            if let Some(waiting) = &mut self.waiting {
-                waiting.asked = false;
-            }
-            return Ok(ControlFlow::Continue(false));
-        };
-        let last = !self.standing && evaluator.is_done();
-        let mut groups = distil::groups(self.id, &holds, &slots, open);
-        let again = |at: Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
-        self.tried.retain(|_, at| !again(*at));
-        self.dense.retain(|sequence, then| *then == holder_ids(&holds, *sequence));
-        for group in &mut groups {
-            group.slots.retain(|slot| self.may_be_taken(slot.sequence, mine, evaluator));
-        }
-        let mut freed = 0;
-        let now = last || self.waiting.is_some();
-        groups.retain(|group| group.is_due(mine, now, &self.tried));
-        for group in &groups {
-            match self.one(evaluator, &holds, (&group.slots, &slots), slot_bytes, out)? {
-                ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
-                ControlFlow::Continue(Became::Distilled(slots)) => {
-                    freed += slots;
-                    // Not all of them may be of this hold.
-                    self.keeps = None;
-                }
-                ControlFlow::Continue(Became::Later) => {}
-                // For a hold that grows no more nothing else will come to them.
-                ControlFlow::Continue(Became::Same) if !last => {
-                    self.tried.extend(group.originals().map(|sequence| (sequence, open)));
-                }
-                ControlFlow::Continue(Became::Same | Became::Dense) => {
-                    let dense = group.originals().map(|sequence| (sequence, holder_ids(&holds, sequence)));
-                    self.dense.extend(dense);
-                }
-            }
-        }
-        let stays = |sequence| self.dense.contains_key(&sequence) || self.damaged.contains(&sequence);
-        let is_stuck = |sequence| stays(sequence) || self.tried.contains_key(&sequence);
-        let left = distil::is_left(self.id, &holds, &slots, &stays);
-        let may_go = distil::is_left(self.id, &holds, &slots, &is_stuck);
-        if let Some(waiting) = &mut self.waiting {
-            let nothing_left = freed == 0 && !may_go;
-            if nothing_left && self.room == Room::None {
-                let full = waiting.full;
-                return Ok(ControlFlow::Break(self.spent(full)));
-            }
-            (waiting.asked, self.room) = (false, if nothing_left { Room::None } else { Room::Short });
-            // There may be room by now, and what waits has no time to lose.
-            self.looked = self.looked.filter(|_| freed == 0 && !nothing_left);
-        }
-        Ok(ControlFlow::Continue(left))
-    }
-
-    /// Whether a slot that holds keep may be distilled now.
-    fn may_be_taken(&self, sequence: Sequence, mine: &HoldStatus, evaluator: &Evaluator) -> bool {
-        if self.dense.contains_key(&sequence) || self.damaged.contains(&sequence) {
-            return false;
-        }
-        // What nobody has looked at yet is not gone, nor is what waits for room: it would be taken for that.
-        let is_looked_at = !self.standing || sequence < evaluator.looked_before();
-        match &self.waiting {
-            Some(waiting) if !distil::keeps(mine, sequence) => {
-                is_looked_at && !distil::within(&waiting.sequences, sequence)
-            }
-            Some(_) => true,
-            None => is_looked_at,
-        }
-    }
-
-    /// Distils a group of all slots.
-    fn one(
-        &mut self,
-        evaluator: &Evaluator,
-        holds: &[HoldStatus],
-        (group, slots): (&[SlotStatus], &[SlotStatus]),
-        slot_bytes: u64,
-        out: &mut Out,
-    ) -> Result<ControlFlow<Failure, Became>> {
-        let (originals, bytes) = match evaluator.keep(self.id, holds, group, slots)? {
-            Kept::These(originals, bytes) => (originals, bytes),
-            Kept::Unseen(damaged) => {
-                for slot in damaged {
-                    if self.damaged.insert(slot) {
-                        warn(&format_args!(
-                            "sequence {slot} is damaged and stays whole; `holdfast check` says where"
-                        ));
-                    }
-                }
-                return Ok(ControlFlow::Continue(Became::Later));
-            }
-            Kept::Untold(hold, why) => {
-                if self.untold.insert(hold) {
-                    warn(&format_args!(
-                        "what hold {hold} wants cannot be told, and slots that it keeps stay whole: {why}"
-                    ));
-                }
-                return Ok(ControlFlow::Continue(Became::Later));
-            }
-        };
-        if bytes > slot_bytes * group.len() as u64 / 10 * 8 {
-            return Ok(ControlFlow::Continue(Became::Dense));
-        }
-        let of = |originals: &[Original]| {
-            Order::Distil(DistilRequest { hold: self.id, originals: originals.to_vec() })
-        };
-        let order = of(&wish::within_an_order(originals, &|originals| orders::fits(&of(originals))));
-        let (originals, copies, elements, bytes) = match orders::ask(self.path, &order)? {
-            Outcome::Distilled { due: 0, .. } | Outcome::Refused(Refusal::Busy(_)) => {
-                return Ok(ControlFlow::Continue(Became::Later));
-            }
-            Outcome::Distilled { originals, copies, elements, bytes, .. } => {
-                (originals, copies, elements, bytes)
-            }
-            Outcome::Refused(refusal) => return Ok(ControlFlow::Break(session::refused(&refusal))),
-            other => return Ok(ControlFlow::Break(orders::unexpected(&other))),
-        };
-        if originals == 0 {
-            // Where others have come to keep some of them meanwhile it was not all that was asked for.
-            let later = session::open(self.path)?.holds().map_err(|error| link(&error))?;
-            let is_same =
-                |slot: &SlotStatus| holder_ids(&later, slot.sequence) == holder_ids(holds, slot.sequence);
-            let became = if group.iter().all(is_same) { Became::Same } else { Became::Later };
-            return Ok(ControlFlow::Continue(became));
-        }
-        let (id, at) = (self.id.0, session::now());
-        if out.is_json() {
-            out.object(&Distilled { id, at, originals, copies, elements, bytes })?;
-        } else {
-            out.line(format_args!(
-                "{}: {} distilled into {copies}: {} ({})",
-                times::to_the_second(at),
-                counted(originals.into(), "slot"),
-                counted(elements, "element"),
-                ByteSize(bytes)
-            ))?;
-        }
-        Ok(ControlFlow::Continue(Became::Distilled(originals.saturating_sub(copies))))
     }
 }

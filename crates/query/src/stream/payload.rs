@@ -1,0 +1,134 @@
+//! Bytes of elements: payloads of what was found, and attributes that are made of them where a slot has no columns.
+
+use super::arrays::Column as Array;
+use super::rows::{Ending, Loaded, alike, with_events};
+use super::slot::{Broken, SlotSearch};
+use super::wants::Maker;
+use holdfast_attributes::{Element, Extractor, MAX_DATA};
+use holdfast_format::{CellBuffer, Cells, Flags, Kind, OwnCells, Row};
+use holdfast_link as link;
+use std::collections::HashMap;
+
+impl SlotSearch<'_, '_> {
+    /// Makes the cells of the attributes that are looked at from payloads.
+    pub(super) fn extract(
+        &mut self,
+        rows: &[Ending],
+        maker: &mut Maker,
+        loaded: &mut HashMap<usize, Loaded>,
+    ) -> Result<(), Broken> {
+        let Maker { extractor, classes, numbers } = maker;
+        let texts = rows.len() * holdfast_format::MAX_TEXT;
+        let mut cells: Vec<CellBuffer> =
+            classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
+        if let (Some(fixed), Some((size, elements))) = (extractor.fixed(), alike(rows)) {
+            let mut data = Vec::with_capacity(elements.len());
+            self.effort.bytes += elements.len() as u64;
+            self.view.payload(elements.start, elements.end, &mut data)?;
+            fixed.extract_many(&data, size, &mut cells);
+        } else {
+            self.extract_each(rows, extractor, &mut cells)?;
+        }
+        let places = self.wants.places();
+        let event = self.wants.made_event(&places, self.by_then.attributes);
+        for (place, number) in self.wants.attributes(&places).into_iter().chain(event) {
+            let made = numbers.iter().position(|made| *made == number);
+            if let Some(buffer) = made.and_then(|at| cells.get(at)) {
+                let own = match buffer.cells() {
+                    Cells::Words(cells) => OwnCells::Words(cells.to_vec()),
+                    Cells::Wide(cells) => OwnCells::Wide(cells.to_vec()),
+                    Cells::Bytes(ends, bytes) => OwnCells::Bytes(ends.to_vec(), bytes.to_vec()),
+                };
+                let nulls = (buffer.nulls() > 0).then(|| buffer.valid().iter().map(|valid| !valid).collect());
+                let made = (own, nulls);
+                let is_event = event.is_some_and(|(event, _)| event == place);
+                loaded.insert(place, if is_event { with_events(made, rows) } else { made });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same one by one.
+    fn extract_each(
+        &mut self,
+        rows: &[Ending],
+        extractor: &mut Extractor,
+        cells: &mut [CellBuffer],
+    ) -> Result<(), Broken> {
+        let (mut header, mut data) = (Vec::new(), Vec::new());
+        for (row, at) in rows {
+            header.clear();
+            data.clear();
+            self.beginning(row, *at, &mut header, &mut data)?;
+            let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
+            let size = row.offset + u64::from(row.len);
+            let links = self.wants.link_types.get(&self.by_then.preamble);
+            let link_type = links.and_then(|links| links.get(usize::from(row.tag))).copied();
+            let original_size = size + u64::from(row.extra);
+            let element = Element { data: &data, size, original_size, link_type, header };
+            extractor.extract(&element, cells);
+        }
+        Ok(())
+    }
+
+    /// As much of an element as attributes are read from, and its header, if it has one.
+    fn beginning(
+        &mut self,
+        row: &Row,
+        at: u32,
+        header: &mut Vec<u8>,
+        data: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
+        if row.kind == Kind::Element {
+            let (at, start) = (at as usize, at as usize + usize::from(row.meta));
+            if row.flags.has(Flags::HEADER) {
+                self.effort.bytes += u64::from(row.meta);
+                self.view.payload(at, start, header)?;
+            }
+            let len = (row.len as usize).min(MAX_DATA);
+            self.effort.bytes += len as u64;
+            self.view.payload(start, start + len, data)?;
+            return Ok(());
+        }
+        self.whole(row, &mut |element| {
+            header.extend_from_slice(element.meta);
+            data.extend_from_slice(&element.data[..element.data.len().min(MAX_DATA)]);
+        })?;
+        Ok(())
+    }
+
+    /// An element that is in several pieces; `false`: some of them are not there any more.
+    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&link::Element<'_>)) -> Result<bool, Broken> {
+        self.effort.bytes += row.offset + u64::from(row.len);
+        let whole =
+            !self.torn.contains(&row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
+        if !whole && !self.torn.contains(&row.ordinal) {
+            self.effort.partial += 1;
+            // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
+            self.trouble.expired(self.view.gone(self.by_then.back, self.planned)?);
+        }
+        Ok(whole)
+    }
+
+    pub(super) fn payloads(
+        &mut self,
+        rows: &[Ending],
+        picked: &[bool],
+        array: &mut Array,
+    ) -> Result<(), Broken> {
+        let mut data = Vec::new();
+        for ((row, at), _) in rows.iter().zip(picked).filter(|(_, picked)| **picked) {
+            data.clear();
+            if row.kind == Kind::Element {
+                let start = *at as usize + usize::from(row.meta);
+                self.effort.bytes += u64::from(row.len);
+                self.view.payload(start, start + row.len as usize, &mut data)?;
+            } else if !self.whole(row, &mut |element| data.extend_from_slice(element.data))? {
+                array.push(None)?;
+                continue;
+            }
+            array.push(Some(holdfast_attributes::Cell::Bytes(&data)))?;
+        }
+        Ok(())
+    }
+}
