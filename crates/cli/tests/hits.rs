@@ -236,3 +236,41 @@ fn what_is_computed_over_a_damaged_slot_is_no_answer_and_leaves_no_file() {
     let sound = format!("select count(*) from eth0 where size > 0 and slot not in ({sequence})");
     assert_eq!(query(dir, &sound, "--format csv", 0).out.lines().nth(1), Some(&*list.to_string()));
 }
+
+#[test]
+fn the_last_elements_are_found_where_it_is_youngest() {
+    let folder = folder();
+    let dir = folder.path();
+    ring(dir);
+    let questions: [(&str, Vec<u64>); 8] = [
+        ("select ordinal from eth0 order by time desc limit 3", vec![59_999, 59_998, 59_997]),
+        ("select ordinal, size from eth0 order by time desc, size limit 2 offset 5", vec![59_994, 59_993]),
+        (
+            "select ordinal from eth0 where ordinal % 20000 = 7 order by time desc limit 3",
+            vec![40_007, 20_007, 7],
+        ),
+        ("select o from (select ordinal o, time t from eth0) order by t desc limit 2", vec![59_999, 59_998]),
+        ("select ordinal from eth0 order by ordinal desc limit 2 offset 59997", vec![2, 1]),
+        ("select ordinal from eth0 order by time limit 2", vec![0, 1]),
+        ("select ordinal from eth0 where ordinal < 9 order by time desc limit 2", vec![8, 7]),
+        ("select ordinal from eth0 where ordinal > 59997 order by time desc limit 9", vec![59_999, 59_998]),
+    ];
+    for (sql, wanted) in &questions {
+        let said = query(dir, sql, "--format csv", 0);
+        let found: Vec<u64> =
+            said.out.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
+        assert_eq!(&found, wanted, "{sql}");
+    }
+    let searched = |sql: &str| -> u64 {
+        let said = query(dir, &format!("explain analyze {sql}"), "", 0).out;
+        let (_, count) = said.split_once("slots_searched=").unwrap();
+        count.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    let all = searched("select ordinal, time from eth0 order by time desc");
+    let last = searched("select * from eth0 order by time desc limit 3");
+    // Of 600 seconds, the last 20 of which have only lines: the third look is 256 back.
+    assert!(all > 50 && last < all / 2, "{last} of {all}");
+    // As a file.
+    query(dir, questions[0].0, "--format pcapng -o last.pcapng", 0);
+    assert_eq!(packets(&fs::read(dir.join("last.pcapng")).unwrap()).len(), 3);
+}

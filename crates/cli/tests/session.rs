@@ -157,6 +157,9 @@ fn a_question_that_is_at_work_is_cancelled_and_the_session_goes_on() {
     session.shows("r> ");
     // The first row comes at once, the second one never.
     let endless = "select count(*) from eth0 a cross join eth0 b cross join eth0 c;";
+    // Where memory is short it is the first to go.
+    let score = fs::read_to_string(format!("/proc/{}/oom_score_adj", session.child.id())).unwrap();
+    assert_eq!(score.trim(), "1000");
     session.press(&format!("select 40000 + 2 union all {endless}\r"));
     session.shows("40002");
     session.interrupt();

@@ -4,11 +4,13 @@
 
 use crate::asked::asked;
 use crate::kinds::saying;
+use crate::latest::latest;
 use crate::nearest::NearestTable;
 use crate::ring::Engine;
 use crate::session::ask;
 use crate::stream::Trouble;
 use datafusion::common::tree_node::TreeNode;
+use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
@@ -39,8 +41,10 @@ pub enum Lacking {
 /// Asks; what comes is right as far as it comes. What a list lacks, [`Engine::trouble`] tells at its end.
 pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStream> {
     let frame = ask(&engine.context, sql).await?;
-    let plan = frame.logical_plan().clone();
+    let (state, plan) = frame.into_parts();
     let is_list = is_list(&plan)?;
+    let plan = latest(&state, &engine.trouble, plan).await?;
+    let frame = DataFrame::new(state, plan.clone());
     let batches = saying(&plan, asked(frame, &engine.trouble).await?);
     Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
 }
@@ -97,7 +101,7 @@ fn is_joined(scan: &TableScan) -> bool {
 }
 
 /// Whether an expression has a question in it.
-fn asks(expr: &Expr) -> bool {
+pub(crate) fn asks(expr: &Expr) -> bool {
     let is_question = |expr: &Expr| {
         Ok(matches!(
             expr,

@@ -4,16 +4,18 @@
 use crate::answer::{is_list, whole};
 use crate::asked::asked;
 use crate::columns::Fixed;
+use crate::latest::latest;
 use crate::ring::Engine;
 use crate::session::ask;
 use crate::stream::StreamTable;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::UInt64Type;
 use datafusion::common::plan_err;
+use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
 use futures::StreamExt;
 use holdfast_base::{Ordinal, StreamId};
 use std::any::Any;
@@ -50,13 +52,16 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let Some(place) = columns.iter().position(|column| column.name() == Fixed::Ordinal.name()) else {
         return plan_err!("elements are told by their ordinals, and the answer has no column `ordinal`");
     };
-    let Some(stream) = origin(frame.logical_plan(), place) else {
+    let Some(stream) = stream(frame.logical_plan(), place) else {
         return plan_err!(
             "elements are given out where each row of the answer is one of a single stream, with its own `ordinal`: \
              without joins, groups and unions (`where … in (select …)` may ask others)"
         );
     };
     let is_list = is_list(frame.logical_plan())?;
+    let (state, plan) = frame.into_parts();
+    let plan = latest(&state, &engine.trouble, plan).await?;
+    let frame = DataFrame::new(state, plan);
     let ordinal = Expr::Column(columns[place].clone());
     let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
     let ordinals = asked(sorted, &engine.trouble).await?;
@@ -64,7 +69,15 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
 }
 
 /// The stream of which a plan's column is the ordinal of the element that the row is.
-fn origin(plan: &LogicalPlan, place: usize) -> Option<StreamId> {
+fn stream(plan: &LogicalPlan, place: usize) -> Option<StreamId> {
+    let (scan, name) = origin(plan, place)?;
+    let table = source_as_provider(&scan.source).ok()?;
+    let table = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?;
+    (name == Fixed::Ordinal.name()).then_some(table.stream())
+}
+
+/// The table of which each row of a plan is one, and which of its columns one of the plan's is.
+pub(crate) fn origin(plan: &LogicalPlan, place: usize) -> Option<(&TableScan, &str)> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let mut expr = projection.expr.get(place)?;
@@ -78,11 +91,7 @@ fn origin(plan: &LogicalPlan, place: usize) -> Option<StreamId> {
         LogicalPlan::Sort(sort) => origin(&sort.input, place),
         LogicalPlan::Limit(limit) => origin(&limit.input, place),
         LogicalPlan::SubqueryAlias(alias) => origin(&alias.input, place),
-        LogicalPlan::TableScan(scan) => {
-            let table = source_as_provider(&scan.source).ok()?;
-            let table = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?;
-            (scan.projected_schema.field(place).name() == Fixed::Ordinal.name()).then_some(table.stream())
-        }
+        LogicalPlan::TableScan(scan) => Some((scan, scan.projected_schema.field(place).name())),
         _ => None,
     }
 }

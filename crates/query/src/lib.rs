@@ -14,6 +14,7 @@ mod group;
 mod hits;
 mod joins;
 mod kinds;
+mod latest;
 mod literals;
 mod memory;
 mod nearest;

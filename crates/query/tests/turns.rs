@@ -5,7 +5,7 @@
 #[path = "../../link/tests/common/mod.rs"]
 mod common;
 
-use common::recorder::{FakeRecorder, Mood};
+use common::recorder::{FakeRecorder, Mood, Spoil};
 use common::{Maker, bytes};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
@@ -110,7 +110,17 @@ impl Numbers {
     const SCHEMA: &str = "n:uint=at:0:u32le";
 
     fn start(seed: u64, count: u32, size: usize, number: impl Fn(u32) -> u32) -> Self {
-        let mut maker = Maker::new(1 << 20, seed, 1);
+        Self(Self::recorder((1 << 20, seed), (count, size), number, Some(|_| {})))
+    }
+
+    /// With slots of a size, and a view of which something becomes.
+    fn recorder(
+        (slot_bytes, seed): (u64, u64),
+        (count, size): (u32, usize),
+        number: impl Fn(u32) -> u32,
+        view: Option<Spoil>,
+    ) -> FakeRecorder {
+        let mut maker = Maker::new(slot_bytes, seed, 1);
         maker.column(0, Self::SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
         for at in 0..count {
             let mut data = bytes(at.into(), size);
@@ -118,7 +128,7 @@ impl Numbers {
             maker.element(0, 1000 + i64::from(at), None, b"", &data, 1);
         }
         maker.seal();
-        Self(FakeRecorder::start(maker, Mood { view: Some(|_| {}), ..Mood::default() }))
+        FakeRecorder::start(maker, Mood { view, ..Mood::default() })
     }
 
     /// Asks; how many bytes were read for the answer.
@@ -163,4 +173,47 @@ fn of_a_value_that_is_in_one_place_few_blocks_are_read() {
         ring.bytes(&question, i64::from(*place)) <= 64 << 10
     };
     assert!(NEEDLES.iter().filter(with_rows).count() >= 3);
+}
+
+// What a view tells is checked (promise 5): one that is damaged, of slots that were there before, or cut off is as good as none.
+#[test]
+fn whatever_becomes_of_the_view_answers_are_the_same() {
+    const COUNT: u32 = 12_000;
+    // Another thousand every 500 elements, which bounds tell, and where in it filters do.
+    let number = |at: u32| at / 500 * 1000 + at.wrapping_mul(7919) % 1000;
+    let spoils: [Option<Spoil>; 9] = [
+        None,
+        Some(|_| {}),
+        // The sequence of the slot that it is of, its length, a bit of each part.
+        Some(|place| place[0] ^= 1),
+        Some(|place| place[8..12].fill(0xff)),
+        Some(|place| place.iter_mut().step_by(64).for_each(|byte| *byte ^= 4)),
+        Some(|place| place.iter_mut().skip(300).for_each(|byte| *byte = !*byte)),
+        Some(|place| place.iter_mut().skip(300).for_each(|byte| *byte = 0)),
+        Some(|place| place.fill(0)),
+        Some(|place| place.rotate_left(1)),
+    ];
+    let mut read = Vec::new();
+    for (view, spoil) in spoils.into_iter().zip(0..) {
+        let recorder = Numbers::recorder((64 << 10, 70), (COUNT, 100), number, view);
+        let asked = |question: &str| asked_of(&recorder, Schema::typed([Numbers::SCHEMA]).unwrap(), question);
+        let count = |is: &dyn Fn(u32) -> bool| (0..COUNT).filter(|at| is(number(*at))).count() as i64;
+        let needle = number(7777);
+        for (condition, wanted) in [
+            (format!("n = {needle}"), count(&|n| n == needle)),
+            (format!("n in (3, {needle}, 999999)"), count(&|n| n == 3 || n == needle)),
+            ("n between 4100 and 4300".to_owned(), count(&|n| (4100..=4300).contains(&n))),
+            ("n > 30000".to_owned(), 0),
+            (
+                "n < 2500 and ordinal >= 900".to_owned(),
+                (900..COUNT).filter(|at| number(*at) < 2500).count() as i64,
+            ),
+        ] {
+            let question = format!("select count(*) from s0 where {condition}");
+            assert_eq!(asked(&question), wanted, "{question}, spoilt as {spoil}");
+        }
+        read.push(recorder.reads.lock().unwrap().len());
+    }
+    // One that is sound saves reads; the others are found out.
+    assert!(read[1] < read[0] / 2 && read[2..].iter().all(|reads| *reads > read[1]), "{read:?}");
 }

@@ -65,7 +65,7 @@ impl StreamTable {
     }
 
     /// The ways to its ring.
-    pub(super) fn ways(&self) -> &Ways {
+    pub(crate) fn ways(&self) -> &Ways {
         &self.ways
     }
 }

@@ -1,0 +1,190 @@
+//! The last elements of a stream (`order by time desc limit 10`): where what is youngest has as many as are wanted, nothing else is
+//! looked at. The engine would look at all there is. How many there are of each is asked first, which takes no payload.
+
+use crate::answer::asks;
+use crate::columns::Fixed;
+use crate::hits::origin;
+use crate::stream::{StreamTable, Trouble};
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
+use datafusion::catalog::TableProvider;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, ScalarValue};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::source_as_provider;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{
+    Analyze, Expr, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, lit,
+};
+use holdfast_base::{Clock, Ordinal, StreamId, SystemClock, Timestamp};
+use holdfast_link::{LinkError, RingReader, Selection};
+use holdfast_ring::Range;
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Fewer slots are looked at as fast as it is asked where to look.
+const FEW: usize = 16;
+/// How far back it is looked first, and how much farther each time: all of these together are little beside the last.
+const SECOND: Duration = Duration::from_secs(1);
+const FARTHER: u32 = 16;
+/// How often, before all is looked at.
+const TIMES: u32 = 5;
+
+/// What a question wants of a stream that is last.
+struct Last {
+    stream: StreamId,
+    table: Arc<dyn TableProvider>,
+    /// By arrival or by ordinal.
+    by: Fixed,
+    /// So many rows.
+    rows: usize,
+    /// The same with those that are passed over before them.
+    with_skipped: usize,
+}
+
+impl Last {
+    fn of(plan: &LogicalPlan) -> Option<Self> {
+        let (mut node, mut limit) = (plan, None);
+        let sort = loop {
+            node = match node {
+                LogicalPlan::Projection(projection) => &projection.input,
+                LogicalPlan::SubqueryAlias(alias) => &alias.input,
+                LogicalPlan::Limit(some) if limit.is_none() => {
+                    let (FetchType::Literal(Some(fetch)), SkipType::Literal(skip)) =
+                        (some.get_fetch_type().ok()?, some.get_skip_type().ok()?)
+                    else {
+                        return None;
+                    };
+                    limit = Some((fetch, skip));
+                    &some.input
+                }
+                LogicalPlan::Sort(sort) => break sort,
+                _ => return None,
+            };
+        };
+        let (rows, skipped) = limit.filter(|(rows, _)| *rows > 0)?;
+        let first = sort.expr.first().filter(|first| !first.asc)?;
+        let Expr::Column(column) = &first.expr else { return None };
+        let place = sort.input.schema().maybe_index_of_column(column)?;
+        let (scan, name) = origin(&sort.input, place)?;
+        let by = [Fixed::Time, Fixed::Ordinal].into_iter().find(|fixed| fixed.name() == name)?;
+        // Each row below stands for itself.
+        let is_other = |node: &LogicalPlan| {
+            let chooses = matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Sort(_));
+            Ok(chooses || node.expressions().iter().any(asks))
+        };
+        if sort.input.exists(is_other).unwrap_or(true) {
+            return None;
+        }
+        let table = source_as_provider(&scan.source).ok()?;
+        let stream = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?.stream();
+        Some(Self { stream, table, by, rows, with_skipped: rows.saturating_add(skipped) })
+    }
+
+    /// From where on it is looked, one after the other; nothing where there is little to look at.
+    async fn since(&self) -> Result<Vec<ScalarValue>> {
+        let (table, stream) = (Arc::clone(&self.table), self.stream);
+        let edge = tokio::task::spawn_blocking(move || Edge::of(table.as_ref(), stream)).await;
+        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        let edge = edge.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
+        let Some(Edge { newest, oldest, next }) = edge else { return Ok(Vec::new()) };
+        let farther = (0..TIMES).map(|time| FARTHER.pow(time));
+        if self.by == Fixed::Time {
+            let since = farther.map(|times| newest - SECOND * times).filter(|since| *since > oldest);
+            let instant =
+                |since: Timestamp| ScalarValue::TimestampNanosecond(Some(since.0), Some("UTC".into()));
+            return Ok(since.map(instant).collect());
+        }
+        let back = |times: u32| (self.with_skipped as u64).saturating_mul(2 * u64::from(times));
+        let since = farther.map_while(|times| next?.0.checked_sub(back(times)));
+        Ok(since.map(|since| ScalarValue::UInt64(Some(since))).collect())
+    }
+}
+
+/// Where a stream ends.
+struct Edge {
+    newest: Timestamp,
+    oldest: Timestamp,
+    /// Where slots can be passed over by their ordinals without a read.
+    next: Option<Ordinal>,
+}
+
+impl Edge {
+    /// Nothing of a stream that has few slots.
+    fn of(table: &dyn TableProvider, stream: StreamId) -> Result<Option<Self>, LinkError> {
+        let Some(table) = (table as &dyn Any).downcast_ref::<StreamTable>() else { return Ok(None) };
+        let mut way = table.ways().take()?;
+        let edge = Self::read(&mut way.reader, stream);
+        table.ways().give(way);
+        edge
+    }
+
+    fn read(reader: &mut RingReader, stream: StreamId) -> Result<Option<Self>, LinkError> {
+        let slots = reader.plan(&Selection { streams: vec![stream], range: Range::ALL })?.slots;
+        let Some(youngest) = slots.iter().max_by_key(|slot| slot.age).filter(|_| slots.len() > FEW) else {
+            return Ok(None);
+        };
+        let oldest = slots.iter().filter_map(|slot| slot.first).min().unwrap_or(Timestamp::MIN);
+        if reader.is_live() {
+            let streams = reader.streams()?;
+            let next = streams.iter().find(|status| status.id == stream);
+            let next = next.map(|status| status.counters.next_ordinal);
+            return Ok(Some(Self { newest: SystemClock::new().now(), oldest, next }));
+        }
+        // Whoever finds out what is the matter with it tells it.
+        let Ok(view) = reader.look_into(youngest) else { return Ok(None) };
+        let newest =
+            view.summary().entries.iter().filter_map(|entry| entry.arrivals).map(|(_, last)| last).max();
+        Ok(newest.map(|newest| Self { newest, oldest, next: None }))
+    }
+}
+
+/// A question as it is asked where it is about the last elements: of what is youngest, where that has as many. Others stay as they are.
+pub(crate) async fn latest(
+    state: &SessionState,
+    trouble: &Arc<Trouble>,
+    plan: LogicalPlan,
+) -> Result<LogicalPlan> {
+    if let LogicalPlan::Analyze(analyze) = &plan {
+        let input = narrowed(state, trouble, analyze.input.as_ref().clone()).await?;
+        return Ok(LogicalPlan::Analyze(Analyze { input: Arc::new(input), ..analyze.clone() }));
+    }
+    narrowed(state, trouble, plan).await
+}
+
+async fn narrowed(state: &SessionState, trouble: &Arc<Trouble>, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let Some(last) = Last::of(&plan) else { return Ok(plan) };
+    for since in last.since().await? {
+        let young = within(&plan, last.by, &since)?;
+        let counted =
+            LogicalPlanBuilder::from(young.clone()).aggregate(Vec::<Expr>::new(), [count(lit(1))])?;
+        let counted = DataFrame::new(state.clone(), counted.build()?).collect().await;
+        trouble.begin_anew();
+        // What is wrong with it is told where all is asked.
+        let Ok(counted) = counted else { return Ok(plan) };
+        let found =
+            counted.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>().value(0)).sum::<i64>();
+        if usize::try_from(found).is_ok_and(|found| found >= last.rows) {
+            return Ok(young);
+        }
+    }
+    Ok(plan)
+}
+
+/// The same of what is not before that.
+fn within(plan: &LogicalPlan, by: Fixed, since: &ScalarValue) -> Result<LogicalPlan> {
+    let narrow = |node: LogicalPlan| {
+        let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
+        let condition = column(scan, by)?.gt_eq(lit(since.clone()));
+        Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(condition, Arc::new(node))?)))
+    };
+    plan.clone().transform_up(narrow).map(|plan| plan.data)
+}
+
+fn column(scan: &TableScan, by: Fixed) -> Result<Expr> {
+    let place = scan.projected_schema.index_of_column(&Column::from_name(by.name()))?;
+    Ok(Expr::Column(Column::from(scan.projected_schema.qualified_field(place))))
+}
