@@ -203,9 +203,17 @@ fn copies_stay_within_their_bound_and_what_is_purged_is_not_kept_there() {
 
     ends(dir, "index r.hf --index drive --once", 0);
     assert_eq!(copies(dir), all);
+    // Under other names, to be seen when they are gone.
+    let other_name = |file: &PathBuf| file.with_extension("seen");
+    all.iter().for_each(|file| fs::hard_link(file, other_name(file)).unwrap());
     ends(dir, "purge r.hf --ordinals 2000..3000 --reason test --index drive", 0);
     let left = copies(dir);
     assert!(left.len() < all.len() && left.iter().all(|file| all.contains(file)), "{left:?}");
+    for file in &all {
+        let is_empty = fs::read(other_name(file)).unwrap().iter().all(|byte| *byte == 0);
+        assert_eq!(is_empty, !left.contains(file), "{file:?}");
+        fs::remove_file(other_name(file)).unwrap();
+    }
     let said = ends(dir, "index r.hf --index drive --once --json", 0).json();
     assert_eq!(said["left"].as_u64(), Some(0));
     assert!(copies(dir).len() > left.len());

@@ -96,6 +96,16 @@ impl Folder {
         }
     }
 
+    /// The same as `open`, to be written to.
+    pub(super) fn writable(&self, sequence: Sequence) -> io::Result<Option<(File, u64, u64)>> {
+        let file = match File::options().write(true).open(self.file(sequence)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let bytes = file.metadata()?.len();
+        Ok(Some((file, 0, bytes)))
+    }
+
     /// The file of a copy, where it begins in it, and its bytes.
     pub(super) fn open(&self, sequence: Sequence) -> Option<(File, u64, u64)> {
         let file = File::open(self.file(sequence)).ok()?;

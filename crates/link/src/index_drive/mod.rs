@@ -115,6 +115,25 @@ impl IndexDrive {
         }
     }
 
+    /// The same, and nothing of it is left on the drive, as far as that writes where it is told to.
+    pub fn destroy(&self, sequence: Sequence) -> io::Result<()> {
+        let there = match &self.place {
+            Place::Folder(folder) => folder.writable(sequence)?,
+            Place::Device(device) => device.writable(sequence)?,
+        };
+        if let Some((file, first, bytes)) = there {
+            let zeros = vec![0; CHECKED];
+            let mut at = 0;
+            while at < bytes {
+                let some = (bytes - at).min(CHECKED as u64);
+                file.write_all_at(&zeros[..some as usize], first + at)?;
+                at += some;
+            }
+            file.sync_data()?;
+        }
+        self.remove(sequence)
+    }
+
     /// Whether the copy of a slot is there, and all of it is as it was made.
     pub fn is_sound(&self, sequence: Sequence) -> bool {
         self.open(sequence).is_some_and(|copy| copy.is_sound())

@@ -204,7 +204,7 @@ fn copies_on_an_index_drive_change_no_result_whatever_becomes_of_them() {
     let folder = tempfile::tempdir().unwrap();
     copies_change_no_result(folder.path());
     let device = folder.path().join("device");
-    std::fs::File::create(&device).unwrap().set_len(64 << 20).unwrap();
+    std::fs::File::create(&device).unwrap().set_len(16 << 20).unwrap();
     copies_change_no_result(&device);
 }
 
@@ -242,6 +242,18 @@ fn copies_change_no_result(place: &Path) {
     assert_eq!(drive.copies().unwrap().len(), sound.len() - sound.len().div_ceil(3));
     compare_with(&image, &recorded, &schema, &QUERIES, Some(place));
     compare_with(&image, &recorded, &schema, &QUERIES, Some(&place.join("nowhere")));
+    // What is destroyed leaves nothing behind, and none of the others goes with it.
+    if place.is_file() {
+        let (sequence, copy) = &sound[1];
+        let count =
+            |part: &[u8]| std::fs::read(place).unwrap().windows(part.len()).filter(|at| *at == part).count();
+        let middle = &copy[copy.len() / 2..][..64];
+        assert!(count(middle) > 0);
+        drive.destroy(*sequence).unwrap();
+        assert_eq!((count(middle), count(&copy[..64])), (0, 0));
+        assert_eq!(drive.copies().unwrap().len(), sound.len() - sound.len().div_ceil(3) - 1);
+        compare_with(&image, &recorded, &schema, &QUERIES[..3], Some(place));
+    }
 }
 
 // Promise 3: what was there when the search began and has expired since is told of, each slot once, whatever was in it; all
