@@ -23,6 +23,8 @@ const QUOTED_TIME: &str = "write times in quotes, such as '2026-11-20T10:05:00Z'
 const QUOTED_SPAN: &str = "write lengths of time as interval '5 seconds'";
 /// What the engine calls joins that keep one of their sides in memory.
 const KEEPING: [&str; 3] = ["HashJoinInput", "NestedLoopJoin", "CrossJoinExec"];
+/// Slots that are named.
+const SLOTS: usize = 100;
 /// Names that are told where there is none of that name.
 const NAMES: usize = 12;
 
@@ -74,14 +76,21 @@ fn lacks(lacking: &Lacking) -> Failure {
             counted(*slots, "slot")
         ))
         .advice(YOUNGER),
+        Lacking::Partial(elements) => Failure::failed(format_args!(
+            "of {} a part could not be had: without it the answer would be wrong",
+            counted(*elements, "element that was found")
+        ))
+        .advice("`holdfast check` lists all damage"),
         Lacking::Damaged { slots, first } => {
-            let some: Vec<String> = slots.iter().take(NAMES).map(ToString::to_string).collect();
+            let some: Vec<String> = slots.iter().take(SLOTS).map(ToString::to_string).collect();
+            let more = if slots.len() > SLOTS { ", …" } else { "" };
             Failure::failed(format_args!(
                 "{} could not be looked into, the first is {first}: without what is in them the answer would be wrong",
                 counted(slots.len() as u64, "damaged slot")
             ))
             .advice(format_args!(
-                "to leave them out, say `where slot not in ({})`; `holdfast check` lists all damage",
+                "to leave them out, say `where slot not in ({}{more})` of the stream, or ask for other times; `holdfast check` \
+                 lists all damage",
                 some.join(", ")
             ))
         }

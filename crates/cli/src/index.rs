@@ -115,10 +115,8 @@ struct Copies<'d> {
 }
 
 impl<'d> Copies<'d> {
-    /// Takes away those of slots that are gone. What is not older than all that may expire next may have been purged, and is overwritten;
-    /// all are that `are_purged`.
-    fn of(drive: &'d IndexDrive, slots: &[PlannedSlot], are_purged: bool) -> Result<Self, Trouble> {
-        let oldest = slots.iter().filter(|slot| !slot.held).map(|slot| slot.sequence).min();
+    /// Takes away those of slots that are gone.
+    fn of(drive: &'d IndexDrive, slots: &[PlannedSlot]) -> Result<Self, Trouble> {
         let ages: HashMap<Sequence, Age> = slots.iter().map(|slot| (slot.sequence, slot.age)).collect();
         let mut copies = Self { drive, bytes: BTreeMap::new(), used: 0, removed: 0, is_shrunk: false };
         let there = drive.copies().map_err(|error| copies.trouble("cannot list the copies", &error))?;
@@ -127,10 +125,6 @@ impl<'d> Copies<'d> {
                 Some(age) => {
                     copies.bytes.insert((*age, sequence), bytes);
                     copies.used += bytes;
-                }
-                None if are_purged || oldest.is_none_or(|oldest| sequence > oldest) => {
-                    drive.destroy(sequence).map_err(|error| copies.taking_away(&error))?;
-                    copies.removed += 1;
                 }
                 None => copies.remove(sequence)?,
             }
@@ -148,12 +142,8 @@ impl<'d> Copies<'d> {
         })
     }
 
-    fn taking_away(&self, error: &std::io::Error) -> Trouble {
-        self.trouble("cannot take a copy away", error)
-    }
-
     fn remove(&mut self, sequence: Sequence) -> Result<(), Trouble> {
-        self.drive.remove(sequence).map_err(|error| self.taking_away(&error))?;
+        self.drive.remove(sequence).map_err(|error| self.trouble("cannot take a copy away", &error))?;
         self.removed += 1;
         Ok(())
     }
@@ -270,9 +260,9 @@ fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
 #[derive(Debug, Default)]
 pub(crate) struct Sound(HashSet<Sequence>);
 
-/// Takes away the copies of slots that the ring no longer has, and leaves nothing of them: some were purged.
+/// Takes away the copies of slots that the ring no longer has.
 pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<(), Trouble> {
-    Copies::of(drive, &slots(reader)?, true).map(|_| ())
+    Copies::of(drive, &slots(reader)?).map(|_| ())
 }
 
 /// Takes away copies that are damaged, and copies what has none, the youngest first, within `limit` bytes, until `enough`.
@@ -284,7 +274,7 @@ pub(crate) fn copy(
     enough: &dyn Fn() -> bool,
 ) -> Result<Done, Trouble> {
     let slots = slots(reader)?;
-    let mut copies = Copies::of(drive, &slots, false)?;
+    let mut copies = Copies::of(drive, &slots)?;
     copies.look_through(reader, &slots, sound, enough)?;
     copies.shrink(limit)?;
     let (mut done, mut is_full) = (Done::default(), false);

@@ -52,7 +52,7 @@ impl RingArg {
     }
 }
 
-/// Leaves the processors and the memory to whoever captures: what only looks goes behind it, with the threads that it starts from here on.
+/// Leaves the processors to whoever captures: what only looks goes behind it, with the threads that it starts from here on.
 pub(crate) fn give_way() {
     /// Less than a tenth of what others get where there is not enough for all.
     const BEHIND: i32 = 10;
@@ -60,9 +60,14 @@ pub(crate) fn give_way() {
     ONCE.call_once(|| {
         // Where that is forbidden it goes beside it, as before.
         let _ = rustix::process::nice(BEHIND);
-        // Where memory is short it is ended before all others, a recorder above all.
-        let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     });
+}
+
+/// Where memory is short this program is ended before all others, a recorder and who looks for what holds stand for above all: whoever
+/// asked can ask again.
+pub(crate) fn goes_first() {
+    // Where that is forbidden it is one of many, as before.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 /// What is set by the first signal that asks for an end; a second one ends at once.

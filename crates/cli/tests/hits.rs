@@ -5,10 +5,13 @@
 mod common;
 #[path = "common/filled.rs"]
 mod filled;
+#[path = "common/recording.rs"]
+mod recording;
 
 use common::{Said, documented, ends, folder, holdfast};
 use filled::{Filler, line};
 use holdfast_ingest::packet::Reader;
+use recording::Recording;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -185,6 +188,9 @@ fn what_is_damaged_is_left_out_and_told() {
     assert!(left.len() < sound.len() && left.len() > sound.len() / 2);
     let mut all = sound.iter();
     assert!(left.iter().all(|packet| all.any(|other| other == packet)), "never wrong bytes");
+    // What is computed over them is no answer.
+    let sum = query(dir, "select sum(length(hex(payload))) from eth0 where ordinal < 20000", "", 1);
+    assert!(sum.out.is_empty() && sum.err.contains("the answer would be wrong"), "{}{}", sum.out, sum.err);
     // What is damaged is none of them: nothing is said of it.
     query(dir, "select ordinal from eth0 where ordinal >= 19000", "--format pcapng -o -", 0);
 }
@@ -255,6 +261,9 @@ fn the_last_elements_are_found_where_it_is_youngest() {
         ("select ordinal from eth0 where ordinal < 9 order by time desc limit 2", vec![8, 7]),
         ("select ordinal from eth0 where ordinal > 59997 order by time desc limit 9", vec![59_999, 59_998]),
     ];
+    // As a file.
+    query(dir, questions[0].0, "--format pcapng -o last.pcapng", 0);
+    assert_eq!(packets(&fs::read(dir.join("last.pcapng")).unwrap()).len(), 3);
     for (sql, wanted) in &questions {
         let said = query(dir, sql, "--format csv", 0);
         let found: Vec<u64> =
@@ -270,7 +279,15 @@ fn the_last_elements_are_found_where_it_is_youngest() {
     let last = searched("select * from eth0 order by time desc limit 3");
     // Of 600 seconds, the last 20 of which have only lines: the third look is 256 back.
     assert!(all > 50 && last < all / 2, "{last} of {all}");
-    // As a file.
-    query(dir, questions[0].0, "--format pcapng -o last.pcapng", 0);
-    assert_eq!(packets(&fs::read(dir.join("last.pcapng")).unwrap()).len(), 3);
+    // Beside a recorder by ordinals, too.
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(20_000);
+    recording.await_lines(dir, 20_000);
+    let said =
+        query(dir, "select ordinal from log order by ordinal desc limit 1 offset 7", "--format csv", 0);
+    assert_eq!(said.out.lines().nth(1), Some("22992"));
+    let all = searched("select ordinal, time from log order by ordinal desc");
+    let last = searched("select * from log order by ordinal desc limit 3");
+    assert!(all > 50 && last < all / 5, "{last} of {all}");
+    recording.end();
 }

@@ -188,6 +188,26 @@ fn around_a_slot_of_which_a_condition_fails_others_are_distilled() {
 }
 
 #[test]
+fn what_a_condition_fails_of_does_not_count_for_one_over_several_and_keeps_it_from_nothing() {
+    let folder = folder();
+    let dir = folder.path();
+    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+    recording.lines(1000);
+    recording.await_lines(dir, 1000);
+    let more = "--when count(*)_>=_3 --within 1h --standing --quota 40 --reason three";
+    let mut evaluator = Evaluator::start(dir, &format!("{} {more}", failing()));
+    assert_eq!(evaluator.next()["elements"], 0, "two are too few");
+    recording.lines(2000);
+    evaluator.await_found(4);
+    assert!(evaluator.warning().contains(&format!("1 element of log ({FAILING} up to")));
+    // It is within the window of all that comes.
+    recording.lines(1000);
+    evaluator.await_found(2);
+    assert_eq!(evaluator.end(), Some(0));
+    recording.end();
+}
+
+#[test]
 fn what_a_condition_fails_of_is_told_and_what_lies_around_it_is_found() {
     let folder = folder();
     let dir = folder.path();

@@ -28,6 +28,9 @@ pub enum Lacking {
     /// So many slots expired while the query was at work.
     #[error("slots that expired while the query was at work: {0}")]
     Expired(u64),
+    /// Of so many elements that were found a part cannot be had.
+    #[error("elements of which a part is not there: {0}")]
+    Partial(u64),
     /// These are damaged, the first at this place.
     #[error("damaged slots: {}, the first is {first}", slots.len())]
     Damaged {

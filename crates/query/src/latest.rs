@@ -1,5 +1,5 @@
 //! The last elements of a stream (`order by time desc limit 10`): where what is youngest has as many as are wanted, nothing else is
-//! looked at. The engine would look at all there is. How many there are of each is asked first, which takes no payload.
+//! looked at. The engine would look at all there is. How many there are is asked first, without payloads.
 
 use crate::answer::asks;
 use crate::columns::Fixed;
@@ -18,8 +18,8 @@ use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{
     Analyze, Expr, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, lit,
 };
-use holdfast_base::{Clock, Ordinal, StreamId, SystemClock, Timestamp};
-use holdfast_link::{LinkError, RingReader, Selection};
+use holdfast_base::{Ordinal, StreamId, Timestamp};
+use holdfast_link::{LinkError, PlannedSlot, RingReader, Selection};
 use holdfast_ring::Range;
 use std::any::Any;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ const FEW: usize = 16;
 /// How far back it is looked first, and how much farther each time: all of these together are little beside the last.
 const SECOND: Duration = Duration::from_secs(1);
 const FARTHER: u32 = 16;
+/// Of all there is one part in so many at most: to look at more takes as long as to look at all.
+const LITTLE: i64 = 2;
 /// How often, before all is looked at.
 const TIMES: u32 = 5;
 
@@ -71,10 +73,14 @@ impl Last {
         let place = sort.input.schema().maybe_index_of_column(column)?;
         let (scan, name) = origin(&sort.input, place)?;
         let by = [Fixed::Time, Fixed::Ordinal].into_iter().find(|fixed| fixed.name() == name)?;
-        // Each row below stands for itself.
+        // Each row below stands for itself, whoever asks, and no condition takes payloads, which would be read for each look.
+        let takes =
+            |expr: &Expr| expr.column_refs().iter().any(|column| column.name == Fixed::Payload.name());
         let is_other = |node: &LogicalPlan| {
             let chooses = matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Sort(_));
-            Ok(chooses || node.expressions().iter().any(asks))
+            let is_other = |expr: &Expr| asks(expr) || expr.is_volatile();
+            let by_payload = matches!(node, LogicalPlan::Filter(filter) if takes(&filter.predicate));
+            Ok(chooses || by_payload || node.expressions().iter().any(is_other))
         };
         if sort.input.exists(is_other).unwrap_or(true) {
             return None;
@@ -93,7 +99,10 @@ impl Last {
         let Some(Edge { newest, oldest, next }) = edge else { return Ok(Vec::new()) };
         let farther = (0..TIMES).map(|time| FARTHER.pow(time));
         if self.by == Fixed::Time {
-            let since = farther.map(|times| newest - SECOND * times).filter(|since| *since > oldest);
+            let all = newest.0.saturating_sub(oldest.0);
+            let spans =
+                farther.map(|times| SECOND * times).filter(|span| span.as_nanos() as i64 <= all / LITTLE);
+            let since = spans.map(|span| newest - span);
             let instant =
                 |since: Timestamp| ScalarValue::TimestampNanosecond(Some(since.0), Some("UTC".into()));
             return Ok(since.map(instant).collect());
@@ -127,19 +136,26 @@ impl Edge {
         let Some(youngest) = slots.iter().max_by_key(|slot| slot.age).filter(|_| slots.len() > FEW) else {
             return Ok(None);
         };
-        let oldest = slots.iter().filter_map(|slot| slot.first).min().unwrap_or(Timestamp::MIN);
+        // What is still open is younger: there is no end to what is looked at.
+        let known = || slots.iter().filter_map(|slot| slot.first.zip(slot.last));
+        let ends = known().map(|(first, _)| first).min().zip(known().map(|(_, last)| last).max());
         if reader.is_live() {
             let streams = reader.streams()?;
             let next = streams.iter().find(|status| status.id == stream);
             let next = next.map(|status| status.counters.next_ordinal);
-            return Ok(Some(Self { newest: SystemClock::new().now(), oldest, next }));
+            return Ok(ends.map(|(oldest, newest)| Self { newest, oldest, next }));
         }
-        // Whoever finds out what is the matter with it tells it.
-        let Ok(view) = reader.look_into(youngest) else { return Ok(None) };
-        let newest =
-            view.summary().entries.iter().filter_map(|entry| entry.arrivals).map(|(_, last)| last).max();
-        Ok(newest.map(|newest| Self { newest, oldest, next: None }))
+        let first = slots.iter().min_by_key(|slot| slot.age).and_then(|slot| arrivals(reader, slot));
+        let ends = first.zip(arrivals(reader, youngest));
+        Ok(ends.map(|((oldest, _), (_, newest))| Self { newest, oldest, next: None }))
     }
+}
+
+/// When what is in a slot arrived. Whoever finds out what is the matter with it tells it.
+fn arrivals(reader: &mut RingReader, slot: &PlannedSlot) -> Option<(Timestamp, Timestamp)> {
+    let view = reader.look_into(slot).ok()?;
+    let all = || view.summary().entries.iter().filter_map(|entry| entry.arrivals);
+    all().map(|(first, _)| first).min().zip(all().map(|(_, last)| last).max())
 }
 
 /// A question as it is asked where it is about the last elements: of what is youngest, where that has as many. Others stay as they are.
@@ -162,7 +178,8 @@ async fn narrowed(state: &SessionState, trouble: &Arc<Trouble>, plan: LogicalPla
         let counted =
             LogicalPlanBuilder::from(young.clone()).aggregate(Vec::<Expr>::new(), [count(lit(1))])?;
         let counted = DataFrame::new(state.clone(), counted.build()?).collect().await;
-        trouble.begin_anew();
+        // What that could not look into is not what the question lacks.
+        trouble.take();
         // What is wrong with it is told where all is asked.
         let Ok(counted) = counted else { return Ok(plan) };
         let found =

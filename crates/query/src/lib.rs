@@ -8,6 +8,7 @@ pub mod address;
 mod answer;
 mod asked;
 mod columns;
+mod failing;
 pub mod find;
 mod functions;
 mod group;
@@ -30,6 +31,7 @@ mod tight;
 
 pub use answer::{Lacking, answer};
 pub use columns::{Column, Columns, Fixed, address_type, arrow_type, in_words};
+pub use failing::{Failed, Failing, is_of_a_value};
 pub use hits::{Hits, hits};
 pub use ring::{Engine, RingError, engine};
 pub use session::{Limits, Tables, ask, session};

@@ -1,5 +1,6 @@
 //! A ring as tables: each stream, and what the ring says of itself.
 
+use crate::failing::Failing;
 use crate::session::{CATALOG, Limits, RING, Tables, session};
 use crate::stream::{LinkTypes, OpenRing, StreamTable, Trouble, Ways};
 use crate::tables::{Lazy, gaps, holds, slots, streams};
@@ -48,6 +49,11 @@ impl Engine {
     pub fn tables(&self) -> Vec<String> {
         let tables = self.context.catalog(CATALOG).and_then(|catalog| catalog.schema(RING));
         tables.map_or_else(Vec::new, |tables| tables.table_names())
+    }
+
+    /// Of what conditions fail, and whether they may.
+    pub fn failing(&self) -> Arc<Failing> {
+        self.context.state().config().get_extension().unwrap_or_default()
     }
 }
 
@@ -120,7 +126,7 @@ fn all_gaps(reader: &mut RingReader, trouble: &Trouble) -> Result<RecordBatch> {
         match item {
             Item::Gap { stream, ordinal, gap } => found.extend(losses.take(Loss { stream, ordinal, gap })),
             Item::Damaged { slot, sequence, place } => {
-                trouble.damaged(Some(slot).filter(|slot| *slot < SlotNo(u32::MAX)), sequence, place);
+                trouble.told(Some(slot).filter(|slot| *slot < SlotNo(u32::MAX)), sequence, place);
             }
             Item::Expired { from, to, .. } => trouble.expired((from.0..=to.0).map(Sequence)),
             _ => {}

@@ -1,5 +1,6 @@
 //! The engine, set up for one query: what it may use of the machine, and what it may not touch.
 
+use crate::failing::Failing;
 use crate::functions;
 use crate::group::Grouping;
 use crate::joins::{Again, Yielding};
@@ -82,7 +83,8 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_target_partitions(limits.threads.get())
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
-        .with_default_catalog_and_schema(CATALOG, RING);
+        .with_default_catalog_and_schema(CATALOG, RING)
+        .with_extension(Arc::new(Failing::default()));
     let share = limits.memory.0 as usize / limits.threads.get();
     // What is merged is held for as many rows as a batch has.
     let rows = (share / MERGED / ROW_BYTES).max(LEAST_ROWS);

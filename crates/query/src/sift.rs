@@ -1,7 +1,8 @@
 //! Filters that give on what they find as it comes. The engine's gather rows until these make a batch of thousands: the first would
 //! come late, and where each has a payload, all of them would be in memory, and be no part of what was allowed.
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
+use crate::failing::{Failing, met};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -103,13 +104,17 @@ impl ExecutionPlan for SiftExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (predicate, projection) = (Arc::clone(self.filter.predicate()), self.filter.projection().clone());
         let rows = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let failing = context.session_config().get_extension::<Failing>();
         let sift = move |batch: RecordBatch| -> Result<RecordBatch> {
-            let picked = predicate.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let picked = match &failing {
+                Some(failing) => failing.met(&predicate, &batch)?,
+                None => met(&predicate, &batch)?,
+            };
             let batch = match &projection {
                 Some(columns) => batch.project(columns)?,
                 None => batch,
             };
-            let left = filter_record_batch(&batch, picked.as_boolean())?;
+            let left = filter_record_batch(&batch, &picked)?;
             rows.add(left.num_rows());
             Ok(left)
         };

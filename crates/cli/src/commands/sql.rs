@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result, reason};
 use crate::index::{Index, IndexArg};
 use crate::out::Out;
 use crate::question::{is_blank, questions, split};
-use crate::session::RingArg;
+use crate::session::{self, RingArg};
 use crate::sql::{self, LimitArgs, Sql};
 use datafusion::common::TableReference;
 use futures::future::{Either, select};
@@ -57,6 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let index = Index::at(args.index.place(&args.ring)?);
+    session::goes_first();
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let slots = OpenSlots::default();
     let open = || sql::open(&path, &args.limits.limits(), &index, &slots);

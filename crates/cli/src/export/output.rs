@@ -50,21 +50,30 @@ pub(crate) struct Place {
 impl Place {
     /// One that is there already is kept unless `force` is set.
     pub(crate) fn make(path: &Path, force: bool) -> Result<Self> {
-        let of = |file, part| Self { file, part, path: path.to_owned(), force };
-        if let Ok(found) = fs::symlink_metadata(path) {
-            let regular = fs::metadata(path).is_ok_and(|found| found.is_file());
-            if !regular {
+        let mut path = path.to_owned();
+        let mut access = None;
+        if let Ok(found) = fs::symlink_metadata(&path) {
+            let target = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
+            let Some(target) = target else {
                 // A device or named pipe is written to, not replaced.
-                return special(path, &found).map(|file| of(file, None));
-            }
+                let file = special(&path, &found)?;
+                return Ok(Self { file, part: None, path, force });
+            };
             if !force {
-                return Err(taken(path));
+                return Err(taken(&path));
             }
+            // Whoever may read it may read what comes in its place, and a link leads there.
+            access = Some(target.permissions());
+            path = fs::canonicalize(&path).unwrap_or(path);
         }
+        let trouble = |error: &io::Error| Failure::output("cannot make the file", &path, error);
         let create = |part: &Path| OpenOptions::new().write(true).create_new(true).open(part);
-        let made = Unfinished::beside(path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
-        let (part, file) = made.map_err(|error| Failure::output("cannot make the file", path, &error))?;
-        Ok(of(file, Some(part)))
+        let made = Unfinished::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
+        let (part, file) = made.map_err(|error| trouble(&error))?;
+        if let Some(access) = access {
+            file.set_permissions(access).map_err(|error| trouble(&error))?;
+        }
+        Ok(Self { file, part: Some(part), path, force })
     }
 
     /// What is written to it.
@@ -254,6 +263,23 @@ mod tests {
         let wanted =
             format!("cannot make the file: no such file or directory, {}: choose another", none.display());
         assert!(said.starts_with(&wanted), "{said}");
+    }
+
+    #[test]
+    fn what_is_replaced_stays_where_links_lead_and_as_readable_as_it_was() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("a.raw"), dir.path().join("latest"));
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&path, &link).unwrap();
+        assert!(Output::file(&link, false).is_err());
+        let mut output = Output::file(&link, true).unwrap();
+        output.write_all(b"new").unwrap();
+        output.finish().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -1,29 +1,22 @@
 //! Asks for what a hold looks for, also where its condition fails of some elements (a number is divided by zero, a text is no
-//! number): what lies around them is found all the same.
+//! number): all others are found.
 
 use crate::complaint;
 use crate::failure::{Failure, Result};
 use crate::out::counted;
 use crate::sql::Sql;
-use datafusion::error::DataFusionError;
 use holdfast_base::Ordinal;
 use holdfast_query::find::{Among, Found, Search};
-use std::collections::VecDeque;
+use holdfast_query::{Failed, is_of_a_value};
 use std::fmt;
-
-/// Questions at most by which it is found out of which elements a condition fails; what is still in doubt then is passed over.
-const MOST: usize = 64;
-
-/// From the first, without the second.
-type Ordinals = (Ordinal, Ordinal);
 
 /// Elements of which a condition fails: they count as not found.
 #[derive(Debug)]
 pub(super) struct Failing {
     pub(super) stream: String,
-    /// So many, between these.
+    /// So many, from the first up to the one behind the last.
     elements: u64,
-    ordinals: Ordinals,
+    ordinals: (Ordinal, Ordinal),
     why: Failure,
 }
 
@@ -43,11 +36,6 @@ impl fmt::Display for Failing {
     }
 }
 
-/// Whether not the condition is the matter: the ring is out of reach, or a slot has expired.
-pub(super) fn is_of_the_ring(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::External(_))
-}
-
 /// What there is of it; where `passes` is set, what the condition fails of is passed over.
 pub(super) fn ask(
     sql: &Sql,
@@ -56,33 +44,30 @@ pub(super) fn ask(
     among: &Among,
     passes: bool,
 ) -> Result<(Vec<Found>, Option<Failing>)> {
-    let (mut found, mut failing, mut asked) = (Vec::new(), None::<Failing>, 0);
-    let mut left = VecDeque::from([among.ordinals]);
-    while let Some(ordinals) = left.pop_front() {
-        let part = Among { ordinals, ..*among };
-        asked += 1;
-        let error = match sql.runtime.block_on(search.found(&sql.engine.context, stream, &part)) {
-            Ok(some) => {
-                found.extend(some);
-                continue;
-            }
-            Err(error) => error,
-        };
-        let why = complaint::failure(&error, &search.condition, &[]);
-        if !passes || is_of_the_ring(&error) {
-            return Err(why);
+    let failing = sql.engine.failing();
+    failing.pass(passes);
+    let found = sql.runtime.block_on(search.found(&sql.engine.context, stream, among));
+    failing.pass(false);
+    let (first, end) = among.ordinals;
+    let told = |elements, ordinals, why| Failing {
+        stream: stream.to_owned(),
+        elements,
+        ordinals,
+        why: complaint::failure(&why, &search.condition, &[]),
+    };
+    let failed = failing.take().and_then(|Failed { ordinals, why }| {
+        // What came before and counts for a window was told when it came.
+        let mut own = ordinals.range(first..end);
+        let (least, count) = (*own.next()?, ordinals.range(first..end).count() as u64);
+        let greatest = own.next_back().copied().unwrap_or(least);
+        Some(told(count, (least, Ordinal(greatest.0 + 1)), why))
+    });
+    match found {
+        Ok(found) => Ok((found, failed)),
+        // A condition over several has no single element of which it fails.
+        Err(why) if passes && is_of_a_value(&why) => {
+            Ok((Vec::new(), Some(told(end.0 - first.0, among.ordinals, why))))
         }
-        let (first, end) = ordinals;
-        let middle = Ordinal(first.0.midpoint(end.0));
-        if middle > first && asked + left.len() + 2 <= MOST {
-            left.extend([(first, middle), (middle, end)]);
-            continue;
-        }
-        let one = Failing { stream: stream.to_owned(), elements: end.0 - first.0, ordinals, why };
-        match &mut failing {
-            Some(all) => all.with(&one),
-            None => failing = Some(one),
-        }
+        Err(why) => Err(complaint::failure(&why, &search.condition, &[])),
     }
-    Ok((found, failing))
 }

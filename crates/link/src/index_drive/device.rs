@@ -143,7 +143,9 @@ impl Device {
         let Directory { file, blocks, .. } = self.directory()?;
         let mut entries = blocks.iter().flatten().flatten();
         let entry = entries.find(|entry| (entry.ring, entry.sequence) == (self.ring, sequence));
-        Ok(entry.map(|entry| (file, place(entry.first), entry.bytes.into())))
+        // With what may be left of another at the end of its last block.
+        let bytes = |entry: &DriveEntry| u64::from(DriveEntry::blocks(entry.bytes)) * BLOCK as u64;
+        Ok(entry.map(|entry| (file, place(entry.first), bytes(entry))))
     }
 
     /// The device, where a copy begins on it, and its bytes.

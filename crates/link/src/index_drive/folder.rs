@@ -2,8 +2,10 @@
 
 use super::owner::{Owner, mount_of};
 use holdfast_base::{RingId, Sequence};
+use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a file is called until all of it is there.
@@ -98,12 +100,15 @@ impl Folder {
 
     /// The same as `open`, to be written to.
     pub(super) fn writable(&self, sequence: Sequence) -> io::Result<Option<(File, u64, u64)>> {
-        let file = match File::options().write(true).open(self.file(sequence)) {
+        // What somebody has put in its place is not followed, nor waited for.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let open = File::options().write(true).custom_flags(flags.bits() as i32).open(self.file(sequence));
+        let file = match open {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
-        let bytes = file.metadata()?.len();
-        Ok(Some((file, 0, bytes)))
+        let found = file.metadata()?;
+        Ok(found.is_file().then_some((file, 0, found.len())))
     }
 
     /// The file of a copy, where it begins in it, and its bytes.

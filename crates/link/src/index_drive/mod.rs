@@ -34,6 +34,18 @@ enum Place {
     Device(Arc<Device>),
 }
 
+/// Writes zeros: from a place in a file on, so many bytes.
+fn empty((file, first, bytes): (File, u64, u64)) -> io::Result<()> {
+    let zeros = vec![0; CHECKED];
+    let mut at = 0;
+    while at < bytes {
+        let some = (bytes - at).min(CHECKED as u64);
+        file.write_all_at(&zeros[..some as usize], first + at)?;
+        at += some;
+    }
+    file.sync_data()
+}
+
 impl IndexDrive {
     /// Those of a ring in a folder or on a device (or a file that stands for one), where those of others may be, too. Nothing is
     /// made.
@@ -107,31 +119,20 @@ impl IndexDrive {
         }
     }
 
-    /// Takes a copy away, if it is there.
+    /// Takes a copy away, if it is there. Nothing of it is left on the drive, as far as that writes where it is told to: what it is of
+    /// may have been purged.
     pub fn remove(&self, sequence: Sequence) -> io::Result<()> {
-        match &self.place {
-            Place::Folder(folder) => folder.remove(sequence),
-            Place::Device(device) => device.remove(sequence),
-        }
-    }
-
-    /// The same, and nothing of it is left on the drive, as far as that writes where it is told to.
-    pub fn destroy(&self, sequence: Sequence) -> io::Result<()> {
         let there = match &self.place {
-            Place::Folder(folder) => folder.writable(sequence)?,
-            Place::Device(device) => device.writable(sequence)?,
+            Place::Folder(folder) => folder.writable(sequence),
+            Place::Device(device) => device.writable(sequence),
         };
-        if let Some((file, first, bytes)) = there {
-            let zeros = vec![0; CHECKED];
-            let mut at = 0;
-            while at < bytes {
-                let some = (bytes - at).min(CHECKED as u64);
-                file.write_all_at(&zeros[..some as usize], first + at)?;
-                at += some;
-            }
-            file.sync_data()?;
+        // What cannot be written to is taken away all the same.
+        let emptied = there.and_then(|there| there.map_or(Ok(()), empty));
+        match &self.place {
+            Place::Folder(folder) => folder.remove(sequence)?,
+            Place::Device(device) => device.remove(sequence)?,
         }
-        self.remove(sequence)
+        emptied
     }
 
     /// Whether the copy of a slot is there, and all of it is as it was made.

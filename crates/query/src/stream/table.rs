@@ -111,7 +111,10 @@ impl TableProvider for StreamTable {
         };
         if wants.payload() {
             let rest = filters.iter().filter(|filter| translate(filter, &self.columns).is_none());
-            wants.rest = Rest::of(state, &self.columns, rest.cloned().collect());
+            let rest = Rest::of(state, &self.columns, rest.cloned().collect());
+            let is_there =
+                |rest: &Rest| rest.columns.iter().all(|(place, _)| wants.projection.contains(place));
+            wants.rest = rest.filter(is_there);
         }
         let selection = self.selection(&wants.predicate);
         let slot = self.columns.arrow().index_of(Fixed::Slot.name()).ok();

@@ -19,6 +19,8 @@ struct State {
     missed: Missed,
     /// Slots that expired: what began in one and ends in the next misses it, too.
     expired: BTreeSet<Sequence>,
+    /// Whether some damaged ones were to be searched, not only told of.
+    spoils: bool,
     /// Slots that whoever asks has seen, and that no search may pass by in silence.
     expected: Vec<Sequence>,
 }
@@ -42,6 +44,7 @@ impl Trouble {
     /// What has been missed since it was asked last.
     pub fn take(&self) -> Missed {
         let mut state = self.state();
+        state.spoils = false;
         let (missed, expired) = (std::mem::take(&mut state.missed), std::mem::take(&mut state.expired));
         Missed { expired: expired.len() as u64, ..missed }
     }
@@ -49,7 +52,8 @@ impl Trouble {
     /// What was found until now is thrown away and looked for anew: what was missed will be missed again. What expired will not be
     /// looked at any more.
     pub(crate) fn begin_anew(&self) {
-        self.state().missed = Missed::default();
+        let mut state = self.state();
+        (state.missed, state.spoils) = (Missed::default(), false);
     }
 
     /// From here on a search that does not find one of these slots when it begins counts it as expired.
@@ -64,12 +68,13 @@ impl Trouble {
 
     /// What has been missed so far of what an answer may be computed over.
     pub(crate) fn lacking(&self) -> Option<Lacking> {
-        let State { missed, expired, .. } = &*self.state();
-        if let Some(first) = missed.places.first() {
+        let State { missed, expired, spoils, .. } = &*self.state();
+        if let Some(first) = missed.places.first().filter(|_| *spoils) {
             let slots = missed.slots.iter().copied().collect();
             return Some(Lacking::Damaged { slots, first: first.clone() });
         }
-        (!expired.is_empty()).then_some(Lacking::Expired(expired.len() as u64))
+        let partial = (missed.partial > 0).then_some(Lacking::Partial(missed.partial));
+        (!expired.is_empty()).then_some(Lacking::Expired(expired.len() as u64)).or(partial)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -84,8 +89,14 @@ impl Trouble {
         self.state().missed.partial += elements;
     }
 
-    /// Something is wrong with a slot, which has a place unless it is open.
+    /// Something is wrong with a slot that is searched, which has a place unless it is open.
     pub(crate) fn damaged(&self, slot: Option<SlotNo>, sequence: Sequence, place: &str) {
+        self.told(slot, sequence, place);
+        self.state().spoils = true;
+    }
+
+    /// The same of one that is only told of.
+    pub(crate) fn told(&self, slot: Option<SlotNo>, sequence: Sequence, place: &str) {
         let missed = &mut self.state().missed;
         if !missed.slots.insert(sequence) {
             return;

@@ -134,18 +134,24 @@ impl<'a> Follow<'a> {
 
     /// Until it is interrupted, or all that was to come has come.
     pub(super) fn run(mut self, mut evaluator: Evaluator, out: &mut Out) -> Result<()> {
+        evaluator.pass_failing();
+        let ended = self.go_on(&mut evaluator, out);
+        self.fails_of(Vec::new(), true);
+        ended
+    }
+
+    fn go_on(&mut self, evaluator: &mut Evaluator, out: &mut Out) -> Result<()> {
         let end = session::interruption()?;
         let mut trouble: Option<Failure> = None;
         let mut undistilled = self.distil;
-        evaluator.pass_failing();
         while self.standing || !evaluator.is_done() || undistilled {
             out.flush().map_err(|failure| self.unheard(failure))?;
             std::thread::sleep(TURN);
             let ending = end.load(Ordering::Relaxed);
-            let turned = self.turn(&mut evaluator, ending, out);
+            let turned = self.turn(evaluator, ending, out);
             let turned = match turned {
                 Ok(ControlFlow::Continue(())) if self.distil && !ending => {
-                    self.distil(&mut evaluator, out).map(|done| done.map_continue(|left| undistilled = left))
+                    self.distil(evaluator, out).map(|done| done.map_continue(|left| undistilled = left))
                 }
                 turned => turned,
             };
@@ -179,7 +185,7 @@ impl<'a> Follow<'a> {
         }
         if self.distil {
             // Without it whoever goes on looks once more for what there is.
-            let _ = self.extend(&evaluator, &[]);
+            let _ = self.extend(evaluator, &[]);
         }
         if self.missed > 0 {
             return Err(Failure::failed(format_args!(
