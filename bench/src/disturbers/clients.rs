@@ -118,7 +118,11 @@ pub fn searches(
     let mut took: Vec<f64> = all.concat();
     took.sort_unstable_by(f64::total_cmp);
     let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
-    Ok(format!("{} searches of {middle:.1} s each", took.len()))
+    let longest = took.last().copied().unwrap_or(0.0);
+    Ok(format!(
+        "{} searches of {middle:.1} s each, {longest:.1} s at most, {cores} at work at the end",
+        took.len()
+    ))
 }
 
 fn signal(pid: u32, signal: Signal) {

@@ -9,6 +9,8 @@ use holdfast_format::{CellBuffer, MAX_TEXT};
 /// Bytes of a header: what `HDR_SIZE` is unless somebody needs more.
 const HEADER: usize = 4096;
 
+/// The key behind which that stands.
+const SIZE: &[u8] = b"HDR_SIZE";
 /// A key without which it is no such header.
 const MARK: &[u8] = b"HDR_VERSION";
 
@@ -50,10 +52,15 @@ pub(crate) struct Header<'a>(&'a [u8]);
 impl<'a> Header<'a> {
     /// `None` if it is none.
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
-        let header = data.get(..data.len().min(HEADER))?;
-        let end = header.iter().position(|byte| *byte == 0).unwrap_or(header.len());
-        let header = Self(&header[..end]);
-        header.value(MARK).map(|_| header)
+        let within = |bytes: usize| {
+            let header = &data[..data.len().min(bytes)];
+            let end = header.iter().position(|byte| *byte == 0).unwrap_or(header.len());
+            Self(&header[..end])
+        };
+        let header = within(HEADER);
+        header.value(MARK)?;
+        let larger = header.value(SIZE).and_then(|size| std::str::from_utf8(size).ok()?.parse().ok());
+        Some(larger.filter(|size| *size > HEADER).map_or(header, within))
     }
 
     /// What stands behind a key, the first time; nothing is no value.
@@ -158,6 +165,14 @@ mod tests {
         assert_eq!(outcome.event_time.map(|time| time.0), Some(1_372_729_060_500_000_000));
         assert_eq!(found[1..], [Some(value::int(-8)), Some(64), Some(10), None, None, None, Some(21)]);
         assert!(!outcome.undecodable);
+    }
+
+    #[test]
+    fn a_header_is_as_long_as_it_says() {
+        let header =
+            |size: usize| format!("HDR_VERSION 1.0\nHDR_SIZE {size}\n#{}\nNCHAN 64\n", "x".repeat(5000));
+        let read = |size| words(&["n:uint=dada:NCHAN"], header(size).as_bytes()).0[0];
+        assert_eq!([read(8192), read(4096), read(0), read(usize::MAX)], [Some(64), None, None, Some(64)]);
     }
 
     #[test]

@@ -134,8 +134,11 @@ impl<'a> Header<'a> {
         loop {
             match reader.string()? {
                 b"HEADER_END" => return Some(header),
-                keyword => reader.value(form(keyword)?)?,
-            };
+                keyword if is_bracket(keyword) => {}
+                keyword => {
+                    reader.value(form(keyword)?)?;
+                }
+            }
         }
     }
 
@@ -144,6 +147,9 @@ impl<'a> Header<'a> {
         let mut reader = Reader(self.0);
         loop {
             let keyword = reader.string()?;
+            if is_bracket(keyword) {
+                continue;
+            }
             let value = reader.value(form(keyword)?)?;
             if keyword == name {
                 return Some(value);
@@ -180,6 +186,11 @@ impl<'a> Header<'a> {
     }
 }
 
+/// What stands around a table of frequencies, each an `fchannel`, and has no value.
+fn is_bracket(keyword: &[u8]) -> bool {
+    matches!(keyword, b"FREQUENCY_START" | b"FREQUENCY_END")
+}
+
 fn form(keyword: &[u8]) -> Option<Form> {
     KEYWORDS.iter().find(|(name, _)| name.as_bytes() == keyword).map(|(_, form)| *form)
 }
@@ -206,6 +217,11 @@ mod tests {
         all.extend([string("source_name"), string("J0534+2200")].concat());
         all.extend([string("nchans"), 832i32.to_le_bytes().to_vec()].concat());
         all.extend([string("tstart"), 40_588.5f64.to_le_bytes().to_vec()].concat());
+        all.extend(string("FREQUENCY_START"));
+        for channel in [1500.0f64, 1499.5] {
+            all.extend([string("fchannel"), channel.to_le_bytes().to_vec()].concat());
+        }
+        all.extend(string("FREQUENCY_END"));
         all.extend([string("signed"), vec![1]].concat());
         all.extend(string("HEADER_END"));
         all

@@ -1,9 +1,9 @@
-//! Packets of SPEAD, flavour 64-48 (Streaming Protocol for Exchange of Astronomical Data): a header of 8 bytes, then as many
-//! item pointers of 8 bytes as it says, big-endian.
+//! Packets of SPEAD (Streaming Protocol for Exchange of Astronomical Data), of flavours with items of 64 bits, such as 64-40 and
+//! 64-48: a header of 8 bytes, then as many item pointers of 8 bytes as it says, big-endian.
 //!
 //! ```text
-//! header   0 magic 0x53 | 1 version 4 | 2 bytes of an item's number 2 | 3 bytes of its value 6 | 6 items (2)
-//! item     bit 63: the value itself, else where it lies in the heap | 48–62 item's number | 0–47 value
+//! header   0 magic 0x53 | 1 version 4 | 2 bytes of an item's number | 3 bytes of its value (8 together) | 6 items (2)
+//! item     highest bit: the value itself, else where it lies in the heap | item's number | value, in so many bytes
 //! ```
 
 use crate::Type;
@@ -59,14 +59,21 @@ impl SpeadField {
 
 /// The items of one packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Items<'a>(&'a [[u8; 8]]);
+pub(crate) struct Items<'a> {
+    items: &'a [[u8; 8]],
+    /// Bits of a value: 64 less those of an item's number and the one above it.
+    bits: u32,
+}
 
 impl<'a> Items<'a> {
     /// `None` if it is no such packet, or not all of its items are there.
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
-        let ([0x53, 4, 2, 6, _, _, high, low], rest) = data.split_first_chunk::<8>()? else { return None };
+        let ([0x53, 4, number, value @ 1..=7, _, _, high, low], rest) = data.split_first_chunk::<8>()? else {
+            return None;
+        };
         let count = usize::from(u16::from_be_bytes([*high, *low]));
-        rest.as_chunks().0.get(..count).map(Self)
+        let items = rest.as_chunks().0.get(..count).filter(|_| *number == 8 - value)?;
+        Some(Self { items, bits: 8 * u32::from(*value) })
     }
 
     pub(crate) fn push(self, field: SpeadField, into: &mut CellBuffer) {
@@ -79,10 +86,10 @@ impl<'a> Items<'a> {
     /// What the packet says of this.
     pub(crate) fn value(self, field: SpeadField) -> Option<u64> {
         const IMMEDIATE: u64 = 1 << 63;
-        let Some(number) = field.item() else { return Some(self.0.len() as u64) };
-        let mut items = self.0.iter().map(|item| u64::from_be_bytes(*item));
-        let item = items.find(|item| item >> 48 & 0x7fff == number)?;
-        (item & IMMEDIATE != 0).then_some(item & 0xffff_ffff_ffff)
+        let Some(number) = field.item() else { return Some(self.items.len() as u64) };
+        let mut items = self.items.iter().map(|item| u64::from_be_bytes(*item));
+        let item = items.find(|item| (item & !IMMEDIATE) >> self.bits == number)?;
+        (item & IMMEDIATE != 0).then_some(item & !(u64::MAX << self.bits))
     }
 }
 
@@ -125,6 +132,25 @@ mod tests {
         let wanted = [Some(77), Some(8192), Some(4096), None, Some(0xffff_ffff_ffff), Some(6)];
         assert_eq!(read(&whole), (wanted.to_vec(), false));
         assert_eq!(read(&packet(&[])), (vec![None, None, None, None, None, Some(0)], false));
+    }
+
+    #[test]
+    fn values_are_as_wide_as_the_flavour_says() {
+        let items = [(true, 1, 0xff_ffff_fffe), (true, 2, 8192), (true, 0x1600, 5), (false, 4, 9)];
+        for (number, value) in [(1u8, 7u8), (2, 6), (3, 5), (5, 3)] {
+            let mut packet = vec![0x53, 4, number, value, 0, 0, 0, items.len() as u8];
+            let bits = 8 * u32::from(value);
+            let fits = |number: u64| number < 1 << (8 * (8 - value) - 1);
+            for (immediate, number, value) in items.iter().filter(|(_, number, _)| fits(*number)) {
+                let value = value & !(u64::MAX << bits);
+                packet.extend((u64::from(*immediate) << 63 | number << bits | value).to_be_bytes());
+            }
+            packet[7] = (packet.len() / 8 - 1) as u8;
+            let heap = Some(0xff_ffff_fffe & !(u64::MAX << bits));
+            let timestamp = Some(5).filter(|_| fits(0x1600));
+            let wanted = vec![heap, Some(8192), None, None, timestamp, Some(u64::from(packet[7]))];
+            assert_eq!(read(&packet), (wanted, false), "64-{bits}");
+        }
     }
 
     #[test]

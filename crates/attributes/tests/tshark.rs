@@ -53,7 +53,10 @@ fn tshark(path: &Path) -> Option<Vec<BTreeMap<&'static str, String>>> {
     }
     let output = match command.arg("-r").arg(path).output() {
         Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            eprintln!("SKIPPED: there is no tshark");
+            return None;
+        }
         Err(error) => panic!("{error}"),
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
