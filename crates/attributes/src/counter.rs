@@ -90,7 +90,8 @@ impl Counter {
         match self {
             Self::Vdif => Header::read(data, element.size).map(Header::count),
             Self::Spead => {
-                let items = Items::read(data)?;
+                // Numbers of others begin anew elsewhere.
+                let items = Items::read(data).filter(|items| items.bits() == 48)?;
                 let of = |field| items.value(field);
                 // Packets of one heap have its number.
                 let whole = of(SpeadField::HeapSize).zip(of(SpeadField::PayloadLen));

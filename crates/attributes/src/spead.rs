@@ -76,6 +76,11 @@ impl<'a> Items<'a> {
         Some(Self { items, bits: 8 * u32::from(*value) })
     }
 
+    /// Bits of a value.
+    pub(crate) fn bits(self) -> u32 {
+        self.bits
+    }
+
     pub(crate) fn push(self, field: SpeadField, into: &mut CellBuffer) {
         match self.value(field) {
             Some(value) => into.word(value),

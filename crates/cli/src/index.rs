@@ -100,6 +100,8 @@ pub(crate) struct Done {
     pub(crate) removed: u64,
     /// Slots without a copy, for which there is no room.
     pub(crate) left: u64,
+    /// Why copies that were taken away could not be overwritten before.
+    pub(crate) kept: Option<String>,
     /// Slots that could not be copied, and why.
     pub(crate) damaged: Vec<(Sequence, String)>,
 }
@@ -112,13 +114,16 @@ struct Copies<'d> {
     removed: u64,
     /// Whether some had to go for want of room.
     is_shrunk: bool,
+    /// Why the first that could not be overwritten before it went was not.
+    left: Option<std::io::Error>,
 }
 
 impl<'d> Copies<'d> {
     /// Takes away those of slots that are gone.
     fn of(drive: &'d IndexDrive, slots: &[PlannedSlot]) -> Result<Self, Trouble> {
         let ages: HashMap<Sequence, Age> = slots.iter().map(|slot| (slot.sequence, slot.age)).collect();
-        let mut copies = Self { drive, bytes: BTreeMap::new(), used: 0, removed: 0, is_shrunk: false };
+        let mut copies =
+            Self { drive, bytes: BTreeMap::new(), used: 0, removed: 0, is_shrunk: false, left: None };
         let there = drive.copies().map_err(|error| copies.trouble("cannot list the copies", &error))?;
         for (sequence, bytes) in there {
             match ages.get(&sequence) {
@@ -143,7 +148,9 @@ impl<'d> Copies<'d> {
     }
 
     fn remove(&mut self, sequence: Sequence) -> Result<(), Trouble> {
-        self.drive.remove(sequence).map_err(|error| self.trouble("cannot take a copy away", &error))?;
+        let left = self.drive.remove(sequence);
+        let left = left.map_err(|error| self.trouble("cannot take a copy away", &error))?;
+        self.left = self.left.take().or(left);
         self.removed += 1;
         Ok(())
     }
@@ -262,7 +269,13 @@ pub(crate) struct Sound(HashSet<Sequence>);
 
 /// Takes away the copies of slots that the ring no longer has.
 pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<(), Trouble> {
-    Copies::of(drive, &slots(reader)?).map(|_| ())
+    let mut copies = Copies::of(drive, &slots(reader)?)?;
+    match copies.left.take() {
+        Some(error) => {
+            Err(copies.trouble("what is purged was taken away, but could not be overwritten", &error))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Takes away copies that are damaged, and copies what has none, the youngest first, within `limit` bytes, until `enough`.
@@ -307,6 +320,7 @@ pub(crate) fn copy(
     }
     let without = slots.len() - copies.bytes.len() - done.damaged.len();
     done.left = if is_full || copies.is_shrunk { without as u64 } else { 0 };
+    done.kept = copies.left.take().map(|error| reason(&error));
     (done.slots, done.bytes, done.removed) = (copies.bytes.len() as u64, copies.used, copies.removed);
     Ok(done)
 }

@@ -9,7 +9,6 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_expr::PhysicalExpr;
 use holdfast_base::Ordinal;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Elements that are told one by one.
@@ -18,14 +17,20 @@ const MOST: usize = 1 << 16;
 /// Whether conditions may fail of elements, and of which they did.
 #[derive(Debug, Default)]
 pub struct Failing {
-    passes: AtomicBool,
-    failed: Mutex<Option<Failed>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// From the first, without the second: these are told of. Nothing where no condition may fail.
+    among: Option<(Ordinal, Ordinal)>,
+    failed: Option<Failed>,
 }
 
 /// Of what a condition failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// Of these, and maybe others.
+    /// Of these; nothing where that is not known.
     pub ordinals: BTreeSet<Ordinal>,
     /// Why, of the first that was come across.
     pub why: DataFusionError,
@@ -49,30 +54,30 @@ pub fn is_of_a_value(error: &DataFusionError) -> bool {
 }
 
 impl Failing {
-    /// Whether from here on such elements are passed over.
-    pub fn pass(&self, passes: bool) {
-        self.passes.store(passes, Ordering::Relaxed);
+    /// From here on such elements are passed over, and those among these told of; or they end a question.
+    pub fn pass(&self, among: Option<(Ordinal, Ordinal)>) {
+        self.state().among = among;
     }
 
     /// Of what conditions failed since it was asked last.
     pub fn take(&self) -> Option<Failed> {
-        self.failed().take()
+        self.state().failed.take()
     }
 
-    fn failed(&self) -> MutexGuard<'_, Option<Failed>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which elements of a batch meet a condition.
     pub(crate) fn met(&self, condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
         let error = match met(condition, batch) {
-            Err(error) if self.passes.load(Ordering::Relaxed) && is_of_a_value(&error) => error,
+            Err(error) if self.state().among.is_some() && is_of_a_value(&error) => error,
             met => return met,
         };
         let rows = batch.num_rows();
-        if rows == 1 {
+        if rows <= 1 {
             self.fails_of(error, batch);
-            return Ok(BooleanArray::from(vec![false]));
+            return Ok(BooleanArray::from(vec![false; rows]));
         }
         let mut all = BooleanBuilder::with_capacity(rows);
         for half in [batch.slice(0, rows / 2), batch.slice(rows / 2, rows - rows / 2)] {
@@ -84,12 +89,16 @@ impl Failing {
     fn fails_of(&self, why: DataFusionError, element: &RecordBatch) {
         let ordinal = element.column_by_name(Fixed::Ordinal.name());
         let ordinal = ordinal.and_then(|column| column.as_primitive_opt::<UInt64Type>());
-        let mut failed = self.failed();
-        let Failed { ordinals, .. } = failed.get_or_insert_with(|| Failed { ordinals: BTreeSet::new(), why });
-        if ordinals.len() < MOST {
-            ordinals.extend(
-                ordinal.filter(|ordinal| ordinal.is_valid(0)).map(|ordinal| Ordinal(ordinal.value(0))),
-            );
+        let ordinal = ordinal.filter(|column| !column.is_empty()).map(|column| Ordinal(column.value(0)));
+        let mut state = self.state();
+        let is_told =
+            |ordinal: &Ordinal| state.among.is_some_and(|(first, end)| (first..end).contains(ordinal));
+        if ordinal.is_some_and(|ordinal| !is_told(&ordinal)) {
+            return;
+        }
+        let failed = state.failed.get_or_insert_with(|| Failed { ordinals: BTreeSet::new(), why });
+        if failed.ordinals.len() < MOST {
+            failed.ordinals.extend(ordinal);
         }
     }
 }
@@ -97,4 +106,53 @@ impl Failing {
 /// The same, where none may fail.
 pub(crate) fn met(condition: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
     Ok(condition.evaluate(batch)?.into_array(batch.num_rows())?.as_boolean().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{ArrayRef, Int64Array, UInt64Array};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::common::DFSchema;
+    use datafusion::logical_expr::{col, lit};
+    use datafusion::prelude::SessionContext;
+
+    /// Elements from `first` on, and whether 12 divided by each of these numbers is 4.
+    fn asked(failing: &Failing, first: u64, numbers: &[i64], named: &str) -> Result<Vec<bool>> {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new(named, DataType::UInt64, false),
+            Field::new("n", DataType::Int64, false),
+        ]));
+        let ordinals: ArrayRef = Arc::new(UInt64Array::from_iter_values(first..first + numbers.len() as u64));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![ordinals, numbers])?;
+        let schema = DFSchema::try_from(schema)?;
+        let condition =
+            SessionContext::new().create_physical_expr((lit(12i64) / col("n")).eq(lit(4i64)), &schema)?;
+        Ok(failing.met(&condition, &batch)?.iter().map(|met| met == Some(true)).collect())
+    }
+
+    #[test]
+    fn elements_of_which_a_condition_fails_are_passed_over_and_told() {
+        let failing = Failing::default();
+        assert!(is_of_a_value(&asked(&failing, 0, &[3, 0, 3], "ordinal").unwrap_err()));
+        assert!(failing.take().is_none());
+        failing.pass(Some((Ordinal(12), Ordinal(17))));
+        let numbers = [3, 0, 0, 5, 3, 0, 3, 0];
+        let wanted = [true, false, false, false, true, false, true, false];
+        for _ in 0..2 {
+            assert_eq!(asked(&failing, 10, &numbers, "ordinal").unwrap(), wanted);
+        }
+        // Each once, and of others nothing.
+        let failed = failing.take().unwrap();
+        assert_eq!(failed.ordinals.into_iter().collect::<Vec<_>>(), [Ordinal(12), Ordinal(15)]);
+        assert_eq!(asked(&failing, 17, &numbers, "ordinal").unwrap(), wanted);
+        assert!(failing.take().is_none());
+        // Which ones is not known.
+        assert_eq!(asked(&failing, 10, &numbers, "other").unwrap(), wanted);
+        assert!(failing.take().unwrap().ordinals.is_empty());
+        assert!(asked(&failing, 10, &[], "ordinal").unwrap().is_empty());
+        failing.pass(None);
+        assert!(asked(&failing, 10, &numbers, "ordinal").is_err());
+    }
 }

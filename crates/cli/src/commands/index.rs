@@ -100,7 +100,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             }
         };
         match copied {
-            Some(Ok(done)) => told.tell(&done, args.once, out)?,
+            Some(Ok(done)) => {
+                if let Some(why) = &done.kept {
+                    told.complain(&format!(
+                        "copies at {} were taken away, but could not be overwritten: {why}",
+                        drive.path().display()
+                    ));
+                }
+                told.tell(&done, args.once, out)?;
+            }
             Some(Err(Trouble::Drive(failure))) if args.once || drive.is_owned(&owner) => return Err(failure),
             // Lost meanwhile: that is told next.
             None | Some(Err(Trouble::Drive(_))) => {}

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -63,15 +64,19 @@ impl Place {
                 return Err(taken(&path));
             }
             // Whoever may read it may read what comes in its place, and a link leads there.
-            access = Some(target.permissions());
+            access = Some(target);
             path = fs::canonicalize(&path).unwrap_or(path);
         }
         let trouble = |error: &io::Error| Failure::output("cannot make the file", &path, error);
-        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).open(part);
+        // Until it is as that was nobody else opens it.
+        let first = if access.is_some() { 0o600 } else { 0o666 };
+        let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(first).open(part);
         let made = Unfinished::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = made.map_err(|error| trouble(&error))?;
         if let Some(access) = access {
-            file.set_permissions(access).map_err(|error| trouble(&error))?;
+            // Only root gives files away.
+            let _ = std::os::unix::fs::fchown(&file, Some(access.uid()), Some(access.gid()));
+            file.set_permissions(access.permissions()).map_err(|error| trouble(&error))?;
         }
         Ok(Self { file, part: Some(part), path, force })
     }

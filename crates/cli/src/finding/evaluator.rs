@@ -304,6 +304,8 @@ impl Evaluator {
         }
         // What it looks at is younger than any copy.
         let sql = sql::open(&self.path, &self.limits, &Index::default(), &OpenSlots::default())?;
+        // What stands twice in a condition would be worked out ahead of it, where nobody passes over an element of which it fails.
+        sql.engine.context.remove_optimizer_rule("common_sub_expression_eliminate");
         if let Wanted::Found(search) = &self.wanted {
             let held = |id| self.streams.is_empty() || self.streams.contains(&id);
             let mut refused = None;

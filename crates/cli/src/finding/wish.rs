@@ -1,5 +1,6 @@
 //! What all holds want of slots that are distilled together.
 
+use super::ask::is_of_the_ring;
 use super::distil::{holders, is_copy, keeps, keeps_of};
 use super::evaluator::Wanted;
 use super::{roll, wanted};
@@ -11,7 +12,6 @@ use datafusion::error::DataFusionError;
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::Finding;
 use holdfast_query::find::{Among, Keep, Roll, Search, Span, last_of_slot, merged};
-use holdfast_query::is_of_a_value;
 use holdfast_ring::{HoldStatus, Original, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
@@ -58,9 +58,7 @@ pub(super) fn keep(
         match added {
             // Some of it others may want, too.
             Ok(bytes) => least = least.max(bytes),
-            Err(trouble) if !is_of_a_value(&trouble.0) && !is_refused(&trouble.0) => {
-                return Err(trouble.failure());
-            }
+            Err(trouble) if is_of_the_ring(&trouble.0) => return Err(trouble.failure()),
             Err(trouble) => return Ok(Kept::Untold(holder.id, trouble.failure())),
         }
     }
@@ -75,12 +73,6 @@ impl Trouble<'_> {
     fn failure(&self) -> Failure {
         complaint::failure(&self.0, self.1, &[])
     }
-}
-
-/// Whether a condition cannot be asked at all, such as one of a later release.
-fn is_refused(error: &DataFusionError) -> bool {
-    use DataFusionError as E;
-    matches!(error.find_root(), E::SQL(..) | E::Plan(_) | E::SchemaError(..) | E::NotImplemented(_))
 }
 
 /// What a hold wants.
@@ -211,8 +203,14 @@ impl<'h> Wish<'h> {
         let around = (times.0 - self.roll.after, times.1 + self.roll.before + back);
         let among = Among { times: common(around, self.range), ..Among::ALL };
         for (stream, _) in self.streams.iter().filter(|(_, searched)| *searched) {
+            // What a condition fails of was not found either, and lies maybe far from these slots.
+            let failing = sql.engine.failing();
+            failing.pass(Some(ALL));
             let found = search.spans(&sql.engine.context, &stream.name, &among, self.roll);
-            spans.extend(sql.runtime.block_on(found).map_err(|error| Trouble(error, self.condition))?);
+            let found = sql.runtime.block_on(found);
+            failing.pass(None);
+            failing.take();
+            spans.extend(found.map_err(|error| Trouble(error, self.condition))?);
         }
         Ok(merged(spans))
     }

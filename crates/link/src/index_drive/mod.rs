@@ -120,19 +120,18 @@ impl IndexDrive {
     }
 
     /// Takes a copy away, if it is there. Nothing of it is left on the drive, as far as that writes where it is told to: what it is of
-    /// may have been purged.
-    pub fn remove(&self, sequence: Sequence) -> io::Result<()> {
+    /// may have been purged. Why it could not be overwritten, if so: it is gone all the same.
+    pub fn remove(&self, sequence: Sequence) -> io::Result<Option<io::Error>> {
         let there = match &self.place {
             Place::Folder(folder) => folder.writable(sequence),
             Place::Device(device) => device.writable(sequence),
         };
-        // What cannot be written to is taken away all the same.
         let emptied = there.and_then(|there| there.map_or(Ok(()), empty));
         match &self.place {
             Place::Folder(folder) => folder.remove(sequence)?,
             Place::Device(device) => device.remove(sequence)?,
         }
-        emptied
+        Ok(emptied.err())
     }
 
     /// Whether the copy of a slot is there, and all of it is as it was made.

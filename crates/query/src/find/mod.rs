@@ -170,7 +170,9 @@ impl Search {
         let own = among.of(table.clone())?.filter(condition.clone())?;
         let Some((when, back)) = &self.when else { return Ok(own) };
         // What came shortly before the first of them counts, too.
-        let first = own.aggregate(Vec::new(), vec![min(column(Fixed::Time))])?.collect().await?;
+        // With the ordinals: whoever passes over what the condition fails of tells them.
+        let (time, last) = (min(column(Fixed::Time)), max(column(Fixed::Ordinal)));
+        let first = own.aggregate(Vec::new(), vec![time, last])?.collect().await?;
         let first = first.first().map(|batch| batch.column(0).as_primitive::<TimestampNanosecondType>());
         let first = first.filter(|first| !first.is_empty() && first.is_valid(0));
         let from = first.map_or(Timestamp::MAX, |first| Timestamp(first.value(0)) - *back);
