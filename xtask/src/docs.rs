@@ -180,8 +180,7 @@ mod tests {
 
     #[test]
     fn all_folders_at_the_top_are_listed() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let tree = Tree::load(&root).unwrap();
+        let tree = Tree::load(&crate::root()).unwrap();
         assert!(TOP.iter().all(|top| tree.has(top)), "one of them does not exist");
         // Hidden ones that we do not know are those of somebody's editor.
         let tops = tree.names.iter().filter_map(|path| path.split_once('/')).map(|(top, _)| top);

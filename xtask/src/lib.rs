@@ -44,9 +44,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The root of the repository that this program was built from.
+/// The root of the repository that cargo runs this for; of that it was built from otherwise. Several may have built it in one folder.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+    let own = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    own.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Every rule on the repository at `root`.
