@@ -90,14 +90,19 @@ impl Drop for Terminal {
     }
 }
 
+/// With so many packets.
+fn ring(dir: &Path, packets: u64) {
+    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
+    let mut filler = Filler::open(&dir.join("r.hf"));
+    filler.packets(packets);
+    filler.close();
+}
+
 #[test]
 fn a_session_completes_words_and_keeps_what_was_asked() {
     let folder = folder();
     let dir = folder.path();
-    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
-    let mut filler = Filler::open(&dir.join("r.hf"));
-    filler.packets(50);
-    filler.close();
+    ring(dir, 50);
     let mut session = Terminal::start(dir);
     session.shows("r> ");
     // A stream, and a column of the table `streams`.
@@ -121,10 +126,7 @@ fn a_session_completes_words_and_keeps_what_was_asked() {
 fn functions_are_completed_and_streams_that_began_after_the_session() {
     let folder = folder();
     let dir = folder.path();
-    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
-    let mut filler = Filler::open(&dir.join("r.hf"));
-    filler.packets(50);
-    filler.close();
+    ring(dir, 50);
     let mut session = Terminal::start(dir);
     session.shows("r> ");
     // Of 10:05, with the bracket.
@@ -149,10 +151,7 @@ fn functions_are_completed_and_streams_that_began_after_the_session() {
 fn a_question_that_is_at_work_is_cancelled_and_the_session_goes_on() {
     let folder = folder();
     let dir = folder.path();
-    ends(dir, "format r.hf --size 8MiB --slot 64KiB", 0);
-    let mut filler = Filler::open(&dir.join("r.hf"));
-    filler.packets(10_000);
-    filler.close();
+    ring(dir, 10_000);
     let mut session = Terminal::start(dir);
     session.shows("r> ");
     // The first row comes at once, the second one never.

@@ -4,7 +4,7 @@
 use crate::answer::asks;
 use crate::columns::Fixed;
 use crate::hits::origin;
-use crate::stream::{StreamTable, Trouble};
+use crate::stream::{StreamTable, Trouble, takes_payload};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::catalog::TableProvider;
@@ -74,12 +74,10 @@ impl Last {
         let (scan, name) = origin(&sort.input, place)?;
         let by = [Fixed::Time, Fixed::Ordinal].into_iter().find(|fixed| fixed.name() == name)?;
         // Each row below stands for itself, whoever asks, and no condition takes payloads, which would be read for each look.
-        let takes =
-            |expr: &Expr| expr.column_refs().iter().any(|column| column.name == Fixed::Payload.name());
         let is_other = |node: &LogicalPlan| {
             let chooses = matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Sort(_));
             let is_other = |expr: &Expr| asks(expr) || expr.is_volatile();
-            let by_payload = matches!(node, LogicalPlan::Filter(filter) if takes(&filter.predicate));
+            let by_payload = matches!(node, LogicalPlan::Filter(filter) if takes_payload(&filter.predicate));
             Ok(chooses || by_payload || node.expressions().iter().any(is_other))
         };
         if sort.input.exists(is_other).unwrap_or(true) {

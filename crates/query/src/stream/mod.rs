@@ -23,6 +23,7 @@ pub use arrays::Column as ArrayColumn;
 pub(crate) use chosen::Explained;
 pub(crate) use exec::{Fold, StreamExec};
 pub(crate) use moment::{Looks, Moment};
+pub(crate) use rest::takes_payload;
 pub use table::StreamTable;
 pub use trouble::{Missed, Trouble};
 pub use wants::LinkTypes;

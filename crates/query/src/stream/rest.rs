@@ -1,6 +1,7 @@
 //! What of a condition cannot be said of single cells (texts that are alike, columns compared with each other, functions), but needs
 //! no payload: the engine's own expressions, asked of what is found before its payload is read.
 
+use crate::answer::asks;
 use crate::columns::{Columns, Fixed};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -15,22 +16,14 @@ use std::sync::Arc;
 
 /// Whether an expression can be asked before payloads are read.
 pub(super) fn may_be_asked(filter: &Expr) -> bool {
-    let is_question = |expr: &Expr| {
-        Ok(matches!(
-            expr,
-            Expr::InSubquery(_)
-                | Expr::Exists(_)
-                | Expr::ScalarSubquery(_)
-                | Expr::SetComparison(_)
-                | Expr::OuterReferenceColumn(..)
-        ))
-    };
-    let columns = filter.column_refs();
-    let has_payload = columns.iter().any(|column| column.name == Fixed::Payload.name());
-    !columns.is_empty()
-        && !has_payload
-        && !filter.is_volatile()
-        && !filter.exists(is_question).unwrap_or(true)
+    let is_of_others = filter.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..))));
+    let is_of_rows = !filter.column_refs().is_empty() && !takes_payload(filter);
+    is_of_rows && !filter.is_volatile() && !asks(filter) && !is_of_others.unwrap_or(true)
+}
+
+/// Whether an expression takes an element's payload.
+pub(crate) fn takes_payload(expr: &Expr) -> bool {
+    expr.column_refs().iter().any(|column| column.name == Fixed::Payload.name())
 }
 
 /// Such a condition.
