@@ -6,7 +6,7 @@
 //!
 //! Packets are UDP datagrams over Ethernet, of 120 bytes; their senders are uniform among 100,000 even addresses, and an odd one amid them comes three times.
 
-use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::compare::Rounds;
 use holdfast_bench::link::Link;
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
@@ -150,16 +150,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
                 (ratio.show(2), Goal::AtLeast(1.0).verdict(&ratio))
             }
         };
-        rows.push(row![
-            who.name,
-            who.packets,
-            taken,
-            faster,
-            milliseconds(&took).show(0),
-            searched,
-            ratio,
-            verdict
-        ]);
+        rows.push(row![who.name, who.packets, taken, faster, took.by(1e3).show(0), searched, ratio, verdict]);
     }
     report.table(&rows);
     report.say(&format!(
@@ -168,10 +159,6 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
          {LINK} a second, all of which are to arrive."
     ));
     report.finish()
-}
-
-fn milliseconds(took: &Spread) -> Spread {
-    Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 }
 }
 
 fn ring<'f>(

@@ -1,11 +1,13 @@
 //! A needle in a thousand million elements: the time of `holdfast query` from its start to its end, with a recorder whose
-//! bird's-eye view tells of all slots, with one that has just started, and straight from the disk, where nothing is known yet.
+//! bird's-eye view tells of all slots, with one that has just started, and straight from the disk, where nothing is known yet; there
+//! also from a disk that gives no more than a share.
 //!
 //! Elements are 8 bytes: an IPv4 address, which is the attribute that is looked for, and a number. Addresses are uniform among 100,000,
 //! which are drawn for each slot from four million even ones; the needle is an odd one in the middle, and there once.
 
 use holdfast_base::ByteSize;
-use holdfast_bench::compare::{Rounds, Spread};
+use holdfast_bench::compare::Rounds;
+use holdfast_bench::group::{Slowed, Way};
 use holdfast_bench::place::Place;
 use holdfast_bench::program::{Program, holdfast};
 use holdfast_bench::report::{Goal, Report};
@@ -23,6 +25,8 @@ const ADDRESSES: u64 = 4_000_000;
 /// Elements over which they are the same, about a slot's.
 const STRETCH: u64 = 4 << 20;
 const NEEDLE: u32 = 4_000_001;
+/// Bytes a second that a search is given of a disk that has others to serve, too.
+const SHARE: u64 = 100 << 20;
 
 /// What is asked: for the needle, and for what is in every slot.
 const ASKED: [(&str, &str); 2] = [("the needle", "="), ("all others", "<>")];
@@ -41,6 +45,22 @@ fn element(number: u64, elements: u64) -> [u8; ELEMENT] {
     (u64::from(address) << 32 | number & u64::from(u32::MAX)).to_be_bytes()
 }
 
+fn send(input: &mut impl Write, elements: u64) -> Result<(), Trouble> {
+    let mut block = Vec::with_capacity(1 << 20);
+    for number in 0..elements {
+        block.extend_from_slice(&element(number, elements));
+        if block.len() == 1 << 20 || number + 1 == elements {
+            let sent = input.write_all(&block);
+            sent.map_err(|cause| Trouble::Program {
+                command: "a pipe to the recorder".to_owned(),
+                said: cause.to_string(),
+            })?;
+            block.clear();
+        }
+    }
+    Ok(())
+}
+
 fn bench(scale: Scale) -> Result<(), Trouble> {
     let elements: u64 = scale.pick(30_000, 1_000_000_000);
     let ring_bytes: u64 = scale.pick(16 << 20, 20 << 30);
@@ -56,18 +76,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let mut input = recorder.input().ok_or_else(|| Trouble::skipped("no pipe to the recorder"))?;
     recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
     let start = Instant::now();
-    let mut block = Vec::with_capacity(1 << 20);
-    for number in 0..elements {
-        block.extend_from_slice(&element(number, elements));
-        if block.len() == 1 << 20 || number + 1 == elements {
-            let sent = input.write_all(&block);
-            sent.map_err(|cause| Trouble::Program {
-                command: "a pipe to the recorder".to_owned(),
-                said: cause.to_string(),
-            })?;
-            block.clear();
-        }
-    }
+    send(&mut input, elements)?;
     // The view is asked for what it tells of while the recorder still runs: what is open is searched, too.
     recorder.until("all is recorded", |_| counted(&program, &path).is_ok_and(|count| count == elements))?;
     let took = start.elapsed().as_secs_f64();
@@ -79,9 +88,13 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
         "M elements/s",
         "MiB read",
         "MiB/s",
+        "to the time of reading that",
         "verdict"
     ]];
-    let mut ask = |how: &str, which: usize, begin: &dyn Fn() -> Result<Option<Program>, Trouble>| {
+    let mut ask = |how: &str,
+                   which: usize,
+                   share: Option<u64>,
+                   begin: &dyn Fn() -> Result<Option<Program>, Trouble>| {
         let (what, is) = ASKED[which];
         let question = format!("select count(*) from bench where a {is} '{}'", Ipv4Addr::from(NEEDLE));
         let right = if which == 0 { 1 } else { elements - 1 };
@@ -102,16 +115,22 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
             }
             Err(Trouble::Accounting(format!("Holdfast says {text:?} to {question}, and {right} is right")))
         })?;
-        let (seconds, took) = (rounds.of(0).median, milliseconds(&rounds.of(0)));
+        let (seconds, took) = (rounds.of(0).median, rounds.of(0).by(1e3));
         let (rate, reading) =
             (format!("{:.0}", elements as f64 / seconds / 1e6), format!("{:.0}", read / seconds));
-        let verdict = if which == 0 { Goal::AtMost(1000.0).verdict(&took) } else { String::new() };
-        rows.push(row![how, what, took.show(0), rate, format!("{read:.1}"), reading, verdict]);
+        let of_reading = share.map(|share| rounds.of(0).by(share as f64 / read / f64::from(1 << 20)));
+        let verdict = match &of_reading {
+            Some(ratio) => Goal::AtMost(1.2).verdict(ratio),
+            None if which == 0 => Goal::AtMost(1000.0).verdict(&took),
+            None => String::new(),
+        };
+        let of_reading = of_reading.map_or(String::new(), |ratio| ratio.show(2));
+        rows.push(row![how, what, took.show(0), rate, format!("{read:.1}"), reading, of_reading, verdict]);
         Ok::<_, Trouble>(())
     };
     let same = || Ok(None);
-    ask("beside a recorder, with its view", 0, &same)?;
-    ask("beside a recorder, with its view", 1, &same)?;
+    ask("beside a recorder, with its view", 0, None, &same)?;
+    ask("beside a recorder, with its view", 1, None, &same)?;
     drop(input);
     let said_last = recorder.end(&[0])?;
     if !said_last.contains(&format!("{elements} elements")) || !said_last.contains("nothing lost") {
@@ -119,13 +138,21 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
             "{elements} elements were sent, and the recorder says {said_last}"
         )));
     }
-    ask("beside one that has just started", 0, &|| {
+    ask("beside one that has just started", 0, None, &|| {
         let mut recorder = Program::start(&program, &record, Stdio::piped(), &place.file("again"))?;
         recorder.until("it records", |recorder| recorder.said().contains("recording"))?;
         Ok(Some(recorder))
     })?;
-    ask("without one, nothing known", 0, &same)?;
-    ask("without one, nothing known", 1, &same)?;
+    ask("without one, nothing known", 0, None, &same)?;
+    ask("without one, nothing known", 1, None, &same)?;
+    if scale == Scale::Real {
+        let how = format!("the same, {} a second to be had", ByteSize(SHARE));
+        match Slowed::to(SHARE, Way::Read, &ring) {
+            Ok(_slowed) => ask(&how, 0, Some(SHARE), &same)?,
+            Err(why @ Trouble::Skipped { .. }) => println!("{why}"),
+            Err(trouble) => return Err(trouble),
+        }
+    }
     report.table(&rows);
     report.say(&format!(
         "{elements} elements of {ELEMENT} bytes with one attribute, an address, {:.1} M a second taken; ring of {}, of which {} are written.",
@@ -156,8 +183,4 @@ fn written(program: &Path, ring: &str) -> Result<u64, Trouble> {
     let text = tool::output(&program.display().to_string(), &["status", ring, "--json"])?;
     let status: serde_json::Value = serde_json::from_str(text.trim()).unwrap_or_default();
     Ok(status["slots"]["live"].as_u64().unwrap_or(0) * status["slot_bytes"].as_u64().unwrap_or(0))
-}
-
-fn milliseconds(took: &Spread) -> Spread {
-    Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 }
 }

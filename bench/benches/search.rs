@@ -222,7 +222,7 @@ fn bench(scale: Scale) -> Result<(), Trouble> {
     let wide = ["select ordinal, a from bench", "select * from bench"];
     let rounds = Rounds::run(scale.pick(1, 9), 2, |at| first_row(program, ring, wide[at]))?;
     for (at, what) in ["first row of all elements", "with all columns and payload"].into_iter().enumerate() {
-        let first = milliseconds(&rounds.of(at));
+        let first = rounds.of(at).by(1e3);
         rows.push(row![what, first.show(0), Goal::AtMost(200.0).verdict(&first)]);
     }
     let mut fresh = fresh(program, ring, beside.connect()?, scale.pick(3, 200))?;
@@ -297,7 +297,7 @@ fn asked(
                 _ => (ratio.show(2), Goal::AtLeast(1.0).verdict(&ratio)),
             };
             let a_core = question.a_core.map_or(String::new(), |_| a_core.show(0));
-            let took_ms = milliseconds(&took).show(0);
+            let took_ms = took.by(1e3).show(0);
             rows.push(row![
                 who.name(),
                 what,
@@ -310,10 +310,6 @@ fn asked(
         }
     }
     Ok(rows)
-}
-
-fn milliseconds(took: &Spread) -> Spread {
-    Spread { median: took.median * 1e3, least: took.least * 1e3, most: took.most * 1e3 }
 }
 
 /// MiB of elements a second that are recorded beside questions.

@@ -1,4 +1,4 @@
-//! A search on the emulated drive while that is recorded to at its guaranteed rate: how much of what is read off the drive it gets,
+//! Searches on the emulated drive while that is recorded to at its guaranteed rate: how much of what is read off the drive each gets,
 //! and how long it takes, alone and beside others. What is left for reading is shared evenly between searches and reads for data, and
 //! evenly among those of a kind.
 
@@ -103,7 +103,7 @@ fn table(scene: &Scene, case: &Case) -> Result<Vec<Vec<String>>, Trouble> {
 struct Found {
     /// Milliseconds for each MiB.
     took: Vec<f64>,
-    /// Read off the drive while the first was at work, MiB a second.
+    /// Read off the drive while one was at work, MiB a second.
     all: f64,
     /// Written to it, MiB a second.
     written: f64,
@@ -127,11 +127,11 @@ fn once(
     drop(watch);
     let stand = scene.stand();
     stand.be_timed()?;
-    let tally = Tally::lasting(scale.pick(scene.amount().time, Duration::from_secs_f64(25.0 + 80.0 / share)));
+    let tally =
+        Tally::lasting(scale.pick(scene.amount().time, Duration::from_secs_f64(25.0 + 120.0 / share)));
     let tally = if scale == Scale::Real { tally.leading() } else { tally };
     let question = scale.pick(QUESTION.to_owned(), format!("{QUESTION} {SECONDS}"));
     let words = ["query", &stand.device().display().to_string(), &question].map(str::to_owned);
-    // The first of the searches is looked at; the others go on beside it.
     let search = |number: usize| -> Result<Vec<Looked>, Trouble> {
         let said = stand.file(&format!("search{number}.said"));
         let mut all = Vec::new();
@@ -170,27 +170,29 @@ fn once(
     let said = recorder.end(&[0])?;
     let summary = Summary::of(&said).ok_or_else(|| Trouble::Accounting(format!("no summary: {said}")))?;
     summary.balances(sent, case.element() as u64)?;
-    let first = found.into_iter().next().unwrap_or_default();
     if scale == Scale::Real && summary.lost > 0 {
         return Err(Trouble::Accounting(format!("{} bytes were lost beside a search", summary.lost)));
     }
-    if too_slow || (scale == Scale::Real && first.is_empty()) {
+    if too_slow || (scale == Scale::Real && found.iter().any(Vec::is_empty)) {
         println!("once more: {}", if too_slow { "too slow for the model" } else { "no search has ended" });
         return Ok(None);
     }
     let mib = f64::from(1 << 20);
-    let sum = |of: fn(&Looked) -> f64| first.iter().map(of).sum::<f64>();
+    // Each of them has the same share.
+    let all = found.concat();
+    let sum = |of: fn(&Looked) -> f64| all.iter().map(of).sum::<f64>();
     let time = sum(|one| one.took);
     Ok(Some(Found {
-        took: first.iter().map(|one| one.took * 1e3 / (one.bytes / mib)).collect(),
+        took: all.iter().map(|one| one.took * 1e3 / (one.bytes / mib)).collect(),
         all: sum(|one| one.read) / mib / time,
         written: sum(|one| one.written) / mib / time,
-        shares: first.iter().map(|one| one.bytes / one.read).collect(),
+        shares: all.iter().map(|one| one.bytes / one.read).collect(),
         lost: summary.lost,
     }))
 }
 
 /// A search that has ended.
+#[derive(Clone, Copy)]
 struct Looked {
     /// Seconds.
     took: f64,

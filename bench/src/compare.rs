@@ -26,6 +26,12 @@ impl Spread {
         Self { median, least: at(0), most: at(all.len().wrapping_sub(1)) }
     }
 
+    /// So many times of each.
+    #[must_use]
+    pub fn by(&self, factor: f64) -> Self {
+        Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }
+    }
+
     /// `median (least–most)` with so many decimals.
     pub fn show(&self, decimals: usize) -> String {
         format!("{:.decimals$} ({:.decimals$}–{:.decimals$})", self.median, self.least, self.most)

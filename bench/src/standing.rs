@@ -1,11 +1,12 @@
 //! A standing hold at work beside a recorder, and how long it takes until it has what arrives.
 
 use crate::Trouble;
+use crate::beside::tally::Tally;
 use crate::undo::{Noted, Undo, note};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What it looks for: nobody else sends so much.
 const FIRST: u64 = 1_000_000;
@@ -15,6 +16,8 @@ const FIRST: u64 = 1_000_000;
 pub struct Standing {
     child: Child,
     said: BufReader<ChildStdout>,
+    /// What was there when it began.
+    first: u64,
     #[allow(dead_code, reason = "for a signal")]
     noted: Noted,
 }
@@ -22,16 +25,19 @@ pub struct Standing {
 impl Standing {
     /// Of a stream of JSON lines with an attribute `n`.
     pub fn begin(program: &Path, ring: &Path, stream: &str) -> Result<Self, Trouble> {
+        Self::of(program, ring, stream, &format!("n >= {FIRST}"), "20%")
+    }
+
+    fn of(program: &Path, ring: &Path, stream: &str, condition: &str, quota: &str) -> Result<Self, Trouble> {
         let mut command = Command::new(program);
-        let condition = format!("n >= {FIRST}");
-        command.arg("hold").arg(ring).args(["--stream", stream, "--where", &condition]);
-        command.args(["--standing", "--quota", "20%", "--reason", "bench", "--json"]);
+        command.arg("hold").arg(ring).args(["--stream", stream, "--where", condition]);
+        command.args(["--standing", "--quota", quota, "--reason", "bench", "--json"]);
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|cause| trouble(&cause))?;
         let noted = note(Undo::Program(child.id()));
         let said = child.stdout.take().ok_or_else(|| Trouble::skipped("no pipe from `holdfast hold`"))?;
-        let mut standing = Self { child, said: BufReader::new(said), noted };
-        standing.found()?;
+        let mut standing = Self { child, said: BufReader::new(said), first: 0, noted };
+        standing.first = standing.found()?;
         Ok(standing)
     }
 
@@ -62,6 +68,45 @@ impl Standing {
         }
         Ok(took)
     }
+}
+
+/// Seconds from the arrival of every so manyth element of a stream until a hold has it that stands until the time is over.
+pub fn held_after(
+    program: &Path,
+    ring: &Path,
+    stream: &str,
+    every: u64,
+    tally: &Tally,
+) -> Result<Vec<f64>, Trouble> {
+    let condition = format!("ordinal % {every} = {}", every / 2);
+    let mut standing = Standing::of(program, ring, stream, &condition, "40%")?;
+    let pid = rustix::process::Pid::from_child(&standing.child);
+    let held = std::thread::scope(|scope| {
+        let held = scope.spawn(|| {
+            let mut held = Vec::new();
+            // To its end.
+            while let Ok(found) = standing.found() {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+                held.extend((0..found).map(|_| now));
+            }
+            held
+        });
+        tally.wait(|| false);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        held.join().unwrap_or_default()
+    });
+    let ended = standing.child.wait().map_err(|cause| trouble(&cause))?;
+    if !ended.success() {
+        return Err(Trouble::Accounting(format!("`holdfast hold --standing` ended with {ended}")));
+    }
+    let question = format!("select cast(time as bigint) from {stream} where {condition} order by ordinal");
+    let times = crate::tool::output(
+        &program.display().to_string(),
+        &["query", &ring.display().to_string(), &question, "--format", "csv"],
+    )?;
+    let times: Vec<f64> =
+        times.lines().skip(1).filter_map(|time| Some(time.parse::<i64>().ok()? as f64 / 1e9)).collect();
+    Ok(times.iter().skip(standing.first as usize).zip(&held).map(|(came, held)| held - came).collect())
 }
 
 impl Drop for Standing {

@@ -21,6 +21,8 @@ pub enum Disturber {
     CloggedLog,
     /// A `holdfast query` a core, one after the other.
     Searches,
+    /// `holdfast hold --standing`, which finds something every second.
+    Standing,
     /// Two threads a core that only compute.
     Hogs,
     /// A memory group that is full all the while.
@@ -63,7 +65,7 @@ const USUAL: Duration = ms(500);
 pub fn cases() -> Vec<Case> {
     use Disturber::{
         CloggedLog, Crowd, Dawdlers, Errors, FullLog, Hang, Hogs, Memory, Readers, Scribblers, Searches,
-        Stall, Stopped,
+        Stall, Standing, Stopped,
     };
     let case = |name, disturber| Case {
         name,
@@ -85,6 +87,8 @@ pub fn cases() -> Vec<Case> {
         case("clients that scribble", Scribblers),
         case("searches on all cores", Searches),
         Case { small: true, ..case("searches on all cores, 20 B", Searches) },
+        case("a standing hold", Standing),
+        Case { small: true, ..case("a standing hold, 20 B", Standing) },
         case("log partition full", FullLog),
         case("log never read", CloggedLog),
         case("hogs on all cores", Hogs),

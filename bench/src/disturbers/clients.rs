@@ -4,6 +4,7 @@
 use crate::Trouble;
 use crate::beside::tally::Tally;
 use crate::program::Program;
+use crate::standing::held_after;
 use holdfast_base::Sequence;
 use holdfast_link::wire::{HEAD_BYTES, Head, MAX_FRAME, Purpose, Reply, Request, VERSION};
 use holdfast_media::Seed;
@@ -77,12 +78,13 @@ pub fn stopped(program: &Path, ring: &Path, folder: &Path, tally: &Tally) -> Res
 }
 
 /// `holdfast query`, as many at once as there are cores, one after the other: of the columns of the last second, or where
-/// there are none of the payload of the last half.
+/// there are none of the payload of the last half. Whether one `must_end` at least is said by who has the time for it.
 pub fn searches(
     program: &Path,
     ring: &Path,
     folder: &Path,
     columns: bool,
+    must_end: bool,
     tally: &Tally,
 ) -> Result<String, Trouble> {
     let question = if columns {
@@ -116,6 +118,9 @@ pub fn searches(
         joined.collect::<Result<Vec<_>, _>>()
     })?;
     let mut took: Vec<f64> = all.concat();
+    if must_end && took.is_empty() {
+        return Err(Trouble::Accounting("no search has ended: capture was not disturbed by any".into()));
+    }
     took.sort_unstable_by(f64::total_cmp);
     let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
     let longest = took.last().copied().unwrap_or(0.0);
@@ -123,6 +128,24 @@ pub fn searches(
         "{} searches of {middle:.1} s each, {longest:.1} s at most, {cores} at work at the end",
         took.len()
     ))
+}
+
+/// A hold that stands, and finds every so manyth element: how long after it came it has it.
+pub fn standing(
+    program: &Path,
+    ring: &Path,
+    every: u64,
+    must_find: bool,
+    tally: &Tally,
+) -> Result<String, Trouble> {
+    let mut took = held_after(program, ring, "s", every, tally)?;
+    took.sort_unstable_by(f64::total_cmp);
+    if must_find && took.is_empty() {
+        return Err(Trouble::Accounting("a standing hold finds nothing".into()));
+    }
+    let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
+    let longest = took.last().copied().unwrap_or(0.0);
+    Ok(format!("{} found, held after {middle:.2} s, {longest:.2} s at most", took.len()))
 }
 
 fn signal(pid: u32, signal: Signal) {

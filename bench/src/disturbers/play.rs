@@ -173,6 +173,8 @@ fn lasts(scene: &Scene, case: &Case) -> Duration {
     let longer = match case.disturber {
         Disturber::Stall(_, Some(every)) => every * 2,
         Disturber::Stall(length, None) | Disturber::Hang(length) | Disturber::Errors(length) => length,
+        // Of a slot of these what is not in memory waits for the reads of others.
+        Disturber::Searches if case.small => Duration::from_secs(30),
         _ => Duration::ZERO,
     };
     scene.scale().pick(scene.amount().time, scene.amount().time + longer)
@@ -264,7 +266,12 @@ fn disturb(
         }
         Disturber::Searches => {
             let program = holdfast("holdfast", scale)?;
-            clients::searches(&program, stand.device(), &folder, case.small, tally)
+            clients::searches(&program, stand.device(), &folder, case.small, scale == Scale::Real, tally)
+        }
+        Disturber::Standing => {
+            let program = holdfast("holdfast", scale)?;
+            let every = (scene.rate(case)?.0 / case.element() as u64).max(2);
+            clients::standing(&program, stand.device(), every, scale == Scale::Real, tally)
         }
         Disturber::Dawdlers => clients::dawdlers(socket, tally),
         Disturber::Crowd => clients::crowd(socket, tally),

@@ -267,15 +267,9 @@ fn slots(reader: &mut RingReader) -> Result<Vec<PlannedSlot>, LinkError> {
 #[derive(Debug, Default)]
 pub(crate) struct Sound(HashSet<Sequence>);
 
-/// Takes away the copies of slots that the ring no longer has.
-pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<(), Trouble> {
-    let mut copies = Copies::of(drive, &slots(reader)?)?;
-    match copies.left.take() {
-        Some(error) => {
-            Err(copies.trouble("what is purged was taken away, but could not be overwritten", &error))
-        }
-        None => Ok(()),
-    }
+/// Takes away the copies of slots that the ring no longer has; why one could not be overwritten before, if so.
+pub(crate) fn sweep(reader: &mut RingReader, drive: &IndexDrive) -> Result<Option<std::io::Error>, Trouble> {
+    Ok(Copies::of(drive, &slots(reader)?)?.left)
 }
 
 /// Takes away copies that are damaged, and copies what has none, the youngest first, within `limit` bytes, until `enough`.

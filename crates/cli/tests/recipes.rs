@@ -220,13 +220,15 @@ fn commands() -> Vec<Vec<String>> {
     commands
 }
 
-/// Runs a recipe as it stands there. One that goes on for ever says first what it holds, and is interrupted then.
-fn ends(dir: &Path, words: &[String]) -> Option<i32> {
+/// Runs a recipe as it stands there: its end, and what it said first. One that goes on for ever says first what it holds, and is
+/// interrupted then.
+fn ends(dir: &Path, words: &[String]) -> (Option<i32>, String) {
     if !words.iter().any(|word| word == "--standing") {
         let output = holdfast(dir).args(words).output().unwrap();
         let (code, said) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
         assert!(matches!(code, Some(0 | 3)), "{words:?}: {code:?} {said}");
-        return code;
+        let text = String::from_utf8_lossy(&output.stdout);
+        return (code, text.lines().next().unwrap_or_default().to_owned());
     }
     let mut child = holdfast(dir).args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -242,7 +244,8 @@ fn ends(dir: &Path, words: &[String]) -> Option<i32> {
     let told = format!("{words:?}: {held}{said}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(said.contains("goes on with it"), "{told}");
-    Some(if held.contains(" found, ") || words.iter().any(|word| word == "--sample") { 0 } else { 3 })
+    let finds = held.contains(" found, ") || words.iter().any(|word| word == "--sample");
+    (Some(if finds { 0 } else { 3 }), held)
 }
 
 #[test]
@@ -252,10 +255,22 @@ fn every_recipe_is_understood() {
     ring(dir);
     let commands = commands();
     assert!(commands.len() >= 12, "{commands:?}");
+    // Of those of which no other test looks at what they find.
+    let knocks =
+        (0..LINES).filter(|line| acceleration(*line).iter().map(|a| a * a).sum::<f64>() > 900.0).count();
+    let mut found = vec![
+        ("snr > 12", "--standing", "1 element found, ".to_owned()),
+        ("az*az > 900", "--standing", format!("{knocks} elements found, ")),
+        ("authorization", "pcapng", String::new()),
+    ];
     let mut standing = 0;
     for words in &commands {
         let has = |text: &str| words.iter().any(|word| word.contains(text));
-        let code = ends(dir, words);
+        let (code, said) = ends(dir, words);
+        if let Some(at) = found.iter().position(|(what, how, _)| has(what) && has(how)) {
+            let (.., wanted) = found.remove(at);
+            assert!(said.contains(&wanted), "{words:?}: {said}");
+        }
         // What is of the last moments may be over by now. So many packets there are not.
         if !has("now()") && !has("20 milliseconds") {
             let wanted = if has("41000..41200") { 3 } else { 0 };
@@ -263,6 +278,12 @@ fn every_recipe_is_understood() {
         }
         standing += usize::from(has("--standing"));
     }
+    assert_eq!(found, [], "these are no recipes any more");
+    // One packet has it, and no other was written.
+    let logins = fs::read(dir.join("logins.pcapng")).unwrap();
+    let login = packets().pop().unwrap().bytes;
+    assert!(logins.windows(login.len()).any(|bytes| bytes == login));
+    assert!(logins.len() < 1000, "{} bytes", logins.len());
     // All of them stand beside each other.
     let output = holdfast(dir).args(["holds", "lab.hf", "--json"]).output().unwrap();
     assert_eq!((String::from_utf8_lossy(&output.stdout).lines().count(), standing), (4, 4));

@@ -15,6 +15,7 @@ use filled::{Filler, START, STEP};
 use holdfast_base::Timestamp;
 use recording::{Recording, line};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use std::collections::HashSet;
 
 #[test]
@@ -88,6 +89,7 @@ fn tells_what_it_has_not_seen(what: &str, finds: bool) -> (u64, u64) {
     }
     recording.await_lines(dir, 34_000);
     signal(&evaluator, Signal::CONT);
+    let unseen = evaluator.next();
     let found = if finds { evaluator.next()["elements"].as_u64().unwrap() } else { 0 };
     signal(&evaluator, Signal::INT);
     let warned = evaluator.warnings();
@@ -97,6 +99,7 @@ fn tells_what_it_has_not_seen(what: &str, finds: bool) -> (u64, u64) {
     let (_, ordinals) = expired.split_once('(').unwrap();
     let (from, end) = ordinals.trim_end_matches(')').split_once(" up to ").unwrap();
     let (from, end): (u64, u64) = (from.parse().unwrap(), end.parse().unwrap());
+    assert_eq!((&unseen["stream"], &unseen["unseen_ordinals"]), (&"log".into(), &json!([from, end])));
     // Of the slot that the hold keeps the rest is there, except an element that ended in the next one.
     let left = left(dir);
     let is_there = |ordinal: u64| ordinal < 2000 || left.contains(&line(ordinal));

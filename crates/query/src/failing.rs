@@ -30,8 +30,10 @@ struct State {
 /// Of what a condition failed.
 #[derive(Debug)]
 pub struct Failed {
-    /// Of these; nothing where that is not known.
+    /// Of these, the first and the last among them; nothing where that is not known.
     pub ordinals: BTreeSet<Ordinal>,
+    /// And of others.
+    pub more: bool,
     /// Why, of the first that was come across.
     pub why: DataFusionError,
 }
@@ -96,9 +98,14 @@ impl Failing {
         if ordinal.is_some_and(|ordinal| !is_told(&ordinal)) {
             return;
         }
-        let failed = state.failed.get_or_insert_with(|| Failed { ordinals: BTreeSet::new(), why });
-        if failed.ordinals.len() < MOST {
-            failed.ordinals.extend(ordinal);
+        let none = || Failed { ordinals: BTreeSet::new(), more: false, why };
+        let Failed { ordinals, more, .. } = state.failed.get_or_insert_with(none);
+        ordinals.extend(ordinal);
+        if ordinals.len() > MOST {
+            *more = true;
+            // One between the ends, which are told.
+            let inner = ordinals.iter().nth(1).copied();
+            inner.map(|inner| ordinals.remove(&inner));
         }
     }
 }

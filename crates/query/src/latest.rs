@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     Analyze, Expr, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, lit,
 };
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_link::{LinkError, PlannedSlot, RingReader, Selection};
+use holdfast_link::{LinkError, Plan, PlannedSlot, RingReader, Selection};
 use holdfast_ring::Range;
 use std::any::Any;
 use std::sync::Arc;
@@ -90,11 +90,12 @@ impl Last {
 
     /// From where on it is looked, one after the other; nothing where there is little to look at.
     async fn since(&self) -> Result<Vec<ScalarValue>> {
-        let (table, stream) = (Arc::clone(&self.table), self.stream);
-        let edge = tokio::task::spawn_blocking(move || Edge::of(table.as_ref(), stream)).await;
-        let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let edge = edge.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
-        let Some(Edge { newest, oldest, next }) = edge else { return Ok(Vec::new()) };
+        let stream = self.stream;
+        let Some(Some(Edge { newest, oldest, next })) =
+            self.read(move |reader| Edge::read(reader, stream)).await?
+        else {
+            return Ok(Vec::new());
+        };
         let farther = (0..TIMES).map(|time| FARTHER.pow(time));
         if self.by == Fixed::Time {
             let all = newest.0.saturating_sub(oldest.0);
@@ -109,6 +110,37 @@ impl Last {
         let since = farther.map_while(|times| next?.0.checked_sub(back(times)));
         Ok(since.map(|since| ScalarValue::UInt64(Some(since))).collect())
     }
+
+    /// Whether little has ordinals from there on; of times that is known.
+    async fn is_little(&self, since: &ScalarValue) -> Result<bool> {
+        let ScalarValue::UInt64(Some(since)) = *since else { return Ok(true) };
+        let range = Range { ordinals: Some((Ordinal(since), Ordinal(u64::MAX))), ..Range::ALL };
+        let selection = Selection { streams: vec![self.stream], range };
+        let is_little = move |reader: &mut RingReader| {
+            let Plan { slots, of, .. } = reader.plan(&selection)?;
+            Ok(slots.len() * LITTLE as usize <= of)
+        };
+        Ok(self.read(is_little).await? == Some(true))
+    }
+
+    /// What is read of the ring.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut RingReader) -> Result<T, LinkError> + Send + 'static,
+    ) -> Result<Option<T>> {
+        let table = Arc::clone(&self.table);
+        let read = tokio::task::spawn_blocking(move || {
+            let Some(table) = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>() else {
+                return Ok(None);
+            };
+            let mut way = table.ways().take()?;
+            let read = read(&mut way.reader);
+            table.ways().give(way);
+            read.map(Some)
+        });
+        let external = |error: LinkError| DataFusionError::External(Box::new(error));
+        read.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)
+    }
 }
 
 /// Where a stream ends.
@@ -121,14 +153,6 @@ struct Edge {
 
 impl Edge {
     /// Nothing of a stream that has few slots.
-    fn of(table: &dyn TableProvider, stream: StreamId) -> Result<Option<Self>, LinkError> {
-        let Some(table) = (table as &dyn Any).downcast_ref::<StreamTable>() else { return Ok(None) };
-        let mut way = table.ways().take()?;
-        let edge = Self::read(&mut way.reader, stream);
-        table.ways().give(way);
-        edge
-    }
-
     fn read(reader: &mut RingReader, stream: StreamId) -> Result<Option<Self>, LinkError> {
         let slots = reader.plan(&Selection { streams: vec![stream], range: Range::ALL })?.slots;
         let Some(youngest) = slots.iter().max_by_key(|slot| slot.age).filter(|_| slots.len() > FEW) else {
@@ -171,7 +195,10 @@ pub(crate) async fn latest(
 
 async fn narrowed(state: &SessionState, trouble: &Arc<Trouble>, plan: LogicalPlan) -> Result<LogicalPlan> {
     let Some(last) = Last::of(&plan) else { return Ok(plan) };
-    for since in last.since().await? {
+    for (looks, since) in last.since().await?.into_iter().enumerate() {
+        if looks > 0 && !last.is_little(&since).await? {
+            break;
+        }
         let young = within(&plan, last.by, &since)?;
         let counted =
             LogicalPlanBuilder::from(young.clone()).aggregate(Vec::<Expr>::new(), [count(lit(1))])?;

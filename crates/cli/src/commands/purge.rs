@@ -97,11 +97,16 @@ fn sweep(path: &Path, folder: &Path) -> Result<()> {
     if let Some(nothing) = index::nothing_of(&drive, folder) {
         say(&format!("{nothing}: no copy is taken away there"));
     }
-    index::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
+    let at = drive.path();
+    let left = index::sweep(&mut reader, &drive).map_err(|trouble| match trouble {
         Trouble::Ring(failure) | Trouble::Drive(failure) => failure.advice(format_args!(
             "the range is destroyed on the ring, but not what {} has of its index: delete that",
-            drive.path().display()
+            at.display()
         )),
+    })?;
+    left.map_or(Ok(()), |error| {
+        let gone = "what is purged was taken away there, too, but could not be overwritten before";
+        Err(Failure::io(gone, at, &error).advice("overwrite what is free on that drive"))
     })
 }
 

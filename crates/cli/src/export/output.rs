@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -74,9 +74,15 @@ impl Place {
         let made = Unfinished::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = made.map_err(|error| trouble(&error))?;
         if let Some(access) = access {
+            let own = |uid, gid| std::os::unix::fs::fchown(&file, uid, gid);
+            let mut permissions = access.permissions();
+            // A group that somebody is not in gets nothing from him, and another not what was that one's.
+            if own(None, Some(access.gid())).is_err() {
+                permissions.set_mode(permissions.mode() & !0o070);
+            }
             // Only root gives files away.
-            let _ = std::os::unix::fs::fchown(&file, Some(access.uid()), Some(access.gid()));
-            file.set_permissions(access.permissions()).map_err(|error| trouble(&error))?;
+            let _ = own(Some(access.uid()), None);
+            file.set_permissions(permissions).map_err(|error| trouble(&error))?;
         }
         Ok(Self { file, part: Some(part), path, force })
     }

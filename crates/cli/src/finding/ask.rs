@@ -3,14 +3,19 @@
 
 use crate::complaint;
 use crate::failure::{Failure, Result};
+use crate::index::Index;
 use crate::out::counted;
-use crate::sql::Sql;
+use crate::sql::{self, Sql};
+use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use holdfast_base::Ordinal;
+use holdfast_base::{Ordinal, StreamId};
+use holdfast_link::OpenSlots;
 use holdfast_query::find::{Among, Found, Search};
-use holdfast_query::{Failed, is_of_a_value};
+use holdfast_query::{Failed, Limits, is_of_a_value};
+use holdfast_ring::StreamStatus;
 use std::collections::VecDeque;
 use std::fmt;
+use std::path::Path;
 
 /// Questions at most into which one is taken apart.
 const MOST: usize = 64;
@@ -19,8 +24,9 @@ const MOST: usize = 64;
 #[derive(Debug)]
 pub(super) struct Failing {
     pub(super) stream: String,
-    /// So many, from the first up to the one behind the last.
+    /// So many at least, or just as many; from the first up to the one behind the last.
     elements: u64,
+    more: bool,
     ordinals: (Ordinal, Ordinal),
     why: Failure,
 }
@@ -29,21 +35,51 @@ impl Failing {
     /// Together with others of the same stream.
     pub(super) fn with(&mut self, other: &Self) {
         self.elements += other.elements;
+        self.more |= other.more;
         self.ordinals = (self.ordinals.0.min(other.ordinals.0), self.ordinals.1.max(other.ordinals.1));
     }
 }
 
 impl fmt::Display for Failing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stream, elements, ordinals: (from, end), why } = self;
-        let elements = counted(*elements, "element");
-        write!(f, "{elements} of {stream} ({from} up to {end}) cannot be asked and count as not found: {why}")
+        let Self { stream, elements, more, ordinals: (from, end), why } = self;
+        let (least, elements) = (if *more { "at least " } else { "" }, counted(*elements, "element"));
+        write!(
+            f,
+            "{least}{elements} of {stream} ({from} up to {end}) cannot be asked and count as not found: {why}"
+        )
     }
+}
+
+/// An engine for what holds look for, with the streams that there are.
+pub(super) fn engine(ring: &Path, limits: &Limits) -> Result<Sql> {
+    // What is looked at is younger than any copy, or has come to its end.
+    let sql = sql::open(ring, limits, &Index::default(), &OpenSlots::default())?;
+    // What stands twice in a condition would be worked out ahead of it, where nobody passes over an element of which it fails.
+    sql.engine.context.remove_optimizer_rule("common_sub_expression_eliminate");
+    Ok(sql)
+}
+
+/// Whether an engine that knows some streams knows all of these, with their attributes.
+pub(super) fn is_the_same(known: &[StreamStatus], these: &[StreamStatus]) -> bool {
+    let schemas = |all: &[StreamStatus]| -> Vec<(StreamId, u32)> {
+        all.iter().map(|stream| (stream.id, stream.schema)).collect()
+    };
+    schemas(known) == schemas(these)
 }
 
 /// Whether not the condition is the matter: the ring is out of reach, a slot has expired, or there is no room to put things aside.
 pub(super) fn is_of_the_ring(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::External(_) | DataFusionError::IoError(_))
+    match error.find_root() {
+        DataFusionError::External(_) | DataFusionError::IoError(_) => true,
+        DataFusionError::ArrowError(cause, _) => matches!(**cause, ArrowError::IoError(..)),
+        _ => false,
+    }
+}
+
+/// Whether a question takes more memory than there is: of fewer elements it may not.
+pub(super) fn is_of_memory(error: &DataFusionError) -> bool {
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
 }
 
 /// What there is of it; where `passes` is set, what the condition fails of is passed over. Where the engine fails of more than single
@@ -56,9 +92,9 @@ pub(super) fn ask(
     passes: bool,
 ) -> Result<(Vec<Found>, Option<Failing>)> {
     let (mut found, mut failing, mut asked) = (Vec::new(), None::<Failing>, 0);
-    let mut tell = |elements, ordinals, why: &DataFusionError| {
+    let mut tell = |elements, more, ordinals, why: &DataFusionError| {
         let why = complaint::failure(why, &search.condition, &[]);
-        let one = Failing { stream: stream.to_owned(), elements, ordinals, why };
+        let one = Failing { stream: stream.to_owned(), elements, more, ordinals, why };
         match &mut failing {
             Some(all) => all.with(&one),
             None => failing = Some(one),
@@ -77,11 +113,11 @@ pub(super) fn ask(
         match (some, passing.take()) {
             (Ok(some), failed) => {
                 found.extend(some);
-                if let Some(Failed { ordinals: of, why }) = failed {
+                if let Some(Failed { ordinals: of, more, why }) = failed {
                     let last = of.last().map(|last| Ordinal(last.0 + 1));
                     let told = of.first().copied().zip(last).map(|told| (of.len() as u64, told));
                     let (elements, ordinals) = told.unwrap_or((all, ordinals));
-                    tell(elements, ordinals, &why);
+                    tell(elements, more, ordinals, &why);
                 }
             }
             (Err(why), _) if !passes || is_of_the_ring(&why) => {
@@ -92,7 +128,7 @@ pub(super) fn ask(
                 if middle > first && asked + left.len() + 2 <= MOST {
                     left.extend([(first, middle), (middle, end)]);
                 } else if is_of_a_value(&why) {
-                    tell(all, ordinals, &why);
+                    tell(all, false, ordinals, &why);
                 } else {
                     return Err(complaint::failure(&why, &search.condition, &[]));
                 }

@@ -27,8 +27,8 @@ impl Group {
     }
 
     /// Those that are no copies.
-    pub(super) fn originals(&self) -> impl Iterator<Item = Sequence> {
-        self.slots.iter().filter(|slot| !is_copy(slot)).map(|slot| slot.sequence)
+    fn originals(&self) -> impl Iterator<Item = Sequence> {
+        originals(&self.slots)
     }
 }
 
@@ -61,6 +61,11 @@ pub(super) fn groups(hold: HoldId, holds: &[HoldStatus], slots: &[SlotStatus], o
     }
     groups.retain(|group| group.slots.iter().any(is_mine));
     groups
+}
+
+/// Those of some slots that are no copies.
+pub(super) fn originals(slots: &[SlotStatus]) -> impl Iterator<Item = Sequence> {
+    slots.iter().filter(|slot| !is_copy(slot)).map(|slot| slot.sequence)
 }
 
 pub(super) fn keeps(hold: &HoldStatus, sequence: Sequence) -> bool {

@@ -2,21 +2,19 @@
 //! roll has ended.
 
 use super::ask::{self, Failing};
-use super::distil::{self, within};
+use super::distil::within;
 use super::fit::Fit;
-use super::wish::{self, Kept};
 use crate::complaint;
-use crate::failure::Result;
-use crate::index::Index;
+use crate::failure::{Failure, Result};
 use crate::out::counted;
 use crate::session::{self, link};
-use crate::sql::{self, Sql};
+use crate::sql::Sql;
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_link::{OpenSlots, RingReader, Since};
+use holdfast_link::{RingReader, Since};
 use holdfast_query::Limits;
 use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
 use holdfast_query::stream::Missed;
-use holdfast_ring::{HoldStatus, SlotStatus, StreamStatus};
+use holdfast_ring::StreamStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
@@ -67,9 +65,9 @@ impl Rolling {
 /// What expired before anybody looked at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unseen {
-    stream: String,
+    pub(super) stream: String,
     /// The first, and the one behind the last.
-    ordinals: (Ordinal, Ordinal),
+    pub(super) ordinals: (Ordinal, Ordinal),
 }
 
 impl fmt::Display for Unseen {
@@ -94,6 +92,8 @@ pub(super) struct Turn {
     pub(super) unseen: Vec<Unseen>,
     /// Of what the condition fails.
     pub(super) failing: Vec<Failing>,
+    /// Why not all could be asked.
+    pub(super) trouble: Option<Failure>,
 }
 
 /// Looks for it.
@@ -243,25 +243,7 @@ impl Evaluator {
 
     /// Looks for no more than it has found by now.
     pub(super) fn stop_looking(&mut self) {
-        self.times.1 = Timestamp::MIN;
-    }
-
-    /// What of a group of all slots the holds keep that keep some of it.
-    pub(super) fn keep(
-        &self,
-        holds: &[HoldStatus],
-        group: &[SlotStatus],
-        slots: &[SlotStatus],
-    ) -> Result<Kept> {
-        let Some(sql) = &self.sql else { return Ok(Kept::Unseen(BTreeSet::new())) };
-        sql.engine.trouble.take();
-        // How far others have looked is known to them.
-        let shared = holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
-        let looked = if shared { Sequence(0) } else { self.looked_before() };
-        let going_on = distil::going_on(group, slots, looked);
-        let kept = wish::keep(sql, &self.known, holds, (group, &going_on))?;
-        let missed = sql.engine.trouble.take();
-        Ok(if missed == Missed::default() { kept } else { Kept::Unseen(missed.slots) })
+        self.times = (Timestamp::MAX, Timestamp::MIN);
     }
 
     /// A slot before which all has been looked at.
@@ -295,17 +277,11 @@ impl Evaluator {
     }
 
     /// Sets the engine up anew where streams or their attributes have changed.
-    pub(super) fn learn(&mut self, known: &[StreamStatus]) -> Result<()> {
-        let schemas = |all: &[StreamStatus]| -> Vec<(StreamId, u32)> {
-            all.iter().map(|stream| (stream.id, stream.schema)).collect()
-        };
-        if self.sql.is_some() && schemas(known) == schemas(&self.known) {
+    fn learn(&mut self, known: &[StreamStatus]) -> Result<()> {
+        if self.sql.is_some() && ask::is_the_same(known, &self.known) {
             return Ok(());
         }
-        // What it looks at is younger than any copy.
-        let sql = sql::open(&self.path, &self.limits, &Index::default(), &OpenSlots::default())?;
-        // What stands twice in a condition would be worked out ahead of it, where nobody passes over an element of which it fails.
-        sql.engine.context.remove_optimizer_rule("common_sub_expression_eliminate");
+        let sql = ask::engine(&self.path, &self.limits)?;
         if let Wanted::Found(search) = &self.wanted {
             let held = |id| self.streams.is_empty() || self.streams.contains(&id);
             let mut refused = None;
@@ -370,7 +346,14 @@ impl Evaluator {
             sql.engine.trouble.expect(since.there);
             let asked = ask::ask(sql, search, &watch.name, &among, self.passes);
             sql.engine.trouble.expect(Vec::new());
-            let (found, failing) = asked?;
+            let (found, failing) = match asked {
+                Ok(asked) => asked,
+                // Later again; what was found in other streams is held all the same.
+                Err(failure) => {
+                    turn.trouble.get_or_insert(failure);
+                    continue;
+                }
+            };
             turn.elements += found.iter().map(|found| found.elements).sum::<u64>();
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.

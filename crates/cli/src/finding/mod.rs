@@ -57,6 +57,17 @@ struct Shown {
     quota_left: Option<u32>,
 }
 
+/// What expired before anybody looked at it, for scripts.
+#[derive(Serialize)]
+struct ShownUnseen<'a> {
+    id: u64,
+    #[serde(serialize_with = "show::time")]
+    at: Timestamp,
+    stream: &'a str,
+    /// The first, and the one behind the last.
+    unseen_ordinals: (u64, u64),
+}
+
 /// Holds what is found.
 pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> Result<()> {
     let finding = finding(args, asked.slots);
@@ -65,7 +76,8 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
     let roll = roll(&finding);
     let streams = asked.selection.streams.clone();
     let mut evaluator = Evaluator::new(path.to_owned(), limits(), wanted, roll, streams, span, Vec::new());
-    let turn = evaluator.turn(session::now())?;
+    let mut turn = evaluator.turn(session::now())?;
+    turn.trouble.take().map_or(Ok(()), Err)?;
     if turn.sequences.is_empty() && !finding.standing {
         sql::told(&turn.missed)?;
         return Err(Failure::nothing("nothing of that is on the ring").at_path(path));

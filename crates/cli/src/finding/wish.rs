@@ -1,6 +1,6 @@
 //! What all holds want of slots that are distilled together.
 
-use super::ask::is_of_the_ring;
+use super::ask::{is_of_memory, is_of_the_ring};
 use super::distil::{holders, is_copy, keeps, keeps_of};
 use super::evaluator::Wanted;
 use super::{roll, wanted};
@@ -32,6 +32,8 @@ pub(super) enum Kept {
     These(Vec<Original>, u64),
     /// Not all could be looked into: these slots are damaged.
     Unseen(BTreeSet<Sequence>),
+    /// So many slots at once take more memory than there is.
+    TooMuch(Failure),
     /// What this hold wants of it cannot be told, and why.
     Untold(HoldId, Failure),
 }
@@ -59,6 +61,7 @@ pub(super) fn keep(
             // Some of it others may want, too.
             Ok(bytes) => least = least.max(bytes),
             Err(trouble) if is_of_the_ring(&trouble.0) => return Err(trouble.failure()),
+            Err(trouble) if is_of_memory(&trouble.0) => return Ok(Kept::TooMuch(trouble.failure())),
             Err(trouble) => return Ok(Kept::Untold(holder.id, trouble.failure())),
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 /// The lines of the stream that can be read.
 pub fn left(dir: &Path) -> Vec<String> {
@@ -35,7 +35,13 @@ impl Evaluator {
     /// The same of words as they are.
     pub fn of(dir: &Path, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         let mut command = holdfast(dir);
-        command.args(words).arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(words);
+        Self::run(command)
+    }
+
+    /// The same of a command.
+    pub fn run(mut command: Command) -> Self {
+        command.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
         let warned = BufReader::new(child.stderr.take().unwrap());

@@ -126,12 +126,12 @@ impl Device {
         let first = directory.room(DriveEntry::blocks(bytes)).ok_or_else(full)?;
         let free =
             directory.blocks.iter().position(|block| block.iter().any(Option::is_none)).ok_or_else(full)?;
-        directory.file.write_all_at(copy, place(first))?;
         let entry = DriveEntry { ring: self.ring, sequence, first, bytes };
         if let Some(free) = directory.blocks[free].iter_mut().find(|entry| entry.is_none()) {
             *free = Some(entry);
         }
-        directory.write(free)
+        directory.write(free)?;
+        directory.file.write_all_at(copy, place(first))
     }
 
     pub(super) fn remove(&self, sequence: Sequence) -> io::Result<()> {

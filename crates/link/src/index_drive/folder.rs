@@ -8,9 +8,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What a file is called until all of it is there.
-const UNFINISHED: &str = "unfinished";
-
 /// The file that whoever writes here has locked.
 const OWNER: &str = "owner";
 
@@ -84,11 +81,7 @@ impl Folder {
     }
 
     pub(super) fn put(&self, sequence: Sequence, copy: &[u8]) -> io::Result<()> {
-        let unfinished = self.path.join(UNFINISHED);
-        let mut file = File::create(&unfinished)?;
-        // What a crash leaves of it does not pass its checks: it need not be waited for.
-        file.write_all(copy)?;
-        fs::rename(&unfinished, self.file(sequence))
+        File::create(self.file(sequence))?.write_all(copy)
     }
 
     pub(super) fn remove(&self, sequence: Sequence) -> io::Result<()> {

@@ -111,12 +111,18 @@ impl IndexDrive {
         Ok(copies)
     }
 
-    /// Puts a copy there, whole or not at all.
+    /// Puts a copy there, whole or not at all. It has its name from the beginning, by which it is taken away again: what a crash leaves
+    /// of it does not pass its checks.
     pub fn put(&self, sequence: Sequence, copy: &[u8]) -> io::Result<()> {
-        match &self.place {
+        let put = match &self.place {
             Place::Folder(folder) => folder.put(sequence, copy),
             Place::Device(device) => device.put(sequence, copy),
+        };
+        if put.is_err() {
+            // Why it could not be put there is told.
+            let _ = self.remove(sequence);
         }
+        put
     }
 
     /// Takes a copy away, if it is there. Nothing of it is left on the drive, as far as that writes where it is told to: what it is of

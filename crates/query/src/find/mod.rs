@@ -8,7 +8,7 @@ pub use span::{Roll, Sample, Span, merged};
 use crate::columns::Fixed;
 use crate::refused;
 use crate::session::STREAM;
-use datafusion::arrow::array::{Array, AsArray, PrimitiveArray, RecordBatch};
+use datafusion::arrow::array::{AsArray, PrimitiveArray, RecordBatch};
 use datafusion::arrow::datatypes::{Int64Type, TimestampNanosecondType, UInt64Type};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{TableReference, plan_err};
@@ -86,7 +86,7 @@ impl Search {
         let Some((when, back)) = &self.when else { return Ok(()) };
         let table = context.table(TableReference::partial(STREAM, stream)).await?;
         let condition = self.parsed(context, &table)?;
-        window::check(context, table.filter(condition)?, when, *back).await
+        window::check(context, table, condition, when, *back).await
     }
 
     fn parsed(&self, context: &SessionContext, table: &DataFrame) -> Result<Expr> {
@@ -169,15 +169,18 @@ impl Search {
         let condition = self.parsed(context, &table)?;
         let own = among.of(table.clone())?.filter(condition.clone())?;
         let Some((when, back)) = &self.when else { return Ok(own) };
-        // What came shortly before the first of them counts, too.
+        // What came shortly before the first of them counts, too, and what came after the last does not.
         // With the ordinals: whoever passes over what the condition fails of tells them.
-        let (time, last) = (min(column(Fixed::Time)), max(column(Fixed::Ordinal)));
-        let first = own.aggregate(Vec::new(), vec![time, last])?.collect().await?;
-        let first = first.first().map(|batch| batch.column(0).as_primitive::<TimestampNanosecondType>());
-        let first = first.filter(|first| !first.is_empty() && first.is_valid(0));
-        let from = first.map_or(Timestamp::MAX, |first| Timestamp(first.value(0)) - *back);
-        let around = timed(table, (from, among.times.1))?.filter(condition)?;
-        among.of(window::fires(context, around, when, *back)?)
+        let (time, ordinal) = (column(Fixed::Time), column(Fixed::Ordinal));
+        let ends = vec![min(time.clone()), max(time), max(ordinal)];
+        let ends = own.aggregate(Vec::new(), ends)?.collect().await?;
+        let end = |at: usize| {
+            let end = ends.first()?.column(at).as_primitive_opt::<TimestampNanosecondType>()?;
+            end.iter().next().flatten().map(Timestamp)
+        };
+        let (first, last) = end(0).zip(end(1)).unwrap_or((Timestamp::MAX, Timestamp::MAX));
+        let around = timed(table, (first - *back, last))?;
+        among.of(window::fires(context, around, condition, when, *back)?)
     }
 }
 

@@ -4,30 +4,32 @@ use super::column;
 use crate::columns::Fixed;
 use crate::refused;
 use datafusion::arrow::array::{RecordBatch, new_null_array};
-use datafusion::arrow::datatypes::{FieldRef, Schema};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, plan_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
-    Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFrame,
+    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit, when as case_when,
 };
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Whether such a condition can be asked of elements like those of `frame`: every aggregate of it must be one that can forget
+/// Whether such a condition can be asked of elements like those of `frame` that meet another: every aggregate of it must be one that can forget
 /// what has left its window.
 pub(super) async fn check(
     context: &SessionContext,
     frame: DataFrame,
+    met: Expr,
     when: &str,
     back: Duration,
 ) -> Result<()> {
     let Parsed { aggregates, .. } = parsed(context, &frame, when)?;
-    fires(context, frame.clone(), when, back)?;
+    fires(context, frame.clone(), met, when, back)?;
     // The engine says so only when it begins to compute: here with an element of which nothing is known.
     let schema = frame.schema().as_arrow();
     let fields: Vec<FieldRef> =
@@ -80,15 +82,17 @@ fn parsed(context: &SessionContext, frame: &DataFrame, when: &str) -> Result<Par
     Ok(Parsed { condition: condition.data, aggregates })
 }
 
-/// Those elements of `frame` at which `when` holds: each of its aggregates is over what arrived in the time `back` before an
-/// element, and with it.
+/// Those elements of `frame` that meet a condition at which `when` holds: each of its aggregates is over those that arrived in the
+/// time `back` before an element, and with it.
 pub(super) fn fires(
     context: &SessionContext,
     frame: DataFrame,
+    met: Expr,
     when: &str,
     back: Duration,
 ) -> Result<DataFrame> {
     let Parsed { condition, aggregates } = parsed(context, &frame, when)?;
+    let frame = with_values(frame.filter(met.clone())?, met, &aggregates)?;
     let mut wanted: Vec<Expr> = [Fixed::Slot, Fixed::Time, Fixed::Ordinal].into_iter().map(column).collect();
     let windows = aggregates.into_iter().zip(1..);
     wanted.extend(windows.map(|(aggregate, at)| over(aggregate, back).alias(place(at))));
@@ -100,6 +104,45 @@ pub(super) fn fires(
         }
     }
     frame.select(wanted)?.filter(condition)
+}
+
+/// Of elements that meet a condition those that have what the aggregates are over: where that fails of one, the filter here does,
+/// which can pass over it.
+fn with_values(frame: DataFrame, met: Expr, aggregates: &[AggregateFunction]) -> Result<DataFrame> {
+    let over = aggregates
+        .iter()
+        .flat_map(|AggregateFunction { params, .. }| params.args.iter().chain(params.filter.as_deref()));
+    let over: Vec<Expr> = over.filter(|expr| !expr.column_refs().is_empty()).cloned().collect();
+    if over.is_empty() {
+        return Ok(frame);
+    }
+    // Of no others: the engine may ask two filters at once.
+    let has_values = ScalarUDF::from(HasValues { signature: Signature::variadic_any(Volatility::Immutable) });
+    frame.filter(case_when(met, has_values.call(over)).otherwise(lit(true))?)
+}
+
+/// Whether some values can be told, which is asked by asking for them.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct HasValues {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for HasValues {
+    fn name(&self) -> &'static str {
+        "has_values"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(ColumnarValue::Scalar(ScalarValue::Boolean(Some(true))))
+    }
 }
 
 /// An aggregate over the last so long of what arrived.

@@ -1,18 +1,20 @@
 //! A hold that goes on: turn by turn it is extended by what was found, and what is due is distilled.
 
+mod distiller;
 mod distilling;
 
 use super::ask::Failing;
 use super::evaluator::Evaluator;
 use super::fit::{Fit, Full, Runs, without};
-use super::{Shown, warn};
+use super::{Shown, ShownUnseen, warn};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session;
 use crate::{orders, sql, times};
-use holdfast_base::{Age, HoldId, Sequence};
+use distiller::Distiller;
+use distilling::Beside;
+use holdfast_base::{HoldId, Sequence};
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
-use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -32,21 +34,12 @@ pub(super) struct Follow<'a> {
     path: &'a Path,
     id: HoldId,
     standing: bool,
-    distil: bool,
+    /// Whoever distils, where that is wanted.
+    beside: Option<Beside>,
     /// What is held of all that is not finished with.
     sent: Runs,
     /// When it was put on record last up to where streams have been looked through.
     said: Instant,
-    /// When slots were looked at last for what can be distilled.
-    looked: Option<Instant>,
-    /// Slots that stay whole as long as these holds keep them: a copy would save nothing, or what they want cannot be told.
-    dense: HashMap<Sequence, Vec<HoldId>>,
-    /// Slots of which nothing was distilled, and which one was open then.
-    tried: HashMap<Sequence, Age>,
-    /// Holds of which it was told that it cannot be told of all their slots what they want.
-    untold: HashSet<HoldId>,
-    /// Slots that could not be looked into, and stay whole.
-    damaged: HashSet<Sequence>,
     /// What was found and has no room, until it does: nothing else is looked for meanwhile.
     waiting: Option<Waiting>,
     /// What is said of that.
@@ -101,14 +94,9 @@ impl<'a> Follow<'a> {
             path,
             id,
             standing,
-            distil,
+            beside: distil.then(|| Beside::begin(Distiller::new(path.to_owned(), id))),
             sent: Vec::new(),
             said: Instant::now(),
-            looked: None,
-            dense: HashMap::new(),
-            tried: HashMap::new(),
-            untold: HashSet::new(),
-            damaged: HashSet::new(),
             waiting: None,
             room: Room::Enough,
             missed: 0,
@@ -136,6 +124,8 @@ impl<'a> Follow<'a> {
     pub(super) fn run(mut self, mut evaluator: Evaluator, out: &mut Out) -> Result<()> {
         evaluator.pass_failing();
         let ended = self.go_on(&mut evaluator, out);
+        // What is begun is not left half done.
+        let ended = ended.and(self.distil(&evaluator, true, out).map(drop));
         self.fails_of(Vec::new(), true);
         ended
     }
@@ -143,15 +133,17 @@ impl<'a> Follow<'a> {
     fn go_on(&mut self, evaluator: &mut Evaluator, out: &mut Out) -> Result<()> {
         let end = session::interruption()?;
         let mut trouble: Option<Failure> = None;
-        let mut undistilled = self.distil;
+        let distils = self.beside.is_some();
+        let mut undistilled = distils;
         while self.standing || !evaluator.is_done() || undistilled {
             out.flush().map_err(|failure| self.unheard(failure))?;
             std::thread::sleep(TURN);
             let ending = end.load(Ordering::Relaxed);
             let turned = self.turn(evaluator, ending, out);
             let turned = match turned {
-                Ok(ControlFlow::Continue(())) if self.distil && !ending => {
-                    self.distil(evaluator, out).map(|done| done.map_continue(|left| undistilled = left))
+                Ok(ControlFlow::Continue(())) if distils => {
+                    let distilled = self.distil(evaluator, ending, out);
+                    distilled.map(|done| done.map_continue(|left| undistilled = left))
                 }
                 turned => turned,
             };
@@ -183,7 +175,7 @@ impl<'a> Follow<'a> {
                 .at_path(self.path));
             }
         }
-        if self.distil {
+        if distils {
             // Without it whoever goes on looks once more for what there is.
             let _ = self.extend(evaluator, &[]);
         }
@@ -206,7 +198,7 @@ impl<'a> Follow<'a> {
         let failure = Failure::failed(format_args!(
             "nobody reads what is said of hold {id} any more, and so it is not gone on with"
         ));
-        if !self.standing && !self.distil {
+        if !self.standing && self.beside.is_none() {
             // There is no going on with such a one.
             return failure;
         }
@@ -224,12 +216,14 @@ impl<'a> Follow<'a> {
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
+        let mut trouble = None;
         // It waits on until there is an answer.
         let sequences = if let Some(waiting) = &self.waiting {
             waiting.sequences.clone()
         } else {
             let turn = evaluator.turn(session::now())?;
-            if !self.standing {
+            trouble = turn.trouble;
+            if !self.standing && trouble.is_none() {
                 evaluator.stop_looking();
             }
             if let Err(failure) = sql::told(&turn.missed) {
@@ -237,6 +231,11 @@ impl<'a> Follow<'a> {
             }
             for unseen in &turn.unseen {
                 warn(unseen);
+                if out.is_json() {
+                    let ((from, end), stream) = (unseen.ordinals, &*unseen.stream);
+                    let unseen_ordinals = (from.0, end.0);
+                    out.object(&ShownUnseen { id: self.id.0, at: session::now(), stream, unseen_ordinals })?;
+                }
             }
             self.fails_of(turn.failing, ending);
             self.found += turn.elements;
@@ -251,7 +250,7 @@ impl<'a> Follow<'a> {
         {
             self.tell(&Extended { added: 0, slots, left, missed: 0 }, out)?;
             evaluator.is_held();
-            return Ok(ControlFlow::Continue(()));
+            return trouble.map_or(Ok(ControlFlow::Continue(())), Err);
         }
         let Fitted { extended, fit } = match self.extend(evaluator, &sequences)? {
             ControlFlow::Continue(fitted) => fitted,
@@ -266,11 +265,11 @@ impl<'a> Follow<'a> {
             self.keeps = Some((extended.slots, extended.left));
             self.tell(extended, out)?;
         }
-        if let Some(full) = fit.full.filter(|_| !self.distil) {
+        if let Some(full) = fit.full.filter(|_| self.beside.is_none()) {
             return Ok(ControlFlow::Break(self.spent(full)));
         }
         self.settle(fit, evaluator);
-        Ok(ControlFlow::Continue(()))
+        trouble.map_or(Ok(ControlFlow::Continue(())), Err)
     }
 
     /// Says of what the condition fails: at once, and then no more often than anybody reads it.
@@ -302,7 +301,10 @@ impl<'a> Follow<'a> {
         };
         evaluator.are_held(&fit.wanted);
         if self.room == Room::Enough {
-            (self.looked, self.room) = (None, Room::Short);
+            self.room = Room::Short;
+            if let Some(beside) = &mut self.beside {
+                beside.hurry();
+            }
             let (id, others) =
                 (self.id, "waits until slots of the hold are distilled, when their turn to expire has come");
             let why = match full {
@@ -337,7 +339,7 @@ impl<'a> Follow<'a> {
                     return Ok(ControlFlow::Continue(Fitted { extended, fit }));
                 }
                 Outcome::Refused(refusal)
-                    if (self.distil || matches!(refusal, Refusal::Quota { .. }))
+                    if (self.beside.is_some() || matches!(refusal, Refusal::Quota { .. }))
                         && fit.takes_less(&refusal, self.standing) =>
                 {
                     if fit.wanted.is_empty() {
@@ -363,7 +365,7 @@ impl<'a> Follow<'a> {
             }
             Full::Ring => format!("there is no room for all that was found for hold {id}"),
         };
-        let (more, or) = if self.distil {
+        let (more, or) = if self.beside.is_some() {
             (", and nothing more of it can be distilled", "")
         } else {
             ("", " or with --distil")
