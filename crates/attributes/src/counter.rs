@@ -275,5 +275,10 @@ mod tests {
         assert_eq!(read("spead", &packet(&[(1, 9)])), Some((0, 0, 9, false)));
         assert_eq!(read("spead", &packet(&[(2, 40), (4, 40)])), None);
         assert_eq!(read("spead", b"S"), None);
+        // Of addresses of 40 bits it is not known from where on heaps are numbered anew.
+        let mut other = [0x53, 4, 3, 5, 0, 0, 0, 1].to_vec();
+        other.extend((1u64 << 63 | 1 << 40 | 9).to_be_bytes());
+        assert!(Items::read(&other).is_some_and(|items| items.value(SpeadField::Heap) == Some(9)));
+        assert_eq!(read("spead", &other), None);
     }
 }

@@ -7,10 +7,10 @@ use common::{documented, ends, folder, holdfast, record, recorder_program, run, 
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 #[test]
 fn a_new_ring_is_empty_and_every_command_says_so() {
@@ -169,6 +169,55 @@ fn a_file_with_a_file_system_or_a_partition_table_is_named() {
     }
 }
 
+/// Opens a folder to everybody. The one that the program is in may be closed: a copy of it is not.
+fn for_all(dir: &Path) -> PathBuf {
+    fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
+    let program = dir.join("holdfast");
+    // By a process of its own: what another test starts meanwhile would have our copy open for writing, and it could
+    // not be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_holdfast")).arg(&program).status().unwrap();
+    assert!(copied.success());
+    program
+}
+
+/// A user with nothing but himself.
+const SOMEBODY: u32 = 65_534;
+
+fn by_somebody(program: &Path, dir: &Path, line: &str) -> Output {
+    let mut command = Command::new(program);
+    command.args(line.split(' ')).current_dir(dir).env("HOME", dir).env("HOLDFAST_RUN", dir.join("run"));
+    command.stdin(Stdio::null()).uid(SOMEBODY).gid(SOMEBODY).output().unwrap()
+}
+
+#[test]
+fn whoever_replaces_a_file_opens_it_to_nobody_else() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can run a program as somebody else");
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    ends(dir, "format r.hf --size 16MiB", 0);
+    fs::set_permissions(dir.join("r.hf"), Permissions::from_mode(0o644)).unwrap();
+    let program = for_all(dir);
+    let file = dir.join("one.csv");
+    let line = "query r.hf select(1) --format csv -o one.csv --force";
+    // Of others, whose group may read it.
+    let (owner, group) = (SOMEBODY - 1, SOMEBODY - 2);
+    fs::write(&file, "").unwrap();
+    chown(&file, Some(owner), Some(group)).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    let is_of = || {
+        let found = fs::metadata(&file).unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o777)
+    };
+    ends(dir, line, 0);
+    assert_eq!(is_of(), (owner, group, 0o640));
+    let said = by_somebody(&program, dir, line);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    assert_eq!(is_of(), (SOMEBODY, SOMEBODY, 0o600));
+}
+
 #[test]
 fn without_the_rights_every_command_says_what_would_do_and_harms_nothing() {
     if !rustix::process::geteuid().is_root() {
@@ -179,13 +228,8 @@ fn without_the_rights_every_command_says_what_would_do_and_harms_nothing() {
     let dir = folder.path();
     ends(dir, "format r.hf --size 16MiB", 0);
     let ring = fs::read(dir.join("r.hf")).unwrap();
-    // Only the ring is closed to them. The folder that the program is in may be, too: a copy of it is not.
-    fs::set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
-    let program = dir.join("holdfast");
-    // By a process of its own: what another test starts meanwhile would have our copy open for writing, and it could
-    // not be run.
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_holdfast")).arg(&program).status().unwrap();
-    assert!(copied.success());
+    // Only the ring is closed to them.
+    let program = for_all(dir);
     for line in [
         "format r.hf --size 16MiB",
         "format r.hf --size 16MiB --force",
@@ -197,16 +241,7 @@ fn without_the_rights_every_command_says_what_would_do_and_harms_nothing() {
         "grow r.hf --size 32MiB",
         "check r.hf",
     ] {
-        let said = Command::new(&program)
-            .args(line.split(' '))
-            .current_dir(dir)
-            .env("HOME", dir)
-            .env("HOLDFAST_RUN", dir.join("run"))
-            .stdin(Stdio::null())
-            .uid(65_534)
-            .gid(65_534)
-            .output()
-            .unwrap();
+        let said = by_somebody(&program, dir, line);
         let err = String::from_utf8(said.stderr).unwrap();
         assert_eq!(said.status.code(), Some(1), "{line}: {err}");
         let told = ["r.hf", "permission denied", "run as"].iter().all(|said| err.contains(said));
