@@ -2,6 +2,7 @@
 
 use crate::Trouble;
 use crate::beside::tally::Tally;
+use crate::disturbers::play::joined;
 use crate::undo::{Noted, Undo, note};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -41,12 +42,22 @@ impl Standing {
         Ok(standing)
     }
 
-    /// How many elements it has found since it said so last.
+    /// How many elements it has found since it said so last. Anything else is wrong, such as what expired unseen.
     fn found(&mut self) -> Result<u64, Trouble> {
+        self.next().and_then(|found| {
+            found.ok_or_else(|| Trouble::Accounting("`holdfast hold --standing` has ended".to_owned()))
+        })
+    }
+
+    /// The same; none at its end.
+    fn next(&mut self) -> Result<Option<u64>, Trouble> {
         let mut line = String::new();
-        self.said.read_line(&mut line).map_err(|cause| trouble(&cause))?;
+        if self.said.read_line(&mut line).map_err(|cause| trouble(&cause))? == 0 {
+            return Ok(None);
+        }
         let said: Option<serde_json::Value> = serde_json::from_str(&line).ok();
         said.and_then(|said| said["elements"].as_u64())
+            .map(Some)
             .ok_or_else(|| Trouble::Accounting(format!("`holdfast hold --standing` says {line:?}")))
     }
 
@@ -84,28 +95,29 @@ pub fn held_after(
     let held = std::thread::scope(|scope| {
         let held = scope.spawn(|| {
             let mut held = Vec::new();
-            // To its end.
-            while let Ok(found) = standing.found() {
+            while let Some(found) = standing.next()? {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
                 held.extend((0..found).map(|_| now));
             }
-            held
+            Ok::<_, Trouble>(held)
         });
         tally.wait(|| false);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
-        held.join().unwrap_or_default()
-    });
+        joined(held)
+    })?;
     let ended = standing.child.wait().map_err(|cause| trouble(&cause))?;
     if !ended.success() {
         return Err(Trouble::Accounting(format!("`holdfast hold --standing` ended with {ended}")));
     }
     let question = format!("select cast(time as bigint) from {stream} where {condition} order by ordinal");
-    let times = crate::tool::output(
-        &program.display().to_string(),
-        &["query", &ring.display().to_string(), &question, "--format", "csv"],
-    )?;
+    let times = Command::new(program).arg("query").arg(ring).args([&question, "--format", "csv"]).output();
+    let times = String::from_utf8_lossy(&times.map_err(|cause| trouble(&cause))?.stdout).into_owned();
     let times: Vec<f64> =
         times.lines().skip(1).filter_map(|time| Some(time.parse::<i64>().ok()? as f64 / 1e9)).collect();
+    // The last one may have come too late.
+    if standing.first as usize + held.len() + 1 < times.len() {
+        return Err(Trouble::Accounting(format!("{} are there, and {} were held", times.len(), held.len())));
+    }
     Ok(times.iter().skip(standing.first as usize).zip(&held).map(|(came, held)| held - came).collect())
 }
 

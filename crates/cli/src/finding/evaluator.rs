@@ -23,6 +23,9 @@ use std::time::Duration;
 /// An element is known at most so long after it has arrived.
 const LATE: Duration = Duration::from_secs(2);
 
+/// A window looks back at what may be distilled meanwhile: so often it is looked at again, for then its copies are there.
+const AGAIN: u32 = 3;
+
 /// The watermark of a stream in which nothing is looked for any more.
 pub(super) const OVER: Ordinal = Ordinal(u64::MAX);
 
@@ -180,9 +183,6 @@ impl Evaluator {
             let (known, spans) = self.around();
             turn.sequences =
                 reader.sequences_around(&self.streams, &known, &spans).map_err(|error| link(&error))?;
-        }
-        if let Some(sql) = &self.sql {
-            turn.missed = sql.engine.trouble.take();
         }
         turn.missed.expired += reader.gone(&there).map_err(|error| link(&error))?.len() as u64;
         turn.missed.expired += self.lost(&turn.sequences);
@@ -343,9 +343,18 @@ impl Evaluator {
                 since = reader.since(watch.slot, &wanted).map_err(|error| link(&error))?;
             }
             let among = Among { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
-            sql.engine.trouble.expect(since.there);
-            let asked = ask::ask(sql, search, &watch.name, &among, self.passes);
-            sql.engine.trouble.expect(Vec::new());
+            let mut tries = 0;
+            let asked = loop {
+                sql.engine.trouble.expect(since.there.clone());
+                let asked = ask::ask(sql, search, &watch.name, &among, self.passes);
+                sql.engine.trouble.expect(Vec::new());
+                let missed = sql.engine.trouble.take();
+                if missed.expired == 0 || search.when.is_none() || tries == AGAIN {
+                    turn.missed.with(missed);
+                    break asked;
+                }
+                tries += 1;
+            };
             let (found, failing) = match asked {
                 Ok(asked) => asked,
                 // Later again; what was found in other streams is held all the same.

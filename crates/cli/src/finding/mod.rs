@@ -126,7 +126,7 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
         out.line(format_args!("hold {id}: {}", found(&turn, slots, bytes, gone)))?;
     }
     let missed = sql::told(&turn.missed);
-    let mut follow = Follow::new(path, id, standing, distil);
+    let mut follow = Follow::new(path, id, standing, distil)?;
     follow.begin(fit, (slots, quota.saturating_sub(slots)), gone.into(), &mut evaluator);
     if !standing {
         evaluator.stop_looking();
@@ -171,7 +171,7 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
     if is_over {
         evaluator.stop_looking();
     }
-    Follow::new(path, id, finding.standing, finding.distil).run(evaluator, out)
+    Follow::new(path, id, finding.standing, finding.distil)?.run(evaluator, out)
 }
 
 /// Says what comes in the way, and goes on. Whoever does not listen misses nothing else.

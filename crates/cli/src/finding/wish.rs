@@ -32,8 +32,8 @@ pub(super) enum Kept {
     These(Vec<Original>, u64),
     /// Not all could be looked into: these slots are damaged.
     Unseen(BTreeSet<Sequence>),
-    /// So many slots at once take more memory than there is.
-    TooMuch(Failure),
+    /// To tell what this hold wants of so many slots at once takes more memory than there is.
+    TooMuch(HoldId, Failure),
     /// What this hold wants of it cannot be told, and why.
     Untold(HoldId, Failure),
 }
@@ -61,7 +61,9 @@ pub(super) fn keep(
             // Some of it others may want, too.
             Ok(bytes) => least = least.max(bytes),
             Err(trouble) if is_of_the_ring(&trouble.0) => return Err(trouble.failure()),
-            Err(trouble) if is_of_memory(&trouble.0) => return Ok(Kept::TooMuch(trouble.failure())),
+            Err(trouble) if is_of_memory(&trouble.0) => {
+                return Ok(Kept::TooMuch(holder.id, trouble.failure()));
+            }
             Err(trouble) => return Ok(Kept::Untold(holder.id, trouble.failure())),
         }
     }

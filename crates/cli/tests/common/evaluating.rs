@@ -74,10 +74,13 @@ impl Evaluator {
         text
     }
 
-    /// Reads what it says until it has found so many elements in all.
+    /// Reads what it says until it has found so many elements in all, whatever is distilled meanwhile.
     pub fn await_found(&mut self, mut count: u64) -> Value {
         loop {
             let said = self.next();
+            if !said["originals"].is_null() {
+                continue;
+            }
             count = count.checked_sub(said["elements"].as_u64().unwrap()).unwrap();
             if count == 0 {
                 return said;

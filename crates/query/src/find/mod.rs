@@ -86,7 +86,7 @@ impl Search {
         let Some((when, back)) = &self.when else { return Ok(()) };
         let table = context.table(TableReference::partial(STREAM, stream)).await?;
         let condition = self.parsed(context, &table)?;
-        window::check(context, table, condition, when, *back).await
+        window::check(context, table, &condition, when, *back).await
     }
 
     fn parsed(&self, context: &SessionContext, table: &DataFrame) -> Result<Expr> {
@@ -180,7 +180,7 @@ impl Search {
         };
         let (first, last) = end(0).zip(end(1)).unwrap_or((Timestamp::MAX, Timestamp::MAX));
         let around = timed(table, (first - *back, last))?;
-        among.of(window::fires(context, around, condition, when, *back)?)
+        among.of(window::fires(context, around, &condition, when, *back)?)
     }
 }
 

@@ -11,8 +11,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFrame,
-    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit, when as case_when,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, cast, when as case_when,
 };
 use datafusion::prelude::SessionContext;
 use datafusion::scalar::ScalarValue;
@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(super) async fn check(
     context: &SessionContext,
     frame: DataFrame,
-    met: Expr,
+    met: &Expr,
     when: &str,
     back: Duration,
 ) -> Result<()> {
@@ -87,7 +87,7 @@ fn parsed(context: &SessionContext, frame: &DataFrame, when: &str) -> Result<Par
 pub(super) fn fires(
     context: &SessionContext,
     frame: DataFrame,
-    met: Expr,
+    met: &Expr,
     when: &str,
     back: Duration,
 ) -> Result<DataFrame> {
@@ -108,17 +108,22 @@ pub(super) fn fires(
 
 /// Of elements that meet a condition those that have what the aggregates are over: where that fails of one, the filter here does,
 /// which can pass over it.
-fn with_values(frame: DataFrame, met: Expr, aggregates: &[AggregateFunction]) -> Result<DataFrame> {
+fn with_values(frame: DataFrame, met: &Expr, aggregates: &[AggregateFunction]) -> Result<DataFrame> {
     let over = aggregates
         .iter()
         .flat_map(|AggregateFunction { params, .. }| params.args.iter().chain(params.filter.as_deref()));
-    let over: Vec<Expr> = over.filter(|expr| !expr.column_refs().is_empty()).cloned().collect();
-    if over.is_empty() {
+    let mut values = Vec::new();
+    for expr in over.filter(|expr| !expr.column_refs().is_empty()) {
+        let is_bool = expr.get_type(frame.schema())? == DataType::Boolean;
+        let value = if is_bool { cast(expr.clone(), DataType::Int8) } else { expr.clone() };
+        // Of no others: the engine asks both filters at once, and what is true or false here it would ask of all.
+        values.push(case_when(met.clone(), value).end()?);
+    }
+    if values.is_empty() {
         return Ok(frame);
     }
-    // Of no others: the engine may ask two filters at once.
     let has_values = ScalarUDF::from(HasValues { signature: Signature::variadic_any(Volatility::Immutable) });
-    frame.filter(case_when(met, has_values.call(over)).otherwise(lit(true))?)
+    frame.filter(has_values.call(values))
 }
 
 /// Whether some values can be told, which is asked by asking for them.

@@ -40,6 +40,18 @@ pub struct Missed {
     pub partial: u64,
 }
 
+impl Missed {
+    /// Together with what was missed elsewhere.
+    pub fn with(&mut self, other: Self) {
+        let Self { expired, damaged, slots, places, partial } = other;
+        self.expired += expired;
+        self.damaged += damaged;
+        self.slots.extend(slots);
+        self.places.extend(places);
+        self.partial += partial;
+    }
+}
+
 impl Trouble {
     /// What has been missed since it was asked last.
     pub fn take(&self) -> Missed {

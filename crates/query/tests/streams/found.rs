@@ -141,6 +141,25 @@ fn a_window_fires_where_there_are_enough_within_it() {
 }
 
 #[test]
+fn what_a_window_adds_up_may_fail_of_what_its_condition_leaves_out() {
+    let ring = Ring::make(8, 3000);
+    let condition = "ordinal % 4 <> 0";
+    let hits = ring.naive(condition).len() as u64;
+    let quarters = "12 / (cast(ordinal as bigint) % 4)";
+    for when in [
+        format!("sum({quarters}) >= 4"),
+        format!("count(*) filter (where {quarters} > 0) >= 1"),
+        format!("count(distinct {quarters} > 5) >= 1"),
+        format!("sum({quarters}) / count(*) > 0 and min(size) >= 0"),
+    ] {
+        let search =
+            Search { condition: condition.to_owned(), when: Some((when.clone(), Duration::from_micros(10))) };
+        let found = ring.found(&search, &Among::ALL);
+        assert_eq!(found.iter().map(|found| found.elements).sum::<u64>(), hits, "{when}");
+    }
+}
+
+#[test]
 fn what_is_kept_of_slots_is_what_was_found_in_them_or_around_it() {
     let ring = Ring::make(7, 3000);
     let condition = "id < 9";

@@ -40,13 +40,15 @@ pub(super) struct Brief {
 }
 
 /// What a pass came to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Passed {
     /// Slots that are free now.
     pub(super) freed: u32,
     /// Whether something is left that may become due; whether some of it may be now.
     pub(super) left: bool,
     pub(super) may_go: bool,
+    /// What came in the way of the first that could not be tried.
+    pub(super) trouble: Option<Failure>,
 }
 
 /// What became of a group.
@@ -121,7 +123,7 @@ impl Distiller {
         drop(reader);
         let Some(mine) = holds.iter().find(|hold| hold.id == self.id) else {
             // Whoever asks for more of it is told.
-            return Ok(ControlFlow::Continue(Passed { freed: 0, left: false, may_go: true }));
+            return Ok(ControlFlow::Continue(Passed { freed: 0, left: false, may_go: true, trouble: None }));
         };
         let mut groups = distil::groups(self.id, &holds, &slots, open);
         let again = |at: Age| at.0 + slots.len() as u64 / AGAIN <= open.0;
@@ -133,20 +135,28 @@ impl Distiller {
         let now = brief.last || brief.waiting.is_some();
         groups.retain(|group| group.is_due(mine, now, &self.tried));
         let there = There { holds: &holds, slots: &slots, slot_bytes, looked_before: brief.looked_before };
-        let mut freed = 0;
+        let (mut freed, mut trouble) = (0, None);
         for group in &groups {
             if over() {
                 break;
             }
-            match self.one(&there, &group.slots, tell)? {
-                ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
-                ControlFlow::Continue(Became::Distilled(slots)) => freed += slots,
-                ControlFlow::Continue(Became::Later) => {}
+            let became = match self.one(&there, &group.slots, tell) {
+                Ok(ControlFlow::Continue(became)) => became,
+                Ok(ControlFlow::Break(refused)) => return Ok(ControlFlow::Break(refused)),
+                // Later again; others may be distilled all the same.
+                Err(failure) => {
+                    trouble.get_or_insert(failure);
+                    continue;
+                }
+            };
+            match became {
+                Became::Distilled(slots) => freed += slots,
+                Became::Later => {}
                 // For a hold that grows no more nothing else will come to them.
-                ControlFlow::Continue(Became::Same(slots)) if !brief.last => {
+                Became::Same(slots) if !brief.last => {
                     self.tried.extend(slots.into_iter().map(|sequence| (sequence, open)));
                 }
-                ControlFlow::Continue(Became::Same(slots) | Became::Whole(slots)) => {
+                Became::Same(slots) | Became::Whole(slots) => {
                     let whole = slots.into_iter().map(|sequence| (sequence, holder_ids(&holds, sequence)));
                     self.whole.extend(whole);
                 }
@@ -156,7 +166,7 @@ impl Distiller {
         let is_stuck = |sequence| stays(sequence) || self.tried.contains_key(&sequence);
         let left = distil::is_left(self.id, &holds, &slots, &stays);
         let may_go = distil::is_left(self.id, &holds, &slots, &is_stuck);
-        Ok(ControlFlow::Continue(Passed { freed, left, may_go }))
+        Ok(ControlFlow::Continue(Passed { freed, left, may_go, trouble }))
     }
 
     /// Sets the engine up anew where streams or their attributes have changed.
@@ -209,6 +219,15 @@ impl Distiller {
         Ok(untold)
     }
 
+    /// Says why slots do, of each hold once.
+    fn stays_whole(&mut self, hold: HoldId, why: &Failure) {
+        if self.untold.insert(hold) {
+            warn(&format_args!(
+                "what hold {hold} wants cannot be told of some slots that it keeps, and these stay whole: {why}"
+            ));
+        }
+    }
+
     /// Distils a group of all slots.
     fn one(
         &mut self,
@@ -236,14 +255,17 @@ impl Distiller {
                 if let Some(fewer) = fewer.filter(|_| untold.is_empty()) {
                     return self.one(there, fewer, tell);
                 }
-                if self.untold.insert(hold) {
-                    warn(&format_args!(
-                        "what hold {hold} wants cannot be told of some slots that it keeps, and these stay whole: {why}"
-                    ));
-                }
+                self.stays_whole(hold, &why);
                 return Ok(ControlFlow::Continue(Became::Whole(untold)));
             }
-            Kept::TooMuch(why) => return fewer.map_or(Err(why), |fewer| self.one(there, fewer, tell)),
+            // Of one it is too much for good.
+            Kept::TooMuch(hold, why) => {
+                if let Some(fewer) = fewer {
+                    return self.one(there, fewer, tell);
+                }
+                self.stays_whole(hold, &why);
+                return Ok(ControlFlow::Continue(Became::Whole(of_group())));
+            }
         };
         if bytes > there.slot_bytes * group.len() as u64 / 10 * 8 {
             return Ok(ControlFlow::Continue(Became::Whole(of_group())));

@@ -25,8 +25,6 @@ enum News {
 pub(super) struct Beside {
     briefs: Sender<Brief>,
     news: Receiver<News>,
-    /// No further group is to be begun.
-    over: Arc<AtomicBool>,
     /// What the pass at work goes by.
     at_work: Option<Brief>,
     /// When the last one began.
@@ -34,22 +32,21 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    pub(super) fn begin(mut distiller: Distiller) -> Self {
+    /// Until it is `over` groups are begun.
+    pub(super) fn begin(mut distiller: Distiller, over: Arc<AtomicBool>) -> Self {
         let ((briefs, asked), (tell, news)) = (channel::<Brief>(), channel());
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
         session::give_way();
         std::thread::spawn(move || {
             for brief in asked {
                 // Whoever does not listen any more needs no more.
                 let say = |distilled| drop(tell.send(News::Distilled(distilled)));
-                let passed = distiller.pass(&brief, &|| is_over.load(Ordering::Relaxed), &say);
+                let passed = distiller.pass(&brief, &|| over.load(Ordering::Relaxed), &say);
                 if tell.send(News::Passed(passed)).is_err() {
                     break;
                 }
             }
         });
-        Self { briefs, news, over, at_work: None, began: None }
+        Self { briefs, news, at_work: None, began: None }
     }
 
     /// A pass is worth beginning at once.
@@ -58,16 +55,19 @@ impl Beside {
     }
 
     /// The next that is told; none, if nothing is yet and nobody `waits` for it.
-    fn next(&self, waits: bool) -> Result<Option<News>> {
+    fn next(&self, waits: bool) -> Option<News> {
         let next = if waits {
             self.news.recv().map_err(|_| TryRecvError::Disconnected)
         } else {
             self.news.try_recv()
         };
         match next {
-            Ok(news) => Ok(Some(news)),
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(Failure::failed("what distils has come to its end")),
+            Ok(news) => Some(news),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                let broken = Failure::failed("what distils broke down");
+                Some(News::Passed(Ok(ControlFlow::Break(broken))))
+            }
         }
     }
 }
@@ -99,21 +99,26 @@ impl Follow<'_> {
             return Ok(ControlFlow::Continue(true));
         }
         if ending {
-            beside.over.store(true, Ordering::Relaxed);
+            self.end.store(true, Ordering::Relaxed);
         }
         // Where no recorder runs nothing arrives, and who copies has the ring for himself.
         let waits = ending || orders::recorder(self.path)?.is_none();
         while let Some(beside) = &mut self.beside
-            && let Some(news) = beside.next(waits)?
+            && let Some(news) = beside.next(waits)
         {
             match news {
                 News::Distilled(distilled) => self.tell_distilled(&distilled, out)?,
                 News::Passed(passed) => {
                     let brief = beside.at_work.take();
-                    return Ok(match passed? {
-                        ControlFlow::Continue(passed) => self.conclude(brief.as_ref(), passed),
-                        ControlFlow::Break(refused) => ControlFlow::Break(refused),
-                    });
+                    let mut passed = match passed? {
+                        ControlFlow::Continue(passed) => passed,
+                        ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
+                    };
+                    let trouble = passed.trouble.take();
+                    return match (self.conclude(brief.as_ref(), &passed), trouble) {
+                        (ControlFlow::Continue(_), Some(trouble)) => Err(trouble),
+                        (concluded, _) => Ok(concluded),
+                    };
                 }
             }
         }
@@ -121,8 +126,8 @@ impl Follow<'_> {
     }
 
     /// What a pass that is over means for what waits.
-    fn conclude(&mut self, brief: Option<&Brief>, passed: Passed) -> ControlFlow<Failure, bool> {
-        let Passed { freed, left, may_go } = passed;
+    fn conclude(&mut self, brief: Option<&Brief>, passed: &Passed) -> ControlFlow<Failure, bool> {
+        let Passed { freed, left, may_go, .. } = *passed;
         // What came to wait since may find more that can be distilled.
         if brief.is_some_and(|brief| brief.waiting.is_some())
             && let Some(waiting) = &mut self.waiting

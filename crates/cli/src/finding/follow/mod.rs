@@ -17,7 +17,8 @@ use holdfast_base::{HoldId, Sequence};
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// From one turn to the next.
@@ -34,6 +35,8 @@ pub(super) struct Follow<'a> {
     path: &'a Path,
     id: HoldId,
     standing: bool,
+    /// Whether it has been interrupted.
+    end: Arc<AtomicBool>,
     /// Whoever distils, where that is wanted.
     beside: Option<Beside>,
     /// What is held of all that is not finished with.
@@ -89,12 +92,15 @@ struct Fitted {
 }
 
 impl<'a> Follow<'a> {
-    pub(super) fn new(path: &'a Path, id: HoldId, standing: bool, distil: bool) -> Self {
-        Self {
+    pub(super) fn new(path: &'a Path, id: HoldId, standing: bool, distil: bool) -> Result<Self> {
+        let end = session::interruption()?;
+        let beside = distil.then(|| Beside::begin(Distiller::new(path.to_owned(), id), Arc::clone(&end)));
+        Ok(Self {
             path,
             id,
             standing,
-            beside: distil.then(|| Beside::begin(Distiller::new(path.to_owned(), id))),
+            end,
+            beside,
             sent: Vec::new(),
             said: Instant::now(),
             waiting: None,
@@ -104,7 +110,7 @@ impl<'a> Follow<'a> {
             failing: Vec::new(),
             told: None,
             keeps: None,
-        }
+        })
     }
 
     /// So much of what was found is held, and so many slots of it were gone; the rest waits.
@@ -131,22 +137,23 @@ impl<'a> Follow<'a> {
     }
 
     fn go_on(&mut self, evaluator: &mut Evaluator, out: &mut Out) -> Result<()> {
-        let end = session::interruption()?;
         let mut trouble: Option<Failure> = None;
         let distils = self.beside.is_some();
         let mut undistilled = distils;
         while self.standing || !evaluator.is_done() || undistilled {
             out.flush().map_err(|failure| self.unheard(failure))?;
             std::thread::sleep(TURN);
-            let ending = end.load(Ordering::Relaxed);
-            let turned = self.turn(evaluator, ending, out);
-            let turned = match turned {
-                Ok(ControlFlow::Continue(())) if distils => {
-                    let distilled = self.distil(evaluator, ending, out);
-                    distilled.map(|done| done.map_continue(|left| undistilled = left))
-                }
-                turned => turned,
-            };
+            let ending = self.end.load(Ordering::Relaxed);
+            let mut turned = self.turn(evaluator, ending, out);
+            if distils && !matches!(turned, Ok(ControlFlow::Break(_))) {
+                let distilled = self.distil(evaluator, ending, out);
+                let distilled = distilled.map(|done| done.map_continue(|left| undistilled = left));
+                turned = match distilled {
+                    Ok(ControlFlow::Continue(())) => turned,
+                    _ if turned.is_err() => turned,
+                    distilled => distilled,
+                };
+            }
             match turned {
                 Ok(ControlFlow::Continue(())) => trouble = None,
                 Ok(ControlFlow::Break(refused)) => return Err(refused),
