@@ -183,6 +183,14 @@ fn for_all(dir: &Path) -> PathBuf {
 /// A user with nothing but himself.
 const SOMEBODY: u32 = 65_534;
 
+fn may_be_somebody() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("skipped: only root can run a program as somebody else");
+    }
+    is_root
+}
+
 fn by_somebody(program: &Path, dir: &Path, line: &str) -> Output {
     let mut command = Command::new(program);
     command.args(line.split(' ')).current_dir(dir).env("HOME", dir).env("HOLDFAST_RUN", dir.join("run"));
@@ -191,8 +199,7 @@ fn by_somebody(program: &Path, dir: &Path, line: &str) -> Output {
 
 #[test]
 fn whoever_replaces_a_file_opens_it_to_nobody_else() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can run a program as somebody else");
+    if !may_be_somebody() {
         return;
     }
     let folder = folder();
@@ -220,8 +227,7 @@ fn whoever_replaces_a_file_opens_it_to_nobody_else() {
 
 #[test]
 fn without_the_rights_every_command_says_what_would_do_and_harms_nothing() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can run a program as somebody else");
+    if !may_be_somebody() {
         return;
     }
     let folder = folder();

@@ -1,7 +1,7 @@
 //! A hold that goes on: turn by turn it is extended by what was found, and what is due is distilled.
 
+mod beside;
 mod distiller;
-mod distilling;
 
 use super::ask::Failing;
 use super::evaluator::Evaluator;
@@ -11,8 +11,8 @@ use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session;
 use crate::{orders, sql, times};
+use beside::Beside;
 use distiller::Distiller;
-use distilling::Beside;
 use holdfast_base::{HoldId, Sequence};
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::ops::ControlFlow;
