@@ -57,6 +57,11 @@ impl Candidates {
                 self.slots.retain(|(slot, _)| slot.sequence() >= *naming);
                 self.failed.retain(|(sequence, _)| sequence >= naming);
             }
+            // It was, and is gone on purpose.
+            Record::Replaced { originals: gone, .. } | Record::Freed { sequences: gone } => {
+                self.slots.retain(|(slot, _)| !gone.contains(&slot.sequence()));
+                self.failed.retain(|(sequence, _)| !gone.contains(sequence));
+            }
             Record::CleanEnd { .. } => {
                 // All of it is.
                 self.slots.clear();

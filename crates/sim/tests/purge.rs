@@ -6,7 +6,7 @@ use holdfast_base::{Clock, ManualClock, Ordinal, StreamId, Timestamp};
 use holdfast_format::{Cause, Gap, Kind, SectionKind, SlotFlags};
 use holdfast_media::{FaultPlan, FaultyDisk, Image};
 use holdfast_ring::{Order, Outcome, PurgeRequest, Range, order_once};
-use holdfast_sim::{Op, Pushed, Setup, World, survey};
+use holdfast_sim::{Doom, Op, Pushed, Setup, World, survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -79,6 +79,23 @@ fn a_crash_after_every_write_of_a_purge_costs_nothing_that_stays() {
     for stream in 0..2 {
         let (before, after) = cut_everywhere(&ops, true, stream, &(30..55));
         assert_eq!(before, after, "slots of data");
+    }
+}
+
+// The journal has a slot from when it was open, and a restart takes that for what is not on the medium unless it knows better.
+#[test]
+fn what_was_replaced_does_not_come_back_from_when_its_slot_was_open() {
+    for (cut, draw) in (1..12).flat_map(|cut| (0..4).map(move |draw| (cut, draw))) {
+        let mut world = World::new(Setup { slots: 20, slot_bytes: 64 << 10, ..Setup::plain() }).unwrap();
+        let doom = Doom::Ordinals { back: 3, count: 2 };
+        let steps = [
+            write(0, 8, 1_700, 400 * MS),
+            Op::Crash { after: 0, draw },
+            Op::Purge { stream: Some(0), doom, held: false, cut: Some((cut, draw)) },
+        ];
+        for op in steps {
+            world.run(&op).unwrap_or_else(|why| panic!("write {cut}, draw {draw}, {op:?}: {why}"));
+        }
     }
 }
 
