@@ -4,6 +4,8 @@ use crate::Trouble;
 use crate::beside::tally::Tally;
 use crate::disturbers::play::joined;
 use crate::undo::{Noted, Undo, note};
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -11,6 +13,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What it looks for: nobody else sends so much.
 const FIRST: u64 = 1_000_000;
+
+/// How often the recorder is asked what it keeps.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Whoever looks for what it keeps; ended when dropped.
 #[derive(Debug)]
@@ -81,44 +86,96 @@ impl Standing {
     }
 }
 
-/// Seconds from the arrival of every so manyth element of a stream until a hold has it that stands until the time is over.
+/// Seconds from the arrival of elements.
+#[derive(Debug, Default)]
+pub struct After {
+    /// Until the recorder keeps their slots from expiring, of those that came in time to see that.
+    pub kept: Vec<f64>,
+    /// Until it is told that this would survive a crash.
+    pub told: Vec<f64>,
+}
+
+/// When every so manyth element of a stream comes to be held by a hold that stands until the time is over.
 pub fn held_after(
     program: &Path,
     ring: &Path,
     stream: &str,
     every: u64,
     tally: &Tally,
-) -> Result<Vec<f64>, Trouble> {
+) -> Result<After, Trouble> {
     let condition = format!("ordinal % {every} = {}", every / 2);
     let mut standing = Standing::of(program, ring, stream, &condition, "40%")?;
     let pid = rustix::process::Pid::from_child(&standing.child);
-    let held = std::thread::scope(|scope| {
-        let held = scope.spawn(|| {
-            let mut held = Vec::new();
+    let (told, kept) = std::thread::scope(|scope| {
+        let told = scope.spawn(|| {
+            let mut told = Vec::new();
             while let Some(found) = standing.next()? {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-                held.extend((0..found).map(|_| now));
+                told.extend((0..found).map(|_| now()));
             }
-            Ok::<_, Trouble>(held)
+            Ok::<_, Trouble>(told)
         });
+        let kept = scope.spawn(|| kept(ring, tally));
         tally.wait(|| false);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
-        joined(held)
+        Ok::<_, Trouble>((joined(told)?, joined(kept)?))
     })?;
     let ended = standing.child.wait().map_err(|cause| trouble(&cause))?;
     if !ended.success() {
         return Err(Trouble::Accounting(format!("`holdfast hold --standing` ended with {ended}")));
     }
-    let question = format!("select cast(time as bigint) from {stream} where {condition} order by ordinal");
-    let times = Command::new(program).arg("query").arg(ring).args([&question, "--format", "csv"]).output();
-    let times = String::from_utf8_lossy(&times.map_err(|cause| trouble(&cause))?.stdout).into_owned();
-    let times: Vec<f64> =
-        times.lines().skip(1).filter_map(|time| Some(time.parse::<i64>().ok()? as f64 / 1e9)).collect();
+    let question =
+        format!("select cast(time as bigint), slot from {stream} where {condition} order by ordinal");
+    let came = Command::new(program).arg("query").arg(ring).args([&question, "--format", "csv"]).output();
+    let came = String::from_utf8_lossy(&came.map_err(|cause| trouble(&cause))?.stdout).into_owned();
+    let came = came.lines().skip(1).filter_map(|line| {
+        let (time, slot) = line.split_once(',')?;
+        Some((time.parse::<i64>().ok()? as f64 / 1e9, slot.parse::<u64>().ok()?))
+    });
+    let came: Vec<(f64, u64)> = came.skip(standing.first as usize).collect();
     // The last one may have come too late.
-    if standing.first as usize + held.len() + 1 < times.len() {
-        return Err(Trouble::Accounting(format!("{} are there, and {} were held", times.len(), held.len())));
+    if told.len() + 1 < came.len() {
+        return Err(Trouble::Accounting(format!("{} came, and {} were held", came.len(), told.len())));
     }
-    Ok(times.iter().skip(standing.first as usize).zip(&held).map(|(came, held)| held - came).collect())
+    let mut after = After::default();
+    for ((time, slot), told) in came.iter().zip(&told) {
+        after.told.push(told - time);
+        // It may have been kept for one that came before.
+        after.kept.extend(kept.get(slot).map(|kept| (kept - time).max(0.0)));
+    }
+    Ok(after)
+}
+
+/// Looks at the last hold until the time is over: when each of its slots was first among those that the recorder keeps.
+fn kept(ring: &Path, tally: &Tally) -> Result<BTreeMap<u64, f64>, Trouble> {
+    let gone = |what: &dyn Display| Trouble::Accounting(format!("the holds cannot be seen: {what}"));
+    let place = holdfast_link::place(ring).map_err(|error| gone(&error))?;
+    let recorder = holdfast_link::recorder(&place).map_err(|error| gone(&error))?;
+    let mut recorder = recorder.ok_or_else(|| gone(&"no recorder runs"))?;
+    let mut kept = BTreeMap::new();
+    let (mut wrong, mut looked) = (None, Instant::now());
+    tally.wait(|| {
+        if looked.elapsed() < LOOK {
+            return false;
+        }
+        looked = Instant::now();
+        match recorder.holds() {
+            Ok(holds) => {
+                let now = now();
+                let runs = holds.last().into_iter().flat_map(|hold| &hold.sequences);
+                for sequence in runs.flat_map(|(first, last)| first.0..=last.0) {
+                    kept.entry(sequence).or_insert(now);
+                }
+            }
+            Err(error) => wrong = Some(gone(&error)),
+        }
+        wrong.is_some()
+    });
+    wrong.map_or(Ok(kept), Err)
+}
+
+/// Seconds.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
 impl Drop for Standing {

@@ -4,7 +4,7 @@
 use crate::Trouble;
 use crate::beside::tally::Tally;
 use crate::program::Program;
-use crate::standing::held_after;
+use crate::standing::{After, held_after};
 use holdfast_base::Sequence;
 use holdfast_link::wire::{HEAD_BYTES, Head, MAX_FRAME, Purpose, Reply, Request, VERSION};
 use holdfast_media::Seed;
@@ -130,7 +130,7 @@ pub fn searches(
     ))
 }
 
-/// A hold that stands, and finds every so manyth element: how long after it came it has it.
+/// A hold that stands, and finds every so manyth element: how long after it came it is kept, and this told.
 pub fn standing(
     program: &Path,
     ring: &Path,
@@ -138,14 +138,20 @@ pub fn standing(
     must_find: bool,
     tally: &Tally,
 ) -> Result<String, Trouble> {
-    let mut took = held_after(program, ring, "s", every, tally)?;
-    took.sort_unstable_by(f64::total_cmp);
-    if must_find && took.is_empty() {
-        return Err(Trouble::Accounting("a standing hold finds nothing".into()));
+    let After { kept, told } = held_after(program, ring, "s", every, tally)?;
+    let found = told.len();
+    // The last one may have come too late.
+    if must_find && (found == 0 || kept.len() + 1 < found) {
+        let kept = kept.len();
+        return Err(Trouble::Accounting(format!("a standing hold finds {found}, and {kept} are kept")));
     }
-    let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
-    let longest = took.last().copied().unwrap_or(0.0);
-    Ok(format!("{} found, held after {middle:.2} s, {longest:.2} s at most", took.len()))
+    let middle_and_longest = |mut took: Vec<f64>| {
+        took.sort_unstable_by(f64::total_cmp);
+        let middle = took.get(took.len() / 2).copied().unwrap_or(0.0);
+        format!("{middle:.2} s ({:.2})", took.last().copied().unwrap_or(0.0))
+    };
+    let (kept, told) = (middle_and_longest(kept), middle_and_longest(told));
+    Ok(format!("{found} found, kept after {kept}, told after {told}"))
 }
 
 fn signal(pid: u32, signal: Signal) {

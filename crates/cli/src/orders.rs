@@ -42,15 +42,7 @@ pub(crate) fn ask(lane: &Path, order: &Order) -> Result<Outcome> {
     loop {
         if let Some(mut recorder) = recorder(lane)? {
             let mut said = false;
-            let mut meanwhile = |status: &Status| {
-                let device = status.recorder.as_ref().map(|recorder| &recorder.device);
-                if let Some(text) = device.and_then(|device| waits_for(lane, device))
-                    && !std::mem::replace(&mut said, true)
-                {
-                    // Whoever does not listen misses nothing else.
-                    let _ = writeln!(io::stderr(), "holdfast: {text}");
-                }
-            };
+            let mut meanwhile = |status: &Status| say_why(lane, status, &mut said);
             return recorder.order_watched(order.clone(), &mut meanwhile).map_err(|error| link(&error));
         }
         match Device::open(lane, Access::Own) {
@@ -61,6 +53,17 @@ pub(crate) fn ask(lane: &Path, order: &Order) -> Result<Outcome> {
             }
             Err(error) => return Err(Failure::failed(error)),
         }
+    }
+}
+
+/// Says what keeps an order waiting, where it is the device, if that was not said.
+pub(crate) fn say_why(lane: &Path, status: &Status, said: &mut bool) {
+    let device = status.recorder.as_ref().map(|recorder| &recorder.device);
+    if let Some(text) = device.and_then(|device| waits_for(lane, device))
+        && !std::mem::replace(said, true)
+    {
+        // Whoever does not listen misses nothing else.
+        let _ = writeln!(io::stderr(), "holdfast: {text}");
     }
 }
 

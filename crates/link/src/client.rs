@@ -35,6 +35,9 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long a read may take while the device does well: it waits for the turns of all others.
 const READ_TIME: Duration = Duration::from_mins(10);
 
+/// What an order is called.
+const ORDER: &str = "order";
+
 /// Descriptors that are taken from one message: what is more than the two there are is closed.
 const DESCRIPTORS: usize = 4;
 
@@ -298,7 +301,7 @@ impl Connection {
                 self.descriptors.truncate(2);
             }
         }
-        let limit = if during == "order" { ORDER_TIME } else { ANSWER_TIME };
+        let limit = if during == ORDER { ORDER_TIME } else { ANSWER_TIME };
         let count = received.as_ref().map_or(0, |message| message.bytes);
         self.input.truncate(filled + count);
         match received {
@@ -319,12 +322,11 @@ impl Connection {
         order: Order,
         meanwhile: &mut dyn FnMut(&crate::wire::Status),
     ) -> Result<Outcome, LinkError> {
-        let request = Request::Order(order);
-        let id = self.begin(&request)?;
+        let id = self.give(order)?;
         let since = Instant::now();
         let reply = loop {
             self.patience(LOOK)?;
-            let reply = self.reply_to(id, request.name());
+            let reply = self.reply_to(id, ORDER);
             self.patience(ANSWER_TIME)?;
             match reply {
                 Err(LinkError::Timeout { .. }) if since.elapsed() < ORDER_TIME => {
@@ -335,10 +337,20 @@ impl Connection {
                 reply => break reply?,
             }
         };
-        match reply {
-            Reply::Outcome(outcome) => Ok(outcome),
-            other => Err(unexpected(&request, &other)),
+        outcome(reply)
+    }
+
+    /// Gives an order whose outcome is asked for later, by this number.
+    pub fn give(&mut self, order: Order) -> Result<u64, LinkError> {
+        self.begin(&Request::Order(order))
+    }
+
+    /// What came of an order, if that is known within some time.
+    pub fn outcome_within(&mut self, order: u64, time: Duration) -> Result<Option<Outcome>, LinkError> {
+        if !self.has_reply_within(time)? {
+            return Ok(None);
         }
+        outcome(self.reply_to(order, ORDER)?).map(Some)
     }
 
     fn patience(&self, limit: Duration) -> Result<(), LinkError> {
@@ -509,6 +521,13 @@ fn checked(reply: Reply, request: &'static str) -> Result<Reply, LinkError> {
     match reply {
         Reply::Error { text } => Err(LinkError::Refused { request, text }),
         reply => Ok(reply),
+    }
+}
+
+fn outcome(reply: Reply) -> Result<Outcome, LinkError> {
+    match reply {
+        Reply::Outcome(outcome) => Ok(outcome),
+        other => Err(LinkError::Unexpected { request: ORDER, reply: other.name() }),
     }
 }
 

@@ -103,8 +103,9 @@ fn order() -> impl Strategy<Value = Order> {
     let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until, finding)| {
         Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, finding })
     });
-    let extend = (any::<u64>(), ranges(), watermarks()).prop_map(|(hold, sequences, watermarks)| {
-        Order::Extend(ExtendRequest { hold: HoldId(hold), sequences, watermarks })
+    let extend = (any::<u64>(), ranges(), watermarks(), any::<bool>());
+    let extend = extend.prop_map(|(hold, sequences, watermarks, durable)| {
+        Order::Extend(ExtendRequest { hold: HoldId(hold), sequences, watermarks, durable })
     });
     let purge = (streams(), range(), any::<bool>(), text(), text());
     let purge = purge.prop_map(|(streams, range, held, reason, owner)| {

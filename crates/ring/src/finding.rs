@@ -40,10 +40,8 @@ struct Named {
     added: Vec<Sequence>,
     /// How many of these no hold keeps.
     fresh: u32,
-    /// Those on their way to the medium.
-    moving: Vec<Sequence>,
-    /// The open one, and how much of it there is.
-    open: Option<(Sequence, Cursor)>,
+    /// Those that are not on the medium.
+    unwritten: Vec<Sequence>,
 }
 
 /// Whether it makes sense as far as the ring can tell.
@@ -167,36 +165,45 @@ impl Ring {
         }
     }
 
-    /// What is there of the slots that somebody names for a hold.
-    fn named(&self, hold: &HoldRecord, ranges: &[(Sequence, Sequence)], open: Option<OpenBrief>) -> Named {
+    /// What of these slots is on its way to the medium; the open one if it is among them, and how much of it there is.
+    fn on_the_way(
+        &self,
+        ranges: &[(Sequence, Sequence)],
+        open: Option<OpenBrief>,
+    ) -> (Vec<Sequence>, Option<(Sequence, Cursor)>) {
         let is_open = |sequence| self.open.is_some_and(|open| open.sequence == sequence);
         let open = open.filter(|open| is_open(open.sequence) && within(ranges, open.sequence));
-        let open = open.map(|open| (open.sequence, open.end));
         let moving = self.unplaced.iter().chain(self.flying.iter().map(|flying| &flying.sealed));
         let moving = moving.map(|sealed| sealed.sequence).filter(|sequence| within(ranges, *sequence));
-        let moving: Vec<Sequence> = moving.collect();
+        (moving.collect(), open.map(|open| (open.sequence, open.end)))
+    }
+
+    /// What is there of the slots that somebody names for a hold.
+    fn named(&self, hold: &HoldRecord, ranges: &[(Sequence, Sequence)], open: Option<OpenBrief>) -> Named {
+        let (mut unwritten, open) = self.on_the_way(ranges, open);
+        unwritten.extend(open.map(|(sequence, _)| sequence));
         let table = &self.ledger.table;
         let written = table.among(ranges).into_iter().map(|no| (table.get(no).sequence, table.get(no).held));
-        let unwritten = moving.iter().copied().chain(open.map(|(sequence, _)| sequence));
-        let unwritten = unwritten.map(|sequence| (sequence, self.coming.held(sequence)));
+        let coming = unwritten.iter().map(|sequence| (*sequence, self.coming.held(*sequence)));
         let (mut there, mut added, mut fresh) = (0, Vec::new(), 0);
-        for (sequence, held) in written.chain(unwritten) {
+        for (sequence, held) in written.chain(coming) {
             there += 1;
             if !keeps(hold, sequence) {
                 added.push(sequence);
                 fresh += u32::from(held == 0);
             }
         }
-        Named { there, added, fresh, moving, open }
+        Named { there, added, fresh, unwritten }
     }
 
-    /// Makes a hold by condition keep what was found: what is there of it. What it takes comes out of its own promise.
+    /// Makes a hold by condition keep what was found: what is there of it. What it takes comes out of its own promise. What there is to
+    /// answer at once.
     pub(crate) fn extend(
         &mut self,
         id: OrderId,
         request: ExtendRequest,
         open: Option<OpenBrief>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Outcome>, Refusal> {
         let number = request.hold;
         let found = self.ledger.holds.binary_search_by_key(&number, |hold| hold.id);
         let at = found.map_err(|_| Refusal::NoSuchHold(number))?;
@@ -240,9 +247,8 @@ impl Ring {
         self.ledger.make_room();
         self.promises[promise].kept = slots;
         self.ledger.table.count_hold(&added.collect::<Vec<_>>(), true);
-        let unwritten = named.moving.iter().copied().chain(named.open.map(|(sequence, _)| sequence));
-        for sequence in unwritten.filter(|sequence| named.added.contains(sequence)) {
-            self.coming.add(sequence, 1);
+        for sequence in named.unwritten.iter().filter(|sequence| named.added.contains(sequence)) {
+            self.coming.add(*sequence, 1);
         }
         // Of those that were ever given.
         let newest = Sequence(self.ledger.next.0.saturating_sub(1));
@@ -254,10 +260,15 @@ impl Ring {
             left: if quota > 0 { quota.saturating_sub(slots) } else { self.holdable() },
             missed: u32::try_from(missed).unwrap_or(u32::MAX),
         };
-        self.want_flush(named.open.is_some());
-        self.waiting.push(Waiting::new(id, outcome, named.moving, named.open));
+        if !request.durable {
+            self.journal.push_once(Item::Hold(number));
+            return Ok(Some(outcome));
+        }
+        let (moving, open) = self.on_the_way(&self.ledger.holds[at].sequences, open);
+        self.want_flush(open.is_some());
+        self.waiting.push(Waiting::new(id, outcome, moving, open));
         self.journal.push(Item::Hold(number), Some(id));
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -307,7 +318,7 @@ mod tests {
     }
 
     fn extend(ring: &mut Ring, hold: HoldId, sequences: Vec<(Sequence, Sequence)>) -> Vec<Action> {
-        give(ring, Order::Extend(ExtendRequest { hold, sequences, watermarks: Vec::new() }))
+        give(ring, Order::Extend(ExtendRequest { hold, sequences, watermarks: Vec::new(), durable: true }))
     }
 
     fn refused(refusal: Refusal) -> Vec<Action> {

@@ -137,6 +137,13 @@ impl Journal {
         self.queue.push_back(Entry { item, order, step: None });
     }
 
+    /// The same of what is recorded as it is by then: once is enough.
+    pub(crate) fn push_once(&mut self, item: Item) {
+        if self.queue.iter().all(|entry| entry.item != item) {
+            self.push(item, None);
+        }
+    }
+
     /// Whether the extent in use has no room left but for orders and runways.
     pub(crate) fn is_full(&self) -> bool {
         // In an extent of many commits one place more is kept for a run that begins behind what is there.

@@ -3,7 +3,7 @@
 use crate::chore::Chore;
 use crate::driver::Driver;
 use crate::event::Config;
-use crate::{JobError, Order, OrderId, Outcome, RecoverError, Work, recover};
+use crate::{ExtendRequest, JobError, Order, OrderId, Outcome, RecoverError, Work, recover};
 use holdfast_base::Clock;
 use holdfast_format::Cursor;
 use holdfast_media::{Disk, PoolError};
@@ -73,6 +73,11 @@ pub fn order_once<D: Disk>(
             (Err(error), None) => return Err(OnceError::Stopped(error)),
         }
     } else {
+        let order = match order {
+            // Nobody is there to keep it in mind.
+            Order::Extend(extend) => Order::Extend(ExtendRequest { durable: true, ..extend }),
+            order => order,
+        };
         driver.order(OrderId(1), order, None, clock.now());
         let mut outcome = None;
         until(&mut driver, &mut |d| {

@@ -59,6 +59,9 @@ pub struct ExtendRequest {
     pub sequences: Vec<(Sequence, Sequence)>,
     /// How far streams have been evaluated by now: the next ordinal to look at. Others stay where they were.
     pub watermarks: Vec<(StreamId, Ordinal)>,
+    /// Whether it is answered when all that the hold keeps would survive a crash; otherwise it is as soon as that is kept from
+    /// expiring. Where no recorder runs it always is durable.
+    pub durable: bool,
 }
 
 /// An order to destroy.

@@ -143,19 +143,18 @@ impl Ring {
             self.deferred.push((id, order, open));
             return;
         }
-        let refused = match order {
-            Order::Hold(request) => self.hold(id, request, open, now),
+        let taken = match order {
+            Order::Hold(request) => self.hold(id, request, open, now).map(|()| None),
             Order::Extend(request) => self.extend(id, request, open),
-            Order::Release(request) => self.release(id, request, now),
-            Order::Export(request) => self.export(id, request, now),
-            Order::Grow(bytes) => self.grow(id, bytes),
+            Order::Release(request) => self.release(id, request, now).map(|()| None),
+            Order::Export(request) => self.export(id, request, now).map(|()| None),
+            Order::Grow(bytes) => self.grow(id, bytes).map(|()| None),
             // These are carried out step by step (`job`), never as one order.
             Order::Purge(_) => Err(Refusal::Busy("purge")),
             Order::Distil(_) => Err(Refusal::Busy("distilling")),
         };
-        if let Err(refusal) = refused {
-            out.push(Action::Reply(id, Outcome::Refused(refusal)));
-        }
+        let at_once = taken.unwrap_or_else(|refusal| Some(Outcome::Refused(refusal)));
+        out.extend(at_once.map(|outcome| Action::Reply(id, outcome)));
     }
 
     /// Whether such a hold can be given now, whatever it takes.

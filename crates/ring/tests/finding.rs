@@ -34,6 +34,7 @@ fn extend(hold: HoldId, sequences: &[u64], watermark: u64) -> Order {
         hold,
         sequences: sequences.iter().map(|sequence| (Sequence(*sequence), Sequence(*sequence))).collect(),
         watermarks: vec![(StreamId(1), Ordinal(watermark))],
+        durable: true,
     })
 }
 
@@ -135,6 +136,29 @@ fn the_open_slot_and_what_has_expired_can_be_named() {
     }
     assert_eq!(looks(&recorder)[0].slots, 2);
     assert!(ordinals(&recorder.stop()).contains(&(last - 1)));
+}
+
+#[test]
+fn what_is_found_is_kept_at_once_and_the_next_durable_answer_is_of_all_of_it() {
+    let (mut recorder, _) = started();
+    let id = begun(&mut recorder, 4);
+    let sealed = next_slot(&mut recorder);
+    let (open, last) = (recorder.brief().unwrap().sequence.0, recorder.next - 1);
+    let before = recorder.driver.disk().snapshot();
+    for (named, slots) in [(sealed, 1), (open, 2)] {
+        let Order::Extend(taken) = extend(id, &[named], 9) else { unreachable!() };
+        let outcome = recorder.order(Order::Extend(ExtendRequest { durable: false, ..taken }));
+        assert_eq!(outcome, Outcome::Extended { added: 1, slots, left: 4 - slots, missed: 0 });
+    }
+    assert!(recorder.driver.disk().snapshot() == before, "nobody waited for anything to be written");
+    assert_eq!((looks(&recorder)[0].slots, counts(&recorder).promised), (2, 2));
+    let kept = |disk: MemoryDisk| recover(&mut { disk }).unwrap().hold_looks().next().unwrap().slots;
+    assert_eq!(kept(copy(recorder.driver.disk())), 0);
+    let outcome = recorder.order(extend(id, &[], 9));
+    assert_eq!(outcome, Outcome::Extended { added: 0, slots: 2, left: 2, missed: 0 });
+    let left = copy(recorder.driver.disk());
+    assert_eq!(kept(copy(&left)), 2);
+    assert_eq!(ordinals(&left).last(), Some(&last));
 }
 
 #[test]
@@ -262,6 +286,7 @@ fn what_makes_no_sense_is_refused_and_nothing_changes() {
                 hold: id,
                 sequences: vec![(Sequence(1), Sequence(1))],
                 watermarks: vec![(StreamId(9), Ordinal(1))],
+                durable: true,
             }),
             "no stream 9",
         ),

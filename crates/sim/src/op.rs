@@ -73,6 +73,8 @@ pub enum Op {
         count: u16,
         /// Whether the next step waits for the answer.
         wait: bool,
+        /// Whether that comes when all that the hold keeps would survive a crash.
+        durable: bool,
     },
     /// A hold is released: the n-th of those there are.
     Release(u8),
@@ -261,6 +263,7 @@ fn extend(seed: &mut Seed) -> Op {
         back: if seed.below(2) == 0 { seed.below(12) as u16 } else { seed.below(300) as u16 },
         count: seed.below(40) as u16,
         wait: seed.below(2) == 0,
+        durable: seed.below(3) > 0,
     }
 }
 
@@ -269,7 +272,7 @@ pub fn ops(seed: u64, diet: Diet, count: usize) -> Vec<Op> {
     let seed = &mut Seed::new(seed);
     let mut all: Vec<Op> = Vec::with_capacity(count);
     while all.len() < count {
-        // What was acknowledged a moment ago is durable.
+        // What was acknowledged a moment ago is durable; what was only taken may be.
         let acknowledged = matches!(all.last(), Some(Op::Extend { wait: true, .. }));
         let at_once = acknowledged && diet != Diet::Calm && seed.below(2) == 0;
         all.push(if at_once { Op::Crash { after: 0, draw: seed.bits() } } else { op(seed, diet) });

@@ -31,6 +31,9 @@ const LARGE: u32 = 60;
 /// How long anything may take while the disk is well, in virtual time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// The same of the check behind capture on a slow disk, of which every slot takes many reads.
+const LONGEST: Duration = Duration::from_mins(5);
+
 /// What a world is made of.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -152,6 +155,8 @@ pub struct World {
     pub refused: u64,
     /// Orders by which a hold by condition came to keep more.
     pub extended: u64,
+    /// How many of them were told so before that was durable.
+    pub taken: u64,
     /// Such orders that were refused because its quota was spent.
     pub spent: u64,
     /// Slots that stayed though younger ones expired, because they were claimed.
@@ -204,6 +209,7 @@ impl World {
             next_content: None,
             refused: 0,
             extended: 0,
+            taken: 0,
             spent: 0,
             passed_over: 0,
             purged: 0,
@@ -257,8 +263,8 @@ impl World {
             Op::Find { stream, back, count, quota, lasts } => {
                 self.find(*stream, *back, *count, *quota, *lasts)?;
             }
-            Op::Extend { which, stream, back, count, wait } => {
-                self.extend(*which, *stream, *back, *count, *wait)?;
+            Op::Extend { which, stream, back, count, wait, durable } => {
+                self.extend(*which, *stream, (*back, *count), *wait, *durable)?;
             }
             Op::Release(n) => self.release(*n)?,
             Op::Read(n) => self.read(*n)?,
@@ -389,7 +395,7 @@ impl World {
             if done(self) {
                 return Ok(true);
             }
-            if self.is_well() && self.now().since(begin) > PATIENCE {
+            if self.is_well() && self.now().since(begin) > LONGEST {
                 return Err(format!("{what} is stuck: {}", self.state()));
             }
             self.pass(Duration::from_millis(20))?;

@@ -35,7 +35,12 @@ fn find(quota: u8, count: u16) -> Op {
 
 /// The last of the newest elements of a stream, some of which are not on the medium.
 fn extend(which: u8, stream: u8, back: u16, wait: bool) -> Op {
-    Op::Extend { which, stream, back, count: back, wait }
+    Op::Extend { which, stream, back, count: back, wait, durable: true }
+}
+
+/// The same, answered at once.
+fn take(which: u8, stream: u8, back: u16) -> Op {
+    Op::Extend { which, stream, back, count: back, wait: true, durable: false }
 }
 
 /// Slow enough for the journal, fast enough to skip it, holds, a growth, a restart, and several extents full.
@@ -67,7 +72,7 @@ fn script() -> Vec<Op> {
         write(0, 16, 2_600, 800 * MS),
         Op::Seal,
         hold(3_000 * MS, 9_000 * MS),
-        extend(0, 0, 2, false),
+        take(0, 0, 2),
         write(1, 60, 4_000, MS),
         Op::Release(1),
         write(0, 26, 5_000, 700 * MS),

@@ -66,6 +66,7 @@ fn step(chance: &mut Seed) -> Op {
             back: chance.below(40) as u16,
             count: 1 + chance.below(40) as u16,
             wait: chance.below(4) == 0,
+            durable: chance.below(2) == 0,
         },
     }
 }
@@ -105,7 +106,7 @@ fn what_a_hold_has_grown_by_is_there_after_a_crash_at_that_moment() {
             let steps = [
                 Op::Find { stream: 0, back: 0, count: 0, quota: 4, lasts: None },
                 Op::Write { stream: 0, count, bytes, every: Duration::ZERO, event: false },
-                Op::Extend { which: 0, stream: 0, back: 24, count: 24, wait: true },
+                Op::Extend { which: 0, stream: 0, back: 24, count: 24, wait: true, durable: true },
                 Op::Crash { after: 0, draw: chance.bits() },
                 Op::Release(0),
             ];

@@ -141,6 +141,12 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
 
 /// Goes on with a hold.
 pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
+    let (finding, evaluator) = resumed(path, id)?;
+    Follow::new(path, id, finding.standing, finding.distil)?.run(evaluator, out)
+}
+
+/// What a hold looks for, and who does from where it is.
+fn resumed(path: &Path, id: HoldId) -> Result<(Finding, Evaluator)> {
     let mut reader = session::open(path)?;
     let holds = reader.holds().map_err(|error| link(&error))?;
     let hold = holds.into_iter().find(|hold| hold.id == id).ok_or_else(|| {
@@ -155,7 +161,6 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
         ))
         .advice("give another with --where … --standing")
     })?;
-    drop(reader);
     // What does not stand is of what was there when it was given.
     let to = if finding.standing { range.to } else { range.to.min(created) };
     let is_over = !finding.standing && finding.watermarks.iter().all(|(_, next)| *next == OVER);
@@ -166,12 +171,12 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
         roll(&finding),
         streams,
         (range.from, to),
-        finding.watermarks,
+        finding.watermarks.clone(),
     );
     if is_over {
         evaluator.stop_looking();
     }
-    Follow::new(path, id, finding.standing, finding.distil)?.run(evaluator, out)
+    Ok((finding, evaluator))
 }
 
 /// Says what comes in the way, and goes on. Whoever does not listen misses nothing else.

@@ -1,14 +1,14 @@
-//! Somebody between a client and a recorder, who passes on all that they say to each other, and keeps one order back.
+//! Somebody between a client and a recorder, who passes on all that they say to each other but for some orders.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-use holdfast_link::wire::{Head, MAX_REQUEST, Request};
-use holdfast_ring::Order;
+use holdfast_link::wire::{Head, MAX_REQUEST, Reply, Request};
+use holdfast_ring::{Order, Outcome};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, Shutdown, recvmsg, sendmsg, shutdown,
 };
 use std::fs::{self, DirBuilder};
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -19,83 +19,108 @@ use std::time::Duration;
 
 /// Bytes before a frame's body.
 const HEAD: usize = 16;
-/// How long the order is kept back at most: a client that waits for it is to end, too.
-const LONGEST: Duration = Duration::from_secs(25);
+
+/// What becomes of an order.
+pub enum Deal {
+    Pass,
+    /// It waits until all may go.
+    Keep,
+    /// The recorder does not get it, and this is said to come of it.
+    Pretend(Outcome),
+}
 
 #[derive(Default)]
 struct State {
-    came: bool,
+    /// What was kept back, and where it is to go.
+    kept: Vec<(UnixStream, Vec<u8>)>,
+    /// All are passed on.
     may_go: bool,
+    open: Vec<UnixStream>,
 }
 
-/// Keeps orders to distil back.
+type Shared = Arc<(Mutex<State>, Condvar)>;
+
+/// Keeps orders from a recorder.
 pub struct Between {
     /// Where clients find it, in the place of the recorder.
     pub run: PathBuf,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Shared,
 }
 
 impl Between {
     /// Beside the only recorder of a folder.
-    pub fn of(dir: &Path) -> Self {
+    pub fn of(dir: &Path, deal: fn(&Order) -> Deal) -> Self {
         let mut sockets = fs::read_dir(dir.join("run")).unwrap().map(|file| file.unwrap().path());
         let real = sockets.find(|path| path.extension().is_some_and(|of| of == "sock")).unwrap();
         let run = dir.join("between");
         DirBuilder::new().mode(0o700).create(&run).unwrap();
         let listener = UnixListener::bind(run.join(real.file_name().unwrap())).unwrap();
-        let state = Arc::new((Mutex::default(), Condvar::new()));
+        let state = Shared::default();
         let its = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, Ok(recorder)) = (client.unwrap(), UnixStream::connect(&real)) else { return };
                 let (up, down) = (client.try_clone().unwrap(), recorder.try_clone().unwrap());
-                let state = Arc::clone(&its);
+                its.0.lock().unwrap().open.push(client.try_clone().unwrap());
+                let requests = Requests { left: Vec::new(), state: Arc::clone(&its), deal };
+                std::thread::spawn(move || requests.pass_on(&up, &recorder));
                 std::thread::spawn(move || {
-                    pass_on(&up, &recorder, &mut Requests { left: Vec::new(), state });
+                    pass_on(&down, &client, &mut |bytes, descriptors| send(&client, bytes, descriptors));
                 });
-                std::thread::spawn(move || pass_on(&down, &client, &mut Replies));
             }
         });
         Self { run, state }
     }
 
-    /// Waits until an order to distil is kept back.
+    /// Waits until an order is kept back.
     pub fn await_order(&self, at_most: Duration) {
         let (state, told) = &*self.state;
-        let waited = told.wait_timeout_while(state.lock().unwrap(), at_most, |state| !state.came).unwrap();
-        assert!(waited.0.came, "nobody orders to distil");
+        let waits = |state: &mut State| state.kept.is_empty();
+        let waited = told.wait_timeout_while(state.lock().unwrap(), at_most, waits).unwrap();
+        assert!(!waited.0.kept.is_empty(), "there is no such order");
     }
 
-    /// Lets it go, and all others.
+    /// Lets go what was kept back, and all that comes.
     pub fn let_go(&self) {
-        let (state, told) = &*self.state;
-        state.lock().unwrap().may_go = true;
-        told.notify_all();
+        let mut state = self.state.0.lock().unwrap();
+        state.may_go = true;
+        for (mut recorder, frame) in std::mem::take(&mut state.kept) {
+            recorder.write_all(&frame).unwrap();
+        }
     }
-}
 
-/// What becomes of what is passed on.
-trait Passing {
-    /// Those bytes that are passed on now.
-    fn passed(&mut self, bytes: &[u8]) -> Vec<u8>;
-}
-
-struct Replies;
-
-impl Passing for Replies {
-    fn passed(&mut self, bytes: &[u8]) -> Vec<u8> {
-        bytes.to_vec()
+    /// Ends all connections, as if the recorder had; from here on everything is passed on.
+    pub fn cut(&self) {
+        let mut state = self.state.0.lock().unwrap();
+        state.may_go = true;
+        state.kept.clear();
+        for client in std::mem::take(&mut state.open) {
+            let _ = shutdown(&client, Shutdown::Both);
+        }
     }
 }
 
 struct Requests {
     left: Vec<u8>,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Shared,
+    deal: fn(&Order) -> Deal,
 }
 
-impl Passing for Requests {
-    fn passed(&mut self, bytes: &[u8]) -> Vec<u8> {
-        self.left.extend_from_slice(bytes);
+impl Requests {
+    fn pass_on(mut self, client: &UnixStream, recorder: &UnixStream) {
+        pass_on(client, recorder, &mut |bytes, descriptors| {
+            self.left.extend_from_slice(bytes);
+            let shared = Arc::clone(&self.state);
+            // Nobody else writes to this recorder meanwhile.
+            let mut state = shared.0.lock().unwrap();
+            let whole = self.frames(&mut state, client, recorder);
+            shared.1.notify_all();
+            send(recorder, &whole, descriptors)
+        });
+    }
+
+    /// What is passed on of what has come whole.
+    fn frames(&mut self, state: &mut State, mut client: &UnixStream, recorder: &UnixStream) -> Vec<u8> {
         let mut whole = Vec::new();
         while self.left.len() >= HEAD {
             let head = Head::decode(&self.left, MAX_REQUEST).unwrap();
@@ -104,25 +129,27 @@ impl Passing for Requests {
                 break;
             }
             let frame: Vec<u8> = self.left.drain(..end).collect();
-            if let Ok(Request::Order(Order::Distil(_))) = Request::decode(head, &frame[HEAD..]) {
-                let (state, told) = &*self.state;
-                let mut state = state.lock().unwrap();
-                state.came = true;
-                told.notify_all();
-                drop(told.wait_timeout_while(state, LONGEST, |state| !state.may_go).unwrap());
+            let deal = match Request::decode(head, &frame[HEAD..]) {
+                Ok(Request::Order(order)) if !state.may_go => (self.deal)(&order),
+                _ => Deal::Pass,
+            };
+            match deal {
+                Deal::Pass => whole.extend(frame),
+                Deal::Keep => state.kept.push((recorder.try_clone().unwrap(), frame)),
+                Deal::Pretend(outcome) => {
+                    client.write_all(&Reply::Outcome(outcome).encode(head.id)).unwrap();
+                }
             }
-            whole.extend(frame);
         }
         whole
     }
 }
 
 /// From one to the other, until one of them ends.
-fn pass_on(from: &UnixStream, to: &UnixStream, passing: &mut impl Passing) {
+fn pass_on(from: &UnixStream, to: &UnixStream, passed: &mut dyn FnMut(&[u8], &[OwnedFd]) -> bool) {
     let mut bytes = vec![0; 64 << 10];
     while let Some((count, descriptors)) = receive(from, &mut bytes) {
-        let passed = passing.passed(&bytes[..count]);
-        if !send(to, &passed, &descriptors) {
+        if !passed(&bytes[..count], &descriptors) {
             break;
         }
     }

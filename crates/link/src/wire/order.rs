@@ -118,6 +118,7 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
             put.u8(5).u64(extend.hold.0);
             put_ranges(put, &extend.sequences);
             put_watermarks(put, &extend.watermarks);
+            put.u8(u8::from(extend.durable));
         }
         Order::Distil(distil) => {
             put.u8(6).u64(distil.hold.0);
@@ -169,7 +170,8 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
         4 => Ok(Order::Grow(ByteSize(get.u64("bytes")?))),
         5 => {
             let (hold, sequences) = (HoldId(get.u64("hold")?), get_order_ranges(get)?);
-            Ok(Order::Extend(ExtendRequest { hold, sequences, watermarks: get_watermarks(get)? }))
+            let (watermarks, durable) = (get_watermarks(get)?, get.bool("durable")?);
+            Ok(Order::Extend(ExtendRequest { hold, sequences, watermarks, durable }))
         }
         6 => {
             let hold = HoldId(get.u64("hold")?);

@@ -153,8 +153,12 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
     assert_eq!(promised(&mut connection), 3);
     // It is in the open slot: the answer comes when that much of it is durable.
     let (open, stream) = (connection.status().unwrap().ring.sequence, connection.streams().unwrap()[0].id);
-    let found =
-        ExtendRequest { hold: id, sequences: vec![(open, open)], watermarks: vec![(stream, Ordinal(1))] };
+    let found = ExtendRequest {
+        hold: id,
+        sequences: vec![(open, open)],
+        watermarks: vec![(stream, Ordinal(1))],
+        durable: true,
+    };
     let outcome = connection.order(Order::Extend(found.clone())).unwrap();
     assert_eq!(outcome, Outcome::Extended { added: 1, slots: 1, left: 2, missed: 0 });
     let filler = vec![b'x'; 1000];

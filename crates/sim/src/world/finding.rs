@@ -15,6 +15,10 @@ pub(crate) struct Extending {
     hold: u64,
     /// What was named and is there: sequences and the rows they had.
     named: Vec<(u64, usize)>,
+    /// What the hold kept before: the same.
+    kept: Vec<(u64, usize)>,
+    /// Whether the answer means that all of it would survive a crash.
+    durable: bool,
     /// The watermarks it has then.
     watermarks: Vec<(StreamId, Ordinal)>,
     /// Whether it has grown.
@@ -60,9 +64,9 @@ impl World {
         &mut self,
         which: u8,
         stream: u8,
-        back: u16,
-        count: u16,
+        (back, count): (u16, u16),
         wait: bool,
+        durable: bool,
     ) -> Result<(), String> {
         self.look()?;
         let growing = |(_, hold): &(&u64, &ModelHold)| hold.finding.is_some() && !hold.releasing;
@@ -79,10 +83,11 @@ impl World {
         }
         let ranges: Vec<_> = sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
         let watermarks = vec![(self.stream(stream), end)];
-        let extending = self.extending(number, &ranges, &watermarks)?;
+        let extending = Extending { durable, ..self.extending(number, &ranges, &watermarks)? };
         let order = self.next_order();
         self.asked.insert(order, Asked::Extend(extending));
-        self.give(order, Order::Extend(ExtendRequest { hold: HoldId(number), sequences, watermarks }))?;
+        let hold = HoldId(number);
+        self.give(order, Order::Extend(ExtendRequest { hold, sequences, watermarks, durable }))?;
         if let Some(Asked::Extend(extending)) = self.asked.get_mut(&order) {
             // Neither refused nor to be seen: it had all that already.
             extending.grown = true;
@@ -114,6 +119,8 @@ impl World {
             hold: number,
             watermarks: watermarks.into_iter().collect(),
             grown: false,
+            kept: self.model.named(&hold.ranges),
+            durable: true,
             slots: self.model.kept_by(hold) + added_count,
             added: added_count,
             fresh: added().filter(|sequence| !self.model.is_kept(*sequence)).count() as u32,
@@ -198,21 +205,24 @@ impl World {
                 if fresh > most {
                     return Err(format!("it takes {fresh} slots, and {most} may be held"));
                 }
-                // Those before it are in the journal by now, too.
-                hold.before.retain(|before| before.order > order);
-                let kept = |sequence: &u64| hold.keeps(*sequence);
-                let named = extending.named.iter().filter(|(sequence, _)| kept(sequence));
-                let named: Vec<_> = named.copied().collect();
-                if named.len() < extending.named.len() {
+                if extending.named.iter().any(|(sequence, _)| !hold.keeps(*sequence)) {
                     return Err(format!("it keeps {:?}", hold.ranges));
                 }
-                hold.covered.extend(named.iter().map(|(sequence, _)| *sequence));
-                for (sequence, rows) in named {
+                self.extended += u64::from(added > 0);
+                if !extending.durable {
+                    self.taken += u64::from(added > 0);
+                    return Ok(());
+                }
+                // Those before it are in the journal by now, too.
+                hold.before.retain(|before| before.order > order);
+                let all = extending.named.iter().chain(&extending.kept).copied();
+                let all: Vec<_> = all.filter(|(sequence, _)| hold.keeps(*sequence)).collect();
+                hold.covered.extend(all.iter().map(|(sequence, _)| *sequence));
+                for (sequence, rows) in all {
                     if let Some(slot) = self.model.slots.get_mut(&sequence) {
                         slot.floor = slot.floor.max(rows);
                     }
                 }
-                self.extended += u64::from(added > 0);
                 Ok(())
             }
             Outcome::Refused(_) if extending.grown => Err("it has grown all the same".to_owned()),

@@ -2,17 +2,19 @@
 
 mod beside;
 mod distiller;
+mod giving;
 
 use super::ask::Failing;
 use super::evaluator::Evaluator;
 use super::fit::{Fit, Full, Runs, without};
-use super::{Shown, ShownUnseen, warn};
+use super::{Shown, ShownUnseen, resumed, warn};
 use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session;
 use crate::{orders, sql, times};
 use beside::Beside;
 use distiller::Distiller;
+use giving::Giving;
 use holdfast_base::{HoldId, Sequence};
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::ops::ControlFlow;
@@ -39,7 +41,12 @@ pub(super) struct Follow<'a> {
     end: Arc<AtomicBool>,
     /// Whoever distils, where that is wanted.
     beside: Option<Beside>,
-    /// What is held of all that is not finished with.
+    /// What is found is given to whoever records.
+    giving: Giving<'a>,
+    /// What came of that and is told when it would survive a crash; of the first of it this is asked for already.
+    gained: Gained,
+    asked: Gained,
+    /// What is kept from expiring of all that is not finished with.
     sent: Runs,
     /// When it was put on record last up to where streams have been looked through.
     said: Instant,
@@ -49,8 +56,6 @@ pub(super) struct Follow<'a> {
     room: Room,
     /// Slots of what was found that expired before they were held.
     missed: u64,
-    /// Elements that were found and are not told yet.
-    found: u64,
     /// What the condition failed of and is not told yet; when that was told last.
     failing: Vec<Failing>,
     told: Option<Instant>,
@@ -77,6 +82,24 @@ struct Waiting {
     asked: bool,
 }
 
+/// What is to be told of turns.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gained {
+    /// Elements that were found.
+    elements: u64,
+    /// Slots that came to be held, and that were gone.
+    added: u32,
+    missed: u32,
+}
+
+impl Gained {
+    fn with(&mut self, other: Self) {
+        self.elements += other.elements;
+        self.added += other.added;
+        self.missed += other.missed;
+    }
+}
+
 /// What a hold came to keep.
 struct Extended {
     added: u32,
@@ -101,12 +124,14 @@ impl<'a> Follow<'a> {
             standing,
             end,
             beside,
+            giving: Giving::new(path, id),
+            gained: Gained::default(),
+            asked: Gained::default(),
             sent: Vec::new(),
             said: Instant::now(),
             waiting: None,
             room: Room::Enough,
             missed: 0,
-            found: 0,
             failing: Vec::new(),
             told: None,
             keeps: None,
@@ -129,9 +154,13 @@ impl<'a> Follow<'a> {
     /// Until it is interrupted, or all that was to come has come.
     pub(super) fn run(mut self, mut evaluator: Evaluator, out: &mut Out) -> Result<()> {
         evaluator.pass_failing();
-        let ended = self.go_on(&mut evaluator, out);
+        let mut ended = self.go_on(&mut evaluator, out);
+        if ended.is_err() {
+            // What was taken before may be told all the same.
+            let _ = self.outlast(out);
+        }
         // What is begun is not left half done.
-        let ended = ended.and(self.distil(&evaluator, true, out).map(drop));
+        ended = ended.and(self.distil(&evaluator, true, out).map(drop));
         self.fails_of(Vec::new(), true);
         ended
     }
@@ -141,10 +170,12 @@ impl<'a> Follow<'a> {
         let distils = self.beside.is_some();
         let mut undistilled = distils;
         while self.standing || !evaluator.is_done() || undistilled {
-            out.flush().map_err(|failure| self.unheard(failure))?;
-            std::thread::sleep(TURN);
+            let rested = self.rest(out)?;
             let ending = self.end.load(Ordering::Relaxed);
-            let mut turned = self.turn(evaluator, ending, out);
+            let mut turned = match rested {
+                Ok(ControlFlow::Continue(())) => self.turn(evaluator, ending, out),
+                rested => rested,
+            };
             if distils && !matches!(turned, Ok(ControlFlow::Break(_))) {
                 let distilled = self.distil(evaluator, ending, out);
                 let distilled = distilled.map(|done| done.map_continue(|left| undistilled = left));
@@ -167,6 +198,9 @@ impl<'a> Follow<'a> {
                 }
             }
             if ending {
+                if let ControlFlow::Break(refused) = self.outlast(out)? {
+                    return Err(refused);
+                }
                 if (self.standing || undistilled) && !out.is_json() {
                     let (id, ring) = (self.id, self.path.display());
                     out.line(format_args!(
@@ -185,6 +219,9 @@ impl<'a> Follow<'a> {
         if distils {
             // Without it whoever goes on looks once more for what there is.
             let _ = self.extend(evaluator, &[]);
+        }
+        if let ControlFlow::Break(refused) = self.outlast(out)? {
+            return Err(refused);
         }
         if self.missed > 0 {
             return Err(Failure::failed(format_args!(
@@ -213,6 +250,73 @@ impl<'a> Follow<'a> {
             .advice(format_args!("`holdfast hold {ring} --resume {id}` does, with its output somewhere else"))
     }
 
+    /// Until the next turn; what is heard meanwhile is told at once. It is the end if nobody listens.
+    fn rest(&mut self, out: &mut Out) -> Result<Result<ControlFlow<Failure>>> {
+        let begun = Instant::now();
+        out.flush().map_err(|failure| self.unheard(failure))?;
+        let heard = self.hear(TURN, out);
+        out.flush().map_err(|failure| self.unheard(failure))?;
+        std::thread::sleep(TURN.saturating_sub(begun.elapsed()));
+        Ok(heard)
+    }
+
+    /// Tells what would survive a crash by now, if that is heard within some time.
+    fn hear(&mut self, within: Duration, out: &mut Out) -> Result<ControlFlow<Failure>> {
+        let heard = self.giving.hear(within)?;
+        let Some(outcome) = heard else { return Ok(ControlFlow::Continue(())) };
+        let gained = std::mem::take(&mut self.asked);
+        match outcome {
+            Outcome::Extended { slots, left, .. } => {
+                self.tell(gained, (slots, left), out)?;
+                self.tell_sure(out).map(ControlFlow::Continue)
+            }
+            Outcome::Refused(refusal @ Refusal::Busy(_)) => {
+                self.gained.with(gained);
+                Err(session::refused(&refusal))
+            }
+            Outcome::Refused(refusal) => Ok(ControlFlow::Break(session::refused(&refusal))),
+            other => Ok(ControlFlow::Break(orders::unexpected(&other))),
+        }
+    }
+
+    /// Tells what would survive a crash; it is asked when the rest does.
+    fn tell_sure(&mut self, out: &mut Out) -> Result<()> {
+        if self.giving.ask()? {
+            self.asked = std::mem::take(&mut self.gained);
+        }
+        if self.giving.is_sure()
+            && let Some(keeps) = self.keeps
+        {
+            let gained = std::mem::take(&mut self.gained);
+            self.tell(gained, keeps, out)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was taken would survive a crash, and tells of it.
+    fn outlast(&mut self, out: &mut Out) -> Result<ControlFlow<Failure>> {
+        loop {
+            self.tell_sure(out)?;
+            if self.giving.is_sure() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            if let ControlFlow::Break(refused) = self.hear(TURN, out)? {
+                return Ok(ControlFlow::Break(refused));
+            }
+        }
+    }
+
+    /// Looks again for what a recorder had taken that has ended, from where the hold is.
+    fn look_again(&mut self, evaluator: &mut Evaluator) -> Result<()> {
+        (_, *evaluator) = resumed(self.path, self.id)?;
+        evaluator.pass_failing();
+        self.giving.is_found_again();
+        (self.gained, self.asked, self.keeps) = (Gained::default(), Gained::default(), None);
+        (self.waiting, self.room) = (None, Room::Enough);
+        self.sent.clear();
+        Ok(())
+    }
+
     /// One turn; why it was the last, if it was.
     fn turn(
         &mut self,
@@ -220,6 +324,10 @@ impl<'a> Follow<'a> {
         ending: bool,
         out: &mut Out,
     ) -> Result<ControlFlow<Failure>> {
+        if self.giving.is_lost() {
+            self.look_again(evaluator)?;
+        }
+        self.tell_sure(out)?;
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -245,37 +353,34 @@ impl<'a> Follow<'a> {
                 }
             }
             self.fails_of(turn.failing, ending);
-            self.found += turn.elements;
+            self.gained.elements += turn.elements;
             turn.sequences
         };
         let news = self.waiting.is_some() || (sequences != self.sent && !sequences.is_empty());
         // What is in slots that it keeps already takes no order.
-        if !news
-            && !ending
-            && self.said.elapsed() < MARK
-            && let Some((slots, left)) = self.keeps
-        {
-            self.tell(&Extended { added: 0, slots, left, missed: 0 }, out)?;
+        if !news && !ending && self.said.elapsed() < MARK && self.keeps.is_some() {
             evaluator.is_held();
+            self.tell_sure(out)?;
             return trouble.map_or(Ok(ControlFlow::Continue(())), Err);
         }
         let Fitted { extended, fit } = match self.extend(evaluator, &sequences)? {
             ControlFlow::Continue(fitted) => fitted,
             ControlFlow::Break(refused) => return Ok(ControlFlow::Break(refused)),
         };
-        if let Some(extended) = &extended {
+        if let Some(Extended { added, slots, left, missed }) = extended {
             self.said = Instant::now();
-            self.missed += u64::from(extended.missed);
-            if extended.added > 0 && self.room == Room::None {
+            self.missed += u64::from(missed);
+            if added > 0 && self.room == Room::None {
                 self.room = Room::Short;
             }
-            self.keeps = Some((extended.slots, extended.left));
-            self.tell(extended, out)?;
+            self.keeps = Some((slots, left));
+            self.gained.with(Gained { elements: 0, added, missed });
         }
         if let Some(full) = fit.full.filter(|_| self.beside.is_none()) {
             return Ok(ControlFlow::Break(self.spent(full)));
         }
         self.settle(fit, evaluator);
+        self.tell_sure(out)?;
         trouble.map_or(Ok(ControlFlow::Continue(())), Err)
     }
 
@@ -328,19 +433,26 @@ impl<'a> Follow<'a> {
     /// Extends the hold by what is there of these slots. Where there is no room for all of them it takes the oldest, if there may
     /// be room for the others later.
     fn extend(
-        &self,
+        &mut self,
         evaluator: &Evaluator,
         sequences: &[(Sequence, Sequence)],
     ) -> Result<ControlFlow<Failure, Fitted>> {
         let mut fit = Fit::all(sequences);
         loop {
-            let order = Order::Extend(ExtendRequest {
+            let request = ExtendRequest {
                 hold: self.id,
                 // What it keeps already may have been distilled since it was looked at, and is not missed.
                 sequences: orders::gathered(without(&fit.wanted, &self.sent)),
                 watermarks: evaluator.watermarks(&fit),
-            });
-            match orders::ask(self.path, &order)? {
+                // What stands does not wait for that: more arrives meanwhile.
+                durable: !self.standing,
+            };
+            let outcome = if self.standing {
+                self.giving.give(&request)?
+            } else {
+                orders::ask(self.path, &Order::Extend(request))?
+            };
+            match outcome {
                 Outcome::Extended { added, slots, left, missed } => {
                     let extended = Some(Extended { added, slots, left, missed });
                     return Ok(ControlFlow::Continue(Fitted { extended, fit }));
@@ -391,9 +503,8 @@ impl<'a> Follow<'a> {
     }
 
     /// Says what came to be held, if there is anything to say.
-    fn tell(&mut self, extended: &Extended, out: &mut Out) -> Result<()> {
-        let Extended { added, slots, left, missed } = *extended;
-        let elements = std::mem::take(&mut self.found);
+    fn tell(&mut self, gained: Gained, (slots, left): (u32, u32), out: &mut Out) -> Result<()> {
+        let Gained { elements, added, missed } = gained;
         if added == 0 && elements == 0 && missed == 0 {
             return Ok(());
         }

@@ -1,0 +1,133 @@
+//! What is found is kept from expiring as soon as a recorder takes it. That all of it would survive a crash is heard later: on a busy
+//! drive this takes seconds, and what arrives does not wait.
+
+use crate::failure::{Failure, Result};
+use crate::orders;
+use crate::session::link;
+use holdfast_base::HoldId;
+use holdfast_link::LinkError;
+use holdfast_link::client::{Connection, ORDER_TIME};
+use holdfast_ring::{ExtendRequest, Order, Outcome};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// After this long without an answer the recorder is asked how it does, and again.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// That all is durable was asked for.
+struct Asked {
+    request: u64,
+    since: Instant,
+    /// When the recorder was asked how it does, and whether that was told.
+    looked: Instant,
+    said: bool,
+}
+
+/// Gives what is found to whoever records.
+pub(super) struct Giving<'a> {
+    path: &'a Path,
+    hold: HoldId,
+    /// All is taken by the same one, or nobody knows what is durable.
+    recorder: Option<Connection>,
+    /// Something was taken since that all is durable was last asked for.
+    owes: bool,
+    asked: Option<Asked>,
+    /// It is gone, with what it had taken.
+    lost: bool,
+}
+
+impl<'a> Giving<'a> {
+    pub(super) fn new(path: &'a Path, hold: HoldId) -> Self {
+        Self { path, hold, recorder: None, owes: false, asked: None, lost: false }
+    }
+
+    /// Whether all that was taken would survive a crash.
+    pub(super) fn is_sure(&self) -> bool {
+        !self.owes && self.asked.is_none()
+    }
+
+    /// Whether a recorder has ended that had taken what it had not said to be durable: the hold is to be looked for again from where it
+    /// is.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// That was done.
+    pub(super) fn is_found_again(&mut self) {
+        self.lost = false;
+    }
+
+    /// Makes the hold grow. Where no recorder runs that is durable.
+    pub(super) fn give(&mut self, request: &ExtendRequest) -> Result<Outcome> {
+        let order = |durable| Order::Extend(ExtendRequest { durable, ..request.clone() });
+        let mut is_new = self.recorder.is_none();
+        loop {
+            if self.recorder.is_none() {
+                self.recorder = orders::recorder(self.path)?;
+                is_new = true;
+            }
+            let Some(recorder) = &mut self.recorder else { return orders::ask(self.path, &order(true)) };
+            match recorder.order(order(false)) {
+                Ok(outcome) => {
+                    self.owes |= matches!(outcome, Outcome::Extended { .. });
+                    return Ok(outcome);
+                }
+                // It may be another one by now.
+                Err(error) if !self.is_sure() || is_new => return Err(self.left(&error)),
+                Err(_) => self.recorder = None,
+            }
+        }
+    }
+
+    /// Asks to hear when all that was taken would survive a crash; whether it does now.
+    pub(super) fn ask(&mut self) -> Result<bool> {
+        let Some(recorder) = self.recorder.as_mut().filter(|_| self.owes && self.asked.is_none()) else {
+            return Ok(false);
+        };
+        let (sequences, watermarks) = (Vec::new(), Vec::new());
+        let all = ExtendRequest { hold: self.hold, sequences, watermarks, durable: true };
+        match recorder.give(Order::Extend(all)) {
+            Ok(request) => {
+                let now = Instant::now();
+                self.asked = Some(Asked { request, since: now, looked: now, said: false });
+                self.owes = false;
+                Ok(true)
+            }
+            Err(error) => Err(self.left(&error)),
+        }
+    }
+
+    /// What is heard of that within some time, if anything is.
+    pub(super) fn hear(&mut self, within: Duration) -> Result<Option<Outcome>> {
+        match self.heard(within) {
+            Ok(heard) => Ok(heard),
+            Err(error) => Err(self.left(&error)),
+        }
+    }
+
+    fn heard(&mut self, within: Duration) -> std::result::Result<Option<Outcome>, LinkError> {
+        let (Some(recorder), Some(asked)) = (&mut self.recorder, &mut self.asked) else { return Ok(None) };
+        if let Some(outcome) = recorder.outcome_within(asked.request, within)? {
+            self.asked = None;
+            // What it is refused for does not make it durable.
+            self.owes |= matches!(outcome, Outcome::Refused(_));
+            return Ok(Some(outcome));
+        }
+        if asked.since.elapsed() >= ORDER_TIME {
+            let (path, seconds) = (recorder.path().to_owned(), ORDER_TIME.as_secs());
+            return Err(LinkError::Timeout { path, during: "order", seconds });
+        }
+        if asked.looked.elapsed() >= LOOK {
+            orders::say_why(self.path, &recorder.status()?, &mut asked.said);
+            asked.looked = Instant::now();
+        }
+        Ok(None)
+    }
+
+    /// Nothing more is heard of this one.
+    fn left(&mut self, error: &LinkError) -> Failure {
+        self.lost |= !self.is_sure();
+        (self.recorder, self.owes, self.asked) = (None, false, None);
+        link(error)
+    }
+}
