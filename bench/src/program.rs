@@ -24,9 +24,12 @@ pub fn holdfast(name: &str, scale: Scale) -> Result<PathBuf, Trouble> {
     if scale == Scale::Real && BUILT.get().is_none() {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
         let target = folder.parent().unwrap_or(folder).display().to_string();
-        let packages = ["-p", "holdfast-recorder", "-p", "holdfast-cli", "-p", "holdfast-emulate"];
-        let build = ["build", "--quiet", "--release", "--bins", "--target-dir", &target];
-        tool::output(&cargo, &[&build[..], &packages[..]].concat())?;
+        let build = ["build", "--quiet", "--release", "--locked", "--bins", "--target-dir", &target];
+        // As `make build` does: with others beside them their dependencies may have other features, and be built once more.
+        for packages in [&["-p", "holdfast-cli", "-p", "holdfast-recorder"][..], &["-p", "holdfast-emulate"]]
+        {
+            tool::output(&cargo, &[&build[..], packages].concat())?;
+        }
         let _ = BUILT.set(());
     }
     let path = folder.join(name);

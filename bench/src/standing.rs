@@ -4,7 +4,7 @@ use crate::Trouble;
 use crate::beside::tally::Tally;
 use crate::disturbers::play::joined;
 use crate::undo::{Noted, Undo, note};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,8 +22,9 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Standing {
     child: Child,
     said: BufReader<ChildStdout>,
-    /// What was there when it began.
+    /// What was there when it began, and when that was.
     first: u64,
+    began: f64,
     #[allow(dead_code, reason = "for a signal")]
     noted: Noted,
 }
@@ -42,8 +43,8 @@ impl Standing {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|cause| trouble(&cause))?;
         let noted = note(Undo::Program(child.id()));
         let said = child.stdout.take().ok_or_else(|| Trouble::skipped("no pipe from `holdfast hold`"))?;
-        let mut standing = Self { child, said: BufReader::new(said), first: 0, noted };
-        standing.first = standing.found()?;
+        let mut standing = Self { child, said: BufReader::new(said), first: 0, began: 0.0, noted };
+        (standing.first, standing.began) = (standing.found()?, now());
         Ok(standing)
     }
 
@@ -89,7 +90,7 @@ impl Standing {
 /// Seconds from the arrival of elements.
 #[derive(Debug, Default)]
 pub struct After {
-    /// Until the recorder keeps their slots from expiring, of those that came in time to see that.
+    /// Until the recorder keeps their slots from expiring, of the first in each.
     pub kept: Vec<f64>,
     /// Until it is told that this would survive a crash.
     pub told: Vec<f64>,
@@ -136,11 +137,12 @@ pub fn held_after(
     if told.len() + 1 < came.len() {
         return Err(Trouble::Accounting(format!("{} came, and {} were held", came.len(), told.len())));
     }
-    let mut after = After::default();
-    for ((time, slot), told) in came.iter().zip(&told) {
+    let (mut after, mut known) = (After::default(), HashSet::new());
+    // What came while the hold was given is caught up with.
+    for ((time, slot), told) in came.iter().zip(&told).filter(|((time, _), _)| *time > standing.began) {
         after.told.push(told - time);
-        // It may have been kept for one that came before.
-        after.kept.extend(kept.get(slot).map(|kept| (kept - time).max(0.0)));
+        // Others in a slot are kept with the first.
+        after.kept.extend(kept.get(slot).filter(|_| known.insert(*slot)).map(|kept| kept - time));
     }
     Ok(after)
 }

@@ -140,10 +140,8 @@ pub fn standing(
 ) -> Result<String, Trouble> {
     let After { kept, told } = held_after(program, ring, "s", every, tally)?;
     let found = told.len();
-    // The last one may have come too late.
-    if must_find && (found == 0 || kept.len() + 1 < found) {
-        let kept = kept.len();
-        return Err(Trouble::Accounting(format!("a standing hold finds {found}, and {kept} are kept")));
+    if must_find && kept.is_empty() {
+        return Err(Trouble::Accounting(format!("a standing hold finds {found}, and none is kept")));
     }
     let middle_and_longest = |mut took: Vec<f64>| {
         took.sort_unstable_by(f64::total_cmp);

@@ -237,7 +237,11 @@ impl Connection {
     }
 
     fn has_reply_within(&self, time: Duration) -> Result<bool, LinkError> {
-        if !self.early.is_empty() || self.start < self.input.len() {
+        Ok(!self.early.is_empty() || self.has_input_within(time)?)
+    }
+
+    fn has_input_within(&self, time: Duration) -> Result<bool, LinkError> {
+        if self.start < self.input.len() {
             return Ok(true);
         }
         let mut look = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -311,7 +315,7 @@ impl Connection {
         }
     }
 
-    /// Gives an order and waits until it is durable.
+    /// Gives an order and waits until it is durable, or as long as it says itself.
     pub fn order(&mut self, order: Order) -> Result<Outcome, LinkError> {
         self.order_watched(order, &mut |_| {})
     }
@@ -347,8 +351,15 @@ impl Connection {
 
     /// What came of an order, if that is known within some time.
     pub fn outcome_within(&mut self, order: u64, time: Duration) -> Result<Option<Outcome>, LinkError> {
-        if !self.has_reply_within(time)? {
-            return Ok(None);
+        while self.early.iter().all(|(request, _)| *request != order) {
+            if !self.has_input_within(time)? {
+                return Ok(None);
+            }
+            match self.frame(ORDER)? {
+                // An error without an id concerns the connection as a whole.
+                (0, reply) => drop(checked(reply, ORDER)?),
+                other => self.early.push_back(other),
+            }
         }
         outcome(self.reply_to(order, ORDER)?).map(Some)
     }

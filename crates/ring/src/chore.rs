@@ -288,7 +288,7 @@ impl Ring {
 
     pub(crate) fn await_item(&mut self, item: Item) {
         self.chores.asked += 1;
-        self.journal.queue.push_back(Entry { item, order: None, step: Some(self.chores.asked) });
+        self.journal.queue.push_back(Entry { step: Some(self.chores.asked), ..Entry::new(item) });
     }
 
     fn await_audit(&mut self, record: PurgeRecord) {

@@ -71,7 +71,7 @@ impl Ring {
             return Some(self.journal.place());
         }
         let gains = self.flush_wanted && self.starting.is_none();
-        if self.journal.queue.is_empty() && !gains {
+        if !self.journal.is_due() && !gains {
             return None;
         }
         let may_switch = self.may_switch() && !self.open_is_large();
@@ -82,7 +82,7 @@ impl Ring {
             let out_of_room = self.journal.is_out_of_room();
             if may_switch || out_of_room {
                 self.switch_extent();
-            } else if self.journal.queue.is_empty() {
+            } else if !self.journal.is_due() {
                 return None;
             }
         }

@@ -215,7 +215,7 @@ impl Ring {
                 "hold {number} looks for nothing: one by condition can grow"
             )));
         };
-        if self.chores.purging {
+        if self.chores.purging && !request.sequences.is_empty() {
             return Err(Refusal::Busy("purge"));
         }
         let ranges = joined(request.sequences);
@@ -261,7 +261,7 @@ impl Ring {
             missed: u32::try_from(missed).unwrap_or(u32::MAX),
         };
         if !request.durable {
-            self.journal.push_once(Item::Hold(number));
+            self.journal.push_lazily(Item::Hold(number));
             return Ok(Some(outcome));
         }
         let (moving, open) = self.on_the_way(&self.ledger.holds[at].sequences, open);
@@ -412,6 +412,16 @@ mod tests {
             let miscounted = ring.miscounts().filter(|what| what.contains("Promise"));
             assert_eq!(miscounted, None);
         }
+    }
+
+    // Whoever destroys says what holds keep meanwhile; that it would survive may be asked at any time.
+    #[test]
+    fn beside_a_purge_a_hold_does_not_grow_and_what_it_has_may_be_asked_for() {
+        let mut ring = alternating(9);
+        let hold = largest(&mut ring);
+        ring.chores.purging = true;
+        assert_eq!(extend(&mut ring, hold, apart(1)), refused(Refusal::Busy("purge")));
+        assert_eq!(extend(&mut ring, hold, Vec::new()), Vec::new(), "it is answered when it is durable");
     }
 
     // One that keeps little of what is distilled together may come to keep more slots, but not many more than it may.

@@ -17,6 +17,15 @@ pub(crate) struct Entry {
     pub(crate) order: Option<OrderId>,
     /// The number of the step in the background that waits for it.
     pub(crate) step: Option<u64>,
+    /// Whether it goes with the next commit that is due for something else.
+    pub(crate) lazy: bool,
+}
+
+impl Entry {
+    /// One that nobody waits for, and that is due at once.
+    pub(crate) fn new(item: Item) -> Self {
+        Self { item, order: None, step: None, lazy: false }
+    }
 }
 
 /// An extent with at least so many bytes since its snapshot may be given up early: a restart reads all that is in use.
@@ -134,14 +143,19 @@ impl Journal {
     }
 
     pub(crate) fn push(&mut self, item: Item, order: Option<OrderId>) {
-        self.queue.push_back(Entry { item, order, step: None });
+        self.queue.push_back(Entry { order, ..Entry::new(item) });
     }
 
-    /// The same of what is recorded as it is by then: once is enough.
-    pub(crate) fn push_once(&mut self, item: Item) {
+    /// The same of what is no reason for a commit, and is recorded as it is by then: once is enough.
+    pub(crate) fn push_lazily(&mut self, item: Item) {
         if self.queue.iter().all(|entry| entry.item != item) {
-            self.push(item, None);
+            self.queue.push_back(Entry { lazy: true, ..Entry::new(item) });
         }
+    }
+
+    /// Whether something is to be recorded that does not wait for anything else.
+    pub(crate) fn is_due(&self) -> bool {
+        self.queue.iter().any(|entry| !entry.lazy)
     }
 
     /// Whether the extent in use has no room left but for orders and runways.

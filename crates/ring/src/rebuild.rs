@@ -151,3 +151,40 @@ fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) ->
     let spans = summaries.iter().map(Span::from).collect();
     Some(Rebuilt { sealed, image, counters, spans })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NewRing, create};
+    use holdfast_base::{Age, Epoch, RingId, Timestamp};
+    use holdfast_format::{CopyRecord, Geometry, Key};
+    use holdfast_media::MemoryDisk;
+
+    /// What there is to put together of slots 5 to 7 when this has followed on them.
+    fn left(then: &Record<'_>) -> Vec<u64> {
+        let geometry = Geometry::for_lane(8 << 20, 64 << 10, Vec::new()).unwrap();
+        let new = NewRing::plain(RingId([1; 16]), Key([2; 32]), "r", geometry.clone());
+        let superblock = create(&mut MemoryDisk::new(8 << 20), new, Timestamp(1)).unwrap();
+        let open = |number| {
+            let (ring, group, lane) = (superblock.ring, superblock.group, superblock.lane);
+            let (sequence, age, epoch) = (Sequence(number), Age(number), Epoch(1));
+            let id = SlotId { ring, group, lane, sequence, epoch, age };
+            let mut image = Buffer::aligned(64 << 10).unwrap();
+            let builder = Builder::new(64 << 10, 1);
+            (Rebuild::open(builder, &mut image, id, Timestamp(1), &[Entry::default()]).unwrap(), image)
+        };
+        let mut candidates = Candidates { slots: (5..8).map(open).collect(), failed: Vec::new() };
+        candidates.note(then, &superblock, &Ledger::empty(geometry));
+        candidates.slots.iter().map(|(slot, _)| slot.sequence().0).collect()
+    }
+
+    #[test]
+    fn what_is_on_the_medium_or_was_to_go_from_there_is_not_put_together() {
+        let copy = CopyRecord { slot: SlotNo(9), sequence: Sequence(11), age: Age(6) };
+        let gone = || vec![Sequence(6), Sequence(4)];
+        assert_eq!(left(&Record::Replaced { originals: gone(), copies: vec![copy] }), [5, 7]);
+        assert_eq!(left(&Record::Freed { sequences: gone() }), [5, 7]);
+        assert_eq!(left(&Record::Runway { naming: Sequence(7), slots: Vec::new() }), [7]);
+        assert_eq!(left(&Record::CleanEnd { arrival: Timestamp(2) }), [] as [u64; 0]);
+    }
+}

@@ -572,7 +572,7 @@ impl Ring {
         self.unplaced.is_empty()
             && self.flying.is_empty()
             && self.journal.flight.is_none()
-            && self.journal.queue.is_empty()
+            && !self.journal.is_due()
             && self.journal.snapshot.is_none()
             && self.waiting.is_empty()
             && self.growing.is_none()

@@ -135,11 +135,10 @@ impl Ring {
         // The snapshot with which a run begins has them all.
         let later = self.is_starting() && self.journal.snapshot.is_none() && self.appending != Appending::Yes;
         let queue = if later { &mut self.joining } else { &mut self.journal.queue };
-        let entry_of = |item| journal::Entry { item, order: None, step: None };
         if version != before {
-            queue.push_back(entry_of(Item::Preamble { stream: id, version, offset: 0 }));
+            queue.push_back(journal::Entry::new(Item::Preamble { stream: id, version, offset: 0 }));
         }
-        queue.push_back(entry_of(Item::Stream(id)));
+        queue.push_back(journal::Entry::new(Item::Stream(id)));
         Ok(entry)
     }
 

@@ -159,7 +159,7 @@ impl Ring {
                 *table.get_mut(suspect.slot) = Slot { state: State::Bad, ..Slot::FREE };
                 // Before a runway that follows it.
                 let item = Item::Bad(suspect.slot);
-                journal.queue.push_front(Entry { item, order: None, step: None });
+                journal.queue.push_front(Entry::new(item));
             }
             !bad
         });

@@ -28,10 +28,10 @@ const SLOT: u64 = 64 << 10;
 /// Slots that a ring of the larger kind has more than others.
 const LARGE: u32 = 60;
 
-/// How long anything may take while the disk is well, in virtual time.
+/// How long what a disk kept waiting takes once it is well, in virtual time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The same of the check behind capture on a slow disk, of which every slot takes many reads.
+/// How long anything may take then: with the check behind capture, which reads every slot piece by piece on a slow disk.
 const LONGEST: Duration = Duration::from_mins(5);
 
 /// What a world is made of.

@@ -114,6 +114,8 @@ pub(super) struct Evaluator {
     watches: Vec<Watch>,
     /// From where on streams are looked through that are not watched; up to where they are sampled.
     begin: Vec<(StreamId, Ordinal)>,
+    /// Before these another has told of what he found.
+    told: Vec<(StreamId, Ordinal)>,
     /// Up to where all that was sampled is held.
     settled: Vec<(StreamId, Ordinal)>,
     rolling: Vec<Rolling>,
@@ -150,6 +152,7 @@ impl Evaluator {
             sampled: times.0,
             times,
             watches: Vec::new(),
+            told: Vec::new(),
             settled: begin.clone(),
             begin,
             rolling: Vec::new(),
@@ -164,6 +167,26 @@ impl Evaluator {
     /// From here on a condition that fails of some elements finds others all the same: nobody may be there to mend it.
     pub(super) fn pass_failing(&mut self) {
         self.passes = true;
+    }
+
+    /// Before these somebody has told of what he found, and may have had it held by a recorder that has ended since: it is looked for
+    /// again, and does not count.
+    pub(super) fn has_told(&mut self, told: &[(StreamId, Ordinal)]) {
+        if let Wanted::Sample(_) = self.wanted {
+            return;
+        }
+        for (stream, at) in &mut self.begin {
+            let told = told.iter().find(|(id, _)| id == stream);
+            *at = told.map_or(*at, |(_, told)| (*told).min(*at));
+        }
+        self.told = told.to_vec();
+    }
+
+    /// How far streams have been looked through.
+    pub(super) fn looked(&self) -> Vec<(StreamId, Ordinal)> {
+        let watched = self.watches.iter().map(|watch| (watch.id, watch.next));
+        let others = self.begin.iter().filter(|(id, _)| self.watches.iter().all(|watch| watch.id != *id));
+        watched.chain(others.copied()).collect()
     }
 
     /// Looks at what has come up to `now`.
@@ -337,8 +360,10 @@ impl Evaluator {
                 (watch.slot, watch.is_due) = (open, true);
                 continue;
             }
+            let told = self.told.iter().find(|(id, at)| *id == watch.id && watch.next < *at);
+            let reached = told.map_or(reached, |(_, told)| reached.min(*told));
             let mut since = Since::default();
-            if watch.is_due {
+            if watch.is_due && told.is_none() {
                 let wanted = [(watch.id, watch.next, reached)];
                 since = reader.since(watch.slot, &wanted).map_err(|error| link(&error))?;
             }
@@ -363,14 +388,19 @@ impl Evaluator {
                     continue;
                 }
             };
-            turn.elements += found.iter().map(|found| found.elements).sum::<u64>();
+            let elements = found.iter().map(|found| found.elements).sum::<u64>();
+            turn.elements += if told.is_none() { elements } else { 0 };
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.
             let rolling = |found: &Found| Rolling { at: at(found), span: found.span, is_held: false };
             self.rolling.extend(found.iter().map(rolling));
             self.unseen.extend(unseen(known, since.expired));
             self.failing.extend(failing);
-            (watch.next, watch.slot, watch.is_due) = (reached, open, true);
+            watch.next = reached;
+            // What comes behind what was told may be in any slot.
+            if told.is_none() {
+                (watch.slot, watch.is_due) = (open, true);
+            }
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ use crate::session::{self, link};
 use crate::{orders, show, sql};
 use evaluator::{Evaluator, OVER, Turn, Wanted};
 use fit::Fit;
-use follow::Follow;
-use holdfast_base::{ByteSize, HoldId, Timestamp};
+use follow::{Follow, Giving};
+use holdfast_base::{ByteSize, HoldId, Ordinal, StreamId, Timestamp};
 use holdfast_format::Finding;
 use holdfast_link::Selection;
 use holdfast_query::Limits;
@@ -30,6 +30,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
         out.line(format_args!("hold {id}: {}", found(&turn, slots, bytes, gone)))?;
     }
     let missed = sql::told(&turn.missed);
-    let mut follow = Follow::new(path, id, standing, distil)?;
+    let mut follow = Follow::new(Giving::new(path, id), path, id, standing, distil)?;
     follow.begin(fit, (slots, quota.saturating_sub(slots)), gone.into(), &mut evaluator);
     if !standing {
         evaluator.stop_looking();
@@ -141,26 +142,38 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
 
 /// Goes on with a hold.
 pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
-    let (finding, evaluator) = resumed(path, id)?;
-    Follow::new(path, id, finding.standing, finding.distil)?.run(evaluator, out)
+    let mut giving = Giving::new(path, id);
+    giving.begin()?;
+    match resumed(path, id, &[])? {
+        ControlFlow::Continue((finding, evaluator)) => {
+            Follow::new(giving, path, id, finding.standing, finding.distil)?.run(evaluator, out)
+        }
+        ControlFlow::Break(refused) => Err(refused),
+    }
 }
 
-/// What a hold looks for, and who does from where it is.
-fn resumed(path: &Path, id: HoldId) -> Result<(Finding, Evaluator)> {
+/// What a hold looks for, and who does from where it is, without counting what he has told of; or why there is no going on with it.
+fn resumed(
+    path: &Path,
+    id: HoldId,
+    told: &[(StreamId, Ordinal)],
+) -> Result<ControlFlow<Failure, (Finding, Evaluator)>> {
     let mut reader = session::open(path)?;
     let holds = reader.holds().map_err(|error| link(&error))?;
-    let hold = holds.into_iter().find(|hold| hold.id == id).ok_or_else(|| {
-        Failure::nothing(format_args!("there is no hold {id}"))
+    let Some(hold) = holds.into_iter().find(|hold| hold.id == id) else {
+        let failure = Failure::nothing(format_args!("there is no hold {id}"))
             .at_path(path)
-            .advice("`holdfast holds RING` lists those there are")
-    })?;
+            .advice("`holdfast holds RING` lists those there are");
+        return Ok(ControlFlow::Break(failure));
+    };
     let HoldStatus { streams, range, finding, created, .. } = hold;
-    let finding = finding.filter(|finding| finding.standing || finding.distil).ok_or_else(|| {
-        Failure::usage(format_args!(
+    let Some(finding) = finding.filter(|finding| finding.standing || finding.distil) else {
+        let failure = Failure::usage(format_args!(
             "hold {id} neither stands nor is to be distilled: there is nothing to go on with"
         ))
-        .advice("give another with --where … --standing")
-    })?;
+        .advice("give another with --where … --standing");
+        return Ok(ControlFlow::Break(failure));
+    };
     // What does not stand is of what was there when it was given.
     let to = if finding.standing { range.to } else { range.to.min(created) };
     let is_over = !finding.standing && finding.watermarks.iter().all(|(_, next)| *next == OVER);
@@ -173,10 +186,11 @@ fn resumed(path: &Path, id: HoldId) -> Result<(Finding, Evaluator)> {
         (range.from, to),
         finding.watermarks.clone(),
     );
+    evaluator.has_told(told);
     if is_over {
         evaluator.stop_looking();
     }
-    Ok((finding, evaluator))
+    Ok(ControlFlow::Continue((finding, evaluator)))
 }
 
 /// Says what comes in the way, and goes on. Whoever does not listen misses nothing else.

@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use crate::common::{ends, holdfast};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -19,6 +20,9 @@ pub fn left_of(dir: &Path, range: &str) -> Vec<String> {
     let elements = text.lines().into_iter().filter(|line| line["kind"] == "element");
     elements.map(|line| line["text"].as_str().unwrap().to_owned()).collect()
 }
+
+/// What says nothing for so long has nothing to say, in seconds.
+const PATIENCE: i64 = 60;
 
 /// An evaluator at work, and what it says.
 pub struct Evaluator {
@@ -51,8 +55,20 @@ impl Evaluator {
     /// The next that it says.
     pub fn next(&mut self) -> Value {
         let mut line = String::new();
-        self.said.as_mut().unwrap().read_line(&mut line).unwrap();
+        let said = self.said.as_mut().unwrap();
+        if said.buffer().is_empty() {
+            let patience = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };
+            let count = poll(&mut [PollFd::new(said.get_ref(), PollFlags::IN)], Some(&patience)).unwrap();
+            assert_eq!(count, 1, "it says nothing");
+        }
+        said.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}{error}: {}", self.warning()))
+    }
+
+    /// Whether it has said something that was not read.
+    pub fn has_said(&self) -> bool {
+        let said = self.said.as_ref().unwrap();
+        !said.buffer().is_empty() || rustix::io::ioctl_fionread(said.get_ref()).unwrap() > 0
     }
 
     /// From here on nobody reads what it says.
@@ -81,7 +97,7 @@ impl Evaluator {
             if !said["originals"].is_null() {
                 continue;
             }
-            count = count.checked_sub(said["elements"].as_u64().unwrap()).unwrap();
+            count = count.checked_sub(said["elements"].as_u64().unwrap()).unwrap_or_else(|| panic!("{said}"));
             if count == 0 {
                 return said;
             }

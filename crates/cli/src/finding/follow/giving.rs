@@ -24,20 +24,20 @@ struct Asked {
 }
 
 /// Gives what is found to whoever records.
-pub(super) struct Giving<'a> {
+pub(in crate::finding) struct Giving<'a> {
     path: &'a Path,
     hold: HoldId,
-    /// All is taken by the same one, or nobody knows what is durable.
+    /// All is taken over the same connection, or nobody knows what is durable.
     recorder: Option<Connection>,
     /// Something was taken since that all is durable was last asked for.
     owes: bool,
     asked: Option<Asked>,
-    /// It is gone, with what it had taken.
+    /// It has ended before that was answered.
     lost: bool,
 }
 
 impl<'a> Giving<'a> {
-    pub(super) fn new(path: &'a Path, hold: HoldId) -> Self {
+    pub(in crate::finding) fn new(path: &'a Path, hold: HoldId) -> Self {
         Self { path, hold, recorder: None, owes: false, asked: None, lost: false }
     }
 
@@ -46,14 +46,21 @@ impl<'a> Giving<'a> {
         !self.owes && self.asked.is_none()
     }
 
-    /// Whether a recorder has ended that had taken what it had not said to be durable: the hold is to be looked for again from where it
-    /// is.
+    /// Whether the connection has ended before what was taken was said to be durable: a recorder may have ended with it.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// That was done.
-    pub(super) fn is_found_again(&mut self) {
+    /// Begins anew, where whoever records has what somebody has given before: before what the hold keeps by now is asked for, it is to
+    /// be known whether that is durable.
+    pub(in crate::finding) fn begin(&mut self) -> Result<()> {
+        self.recorder = orders::recorder(self.path)?;
+        (self.owes, self.asked) = (self.recorder.is_some(), None);
+        Ok(())
+    }
+
+    /// What the connection had ended with was found again.
+    pub(super) fn has_found(&mut self) {
         self.lost = false;
     }
 

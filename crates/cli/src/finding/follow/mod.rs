@@ -4,6 +4,8 @@ mod beside;
 mod distiller;
 mod giving;
 
+pub(super) use giving::Giving;
+
 use super::ask::Failing;
 use super::evaluator::Evaluator;
 use super::fit::{Fit, Full, Runs, without};
@@ -14,8 +16,7 @@ use crate::session;
 use crate::{orders, sql, times};
 use beside::Beside;
 use distiller::Distiller;
-use giving::Giving;
-use holdfast_base::{HoldId, Sequence};
+use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
 use holdfast_ring::{ExtendRequest, Order, Outcome, Refusal};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -43,9 +44,13 @@ pub(super) struct Follow<'a> {
     beside: Option<Beside>,
     /// What is found is given to whoever records.
     giving: Giving<'a>,
-    /// What came of that and is told when it would survive a crash; of the first of it this is asked for already.
-    gained: Gained,
-    asked: Gained,
+    /// Elements that were found, of whose slots it is not known yet whether they can be kept.
+    found: u64,
+    /// What is to be told when it would survive a crash, and what before that, of which this was asked.
+    untold: News,
+    unsure: News,
+    /// Up to where all that was found in streams has been told.
+    told_to: Vec<(StreamId, Ordinal)>,
     /// What is kept from expiring of all that is not finished with.
     sent: Runs,
     /// When it was put on record last up to where streams have been looked through.
@@ -83,21 +88,15 @@ struct Waiting {
 }
 
 /// What is to be told of turns.
-#[derive(Clone, Copy, Debug, Default)]
-struct Gained {
+#[derive(Clone, Debug, Default)]
+struct News {
     /// Elements that were found.
     elements: u64,
     /// Slots that came to be held, and that were gone.
     added: u32,
     missed: u32,
-}
-
-impl Gained {
-    fn with(&mut self, other: Self) {
-        self.elements += other.elements;
-        self.added += other.added;
-        self.missed += other.missed;
-    }
+    /// How far streams were looked through.
+    to: Vec<(StreamId, Ordinal)>,
 }
 
 /// What a hold came to keep.
@@ -115,7 +114,14 @@ struct Fitted {
 }
 
 impl<'a> Follow<'a> {
-    pub(super) fn new(path: &'a Path, id: HoldId, standing: bool, distil: bool) -> Result<Self> {
+    /// By what is given over.
+    pub(super) fn new(
+        giving: Giving<'a>,
+        path: &'a Path,
+        id: HoldId,
+        standing: bool,
+        distil: bool,
+    ) -> Result<Self> {
         let end = session::interruption()?;
         let beside = distil.then(|| Beside::begin(Distiller::new(path.to_owned(), id), Arc::clone(&end)));
         Ok(Self {
@@ -124,9 +130,11 @@ impl<'a> Follow<'a> {
             standing,
             end,
             beside,
-            giving: Giving::new(path, id),
-            gained: Gained::default(),
-            asked: Gained::default(),
+            giving,
+            found: 0,
+            untold: News::default(),
+            unsure: News::default(),
+            told_to: Vec::new(),
             sent: Vec::new(),
             said: Instant::now(),
             waiting: None,
@@ -154,6 +162,7 @@ impl<'a> Follow<'a> {
     /// Until it is interrupted, or all that was to come has come.
     pub(super) fn run(mut self, mut evaluator: Evaluator, out: &mut Out) -> Result<()> {
         evaluator.pass_failing();
+        self.told_to = evaluator.looked();
         let mut ended = self.go_on(&mut evaluator, out);
         if ended.is_err() {
             // What was taken before may be told all the same.
@@ -176,7 +185,8 @@ impl<'a> Follow<'a> {
                 Ok(ControlFlow::Continue(())) => self.turn(evaluator, ending, out),
                 rested => rested,
             };
-            if distils && !matches!(turned, Ok(ControlFlow::Break(_))) {
+            // What has not been looked at again counts as not looked at.
+            if distils && !self.giving.is_lost() && !matches!(turned, Ok(ControlFlow::Break(_))) {
                 let distilled = self.distil(evaluator, ending, out);
                 let distilled = distilled.map(|done| done.map_continue(|left| undistilled = left));
                 turned = match distilled {
@@ -262,59 +272,56 @@ impl<'a> Follow<'a> {
 
     /// Tells what would survive a crash by now, if that is heard within some time.
     fn hear(&mut self, within: Duration, out: &mut Out) -> Result<ControlFlow<Failure>> {
-        let heard = self.giving.hear(within)?;
-        let Some(outcome) = heard else { return Ok(ControlFlow::Continue(())) };
-        let gained = std::mem::take(&mut self.asked);
+        let Some(outcome) = self.giving.hear(within)? else { return Ok(ControlFlow::Continue(())) };
         match outcome {
             Outcome::Extended { slots, left, .. } => {
-                self.tell(gained, (slots, left), out)?;
-                self.tell_sure(out).map(ControlFlow::Continue)
-            }
-            Outcome::Refused(refusal @ Refusal::Busy(_)) => {
-                self.gained.with(gained);
-                Err(session::refused(&refusal))
+                let news = std::mem::take(&mut self.unsure);
+                self.tell(news, (slots, left), out)?;
+                self.tell_or_ask(out).map(ControlFlow::Continue)
             }
             Outcome::Refused(refusal) => Ok(ControlFlow::Break(session::refused(&refusal))),
             other => Ok(ControlFlow::Break(orders::unexpected(&other))),
         }
     }
 
-    /// Tells what would survive a crash; it is asked when the rest does.
-    fn tell_sure(&mut self, out: &mut Out) -> Result<()> {
+    /// Tells what would survive a crash, and asks when the rest would.
+    fn tell_or_ask(&mut self, out: &mut Out) -> Result<()> {
         if self.giving.ask()? {
-            self.asked = std::mem::take(&mut self.gained);
+            self.unsure = std::mem::take(&mut self.untold);
         }
         if self.giving.is_sure()
             && let Some(keeps) = self.keeps
         {
-            let gained = std::mem::take(&mut self.gained);
-            self.tell(gained, keeps, out)?;
+            let news = std::mem::take(&mut self.untold);
+            self.tell(news, keeps, out)?;
         }
         Ok(())
     }
 
     /// Waits until all that was taken would survive a crash, and tells of it.
     fn outlast(&mut self, out: &mut Out) -> Result<ControlFlow<Failure>> {
-        loop {
-            self.tell_sure(out)?;
-            if self.giving.is_sure() {
-                return Ok(ControlFlow::Continue(()));
-            }
-            if let ControlFlow::Break(refused) = self.hear(TURN, out)? {
-                return Ok(ControlFlow::Break(refused));
-            }
+        let mut ended = ControlFlow::Continue(());
+        self.tell_or_ask(out)?;
+        while !self.giving.is_sure() && ended.is_continue() {
+            ended = self.hear(TURN, out)?;
         }
+        out.flush()?;
+        Ok(ended)
     }
 
-    /// Looks again for what a recorder had taken that has ended, from where the hold is.
-    fn look_again(&mut self, evaluator: &mut Evaluator) -> Result<()> {
-        (_, *evaluator) = resumed(self.path, self.id)?;
+    /// Looks again from where the hold is, for what a recorder had taken that may have ended with it; what was told is not told again.
+    fn look_again(&mut self, evaluator: &mut Evaluator) -> Result<ControlFlow<Failure>> {
+        self.giving.begin()?;
+        match resumed(self.path, self.id, &self.told_to)? {
+            ControlFlow::Continue((_, again)) => *evaluator = again,
+            ControlFlow::Break(gone) => return Ok(ControlFlow::Break(gone)),
+        }
         evaluator.pass_failing();
-        self.giving.is_found_again();
-        (self.gained, self.asked, self.keeps) = (Gained::default(), Gained::default(), None);
+        self.giving.has_found();
+        (self.found, self.untold, self.unsure, self.keeps) = (0, News::default(), News::default(), None);
         (self.waiting, self.room) = (None, Room::Enough);
         self.sent.clear();
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// One turn; why it was the last, if it was.
@@ -324,10 +331,12 @@ impl<'a> Follow<'a> {
         ending: bool,
         out: &mut Out,
     ) -> Result<ControlFlow<Failure>> {
-        if self.giving.is_lost() {
-            self.look_again(evaluator)?;
+        if self.giving.is_lost()
+            && let ControlFlow::Break(gone) = self.look_again(evaluator)?
+        {
+            return Ok(ControlFlow::Break(gone));
         }
-        self.tell_sure(out)?;
+        self.tell_or_ask(out)?;
         if self.waiting.as_ref().is_some_and(|waiting| waiting.asked || ending) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -353,14 +362,15 @@ impl<'a> Follow<'a> {
                 }
             }
             self.fails_of(turn.failing, ending);
-            self.gained.elements += turn.elements;
+            self.found += turn.elements;
             turn.sequences
         };
         let news = self.waiting.is_some() || (sequences != self.sent && !sequences.is_empty());
         // What is in slots that it keeps already takes no order.
         if !news && !ending && self.said.elapsed() < MARK && self.keeps.is_some() {
             evaluator.is_held();
-            self.tell_sure(out)?;
+            self.note(0, 0, evaluator);
+            self.tell_or_ask(out)?;
             return trouble.map_or(Ok(ControlFlow::Continue(())), Err);
         }
         let Fitted { extended, fit } = match self.extend(evaluator, &sequences)? {
@@ -374,14 +384,22 @@ impl<'a> Follow<'a> {
                 self.room = Room::Short;
             }
             self.keeps = Some((slots, left));
-            self.gained.with(Gained { elements: 0, added, missed });
+            self.note(added, missed, evaluator);
         }
         if let Some(full) = fit.full.filter(|_| self.beside.is_none()) {
             return Ok(ControlFlow::Break(self.spent(full)));
         }
         self.settle(fit, evaluator);
-        self.tell_sure(out)?;
+        self.tell_or_ask(out)?;
         trouble.map_or(Ok(ControlFlow::Continue(())), Err)
+    }
+
+    /// What is to be told of a turn.
+    fn note(&mut self, added: u32, missed: u32, evaluator: &Evaluator) {
+        self.untold.elements += std::mem::take(&mut self.found);
+        self.untold.added += added;
+        self.untold.missed += missed;
+        self.untold.to = evaluator.looked();
     }
 
     /// Says of what the condition fails: at once, and then no more often than anybody reads it.
@@ -503,8 +521,11 @@ impl<'a> Follow<'a> {
     }
 
     /// Says what came to be held, if there is anything to say.
-    fn tell(&mut self, gained: Gained, (slots, left): (u32, u32), out: &mut Out) -> Result<()> {
-        let Gained { elements, added, missed } = gained;
+    fn tell(&mut self, news: News, (slots, left): (u32, u32), out: &mut Out) -> Result<()> {
+        let News { elements, added, missed, to } = news;
+        if !to.is_empty() {
+            self.told_to = to;
+        }
         if added == 0 && elements == 0 && missed == 0 {
             return Ok(());
         }
