@@ -139,10 +139,13 @@ pub fn held_after(
     }
     let (mut after, mut known) = (After::default(), HashSet::new());
     // What came while the hold was given is caught up with.
-    for ((time, slot), told) in came.iter().zip(&told).filter(|((time, _), _)| *time > standing.began) {
-        after.told.push(told - time);
+    for ((time, slot), told) in came.iter().zip(&told) {
         // Others in a slot are kept with the first.
-        after.kept.extend(kept.get(slot).filter(|_| known.insert(*slot)).map(|kept| kept - time));
+        let is_first = known.insert(*slot);
+        if *time > standing.began {
+            after.told.push(told - time);
+            after.kept.extend(kept.get(slot).filter(|_| is_first).map(|kept| kept - time));
+        }
     }
     Ok(after)
 }

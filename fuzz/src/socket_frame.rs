@@ -96,6 +96,7 @@ fn requests() -> Vec<Request> {
             hold: HoldId(4),
             sequences: vec![(Sequence(3), Sequence(9))],
             watermarks: vec![(StreamId(1), Ordinal(6))],
+            durable: true,
         })),
         Request::Acts { after: ActNumbers { purges: 1, others: 2 } },
         Request::Order(Order::Release(HoldId(4).into())),

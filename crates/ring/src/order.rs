@@ -152,7 +152,7 @@ pub enum Order {
     Export(ExportRequest),
 }
 
-/// What came of an order; durable by the time it is told.
+/// What came of an order; durable by the time it is told, but for an extension that is not to wait for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The hold stands.

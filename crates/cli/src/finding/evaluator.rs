@@ -114,8 +114,9 @@ pub(super) struct Evaluator {
     watches: Vec<Watch>,
     /// From where on streams are looked through that are not watched; up to where they are sampled.
     begin: Vec<(StreamId, Ordinal)>,
-    /// Before these another has told of what he found.
+    /// Before these another has told of what he found; before these he has looked.
     told: Vec<(StreamId, Ordinal)>,
+    looked: Vec<(StreamId, Ordinal)>,
     /// Up to where all that was sampled is held.
     settled: Vec<(StreamId, Ordinal)>,
     rolling: Vec<Rolling>,
@@ -125,6 +126,7 @@ pub(super) struct Evaluator {
     turned: Timestamp,
     slot: Sequence,
     /// What no turn has told yet.
+    elements: u64,
     unseen: Vec<Unseen>,
     failing: Vec<Failing>,
     /// Whether what the condition fails of is passed over.
@@ -153,11 +155,13 @@ impl Evaluator {
             times,
             watches: Vec::new(),
             told: Vec::new(),
+            looked: Vec::new(),
             settled: begin.clone(),
             begin,
             rolling: Vec::new(),
             turned: Timestamp::MIN,
             slot: Sequence(0),
+            elements: 0,
             unseen: Vec::new(),
             failing: Vec::new(),
             passes: false,
@@ -169,17 +173,17 @@ impl Evaluator {
         self.passes = true;
     }
 
-    /// Before these somebody has told of what he found, and may have had it held by a recorder that has ended since: it is looked for
-    /// again, and does not count.
-    pub(super) fn has_told(&mut self, told: &[(StreamId, Ordinal)]) {
+    /// Goes on in the place of another, who has told of what he found before these, and has looked further: what he had held by a
+    /// recorder that has ended since is looked for again, and counts where it was not told.
+    pub(super) fn follow(&mut self, told: &[(StreamId, Ordinal)], other: &Self) {
         if let Wanted::Sample(_) = self.wanted {
             return;
         }
         for (stream, at) in &mut self.begin {
             let told = told.iter().find(|(id, _)| id == stream);
-            *at = told.map_or(*at, |(_, told)| (*told).min(*at));
+            *at = told.map_or(Ordinal(0), |(_, told)| (*told).min(*at));
         }
-        self.told = told.to_vec();
+        (self.told, self.looked) = (told.to_vec(), other.looked());
     }
 
     /// How far streams have been looked through.
@@ -209,6 +213,7 @@ impl Evaluator {
         }
         turn.missed.expired += reader.gone(&there).map_err(|error| link(&error))?.len() as u64;
         turn.missed.expired += self.lost(&turn.sequences);
+        turn.elements = std::mem::take(&mut self.elements);
         turn.unseen = std::mem::take(&mut self.unseen);
         turn.failing = std::mem::take(&mut self.failing);
         (self.turned, self.slot) = (now, open);
@@ -363,8 +368,10 @@ impl Evaluator {
             let told = self.told.iter().find(|(id, at)| *id == watch.id && watch.next < *at);
             let reached = told.map_or(reached, |(_, told)| reached.min(*told));
             let mut since = Since::default();
-            if watch.is_due && told.is_none() {
-                let wanted = [(watch.id, watch.next, reached)];
+            let looked = self.looked.iter().find(|(id, _)| *id == watch.id);
+            let first = looked.map_or(watch.next, |(_, looked)| watch.next.max(*looked));
+            if watch.is_due && first < reached {
+                let wanted = [(watch.id, first, reached)];
                 since = reader.since(watch.slot, &wanted).map_err(|error| link(&error))?;
             }
             let among = Among { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
@@ -389,7 +396,7 @@ impl Evaluator {
                 }
             };
             let elements = found.iter().map(|found| found.elements).sum::<u64>();
-            turn.elements += if told.is_none() { elements } else { 0 };
+            self.elements += if told.is_none() { elements } else { 0 };
             let at = |found: &Found| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.
             let rolling = |found: &Found| Rolling { at: at(found), span: found.span, is_held: false };

@@ -20,7 +20,7 @@ use crate::{orders, show, sql};
 use evaluator::{Evaluator, OVER, Turn, Wanted};
 use fit::Fit;
 use follow::{Follow, Giving};
-use holdfast_base::{ByteSize, HoldId, Ordinal, StreamId, Timestamp};
+use holdfast_base::{ByteSize, HoldId, Timestamp};
 use holdfast_format::Finding;
 use holdfast_link::Selection;
 use holdfast_query::Limits;
@@ -144,7 +144,7 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
 pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
     let mut giving = Giving::new(path, id);
     giving.begin()?;
-    match resumed(path, id, &[])? {
+    match resumed(path, id)? {
         ControlFlow::Continue((finding, evaluator)) => {
             Follow::new(giving, path, id, finding.standing, finding.distil)?.run(evaluator, out)
         }
@@ -152,12 +152,8 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
     }
 }
 
-/// What a hold looks for, and who does from where it is, without counting what he has told of; or why there is no going on with it.
-fn resumed(
-    path: &Path,
-    id: HoldId,
-    told: &[(StreamId, Ordinal)],
-) -> Result<ControlFlow<Failure, (Finding, Evaluator)>> {
+/// What a hold looks for, and who does from where it is; or why there is no going on with it.
+fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (Finding, Evaluator)>> {
     let mut reader = session::open(path)?;
     let holds = reader.holds().map_err(|error| link(&error))?;
     let Some(hold) = holds.into_iter().find(|hold| hold.id == id) else {
@@ -186,7 +182,6 @@ fn resumed(
         (range.from, to),
         finding.watermarks.clone(),
     );
-    evaluator.has_told(told);
     if is_over {
         evaluator.stop_looking();
     }

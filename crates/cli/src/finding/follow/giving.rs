@@ -59,6 +59,15 @@ impl<'a> Giving<'a> {
         Ok(())
     }
 
+    /// What is in slots that it keeps may not be durable with them.
+    pub(super) fn owe(&mut self) -> Result<()> {
+        if self.recorder.is_none() {
+            self.recorder = orders::recorder(self.path)?;
+        }
+        self.owes |= self.recorder.is_some();
+        Ok(())
+    }
+
     /// What the connection had ended with was found again.
     pub(super) fn has_found(&mut self) {
         self.lost = false;

@@ -64,8 +64,9 @@ pub(super) struct Follow<'a> {
     /// What the condition failed of and is not told yet; when that was told last.
     failing: Vec<Failing>,
     told: Option<Instant>,
-    /// Slots that it keeps, and that it may still take, where that is known.
+    /// Slots that it keeps, and that it may still take, where that is known; how many were told last.
     keeps: Option<(u32, u32)>,
+    shown: Option<u32>,
 }
 
 /// Whether there is room for all that was found.
@@ -143,6 +144,7 @@ impl<'a> Follow<'a> {
             failing: Vec::new(),
             told: None,
             keeps: None,
+            shown: None,
         })
     }
 
@@ -155,7 +157,7 @@ impl<'a> Follow<'a> {
         evaluator: &mut Evaluator,
     ) {
         self.missed += missed;
-        self.keeps = Some((slots, left));
+        (self.keeps, self.shown) = (Some((slots, left)), Some(slots));
         self.settle(fit, evaluator);
     }
 
@@ -276,6 +278,10 @@ impl<'a> Follow<'a> {
         match outcome {
             Outcome::Extended { slots, left, .. } => {
                 let news = std::mem::take(&mut self.unsure);
+                if self.waiting.is_some() {
+                    // No order tells until there is room.
+                    self.keeps.get_or_insert((slots, left));
+                }
                 self.tell(news, (slots, left), out)?;
                 self.tell_or_ask(out).map(ControlFlow::Continue)
             }
@@ -286,6 +292,10 @@ impl<'a> Follow<'a> {
 
     /// Tells what would survive a crash, and asks when the rest would.
     fn tell_or_ask(&mut self, out: &mut Out) -> Result<()> {
+        if self.giving.is_lost() {
+            // Nobody knows what of it would.
+            return Ok(());
+        }
         if self.giving.ask()? {
             self.unsure = std::mem::take(&mut self.untold);
         }
@@ -302,7 +312,7 @@ impl<'a> Follow<'a> {
     fn outlast(&mut self, out: &mut Out) -> Result<ControlFlow<Failure>> {
         let mut ended = ControlFlow::Continue(());
         self.tell_or_ask(out)?;
-        while !self.giving.is_sure() && ended.is_continue() {
+        while !self.giving.is_lost() && !self.giving.is_sure() && ended.is_continue() {
             ended = self.hear(TURN, out)?;
         }
         out.flush()?;
@@ -311,14 +321,16 @@ impl<'a> Follow<'a> {
 
     /// Looks again from where the hold is, for what a recorder had taken that may have ended with it; what was told is not told again.
     fn look_again(&mut self, evaluator: &mut Evaluator) -> Result<ControlFlow<Failure>> {
-        self.giving.begin()?;
-        match resumed(self.path, self.id, &self.told_to)? {
-            ControlFlow::Continue((_, again)) => *evaluator = again,
-            ControlFlow::Break(gone) => return Ok(ControlFlow::Break(gone)),
-        }
-        evaluator.pass_failing();
-        self.giving.has_found();
         (self.found, self.untold, self.unsure, self.keeps) = (0, News::default(), News::default(), None);
+        self.giving.begin()?;
+        let mut again = match resumed(self.path, self.id)? {
+            ControlFlow::Continue((_, again)) => again,
+            ControlFlow::Break(gone) => return Ok(ControlFlow::Break(gone)),
+        };
+        again.pass_failing();
+        again.follow(&self.told_to, evaluator);
+        *evaluator = again;
+        self.giving.has_found();
         (self.waiting, self.room) = (None, Room::Enough);
         self.sent.clear();
         Ok(ControlFlow::Continue(()))
@@ -366,8 +378,11 @@ impl<'a> Follow<'a> {
             turn.sequences
         };
         let news = self.waiting.is_some() || (sequences != self.sent && !sequences.is_empty());
-        // What is in slots that it keeps already takes no order.
+        // What is in slots that it keeps already takes no order, but may be durable later than these.
         if !news && !ending && self.said.elapsed() < MARK && self.keeps.is_some() {
+            if self.standing && self.found > 0 {
+                self.giving.owe()?;
+            }
             evaluator.is_held();
             self.note(0, 0, evaluator);
             self.tell_or_ask(out)?;
@@ -526,7 +541,10 @@ impl<'a> Follow<'a> {
         if !to.is_empty() {
             self.told_to = to;
         }
-        if added == 0 && elements == 0 && missed == 0 {
+        let before = self.shown.replace(slots);
+        // What was taken before a recorder ended is not added again.
+        let grew = before.is_some_and(|before| before < slots);
+        if added == 0 && elements == 0 && missed == 0 && !grew {
             return Ok(());
         }
         let at = session::now();
