@@ -18,13 +18,66 @@ use recording::{PATIENCE, Recording, line};
 use std::path::Path;
 use std::time::Instant;
 
-/// A hold of every thousandth line, by whoever meets somebody else in the recorder's place.
-fn standing(dir: &Path, between: &Between, more: &str) -> Evaluator {
-    let words = format!("hold r.hf --where ordinal_%_1000_=_7 --standing --reason few {more}");
-    let mut command = holdfast(dir);
-    command.args(words.split_whitespace().map(|word| word.replace('_', " ")));
-    command.env("HOLDFAST_RUN", &between.run);
-    Evaluator::run(command)
+/// A recorder, and a standing hold by whoever meets somebody else in its place.
+struct Scene {
+    recording: Recording,
+    between: Between,
+    evaluator: Evaluator,
+    /// Behind those who work in it.
+    folder: tempfile::TempDir,
+}
+
+/// Of every so manyth line, of two thousand that are there: what is found of these is told.
+const EVERY: u64 = 1000;
+
+impl Scene {
+    fn begin(deal: fn(&Order) -> Deal, more: &str) -> Self {
+        Self::of(&format!("ordinal % {EVERY} = 7"), 2000 / EVERY, deal, more)
+    }
+
+    fn of(condition: &str, found: u64, deal: fn(&Order) -> Deal, more: &str) -> Self {
+        let folder = folder();
+        let dir = folder.path();
+        let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
+        recording.lines(2000);
+        recording.await_lines(dir, 2000);
+        let between = Between::of(dir, deal);
+        let mut command = holdfast(dir);
+        command.args(["hold", "r.hf", "--where", condition, "--standing", "--reason", "few"]);
+        command.args(more.split_whitespace()).env("HOLDFAST_RUN", &between.run);
+        let mut evaluator = Evaluator::run(command);
+        evaluator.await_found(found);
+        Self { recording, between, evaluator, folder }
+    }
+
+    fn dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Waits until so many slots are kept from expiring, whoever says so.
+    fn await_kept(&self, slots: u64) {
+        let started = Instant::now();
+        while ends(self.dir(), "holds r.hf --json", 0).lines()[0]["slots"] != slots {
+            assert!(started.elapsed() < PATIENCE, "{slots} slots are not kept");
+        }
+    }
+
+    /// The hold is interrupted, and has nothing more to say; the ring turns over, twice: what is wanted of so many lines must be there.
+    fn outlasts(mut self, sent: u64) {
+        let (code, said) = self.evaluator.finish();
+        assert!(code == Some(0) && said.is_empty(), "{code:?}: {said:?}");
+        let dir = self.folder.path();
+        for lot in 1..9 {
+            self.recording.lines(4000);
+            self.recording.await_lines(dir, sent + 4000 * lot);
+        }
+        self.recording.end();
+        let kept = left(dir);
+        for ordinal in (7..sent).step_by(EVERY as usize) {
+            assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
+        }
+        ends(dir, "check r.hf", 0);
+    }
 }
 
 fn keeps_durable(order: &Order) -> Deal {
@@ -34,76 +87,52 @@ fn keeps_durable(order: &Order) -> Deal {
     }
 }
 
-/// Waits until so many slots are kept from expiring, whoever says so.
-fn await_kept(dir: &Path, slots: u64) {
-    let started = Instant::now();
-    while ends(dir, "holds r.hf --json", 0).lines()[0]["slots"] != slots {
-        assert!(started.elapsed() < PATIENCE, "{slots} slots are not kept");
-    }
-}
-
-/// The ring turns over, twice: what is wanted of it must be there.
-fn outlasts(dir: &Path, mut recording: Recording, sent: u64) {
-    for lot in 1..9 {
-        recording.lines(4000);
-        recording.await_lines(dir, sent + 4000 * lot);
-    }
-    recording.end();
-    let kept = left(dir);
-    for ordinal in (7..sent).step_by(1000) {
-        assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
-    }
-    ends(dir, "check r.hf", 0);
-}
-
 #[test]
 fn what_arrives_is_kept_while_it_waits_until_what_came_before_would_survive_a_crash() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let between = Between::of(dir, keeps_durable);
-    let mut evaluator = standing(dir, &between, "--quota 40");
-    evaluator.await_found(2);
+    let mut scene = Scene::begin(keeps_durable, "--quota 40");
     for slots in 3..6 {
-        recording.lines(1000);
-        await_kept(dir, slots);
+        scene.recording.lines(1000);
+        scene.await_kept(slots);
     }
     // It was looked at in turns one after the other, and nothing is told before it would survive.
-    between.await_order(PATIENCE);
+    scene.between.await_order(PATIENCE);
+    let Scene { between, evaluator, .. } = &mut scene;
     assert!(!evaluator.has_said(), "{}", evaluator.next());
     between.let_go();
     let (first, others) = (evaluator.next(), evaluator.next());
     assert!(first["elements"] == 1 && first["added"] == 1, "{first}");
     assert!(others["elements"] == 2 && others["added"] == 2 && others["slots"] == 5, "{others}");
-    assert_eq!(evaluator.end(), Some(0));
-    outlasts(dir, recording, 5000);
+    scene.outlasts(5000);
+}
+
+#[test]
+fn what_lies_in_a_slot_that_is_kept_already_is_told_when_it_would_survive() {
+    let mut scene = Scene::of("ordinal >= 1999", 1, keeps_durable, "--quota 40");
+    scene.recording.lines(1);
+    scene.between.await_order(PATIENCE);
+    let Scene { between, evaluator, .. } = &mut scene;
+    assert!(!evaluator.has_said(), "{}", evaluator.next());
+    between.let_go();
+    let said = evaluator.await_found(1);
+    assert!(said["added"] == 0 && said["slots"] == 1, "{said}");
+    let (code, said) = scene.evaluator.finish();
+    assert!(code == Some(0) && said.is_empty(), "{code:?}: {said:?}");
 }
 
 /// A connection is cut when something was taken and not said to be durable.
 fn is_found_again(deal: fn(&Order) -> Deal, added: u64) {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let between = Between::of(dir, deal);
-    let mut evaluator = standing(dir, &between, "--quota 40");
-    evaluator.await_found(2);
-    recording.lines(1000);
-    between.await_order(PATIENCE);
-    between.cut();
-    await_kept(dir, 3);
-    let said = evaluator.await_found(1);
+    let mut scene = Scene::begin(deal, "--quota 40");
+    scene.recording.lines(1000);
+    scene.between.await_order(PATIENCE);
+    scene.between.cut();
+    scene.await_kept(3);
+    let said = scene.evaluator.await_found(1);
     assert!(said["added"] == added && said["slots"] == 3, "{said}");
     // Neither before nor after that it is told again.
-    recording.lines(1000);
-    let said = evaluator.await_found(1);
+    scene.recording.lines(1000);
+    let said = scene.evaluator.await_found(1);
     assert!(said["added"] == 1 && said["slots"] == 4, "{said}");
-    let (code, said) = evaluator.finish();
-    assert!(code == Some(0) && said.is_empty(), "{said:?}");
-    outlasts(dir, recording, 4000);
+    scene.outlasts(4000);
 }
 
 #[test]
@@ -123,104 +152,78 @@ fn what_survives_though_nobody_said_so_is_told_once() {
 
 #[test]
 fn what_is_looked_for_again_for_what_is_to_come_around_it_is_told_once() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let between = Between::of(dir, keeps_durable);
-    let mut evaluator = standing(dir, &between, "--quota 60 --after 1h");
-    evaluator.await_found(2);
-    recording.lines(1000);
-    between.await_order(PATIENCE);
-    between.cut();
-    evaluator.await_found(1);
-    recording.lines(1000);
-    evaluator.await_found(1);
-    assert_eq!(evaluator.end(), Some(0));
-    outlasts(dir, recording, 4000);
+    let mut scene = Scene::begin(keeps_durable, "--quota 60 --after 1h");
+    scene.recording.lines(1000);
+    scene.between.await_order(PATIENCE);
+    scene.between.cut();
+    scene.evaluator.await_found(1);
+    scene.recording.lines(1000);
+    scene.evaluator.await_found(1);
+    let (code, said) = scene.evaluator.finish();
+    assert!(code == Some(0) && said.iter().all(|said| said["elements"] == 0), "{code:?}: {said:?}");
 }
 
 #[test]
 fn a_hold_that_was_released_while_it_was_to_be_found_again_ends() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let between = Between::of(dir, keeps_durable);
-    let mut evaluator = standing(dir, &between, "--quota 40");
-    evaluator.await_found(2);
-    recording.lines(1000);
-    between.await_order(PATIENCE);
-    ends(dir, "release r.hf 1", 0);
-    between.cut();
-    assert!(!evaluator.child.wait().unwrap().success());
-    let said = evaluator.warnings();
+    let mut scene = Scene::begin(keeps_durable, "--quota 40");
+    scene.recording.lines(1000);
+    scene.between.await_order(PATIENCE);
+    ends(scene.dir(), "release r.hf 1", 0);
+    scene.between.cut();
+    assert!(!scene.evaluator.child.wait().unwrap().success());
+    let said = scene.evaluator.warnings();
     assert!(said.contains("there is no hold 1"), "{said}");
-    recording.end();
 }
 
 #[test]
 fn what_could_not_be_taken_is_told_when_it_was() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let between = Between::of(dir, |order| match order {
+    let busy = |order: &Order| match order {
         Order::Extend(ExtendRequest { durable: false, .. }) => {
             Deal::Pretend(Outcome::Refused(Refusal::Busy("purge")))
         }
         _ => Deal::Pass,
-    });
-    let mut evaluator = standing(dir, &between, "--quota 40");
-    evaluator.await_found(2);
-    recording.lines(1000);
-    between.await_order(PATIENCE);
-    assert!(evaluator.warning().contains("purge"));
-    between.let_go();
-    let said = evaluator.next();
+    };
+    let mut scene = Scene::begin(busy, "--quota 40");
+    scene.recording.lines(1000);
+    scene.between.await_order(PATIENCE);
+    assert!(scene.evaluator.warning().contains("purge"));
+    scene.between.let_go();
+    let said = scene.evaluator.next();
     assert!(said["elements"] == 1 && said["added"] == 1 && said["slots"] == 3, "{said}");
-    assert_eq!(evaluator.end(), Some(0));
-    outlasts(dir, recording, 3000);
+    scene.outlasts(3000);
 }
 
 #[test]
 fn what_arrives_while_slots_are_distilled_is_found_and_held() {
-    let folder = folder();
-    let dir = folder.path();
-    let mut recording = Recording::start(dir, "--size 8MiB --slot 64KiB");
-    recording.lines(2000);
-    recording.await_lines(dir, 2000);
-    let between = Between::of(dir, |order| match order {
+    let distilling = |order: &Order| match order {
         Order::Distil(_) => Deal::Keep,
         _ => Deal::Pass,
-    });
-    let mut evaluator = standing(dir, &between, "--quota 40 --distil");
-    evaluator.await_found(2);
+    };
+    let mut scene = Scene::begin(distilling, "--quota 40 --distil");
     // The ring turns over once, and half as far again.
     for at in 1..15 {
-        recording.lines(2000);
-        recording.await_lines(dir, 2000 * (at + 1));
-        evaluator.await_found(2);
+        scene.recording.lines(2000);
+        let dir = scene.folder.path();
+        scene.recording.await_lines(dir, 2000 * (at + 1));
+        scene.evaluator.await_found(2);
     }
-    between.await_order(PATIENCE);
-    recording.lines(1000);
-    let found = evaluator.next();
+    scene.between.await_order(PATIENCE);
+    scene.recording.lines(1000);
+    let found = scene.evaluator.next();
     assert!(
         found["elements"] == 1 && found["originals"].is_null(),
         "not before the copies were made: {found}"
     );
-    between.let_go();
-    while evaluator.next()["originals"].as_u64() < Some(8) {}
-    recording.lines(1000);
-    assert_eq!(evaluator.await_found(1)["elements"], 1);
+    scene.between.let_go();
+    while scene.evaluator.next()["originals"].as_u64() < Some(8) {}
+    scene.recording.lines(1000);
+    assert_eq!(scene.evaluator.await_found(1)["elements"], 1);
+    let Scene { folder, recording, evaluator, .. } = scene;
     assert_eq!(evaluator.end(), Some(0));
     recording.end();
-    let kept = left(dir);
-    for ordinal in (7..32_000).step_by(1000) {
+    let kept = left(folder.path());
+    for ordinal in (7..32_000).step_by(EVERY as usize) {
         assert!(kept.contains(&line(ordinal)), "{ordinal} was not held");
     }
-    ends(dir, "check r.hf", 0);
+    ends(folder.path(), "check r.hf", 0);
 }

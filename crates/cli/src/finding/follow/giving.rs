@@ -29,7 +29,7 @@ pub(in crate::finding) struct Giving<'a> {
     hold: HoldId,
     /// All is taken over the same connection, or nobody knows what is durable.
     recorder: Option<Connection>,
-    /// Something was taken since that all is durable was last asked for.
+    /// Whether something came since it was last asked whether all is durable.
     owes: bool,
     asked: Option<Asked>,
     /// It has ended before that was answered.
@@ -51,15 +51,14 @@ impl<'a> Giving<'a> {
         self.lost
     }
 
-    /// Begins anew, where whoever records has what somebody has given before: before what the hold keeps by now is asked for, it is to
-    /// be known whether that is durable.
+    /// Connects before the hold is read: what it has then others may have given, and whether that is durable is to be asked, too.
     pub(in crate::finding) fn begin(&mut self) -> Result<()> {
         self.recorder = orders::recorder(self.path)?;
         (self.owes, self.asked) = (self.recorder.is_some(), None);
         Ok(())
     }
 
-    /// What is in slots that it keeps may not be durable with them.
+    /// Something was found in slots that the hold keeps: it may be durable later than these.
     pub(super) fn owe(&mut self) -> Result<()> {
         if self.recorder.is_none() {
             self.recorder = orders::recorder(self.path)?;
