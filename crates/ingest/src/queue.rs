@@ -5,7 +5,7 @@
 //! few instructions. What the items are is not known here. Ahead of all items a source may hand over one thing that the
 //! capture thread has to agree to.
 
-use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering};
+use super::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;

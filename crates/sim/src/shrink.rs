@@ -71,7 +71,7 @@ impl Drop for Told {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self(seed, package, test) = self;
-            eprintln!("again: HOLDFAST_SEED={seed} cargo test -p {package} --test {test}");
+            eprintln!("again: HOLDFAST_SEED={seed} cargo test -p {package} --test it {test}");
         }
     }
 }

@@ -1,0 +1,245 @@
+//! Packets put together by hand: every field of every layer, cut and damaged ones too.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common;
+
+use common::packets::{dns, ethernet, hello, ipv4, ipv6, tcp, udp};
+use common::{read, schema};
+use holdfast_attributes::{Element, Outcome};
+
+const ETHERNET: u16 = 1;
+
+fn all(link_type: u16, packet: &[u8]) -> (Vec<String>, Outcome) {
+    read(&schema(&["packets"]), &Element { link_type: Some(link_type), ..Element::of(packet) })
+}
+
+/// The fields that are told, each as `name=value`, without the sizes; `!` in front if the packet is undecodable.
+fn told(link_type: u16, packet: &[u8]) -> String {
+    let schema = schema(&["packets"]);
+    let (values, outcome) = all(link_type, packet);
+    let named = schema.attributes().iter().zip(&values);
+    let told = named.filter(|(attribute, value)| !value.is_empty() && !attribute.name().ends_with("_len"));
+    let told: Vec<String> = told.map(|(attribute, value)| format!("{}={value}", attribute.name())).collect();
+    format!("{}{}", if outcome.undecodable { "! " } else { "" }, told.join(" "))
+}
+
+const MACS: &str = "eth_src=02:00:00:00:00:0a eth_dst=02:00:00:00:00:0b";
+const V4: &str = "ip_version=4 src=10.0.0.1 dst=10.0.0.2";
+const V6: &str = "ip_version=6 src=2001:db8::1 dst=2001:db8::2";
+
+#[test]
+fn every_layer_is_told() {
+    let packet = |kind, payload: &[u8]| told(ETHERNET, &ethernet(&[], kind, payload));
+    let v4 = |payload: &[u8]| packet(0x0800, payload);
+    let v6 = |payload: &[u8]| packet(0x86dd, payload);
+    assert_eq!(
+        v4(&ipv4(6, 0, &tcp(40_000, 443, 0x112, b"x"))),
+        format!("{MACS} {V4} protocol=tcp src_port=40000 dst_port=443 tcp_flags=274")
+    );
+    assert_eq!(v4(&ipv4(17, 0, &udp(1, 2, b""))), format!("{MACS} {V4} protocol=udp src_port=1 dst_port=2"));
+    assert_eq!(
+        v4(&ipv4(132, 0, &[0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0])),
+        format!("{MACS} {V4} protocol=sctp src_port=1 dst_port=2")
+    );
+    assert_eq!(v4(&ipv4(1, 0, &[3, 3, 0, 0])), format!("{MACS} {V4} protocol=icmp"));
+    assert_eq!(v4(&ipv4(47, 0, &[0; 4])), format!("{MACS} {V4} protocol=gre"));
+    assert_eq!(v4(&ipv4(253, 0, b"?")), format!("{MACS} {V4} protocol=253"));
+    assert_eq!(v6(&ipv6(58, &[128, 0, 0, 0])), format!("{MACS} {V6} protocol=icmpv6"));
+    assert_eq!(v6(&ipv6(17, &udp(1, 2, b""))), format!("{MACS} {V6} protocol=udp src_port=1 dst_port=2"));
+    assert_eq!(packet(0x0806, &[0; 28]), format!("{MACS} protocol=arp"));
+    assert_eq!(packet(0x88cc, b""), format!("{MACS} protocol=lldp"));
+    assert_eq!(packet(0x88b5, b""), format!("{MACS} protocol=0x88b5"));
+    assert_eq!(packet(38, &[0x42; 38]), format!("{MACS} protocol=llc"));
+}
+
+#[test]
+fn sizes_are_those_on_the_wire_and_on_disk() {
+    let packet = ethernet(&[], 0x0806, &[0; 28]);
+    let element =
+        Element { link_type: Some(ETHERNET), original_size: 1514, size: 1000, ..Element::of(&packet) };
+    let schema = schema(&["packets:wire_len,captured_len"]);
+    assert_eq!(read(&schema, &element).0, ["1514", "1000"]);
+}
+
+#[test]
+fn of_vlans_the_outermost_is_told() {
+    let inner = ipv4(17, 0, &udp(1, 2, b""));
+    for (tags, vlan) in [
+        (&[(0x8100, 5)][..], 5),
+        (&[(0x88a8, 100), (0x8100, 5)], 100),
+        (&[(0x9100, 7), (0x9100, 8), (0x8100, 4095)], 7),
+        (&[(0x8100, 0)], 0),
+    ] {
+        let wanted = format!("{MACS} vlan={vlan} {V4} protocol=udp src_port=1 dst_port=2");
+        assert_eq!(told(ETHERNET, &ethernet(tags, 0x0800, &inner)), wanted);
+    }
+}
+
+#[test]
+fn other_links_are_known() {
+    let inner = ipv4(17, 0, &udp(1, 2, b""));
+    let rest = format!("{V4} protocol=udp src_port=1 dst_port=2");
+    for raw in [12, 14, 101, 228] {
+        assert_eq!(told(raw, &inner), rest);
+    }
+    assert_eq!(told(229, &ipv6(58, &[0; 4])), format!("{V6} protocol=icmpv6"));
+    for family in [[2, 0, 0, 0], [0, 0, 0, 2], [30, 0, 0, 0], [0, 0, 0, 24]] {
+        assert_eq!(told(0, &[&family, &inner[..]].concat()), rest);
+        assert_eq!(told(108, &[&family, &inner[..]].concat()), rest);
+    }
+    assert_eq!(told(0, &[&[7, 0, 0, 0], &inner[..]].concat()), "");
+    // Cooked, as on the interface `any`: the sender only, and VLAN tags as on Ethernet.
+    let cooked = |hardware: u8, len: u8, kind: [u8; 2]| {
+        [&[0, 0, 0, hardware, 0, len, 2, 0, 0, 0, 0, 0xa, 0, 0][..], &kind].concat()
+    };
+    let sender = "eth_src=02:00:00:00:00:0a";
+    assert_eq!(told(113, &[cooked(1, 6, [8, 0]), inner.clone()].concat()), format!("{sender} {rest}"));
+    assert_eq!(told(113, &[cooked(1, 0, [8, 0]), inner.clone()].concat()), rest);
+    let tagged = [cooked(1, 6, [0x81, 0]), vec![0, 9, 8, 0], inner.clone()].concat();
+    assert_eq!(told(113, &tagged), format!("{sender} vlan=9 {rest}"));
+    assert_eq!(told(113, &[vec![0, 0, 3, 0x38, 0, 0], vec![0; 10], inner.clone()].concat()), "");
+    let second = [8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 0, 6, 2, 0, 0, 0, 0, 0xa, 0, 0];
+    assert_eq!(told(276, &[&second, &inner[..]].concat()), format!("{sender} {rest}"));
+    // Some other link, and no packet at all.
+    assert_eq!(told(105, &inner), "! ");
+    let (values, outcome) = read(&schema(&["packets:src,wire_len"]), &Element::of(&inner));
+    assert_eq!((values[0].as_str(), values[1].as_str(), outcome.undecodable), ("", "28", true));
+}
+
+#[test]
+fn later_fragments_have_no_ports() {
+    let datagram = udp(1, 2, &[0; 32]);
+    let first = told(101, &{
+        let mut first = ipv4(17, 0, &datagram);
+        first[6] = 0x20;
+        first
+    });
+    assert_eq!(first, format!("{V4} protocol=udp src_port=1 dst_port=2"));
+    assert_eq!(told(101, &ipv4(17, 5, &datagram)), format!("{V4} protocol=udp"));
+    let fragment = |offset: u16| {
+        let place = (offset << 3 | 1).to_be_bytes();
+        ipv6(44, &[&[17, 0, place[0], place[1], 0, 0, 0, 7], &datagram[..]].concat())
+    };
+    assert_eq!(told(101, &fragment(0)), format!("{V6} protocol=udp src_port=1 dst_port=2"));
+    assert_eq!(told(101, &fragment(5)), format!("{V6} protocol=udp"));
+}
+
+#[test]
+fn extension_headers_are_passed_by() {
+    let datagram = udp(1, 2, b"");
+    let options = [60, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0];
+    let packet = ipv6(0, &[&options, &datagram[..]].concat());
+    assert_eq!(told(101, &packet), format!("{V6} protocol=udp src_port=1 dst_port=2"));
+    // Cut in the middle of one, or between two: nobody knows what comes.
+    assert_eq!(told(101, &packet[..48]), format!("! {V6}"));
+    assert_eq!(told(101, &packet[..52]), format!("! {V6}"));
+    let authenticated = [&[17, 4, 0, 0][..], &[0; 20], &datagram].concat();
+    assert_eq!(told(101, &ipv4(51, 0, &authenticated)), format!("{V4} protocol=udp src_port=1 dst_port=2"));
+}
+
+#[test]
+fn names_are_told_in_lower_case() {
+    let asked = |port, message: &[u8]| told(101, &ipv4(17, 0, &udp(40_000, port, message)));
+    let message = dns(&[b"Www", b"eXample", b"org"]);
+    let name = "dns_name=www.example.org";
+    for port in [53, 5353] {
+        assert!(asked(port, &message).ends_with(name));
+    }
+    assert!(!asked(54, &message).contains("dns_name"));
+    assert!(told(101, &ipv4(17, 0, &udp(53, 40_000, &message))).ends_with(name));
+    let stream = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+    assert!(told(101, &ipv4(6, 0, &tcp(40_000, 53, 0x18, &stream))).ends_with(name));
+    assert!(asked(53, &dns(&[])).ends_with("dns_name=."));
+    assert!(asked(5353, &dns(&["Küche".as_bytes(), b"local"])).ends_with("dns_name=küche.local"));
+    let longest = [&[b'x'; 63][..], &[b'x'; 63], &[b'x'; 63], &[b'x'; 61]];
+    assert!(asked(53, &dns(&longest)).ends_with(&"x".repeat(61)));
+    // Not UTF-8, too long, no question, a pointer, no end.
+    assert!(!asked(53, &dns(&[b"\xff"])).contains("dns_name"));
+    assert!(!asked(53, &dns(&[&[b'x'; 63][..]; 4])).contains("dns_name"));
+    assert!(
+        !asked(53, &{
+            let mut message = dns(&[b"a"]);
+            message[5] = 0;
+            message
+        })
+        .contains("dns_name")
+    );
+    assert!(!asked(53, &[&dns(&[])[..12], &[0xc0, 12, 0, 1, 0, 1]].concat()).contains("dns_name"));
+    assert!(!asked(53, &message[..message.len() - 20]).contains("dns_name"));
+
+    let greeted = |greeting: &[u8]| told(101, &ipv4(6, 0, &tcp(40_000, 8443, 0x18, greeting)));
+    let greeting = hello(b"Example.ORG");
+    assert!(greeted(&greeting).ends_with("tls_name=example.org"));
+    assert!(greeted(&[&[20, 3, 3, 0, 1, 1][..], &greeting].concat()).ends_with("tls_name=example.org"));
+    // A greeting that goes on in the next packet tells its name if that is here.
+    assert!(greeted(&greeting[..greeting.len() - 4]).ends_with("tls_name=example.org"));
+    for cut in 0..greeting.len() - 4 {
+        assert!(!greeted(&greeting[..cut]).contains("tls_name"), "{cut}");
+    }
+    assert!(!greeted(&[&[23][..], &greeting[1..]].concat()).contains("tls_name"));
+    assert!(!greeted(&hello(b"\xffexample")).contains("tls_name"));
+    let schema = schema(&["packets:tls_name"]);
+    let long = ipv4(6, 0, &tcp(40_000, 8443, 0x18, &hello(&[b'x'; 1025])));
+    let (_, outcome) = read(&schema, &Element { link_type: Some(101), ..Element::of(&long) });
+    assert_eq!(outcome, Outcome { too_long: 1, ..Outcome::default() });
+}
+
+/// What stands behind an IP packet in its frame is padding.
+#[test]
+fn padding_is_no_payload() {
+    let question = dns(&[b"example", b"org"]);
+    for (kind, whole) in
+        [(0x0800, ipv4(17, 0, &udp(9, 53, &question))), (0x86dd, ipv6(17, &udp(9, 53, &question)))]
+    {
+        assert!(told(ETHERNET, &ethernet(&[], kind, &whole)).ends_with("dns_name=example.org"));
+        let mut short = whole.clone();
+        let (at, len) = if kind == 0x0800 { (2, 20 + 8 + 12) } else { (4, 8 + 12) };
+        short[at..at + 2].copy_from_slice(&[0, len]);
+        assert!(told(ETHERNET, &ethernet(&[], kind, &short)).ends_with("dst_port=53"), "{kind:#x}");
+        // A card that cuts up packets is given them without a length.
+        short[at..at + 2].copy_from_slice(&[0, 0]);
+        assert!(told(ETHERNET, &ethernet(&[], kind, &short)).ends_with("dns_name=example.org"), "{kind:#x}");
+    }
+}
+
+#[test]
+fn headers_that_cannot_be_are_told() {
+    let mut packet = ipv4(6, 0, &tcp(7, 9, 0x10, &hello(b"example.org")));
+    packet[32] = 0x40;
+    assert_eq!(told(101, &packet), format!("! {V4} protocol=tcp src_port=7 dst_port=9 tcp_flags=16"));
+    packet[0] = 0x44;
+    assert_eq!(told(101, &packet), "! ");
+    packet[0] = 0x55;
+    assert_eq!(told(101, &packet), "! ");
+    packet.truncate(30);
+    packet[0] = 0x4f;
+    assert_eq!(told(101, &packet), format!("! {V4} protocol=tcp"));
+    assert_eq!(told(101, &[]), "! ");
+}
+
+/// Of a packet that is cut, what is whole is told as it is; and it is decodable only if no header is cut.
+#[test]
+fn what_is_cut_tells_what_is_whole() {
+    let name = dns(&[b"example", b"org"]);
+    let extension = [&[17, 0, 1, 4, 0, 0, 0, 0][..], &udp(9, 53, &name)].concat();
+    for (packet, headers) in [
+        (ethernet(&[(0x88a8, 1), (0x8100, 2)], 0x0800, &ipv4(17, 0, &udp(9, 53, &name))), 22 + 20 + 8),
+        (ethernet(&[], 0x0800, &ipv4(6, 0, &tcp(9, 443, 2, &hello(b"example.org")))), 14 + 20 + 32),
+        (ethernet(&[], 0x86dd, &ipv6(0, &extension)), 14 + 40 + 8 + 8),
+    ] {
+        let (whole, outcome) = all(ETHERNET, &packet);
+        assert!(!outcome.undecodable);
+        let mut before = 0;
+        for cut in 0..=packet.len() {
+            let (values, outcome) = all(ETHERNET, &packet[..cut]);
+            assert_eq!(outcome.undecodable, cut < headers, "{cut}");
+            for (value, whole) in values[..10].iter().zip(&whole).chain(values[12..].iter().zip(&whole[12..]))
+            {
+                assert!(value.is_empty() || value == whole, "{cut}: {value} is not {whole}");
+            }
+            let told = values.iter().filter(|value| !value.is_empty()).count();
+            assert!(told >= before, "{cut}: {values:?}");
+            before = told;
+        }
+    }
+}

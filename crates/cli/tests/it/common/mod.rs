@@ -1,0 +1,216 @@
+//! What all tests of the real programs need: where they are, a folder that takes direct I/O, a recorder that ends with
+//! its test, and JSON that is compared with the documentation.
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+pub mod between;
+pub mod by_hand;
+pub mod conditions;
+pub mod evaluating;
+pub mod figures;
+pub mod filled;
+pub mod made;
+pub mod recording;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// Folders like /tmp are memory on many machines: direct I/O wants a disk.
+pub fn folder() -> TempDir {
+    let disk = Path::new("/var/tmp");
+    let base = if disk.is_dir() { disk.to_path_buf() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("holdfast-cli.").tempdir_in(base).unwrap()
+}
+
+/// `holdfast`, in a folder, with no configuration file but those the test makes.
+pub fn holdfast(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdfast"));
+    command.current_dir(folder).env("HOME", folder).env("HOLDFAST_RUN", folder.join("run"));
+    command
+        .env_remove("HOLDFAST_CONFIG")
+        .env_remove("XDG_CONFIG_HOME")
+        .env("USER", "tester")
+        .env_remove("SUDO_USER");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The recorder is another package's program: built beside ours, unless the whole workspace was built.
+pub fn recorder_program() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_holdfast")).with_file_name("holdfast-recorder");
+    if !path.is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "holdfast-recorder", "--bin", "holdfast-recorder"]);
+        let target = path.parent().and_then(Path::parent).unwrap();
+        assert!(build.env("CARGO_TARGET_DIR", target).status().unwrap().success());
+    }
+    path
+}
+
+/// What a command said and how it ended.
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+    pub bytes: Vec<u8>,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            bytes: output.stdout,
+        }
+    }
+}
+
+impl Said {
+    /// The only object that it said.
+    pub fn json(&self) -> Value {
+        let mut all = self.lines();
+        assert_eq!(all.len(), 1, "{}{}", self.out, self.err);
+        all.remove(0)
+    }
+
+    /// All objects that it said.
+    pub fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        self.out.lines().map(parse).collect()
+    }
+}
+
+/// Runs a command line; words are separated by spaces, `_` stands for a space in a word.
+pub fn run(folder: &Path, line: &str) -> Said {
+    let words = line.split_whitespace().map(|word| word.replace('_', " "));
+    holdfast(folder).args(words).output().unwrap().into()
+}
+
+/// Runs a command line that must end with that code.
+pub fn ends(folder: &Path, line: &str, code: i32) -> Said {
+    let said = run(folder, line);
+    assert_eq!(said.code, Some(code), "{line}\n{}{}", said.out, said.err);
+    assert!(!said.err.contains("panicked") && !said.err.contains("this is a bug"), "{}", said.err);
+    said
+}
+
+/// Every field of these objects is in the paragraph of docs/commands.md that begins with the command's name.
+pub fn documented<'a>(command: &str, objects: impl IntoIterator<Item = &'a Value>) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let text = std::fs::read_to_string(docs).unwrap();
+    let start = text.find(&format!("**{command}**")).unwrap_or_else(|| panic!("{command} is not documented"));
+    let rest = &text[start + command.len() + 4..];
+    let paragraph = &rest[..rest.find("\n\n").unwrap_or(rest.len())];
+    let mut names = BTreeSet::new();
+    for object in objects {
+        collect(object, &mut names);
+    }
+    let missing: Vec<_> = names.iter().filter(|name| !paragraph.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/commands.md does not tell {missing:?} of {command}");
+}
+
+fn collect(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                names.insert(name.clone());
+                collect(value, names);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                collect(value, names);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A tool that is not part of this repository; a test that wants it says so and goes on without.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let extra = ["/usr/sbin".into(), "/sbin".into()];
+    let found = std::env::split_paths(&path)
+        .chain(extra)
+        .map(|dir: PathBuf| dir.join(name))
+        .find(|path| path.is_file());
+    if found.is_none() {
+        eprintln!("{name} is not installed: this part is not checked");
+    }
+    found
+}
+
+/// Runs a recorder to its end with an input; words as in `run`.
+pub fn record(folder: &Path, line: &str, input: Stdio) -> Said {
+    recorder_program();
+    let words = line.split_whitespace().map(|word| word.replace('_', " "));
+    holdfast(folder).arg("record").args(words).stdin(input).output().unwrap().into()
+}
+
+/// The output of a tool when it went well.
+fn done(name: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(tool(name)?).args(args).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A loop device over a new file, detached at the end.
+pub struct Loop(pub String);
+
+impl Loop {
+    /// `None`, with the reason printed, where that is not possible.
+    pub fn new(file: &Path, bytes: u64) -> Option<Self> {
+        std::fs::File::create(file).unwrap().set_len(bytes).unwrap();
+        let made = done("losetup", &["-f", "--show", file.to_str().unwrap()]);
+        if made.is_none() {
+            eprintln!("no loop device can be made: this is not checked");
+        }
+        let made = made?;
+        // One whose last user was killed while it was locked stays so.
+        done("blockdev", &["--setrw", &made]);
+        Some(Self(made))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        done("losetup", &["-d", &self.0]);
+    }
+}
+
+/// A small file system of its own, unmounted at the end.
+pub struct Mount(TempDir);
+
+impl Mount {
+    /// Of memory; `None`, with the reason printed, where that is not possible.
+    pub fn new(kind: &str, options: &str) -> Option<Self> {
+        Self::of(&["-t", kind, "-o", options, "none"])
+    }
+
+    /// Of a file of so many bytes, in a folder that outlives it.
+    pub fn over(kind: &str, file: &Path, bytes: u64) -> Option<Self> {
+        std::fs::File::create(file).unwrap().set_len(bytes).unwrap();
+        done(&format!("mkfs.{kind}"), &["-q", "-F", "-m", "0", file.to_str().unwrap()])?;
+        Self::of(&["-t", kind, "-o", "loop", file.to_str().unwrap()])
+    }
+
+    fn of(args: &[&str]) -> Option<Self> {
+        let folder = folder();
+        let mounted = done("mount", &[args, &[folder.path().to_str().unwrap()]].concat());
+        if mounted.is_none() {
+            eprintln!("nothing can be mounted: this is not checked");
+        }
+        mounted.map(|_| Self(folder))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        done("umount", &["-l", self.0.path().to_str().unwrap()]);
+    }
+}

@@ -1,0 +1,211 @@
+//! Every kind of real input goes through the recorder onto a ring, and comes back byte for byte (promise 5); a piece from
+//! the middle of a stream begins with its preamble, and opens. Real files are taken from `$HOLDFAST_TEST_DATA`; where
+//! that is unset, files of the same kinds are made.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use crate::common;
+use crate::common::made;
+
+use common::{documented, ends, folder, record};
+use holdfast_ingest::packet::{Interface, Reader};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+
+/// A real file, at most so many bytes of it, or what was made instead.
+fn input(dir: &Path, name: &str, most: usize, made: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    let real = std::env::var_os("HOLDFAST_TEST_DATA").map(|data| Path::new(&data).join(name));
+    let mut bytes = match real.filter(|path| path.is_file()) {
+        Some(path) => fs::read(path).unwrap(),
+        None => made(),
+    };
+    bytes.truncate(most);
+    fs::write(dir.join("input"), &bytes).unwrap();
+    bytes
+}
+
+/// Records the file `input` into a new ring; nothing may be lost.
+fn onto_ring(dir: &Path, source: &str, options: &str) {
+    let _ = fs::remove_file(dir.join("r.hf"));
+    let stdin = if source == "stdin" { File::open(dir.join("input")).unwrap().into() } else { Stdio::null() };
+    let line = format!("r.hf --size 24MiB --slot 256KiB --source {source} --name s {options}");
+    let said = record(dir, &line, stdin);
+    assert_eq!(said.code, Some(0), "{line}: {}", said.err);
+    ends(dir, "gaps r.hf", 3);
+    ends(dir, "check r.hf", 0);
+}
+
+fn back(dir: &Path, options: &str) -> Vec<u8> {
+    ends(dir, &format!("read r.hf --stream s -o out --force {options}"), 0);
+    fs::read(dir.join("out")).unwrap()
+}
+
+/// All that a capture file tells: interfaces (link type, snap length, options), and of each packet its interface, time,
+/// length, direction, options (comments among them) and bytes.
+fn told(file: &[u8]) -> (Vec<String>, Vec<String>) {
+    let mut reader = Reader::new(file);
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        packets.push(format!("{packet:?}"));
+    }
+    // The unit of times may be finer in an export; the times themselves are compared above.
+    let known = |interface: &Interface| {
+        let Interface { link_type, snaplen, options, .. } = interface;
+        format!("{link_type:?} {snaplen} {options:?}")
+    };
+    (reader.interfaces().iter().map(known).collect(), packets)
+}
+
+fn packets_come_back(dir: &Path, name: &str, made: impl FnOnce() -> Vec<u8>) {
+    let file = input(dir, name, usize::MAX, made);
+    onto_ring(dir, "replay:input", "--speed max");
+    let (interfaces, packets) = told(&file);
+    let export = back(dir, "--format pcapng");
+    let (export_interfaces, export_packets) = told(&export);
+    assert_eq!(export_packets.len(), packets.len(), "{name}");
+    for (number, (read, wanted)) in export_packets.iter().zip(&packets).enumerate() {
+        assert_eq!(read, wanted, "{name}: packet {number}");
+    }
+    assert_eq!(export_interfaces, interfaces, "{name}");
+    let some = told(&back(dir, "--format pcapng --ordinals 10..15"));
+    assert_eq!(some, (interfaces, packets[10..15].to_vec()), "{name}: a piece from the middle");
+}
+
+#[test]
+fn captures_come_back_with_times_lengths_interfaces_link_types_and_comments() {
+    let folder = folder();
+    for name in ["pcap/bitcoin.pcap", "pcap/vnc.pcap"] {
+        packets_come_back(folder.path(), name, made::pcap);
+    }
+    for name in ["pcap/telegram_videocall.pcapng", "pcap/alexa-app.pcapng"] {
+        packets_come_back(folder.path(), name, made::pcapng);
+    }
+    // Comments, several interfaces and cut packets, whatever the real files have.
+    packets_come_back(folder.path(), "no such file", made::pcapng);
+    let (interfaces, packets) = told(&made::pcapng());
+    assert!(interfaces.len() == 2 && interfaces[0] != interfaces[1] && packets[3] != packets[4]);
+}
+
+#[test]
+fn vdif_frames_come_back() {
+    let folder = folder();
+    let dir = folder.path();
+    for (name, source) in [("vlbi/sample.vdif", "stdin"), ("vlbi/sample_drao_corrupted.vdif", "file:input")] {
+        let file = input(dir, name, usize::MAX, made::vdif);
+        onto_ring(dir, source, "--frame fixed:5032");
+        assert!(back(dir, "") == file, "{name} through {source}");
+        assert!(back(dir, "--ordinals 3..5") == file[3 * 5032..5 * 5032], "{name}");
+    }
+}
+
+#[test]
+fn a_flight_log_comes_back() {
+    let folder = folder();
+    let dir = folder.path();
+    let file = input(dir, "robot/sample.ulg", 1_000_001, made::ulog);
+    assert!(file.starts_with(b"ULog\x01\x12\x35"));
+    onto_ring(dir, "stdin", "--frame blocks:65536");
+    assert!(back(dir, "") == file);
+    onto_ring(dir, "file:input", "--frame blocks:1000 --preamble 16");
+    assert!(back(dir, "") == file);
+}
+
+/// The value of a key in a DADA header.
+fn dada(file: &[u8], key: &str) -> Option<String> {
+    let header = std::str::from_utf8(file.get(..4096)?).ok()?.trim_end_matches('\0');
+    let line = header.lines().find(|line| line.split_whitespace().next() == Some(key))?;
+    line.split_whitespace().nth(1).map(str::to_owned)
+}
+
+#[test]
+fn a_piece_from_the_middle_of_a_dada_stream_has_its_header_and_opens() {
+    let folder = folder();
+    let dir = folder.path();
+    let file = input(dir, "vlbi/sample_mkbf.dada", usize::MAX, made::dada);
+    onto_ring(dir, "stdin", "--preamble 4096 --frame blocks:16384");
+    assert!(back(dir, "") == file);
+    let piece = back(dir, "--ordinals 20..30");
+    assert_eq!(dada(&piece, "HDR_SIZE").as_deref(), Some("4096"));
+    for key in ["NCHAN", "NPOL", "NBIT", "NDIM", "TSAMP"] {
+        assert!(dada(&piece, key).is_some() && dada(&piece, key) == dada(&file, key), "{key}");
+    }
+    assert!(piece[..4096] == file[..4096]);
+    assert!(piece[4096..] == file[4096 + 20 * 16384..4096 + 30 * 16384]);
+}
+
+/// Reads the header of a SIGPROC filterbank file: its length, and its 32-bit fields of these names.
+fn sigproc(file: &[u8], names: &[&str]) -> Option<(usize, Vec<u32>)> {
+    const DOUBLES: [&str; 9] =
+        ["src_raj", "src_dej", "az_start", "za_start", "fch1", "foff", "tstart", "tsamp", "refdm"];
+    let mut at = 0;
+    let word = |at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));
+    let text = |at: &mut usize| {
+        let len = word(*at)? as usize;
+        let text = std::str::from_utf8(file.get(*at + 4..*at + 4 + len)?).ok()?;
+        *at += 4 + len;
+        Some(text)
+    };
+    let mut found = vec![0; names.len()];
+    if text(&mut at)? != "HEADER_START" {
+        return None;
+    }
+    loop {
+        match text(&mut at)? {
+            "HEADER_END" => return Some((at, found)),
+            "rawdatafile" | "source_name" => drop(text(&mut at)?),
+            name if DOUBLES.contains(&name) => at += 8,
+            name => {
+                if let Some(place) = names.iter().position(|wanted| *wanted == name) {
+                    found[place] = word(at)?;
+                }
+                at += 4;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_piece_from_the_middle_of_a_filterbank_has_its_header_and_opens() {
+    let folder = folder();
+    let dir = folder.path();
+    let file = input(dir, "filterbank/parkes_8bit_1.fil", 1_500_000, made::filterbank);
+    let names = ["nchans", "nbits", "nifs"];
+    let (header, fields) = sigproc(&file, &names).unwrap();
+    let spectrum = (fields[0] * fields[1] / 8 * fields[2]) as usize;
+    assert!(spectrum > 0);
+    onto_ring(dir, "file:input", &format!("--preamble {header} --frame blocks:{spectrum}"));
+    assert!(back(dir, "") == file);
+    let piece = back(dir, "--ordinals 700..800");
+    assert_eq!(sigproc(&piece, &names), Some((header, fields)));
+    assert!(piece[..header] == file[..header]);
+    assert!(piece[header..] == file[header + 700 * spectrum..header + 800 * spectrum]);
+}
+
+#[test]
+fn packets_that_never_came_are_listed_and_in_no_sum_of_what_did() {
+    let folder = folder();
+    let dir = folder.path();
+    let packet = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        [0x80, 96, high, low, 0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4]
+    };
+    let numbers = (65_000..66_000u32).filter(|number| !(65_530..65_540).contains(number));
+    fs::write(dir.join("input"), numbers.flat_map(|number| packet(number as u16)).collect::<Vec<u8>>())
+        .unwrap();
+    let line = "r.hf --size 24MiB --slot 256KiB --source stdin --name s --frame fixed:16 --counter rtp --json --quiet";
+    let said = record(dir, line, File::open(dir.join("input")).unwrap().into());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    documented("record", &said.lines());
+    let gaps = ends(dir, "gaps r.hf --json", 0).lines();
+    documented("gaps", &gaps);
+    let gap = |field: &str| gaps[0][field].clone();
+    assert_eq!(
+        (gaps.len(), gap("cause"), gap("elements"), gap("ordinals")),
+        (1, "upstream".into(), 10.into(), 0.into())
+    );
+    assert!(ends(dir, "gaps r.hf", 0).out.contains("lost upstream"));
+    let streams = ends(dir, "streams r.hf --json", 0).lines();
+    let sum = |field: &str| streams[0][field].clone();
+    assert_eq!((sum("received"), sum("lost"), sum("gaps")), (990.into(), 0.into(), 0.into()));
+    ends(dir, "check r.hf", 0);
+}

@@ -1,0 +1,42 @@
+//! Tests of `cli` through its public interface; one module a subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod alone;
+mod answers;
+mod asked;
+mod audit;
+mod beside;
+mod birds_eye;
+mod common;
+mod demo;
+mod dense;
+mod devices;
+mod examples;
+mod filter;
+mod finding;
+mod full;
+mod given;
+mod guarantee;
+mod help;
+mod histories;
+mod hits;
+mod holding;
+mod index;
+mod inputs;
+mod live;
+mod mcap;
+mod meanwhile;
+mod own_tables;
+mod pins;
+mod plan;
+mod profile;
+mod prove;
+mod read_back;
+mod recipes;
+mod session;
+mod standing;
+mod together;
+mod trigger;
+mod tshark;
+mod unseen;
+mod words;

@@ -1,0 +1,293 @@
+//! MCAP files that are replayed (promises 5 and 8): every message comes with what the file says of it, in its order, however the
+//! file is packed; of a file that is cut or damaged all that is whole comes, and where it breaks is told.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use crate::common;
+
+use common::rig::{Rig, opened};
+use holdfast_attributes::given;
+use holdfast_ingest::mcap::{MAGIC, Message, ReadError, Reader, Record, scan};
+use holdfast_ingest::{Cause, Framing, SourceEnd, SourceOptions, Speed, StreamKind, open};
+use proptest::prelude::*;
+use std::io::Write as _;
+use std::path::Path;
+
+/// How a chunk is packed; `None`: no chunk at all.
+type Packing = Option<&'static str>;
+
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    [&[kind][..], &(content.len() as u64).to_le_bytes(), content].concat()
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat()
+}
+
+fn schema(id: u16) -> Vec<u8> {
+    record(3, &[&id.to_le_bytes()[..], &text("Point"), &text("ros2msg"), &text("float64 x")].concat())
+}
+
+fn channel(id: u16, schema: u16, topic: &str) -> Vec<u8> {
+    let metadata = [text("rate"), text("10")].concat();
+    let metadata = [&(metadata.len() as u32).to_le_bytes()[..], &metadata].concat();
+    let ids = [id.to_le_bytes(), schema.to_le_bytes()].concat();
+    record(4, &[&ids[..], &text(topic), &text("cdr"), &metadata].concat())
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Sent {
+    channel: u16,
+    sequence: u32,
+    log_time: u64,
+    publish_time: u64,
+    data: Vec<u8>,
+}
+
+impl Sent {
+    fn record(&self) -> Vec<u8> {
+        let head = [&self.channel.to_le_bytes()[..], &self.sequence.to_le_bytes()].concat();
+        let times = [self.log_time.to_le_bytes(), self.publish_time.to_le_bytes()].concat();
+        record(5, &[&head[..], &times, &self.data].concat())
+    }
+
+    fn of(message: &Message<'_>) -> Self {
+        let Message { channel, sequence, log_time, publish_time, data } = *message;
+        Self { channel, sequence, log_time, publish_time, data: data.to_vec() }
+    }
+}
+
+fn chunk(packing: &str, records: &[u8]) -> Vec<u8> {
+    let packed = match packing {
+        "lz4" => {
+            let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+            encoder.write_all(records).unwrap();
+            encoder.finish().unwrap()
+        }
+        "zstd" => zstd::encode_all(records, 1).unwrap(),
+        _ => records.to_vec(),
+    };
+    let head = [&[0; 16][..], &(records.len() as u64).to_le_bytes(), &crc32fast::hash(records).to_le_bytes()];
+    let packed = [&(packed.len() as u64).to_le_bytes()[..], &packed].concat();
+    record(6, &[&head.concat()[..], &text(packing), &packed].concat())
+}
+
+/// A file of these messages, so many to a chunk; how many bytes it has up to the end of each message or of the chunk that has it.
+fn file(sent: &[Sent], parts: &[(Packing, usize)]) -> (Vec<u8>, Vec<usize>) {
+    let mut bytes = [&MAGIC[..], &record(1, &[text("ros2"), text("test")].concat())].concat();
+    // Something to pass over, and of a kind that nobody knows.
+    bytes.extend(record(12, b"metadata"));
+    bytes.extend(record(0x80, b"private"));
+    let (mut ends, mut rest, mut known) = (Vec::new(), sent, Vec::new());
+    for (packing, count) in parts.iter().cycle() {
+        let (now, later) = rest.split_at((*count).min(rest.len()));
+        let mut records = Vec::new();
+        for message in now {
+            if !known.contains(&message.channel) {
+                known.push(message.channel);
+                let schema_of = message.channel % 3;
+                if schema_of > 0 {
+                    records.extend(schema(schema_of));
+                }
+                records.extend(channel(message.channel, schema_of, &format!("/topic/{}", message.channel)));
+            }
+            records.extend(message.record());
+            if packing.is_none() {
+                ends.push(bytes.len() + records.len());
+            }
+        }
+        match packing {
+            Some(packing) => {
+                bytes.extend(chunk(packing, &records));
+                ends.extend(now.iter().map(|_| bytes.len()));
+            }
+            None => bytes.extend(records),
+        }
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    bytes.extend(record(15, &[0; 4]));
+    bytes.extend(channel(0, 0, "an index repeats what was there"));
+    bytes.extend(record(2, &[0; 20]));
+    bytes.extend(MAGIC);
+    (bytes, ends)
+}
+
+fn read(bytes: &[u8]) -> (Vec<Sent>, Option<ReadError>) {
+    let (mut reader, mut all) = (Reader::new(bytes), Vec::new());
+    loop {
+        match reader.next_record() {
+            Ok(Some(Record::Message(message))) => all.push(Sent::of(&message)),
+            Ok(Some(_)) => {}
+            Ok(None) => return (all, None),
+            Err(error) => return (all, Some(error)),
+        }
+    }
+}
+
+fn sent() -> impl Strategy<Value = Vec<Sent>> {
+    let one = (0u16..7, any::<u32>(), any::<u32>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..300));
+    let one = one.prop_map(|(channel, sequence, log_time, publish_time, data)| Sent {
+        channel,
+        sequence,
+        log_time: log_time.into(),
+        publish_time: publish_time.into(),
+        data,
+    });
+    prop::collection::vec(one, 1..60)
+}
+
+fn parts() -> impl Strategy<Value = Vec<(Packing, usize)>> {
+    let packing = prop_oneof![Just(None), Just(Some("")), Just(Some("lz4")), Just(Some("zstd"))];
+    prop::collection::vec((packing, 1usize..20), 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_message_of_a_file_comes_however_it_is_packed_and_all_that_are_whole_of_one_that_is_cut(
+        sent in sent(), parts in parts(), cut in any::<prop::sample::Index>(), flipped in any::<prop::sample::Index>(),
+    ) {
+        let (bytes, ends) = file(&sent, &parts);
+        let (all, error) = read(&bytes);
+        prop_assert!(error.is_none(), "{error:?}");
+        prop_assert_eq!(&all, &sent);
+        let (preamble, report) = scan(&bytes[..], 1 << 20).unwrap();
+        prop_assert_eq!((report.messages, report.left_out, report.broke.is_none()), (sent.len() as u64, 1, true));
+        let channels = preamble.channels();
+        for message in &sent {
+            let topic = format!("/topic/{}", message.channel);
+            prop_assert_eq!(channels.topic(message.channel), Some(topic.as_str()));
+        }
+        // What a reader needs is the beginning of a file that says the same.
+        let again = preamble.to_bytes();
+        let (same, report) = scan(&again[..], 1 << 20).unwrap();
+        prop_assert!(same == preamble && report.messages == 0);
+
+        let at = cut.index(bytes.len());
+        let (some, error) = read(&bytes[..at]);
+        let whole = ends.iter().filter(|end| **end <= at).count();
+        let data_end = bytes.len() - 8 - 29 - channel(0, 0, "an index repeats what was there").len();
+        if at >= data_end {
+            prop_assert!(error.is_none() && some == sent);
+        } else {
+            prop_assert_eq!(&some[..], &sent[..whole]);
+            let Some(ReadError::Broken { at_byte, .. }) = error else { panic!("{error:?}") };
+            prop_assert!(at_byte <= at as u64 && ends.iter().filter(|end| **end as u64 <= at_byte).count() >= whole);
+        }
+
+        // Of chunks nothing comes that was not sent, and nothing in another order.
+        let mut damaged = bytes.clone();
+        let at = flipped.index(damaged.len());
+        damaged[at] ^= 1;
+        let packed = parts.iter().all(|(packing, _)| packing.is_some());
+        let (some, _) = read(&damaged);
+        if packed {
+            let mut left = sent.iter();
+            prop_assert!(some.iter().all(|one| left.any(|other| other == one)));
+        }
+    }
+}
+
+fn of(dir: &Path, bytes: &[u8]) -> String {
+    let path = dir.join("any name");
+    std::fs::write(&path, bytes).unwrap();
+    format!("replay:{}", path.display())
+}
+
+fn some() -> Vec<Sent> {
+    let one = |n: u64| Sent {
+        channel: (n % 2) as u16,
+        sequence: (n / 2 + u64::from(n >= 6)) as u32,
+        log_time: 1_700_000_000_000_000_000 + n,
+        publish_time: 1_600_000_000_000_000_000 + n,
+        data: vec![n as u8; n as usize * 1000],
+    };
+    (0..10).map(one).collect()
+}
+
+#[test]
+fn messages_are_elements_with_what_the_file_says_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, _) = file(&some(), &[(Some("zstd"), 3), (None, 1), (Some("lz4"), 2)]);
+    let max = SourceOptions { speed: Some(Speed::Max), ..SourceOptions::default() };
+    let (opened, stop) = opened(&of(dir.path(), &bytes), &max);
+    assert_eq!((opened.kind, opened.framing), (StreamKind::Bytes, Framing::Attr32));
+    assert!(opened.preamble.as_ref().unwrap().starts_with(&MAGIC));
+    assert!(opened.notes[0].contains("attachments and metadata left out: 1"), "{:?}", opened.notes);
+    let mut rig = Rig::counting(opened, stop, Some("mcap".parse().unwrap()));
+    rig.collect_until(|_| false);
+    let (collector, end) = rig.finish();
+    assert_eq!(end.unwrap(), SourceEnd::Ended);
+    assert_eq!(collector.elements.len(), 10);
+    for (element, sent) in collector.elements.iter().zip(some()) {
+        assert_eq!((element.event, &element.data), (Some(sent.log_time as i64), &sent.data));
+        let values: Vec<_> = given::values(&element.meta).collect();
+        let number = |number: u64| number.to_le_bytes();
+        let topic = format!("/topic/{}", sent.channel);
+        let numbers = [number(sent.sequence.into()), number(sent.publish_time), number(sent.channel.into())];
+        let wanted = [topic.as_bytes(), &numbers[0], &numbers[1], &numbers[2]].map(Some);
+        assert_eq!(values, wanted);
+    }
+    // A number of each channel is missing.
+    assert_eq!((collector.lost(Cause::Upstream as u8), collector.all_lost()), (2, 2));
+}
+
+#[test]
+fn a_file_is_looped_and_one_that_breaks_is_replayed_as_far_as_it_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, ends) = file(&some(), &[(Some("zstd"), 4)]);
+    let looped = SourceOptions { speed: Some(Speed::Max), repeat: true, ..SourceOptions::default() };
+    let (source, stop) = opened(&of(dir.path(), &bytes), &looped);
+    let mut rig = Rig::counting(source, stop, Some("mcap".parse().unwrap()));
+    rig.collect_until(|collector| collector.elements.len() > 25);
+    let (collector, _) = rig.stop();
+    assert!(
+        collector.elements.iter().zip(some().iter().cycle()).all(|(element, sent)| element.data == sent.data)
+    );
+    let rounds = collector.elements.len() as u64 / 10;
+    assert!(
+        (2 * rounds..=2 * rounds + 2).contains(&collector.lost(Cause::Upstream as u8)),
+        "no loss from round to round"
+    );
+
+    let (source, stop) = opened(&of(dir.path(), &bytes[..ends[4] + 50]), &looped);
+    let said = format!("at byte {}: the file ends in the middle; whole messages before it: 8", ends[4]);
+    assert!(source.notes[1].contains(&said), "{:?}", source.notes);
+    let (collector, end) = Rig::start(source, stop, 8).finish();
+    assert_eq!((collector.elements.len(), collector.gaps.len()), (8, 1));
+    let error = end.unwrap_err().to_string();
+    assert!(error.contains(&format!("at byte {}: the file ends in the middle", ends[4])), "{error}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bytes, _) = file(&some(), &[(None, 4)]);
+    let refused = |bytes: &[u8], options: &SourceOptions| {
+        let spec = of(dir.path(), bytes).parse().unwrap();
+        open(&spec, options, &holdfast_ingest::StopFlag::new().unwrap()).unwrap_err().to_string()
+    };
+    let plain = SourceOptions::default();
+    let filter = SourceOptions { filter: Some("tcp".into()), ..plain.clone() };
+    assert!(refused(&bytes, &filter).contains("--filter cannot be used with replay:"));
+    let counter = SourceOptions { counter: Some("mcap".parse().unwrap()), ..plain.clone() };
+    assert!(refused(b"\xd4\xc3\xb2\xa1 a capture", &counter).contains("--counter mcap cannot be used"));
+    let many: Vec<u8> = (1..60).flat_map(|id| channel(id, 0, &"x".repeat(300_000))).collect();
+    assert!(refused(&[&MAGIC[..], &many].concat(), &plain).contains("more than 16 MiB"));
+    // What is broken from its first record on has nothing whole, and says where.
+    for (records, said) in [
+        (record(5, &[0; 30]), "at byte 8: a message is of a channel that is not there"),
+        (channel(1, 9, "x"), "at byte 8: a record of type 4 is malformed"),
+        ([channel(1, 0, "x"), channel(1, 0, "y")].concat(), "two schemas or channels have one number"),
+        (chunk("brotli", &[]), "at byte 8: a chunk is packed as neither"),
+        (record(6, &[0xff; 60]), "at byte 8: a record of type 6 is malformed"),
+        ([&[5][..], &u64::MAX.to_le_bytes()].concat(), "at byte 8: a record is larger than 32 MiB"),
+    ] {
+        let (_, report) = scan(&[&MAGIC[..], &records].concat()[..], 1 << 20).unwrap();
+        let broke = report.broke.unwrap().to_string();
+        assert!(broke.contains(said), "{broke}");
+    }
+}

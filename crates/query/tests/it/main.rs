@@ -1,0 +1,10 @@
+//! Tests of `query` through its public interface; one module a subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod addresses;
+mod conditions;
+mod nearest;
+mod spill;
+mod streams;
+mod turns;
+mod written;

@@ -1,0 +1,109 @@
+//! Ends of recordings: promise 6 without the crash, and promise 8.
+
+use crate::process::common::Place;
+use rustix::process::Signal;
+use std::io::Write as _;
+
+const SMALL: [&str; 4] = ["--size", "16MiB", "--slot", "256KiB"];
+
+fn with<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    SMALL.iter().chain(options).copied().collect()
+}
+
+#[test]
+fn what_came_through_a_pipe_is_on_the_ring_byte_for_byte() {
+    let place = Place::new();
+    let input: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let ended =
+        place.record(&with(&["--source", "stdin", "--name", "s", "--frame", "fixed:1000", "--json"]), &input);
+    assert!(ended.status.success(), "{}", ended.err);
+    assert!(ended.out.contains("\"elements\":3000,\"bytes\":3000000,\"lost_elements\":0"), "{}", ended.out);
+    let contents = place.contents();
+    assert!(
+        contents.gaps.is_empty() && contents.damaged.is_empty() && contents.expired.is_empty(),
+        "{}",
+        contents.brief()
+    );
+    let ordinals: Vec<u64> = contents.elements.iter().map(|(_, ordinal, _)| *ordinal).collect();
+    assert_eq!(ordinals, (0..3000).collect::<Vec<_>>());
+    assert!(contents.payloads().concat() == input);
+    assert!(contents.gaps.is_empty() && contents.damaged.is_empty());
+}
+
+#[test]
+fn a_second_recording_goes_on_where_the_first_ended() {
+    let place = Place::new();
+    let options = with(&["--source", "stdin", "--name", "s", "--frame", "lines"]);
+    place.record(&options, b"one\ntwo\n");
+    let ended = place.record(&options, b"three\n");
+    assert!(ended.status.success());
+    assert!(ended.err.contains("1 slot of data is there"), "{}", ended.err);
+    let contents = place.contents();
+    assert_eq!(contents.payloads(), [&b"one"[..], b"two", b"three"]);
+    assert_eq!(contents.elements[2].1, 2, "its ordinal");
+    assert!(contents.gaps.is_empty());
+}
+
+#[test]
+fn a_signal_ends_it_well_and_everything_taken_is_kept() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = Place::new();
+        let mut recorder = place.start(&with(&["--source", "stdin", "--name", "s", "--frame", "lines"]));
+        let mut stdin = recorder.stdin().unwrap();
+        stdin.write_all(b"first\nsecond\nthird\n").unwrap();
+        recorder.await_packed(3);
+        recorder.signal(signal);
+        // The pipe stays open: it is the signal that ends it.
+        let ended = recorder.end();
+        drop(stdin);
+        assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
+        assert!(ended.out.contains("s: 3 elements, 16 B"), "{}", ended.out);
+        let contents = place.contents();
+        assert_eq!(contents.payloads(), [&b"first"[..], b"second", b"third"]);
+    }
+}
+
+#[test]
+fn several_sources_fill_one_ring_and_one_that_fails_does_not_stop_the_other() {
+    let place = Place::new();
+    let cut = place.path("cut");
+    // A length that promises more than there is.
+    std::fs::write(&cut, [3, 0, 0, 0, b'a', b'b', b'c', 9, 0, 0, 0, b'x']).unwrap();
+    let spec = format!("file:{}", cut.display());
+    let options = with(&[
+        "--source", &spec, "--name", "cut", "--frame", "len32", "--source", "stdin", "--name", "whole",
+        "--frame", "lines",
+    ]);
+    let ended = place.record(&options, b"a line\nanother\n");
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.err);
+    assert!(
+        ended.err.contains("holdfast-recorder: file:") && ended.err.contains("cut: 1 of 9 bytes"),
+        "{}",
+        ended.err
+    );
+    let contents = place.contents();
+    let mut payloads = contents.payloads();
+    payloads.sort_unstable();
+    assert_eq!(payloads, [&b"a line"[..], b"abc", b"another"]);
+    assert_eq!(contents.gaps.len(), 1, "the element that was cut: {:?}", contents.gaps);
+}
+
+#[test]
+fn a_preamble_at_the_head_of_the_input_is_kept_apart() {
+    let place = Place::new();
+    let options = with(&["--source", "stdin", "--name", "s", "--frame", "fixed:4", "--preamble", "6"]);
+    assert!(place.record(&options, b"HEADERabcdefgh").status.success());
+    assert_eq!(place.contents().payloads(), [b"abcd", b"efgh"]);
+    let mut reader = crate::process::common::reader(&place.ring);
+    let stream = reader.streams().unwrap()[0].clone();
+    assert_eq!(reader.preamble(stream.id, stream.preamble).unwrap().unwrap(), b"HEADER");
+}
+
+#[test]
+fn an_element_larger_than_a_slot_comes_back_whole() {
+    let place = Place::new();
+    let input: Vec<u8> = (0..1_500_000u32).map(|n| (n % 251) as u8).collect();
+    let options = with(&["--source", "stdin", "--name", "s", "--frame", "fixed:1500000"]);
+    assert!(place.record(&options, &input).status.success());
+    assert_eq!(place.contents().payloads(), [&input[..]]);
+}

@@ -1,0 +1,6 @@
+//! Tests of `ring` through its public interface; one module a subject.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+mod finding;
+mod life;
