@@ -14,7 +14,7 @@ use holdfast_bench::program::holdfast;
 use holdfast_bench::recorders::Recorder;
 use holdfast_bench::report::Report;
 use holdfast_bench::{Scale, Trouble, row, run};
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_reader::{Item, RingReader, Selection};
 use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;

@@ -2,7 +2,7 @@
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::Finding;
-use holdfast_link::wire::{
+use holdfast_protocol::wire::{
     AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, LatelySource,
     LatelyStatus, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, OpenWanted, Purpose, RecorderStatus,
     Reply, Request, SourceStatus, Status, VERSION, ViewStatus, Welcome,

@@ -7,22 +7,23 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 14] = [
+const FLOORS: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
     ("media", &["base"]),
     ("ring", &["base", "format", "media"]),
     ("ingest", &["base", "format", "attributes", "media", "ring"]),
-    ("link", &["base", "format", "attributes", "media", "ring"]),
-    ("query", &["base", "format", "attributes", "media", "ring", "link"]),
-    ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
-    ("cli", &["base", "format", "attributes", "media", "ring", "ingest", "link", "query"]),
-    ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
+    ("protocol", &["base", "format", "attributes", "media", "ring"]),
+    ("reader", &["base", "format", "attributes", "media", "ring", "protocol"]),
+    ("query", &["base", "format", "attributes", "media", "ring", "protocol", "reader"]),
+    ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "protocol"]),
+    ("cli", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query"]),
+    ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
     // The emulated drive as a file: beside the product, which never knows it.
     ("emulate", &["base", "media"]),
-    ("fuzz", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
-    ("bench", &["base", "format", "attributes", "media", "ring", "ingest", "link"]),
+    ("fuzz", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
+    ("bench", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
 ];
 
 /// What would bring a runtime, a framework or a service into the recorder. A final `*` stands for any ending.

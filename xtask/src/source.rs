@@ -3,10 +3,11 @@
 use crate::{Finding, Tree, code};
 
 /// Where `unsafe` may stand: the rings of `io_uring`, of packets, and the shared memory.
-const UNSAFE: [&str; 3] = ["crates/media/", "crates/ingest/src/packet/af_packet", "crates/link/src/shared"];
+const UNSAFE: [&str; 3] =
+    ["crates/media/", "crates/ingest/src/packet/af_packet", "crates/protocol/src/shared"];
 
 /// Crates that hold one of those places; they deny at the root and allow in the module.
-const WITH_UNSAFE: [&str; 3] = ["crates/media/src/", "crates/ingest/src/", "crates/link/src/"];
+const WITH_UNSAFE: [&str; 3] = ["crates/media/src/", "crates/ingest/src/", "crates/protocol/src/"];
 
 /// Lines of a file without its tests: past this it holds two things.
 const MOST_LINES: usize = 600;
@@ -117,7 +118,7 @@ mod tests {
         for inside in [
             "crates/media/src/a.rs",
             "crates/ingest/src/packet/af_packet.rs",
-            "crates/link/src/shared/map.rs",
+            "crates/protocol/src/shared/map.rs",
         ] {
             assert_eq!(lines(unsafe_is_walled_in, inside, text), [0; 0]);
         }

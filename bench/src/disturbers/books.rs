@@ -1,7 +1,7 @@
 //! The books of a run: what was sent, what the recorder says of it, and what is really on the ring, byte by byte.
 
 use crate::Trouble;
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_reader::{Item, RingReader, Selection};
 use std::ops::ControlFlow;
 use std::path::Path;
 

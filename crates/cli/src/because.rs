@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::orders;
 use crate::session::{link, refused};
 use holdfast_base::MAX_REASON;
-use holdfast_link::{RingReader, Selection};
+use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{ExportRequest, Order, Outcome};
 use std::path::Path;
 

@@ -9,7 +9,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
-use holdfast_link::LinkError;
+use holdfast_protocol::LinkError;
 use holdfast_query::{Lacking, in_words};
 
 /// What helps against slots that expire while they are asked for.

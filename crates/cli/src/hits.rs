@@ -10,7 +10,7 @@ use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::sql::Sql;
 use holdfast_base::{ByteSize, Ordinal};
-use holdfast_link::Selection;
+use holdfast_reader::Selection;
 use holdfast_ring::Range;
 use indicatif::ProgressBar;
 use serde::Serialize;

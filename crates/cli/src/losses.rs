@@ -4,7 +4,7 @@
 use crate::out::{clean, counted};
 use crate::{show, times};
 use holdfast_base::Timestamp;
-use holdfast_link::wire::{RecorderStatus, Status};
+use holdfast_protocol::wire::{RecorderStatus, Status};
 use holdfast_ring::StreamStatus;
 
 /// Whether this run of the recorder has lost anything.

@@ -5,9 +5,9 @@ use crate::out::clean;
 use crate::session::{link, refused};
 use crate::times;
 use holdfast_base::{Sequence, SystemClock};
-use holdfast_link::client::Connection;
-use holdfast_link::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
 use holdfast_ring::{Order, Outcome, order_once};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The recorder of the ring at `lane`; `None` when none runs.
 pub(crate) fn recorder(lane: &Path) -> Result<Option<Connection>> {
-    let place = holdfast_link::place(lane).map_err(|error| link(&error))?;
-    holdfast_link::recorder(&place).map_err(|error| link(&error))
+    let place = holdfast_protocol::place(lane).map_err(|error| link(&error))?;
+    holdfast_protocol::recorder(&place).map_err(|error| link(&error))
 }
 
 /// Gives an order and waits until it is durable.

@@ -2,7 +2,7 @@
 
 use holdfast_base::{Age, ByteSize, Epoch, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, StreamKind};
-use holdfast_link::wire::{
+use holdfast_protocol::wire::{
     AwayStatus, BufferStatus, DeviceStatus, Dropped, LaneStatus, LatelySource, LatelyStatus, Latency,
     MarginStatus, RecorderStatus, SourceStatus, Status, ViewStatus,
 };

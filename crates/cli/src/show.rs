@@ -5,7 +5,7 @@ use crate::session::stream_name;
 use crate::times;
 use holdfast_base::{HoldId, Ordinal, Timestamp};
 use holdfast_format::{Cause, Counters, Gap, StreamKind};
-use holdfast_link::wire::{DeviceState, SourceState};
+use holdfast_protocol::wire::{DeviceState, SourceState};
 use holdfast_ring::{ActKind, ActStatus, Range, SlotLook, StreamStatus};
 use serde::{Serialize, Serializer};
 

@@ -19,7 +19,8 @@ use datafusion::logical_expr::{
     Analyze, Expr, FetchType, Filter, LogicalPlan, LogicalPlanBuilder, SkipType, TableScan, lit,
 };
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_link::{LinkError, Plan, PlannedSlot, RingReader, Selection};
+use holdfast_protocol::LinkError;
+use holdfast_reader::{Plan, PlannedSlot, RingReader, Selection};
 use holdfast_ring::Range;
 use std::any::Any;
 use std::sync::Arc;

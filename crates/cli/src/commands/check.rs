@@ -8,9 +8,9 @@ use crate::progress;
 use crate::session::{RingArg, link};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Superblock};
-use holdfast_link::wire::Purpose;
-use holdfast_link::{Item, Plan, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
+use holdfast_protocol::wire::Purpose;
+use holdfast_reader::{Item, Plan, RingReader, Selection};
 use holdfast_ring::{
     Blocking, CHECK_QUANTUM, Depth, SlotLook, SlotStatus, as_journaled, check_slot, find_superblock, recover,
     write_superblocks,
@@ -182,7 +182,7 @@ impl Check<'_> {
 
     /// The four copies, which the reader is content to have one of.
     fn superblocks(&mut self, path: &Path) -> Result<()> {
-        let Ok(place) = holdfast_link::place(path) else { return Ok(()) };
+        let Ok(place) = holdfast_protocol::place(path) else { return Ok(()) };
         let newest = place.superblock;
         let Ok(file) = File::open(path) else { return Ok(()) };
         for (number, offset) in Superblock::OFFSETS.into_iter().enumerate() {
@@ -424,7 +424,7 @@ fn is_of(disk: &mut PlainDisk, superblock: &Superblock) -> std::result::Result<b
 mod tests {
     use super::*;
     use holdfast_base::Age;
-    use holdfast_link::PlannedSlot;
+    use holdfast_reader::PlannedSlot;
 
     /// Slots of these sequences, of 10 MiB each.
     fn plan(sequences: std::ops::RangeInclusive<u64>) -> Plan {

@@ -7,7 +7,7 @@ use crate::session::{self, RingArg, link, stream_name};
 use crate::show::{self, GapShown};
 use crate::times;
 use holdfast_base::ByteSize;
-use holdfast_link::{Item, Loss, Losses};
+use holdfast_reader::{Item, Loss, Losses};
 use serde::Serialize;
 use std::ops::ControlFlow;
 

@@ -8,7 +8,7 @@ use crate::session::{self, RingArg, link};
 use crate::times::{self, When};
 use crate::{orders, show};
 use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
-use holdfast_link::{RingReader, Selection};
+use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use crate::out::{Out, counted};
 use crate::session::{self, RingArg};
 use crate::times;
 use holdfast_base::{ByteSize, Sequence};
-use holdfast_link::{IndexDrive, RingReader};
+use holdfast_reader::{IndexDrive, RingReader};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io::{self, Write as _};

@@ -8,7 +8,7 @@ use crate::prometheus::{figures, http};
 use crate::session::{RingArg, link};
 use crate::watch::rates;
 use crate::{guarantee, orders};
-use holdfast_link::place;
+use holdfast_protocol::place;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::net::TcpListener;

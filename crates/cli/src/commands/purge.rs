@@ -10,7 +10,7 @@ use crate::say;
 use crate::session::{self, RingArg, link};
 use crate::times;
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_link::{IndexDrive, Selection};
+use holdfast_reader::{IndexDrive, Selection};
 use holdfast_ring::{Order, Outcome, PurgeRequest};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};

@@ -9,8 +9,8 @@ use crate::out::Out;
 use crate::session::{self, RingArg};
 use crate::sql::{self, LimitArgs};
 use clap::ValueEnum as _;
-use holdfast_link::{OpenSlots, Selection};
 use holdfast_query::output::Format;
+use holdfast_reader::{OpenSlots, Selection};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 

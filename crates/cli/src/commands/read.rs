@@ -11,7 +11,7 @@ use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::{progress, show, times};
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_link::{Plan, RingReader};
+use holdfast_reader::{Plan, RingReader};
 use holdfast_ring::StreamStatus;
 use serde::Serialize;
 use std::path::{Path, PathBuf};

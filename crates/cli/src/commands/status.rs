@@ -8,7 +8,7 @@ use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{guarantee, show, times, watch};
 use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
-use holdfast_link::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
+use holdfast_protocol::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
 use serde::Serialize;
 use std::path::Path;

@@ -7,7 +7,7 @@ use crate::show::{self, CountersShown};
 use crate::times;
 use holdfast_attributes::{Attribute, Schema};
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_link::RingReader;
+use holdfast_reader::RingReader;
 use holdfast_ring::StreamStatus;
 use serde::Serialize;
 

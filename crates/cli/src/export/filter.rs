@@ -9,7 +9,7 @@ use holdfast_base::StreamId;
 use holdfast_format::StreamKind;
 use holdfast_ingest::packet::LinkType;
 use holdfast_ingest::packet::filter::{FileFilter, Filter as Compiled, check_length};
-use holdfast_link::Element;
+use holdfast_reader::Element;
 use holdfast_ring::StreamStatus;
 use std::collections::HashMap;
 use std::process::{Command, Stdio};

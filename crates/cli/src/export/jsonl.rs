@@ -8,7 +8,7 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_format::{Direction, Flags};
-use holdfast_link::{Element, Item};
+use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
 use serde::{Serialize, Serializer};
 use std::io::Write;
@@ -231,7 +231,7 @@ mod tests {
     use crate::export::sample::{damaged, element, export, gap, packet, stream};
     use holdfast_base::{Ordinal, StreamId};
     use holdfast_format::StreamKind;
-    use holdfast_link::{Element, Item, Missing};
+    use holdfast_reader::{Element, Item, Missing};
     use serde_json::{Value, json};
 
     fn lines(items: &[Item<'_>]) -> Vec<Value> {

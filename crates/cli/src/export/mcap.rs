@@ -10,7 +10,7 @@ use holdfast_attributes::given;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_format::{Flags, Gap};
 use holdfast_ingest::mcap::MAGIC;
-use holdfast_link::{Element, Item};
+use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
 use mcap::read::LinearReader;
 use mcap::records::{MessageHeader, Metadata, Record};

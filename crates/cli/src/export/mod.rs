@@ -13,7 +13,7 @@ pub(crate) mod sink;
 use crate::failure::{Failure, Result};
 use holdfast_base::StreamId;
 use holdfast_format::StreamKind;
-use holdfast_link::{Element, Item};
+use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
 use output::Output;
 

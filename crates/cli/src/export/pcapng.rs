@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use holdfast_format::{Direction, Flags, StreamKind};
 use holdfast_ingest::packet::pcapng::write_packet;
 use holdfast_ingest::packet::{self, Direction as Way, Interface, Packet, Preamble, Reception};
-use holdfast_link::{Element, Item};
+use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
 use std::io::Write;
 
@@ -92,7 +92,7 @@ mod tests {
     use holdfast_base::{StreamId, Timestamp};
     use holdfast_format::StreamKind;
     use holdfast_ingest::packet::{Direction, Reader};
-    use holdfast_link::{Element, Item};
+    use holdfast_reader::{Element, Item};
 
     #[test]
     fn packets_come_back_with_times_lengths_direction_and_comments() {

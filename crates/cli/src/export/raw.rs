@@ -5,7 +5,7 @@ use super::output::{Output, failed};
 use crate::failure::{Failure, Result};
 use holdfast_format::Flags;
 use holdfast_ingest::Framing;
-use holdfast_link::Item;
+use holdfast_reader::Item;
 use holdfast_ring::StreamStatus;
 use std::io::Write;
 
@@ -55,7 +55,7 @@ mod tests {
     use holdfast_base::StreamId;
     use holdfast_format::{Flags, StreamKind};
     use holdfast_ingest::UNTERMINATED;
-    use holdfast_link::{Element, Item};
+    use holdfast_reader::{Element, Item};
 
     const PREAMBLE: Item<'_> = Item::Preamble { stream: StreamId(1), version: 1, bytes: b"HEAD" };
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use holdfast_base::{Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, Direction, Flags, Gap, StreamKind};
 use holdfast_ingest::packet::{LinkType, LiveInterface, Preamble};
-use holdfast_link::{Element, Item};
+use holdfast_reader::{Element, Item};
 use holdfast_ring::StreamStatus;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};

@@ -9,7 +9,7 @@ use crate::out::{Out, counted};
 use crate::session::link;
 use crate::unfinished;
 use holdfast_base::Ordinal;
-use holdfast_link::{Element, Item, Plan, RingReader};
+use holdfast_reader::{Element, Item, Plan, RingReader};
 use indicatif::ProgressBar;
 use std::ops::ControlFlow;
 use std::sync::Arc;

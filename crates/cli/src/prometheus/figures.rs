@@ -4,7 +4,7 @@ use super::page::Page;
 use crate::show::cause;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
-use holdfast_link::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, SourceStatus, Status};
+use holdfast_protocol::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, SourceStatus, Status};
 use holdfast_ring::{RingStatus, SlotCounts};
 use std::time::Duration;
 

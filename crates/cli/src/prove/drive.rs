@@ -9,7 +9,7 @@ use super::tally::Sent;
 use super::verdict::{BurstResult, StageResult};
 use crate::failure::{Failure, Result, reason};
 use holdfast_base::{ByteSize, Rate};
-use holdfast_link::wire::RecorderStatus;
+use holdfast_protocol::wire::RecorderStatus;
 use holdfast_ring::BURSTS;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -200,7 +200,7 @@ fn finish(running: Running<'_>, stage: &Stage, first: u64) -> Result<(StageResul
     if let Some(error) = summary.errors.first() {
         return Err(Failure::failed(error));
     }
-    let worst = |latency: fn(&holdfast_link::wire::LaneStatus) -> Duration| {
+    let worst = |latency: fn(&holdfast_protocol::wire::LaneStatus) -> Duration| {
         seen.lanes.iter().map(latency).max().unwrap_or_default().as_secs_f64()
     };
     // Of requests that it serves at once the times add up.

@@ -6,7 +6,7 @@ use super::recording::STREAM;
 use super::tally::{Begins, Sent, Tally};
 use crate::failure::{Failure, Result};
 use crate::session::{self, link};
-use holdfast_link::{Item, RingReader};
+use holdfast_reader::{Item, RingReader};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

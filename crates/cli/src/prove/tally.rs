@@ -2,7 +2,7 @@
 //! tell of it. Pure.
 
 use super::pattern::Pattern;
-use holdfast_link::{Item, Missing};
+use holdfast_reader::{Item, Missing};
 
 /// Faults that are told one by one; more are counted.
 const MOST_TOLD: usize = 8;
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use holdfast_base::{Ordinal, StreamId, Timestamp};
     use holdfast_format::{Cause, Flags, Gap};
-    use holdfast_link::Element;
+    use holdfast_reader::Element;
     use proptest::prelude::*;
 
     const ELEMENT: usize = 100;

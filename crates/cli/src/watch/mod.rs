@@ -10,8 +10,9 @@ use crate::failure::{Failure, Kind, Result, reason};
 use crate::guarantee;
 use crate::out::Out;
 use crate::session::link;
-use holdfast_link::wire::Status;
-use holdfast_link::{LinkError, RingReader};
+use holdfast_protocol::LinkError;
+use holdfast_protocol::wire::Status;
+use holdfast_reader::RingReader;
 use holdfast_ring::{SlotStatus, StreamStatus};
 use ratatui::DefaultTerminal;
 use ratatui::backend::CrosstermBackend;
@@ -126,7 +127,7 @@ fn lines(path: &Path, reader: &mut RingReader, out: &mut Out, end: &AtomicBool) 
 
 /// Opens the ring anew when what is open is of the past: its recorder has ended, or one has started. Says whether it did.
 fn refresh(reader: &mut RingReader, path: &Path, failed: bool) -> bool {
-    let answers = || holdfast_link::answering(&holdfast_link::place(path)?);
+    let answers = || holdfast_protocol::answering(&holdfast_protocol::place(path)?);
     let started = || !reader.is_live() && answers().is_ok_and(|recorder| recorder.is_some());
     if (failed || started())
         && let Ok(fresh) = RingReader::open(path)

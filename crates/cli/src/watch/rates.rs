@@ -1,7 +1,7 @@
 //! Rates and forecasts out of what a recorder says: pure functions of one or two statuses.
 
 use holdfast_base::{ByteSize, Rate, Timestamp};
-use holdfast_link::wire::{LaneStatus, RecorderStatus, Status};
+use holdfast_protocol::wire::{LaneStatus, RecorderStatus, Status};
 use holdfast_ring::{SlotLook, SlotStatus};
 use std::time::Duration;
 

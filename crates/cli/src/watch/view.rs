@@ -6,7 +6,7 @@ use crate::losses::lost;
 use crate::out::{clean, grouped};
 use crate::{show, times};
 use holdfast_base::ByteSize;
-use holdfast_link::wire::{LaneStatus, Latency, MarginStatus, RecorderStatus};
+use holdfast_protocol::wire::{LaneStatus, Latency, MarginStatus, RecorderStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};

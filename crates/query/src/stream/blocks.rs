@@ -2,7 +2,7 @@
 
 use holdfast_base::Sequence;
 use holdfast_format::{Block, Blocks, FormatError, Section};
-use holdfast_link::SlotView;
+use holdfast_reader::SlotView;
 use std::collections::HashMap;
 use std::ops::Range;
 

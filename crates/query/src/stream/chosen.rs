@@ -3,7 +3,7 @@
 
 use super::needs;
 use super::wants::Wants;
-use holdfast_link::{PlannedSlot, RingReader};
+use holdfast_reader::{PlannedSlot, RingReader};
 use std::fmt;
 
 /// Of a question that is explained, and not carried out.

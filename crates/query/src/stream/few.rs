@@ -6,7 +6,7 @@ use super::needs::Needed;
 use super::slot::Broken;
 use super::wants::Wants;
 use holdfast_format::BlockBounds;
-use holdfast_link::SlotView;
+use holdfast_reader::SlotView;
 use std::collections::HashMap;
 use std::ops::Range;
 

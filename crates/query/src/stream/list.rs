@@ -3,8 +3,9 @@
 //! takes no pin.
 
 use holdfast_base::Sequence;
-use holdfast_link::wire::MAX_PINS;
-use holdfast_link::{LinkError, Pins, PlannedSlot};
+use holdfast_protocol::wire::MAX_PINS;
+use holdfast_protocol::{LinkError, Pins};
+use holdfast_reader::PlannedSlot;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -13,7 +13,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
 use holdfast_base::{Ordinal, StreamId};
-use holdfast_link::LinkError;
+use holdfast_protocol::LinkError;
 use std::any::Any;
 use std::collections::HashMap;
 use std::ops::Bound;

@@ -5,8 +5,8 @@ use super::known::{SlotKnown, Within};
 use super::slot::Broken;
 use super::wants::Wants;
 use holdfast_format::{BlockBounds, EntrySummary, Outline, Section, SectionKind};
-use holdfast_link::SlotView;
-use holdfast_link::wire::OpenWanted;
+use holdfast_protocol::wire::OpenWanted;
+use holdfast_reader::SlotView;
 use std::collections::HashMap;
 
 /// What a slot has of the stream, and the number of that.

@@ -5,8 +5,9 @@ use super::wants::Wants;
 use crate::columns::{Column, Fixed};
 use crate::predicate::{Facts, Pick, Points};
 use holdfast_format::{Cell, OpenOutline};
-use holdfast_link::wire::MAX_VALUES;
-use holdfast_link::{LinkError, PlannedSlot, RingReader};
+use holdfast_protocol::LinkError;
+use holdfast_protocol::wire::MAX_VALUES;
+use holdfast_reader::{PlannedSlot, RingReader};
 use std::cell::RefCell;
 
 /// Whether a slot may hold what is looked for, by what its recorder tells of it while it is open; true where nothing is told.

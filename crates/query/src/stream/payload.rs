@@ -6,7 +6,7 @@ use super::slot::{Broken, SlotSearch};
 use super::wants::Maker;
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_format::{CellBuffer, Cells, Flags, Kind, OwnCells, Row};
-use holdfast_link as link;
+use holdfast_reader as reader;
 use std::collections::HashMap;
 
 impl SlotSearch<'_, '_> {
@@ -98,7 +98,7 @@ impl SlotSearch<'_, '_> {
     }
 
     /// An element that is in several pieces; `false`: some of them are not there any more.
-    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&link::Element<'_>)) -> Result<bool, Broken> {
+    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&reader::Element<'_>)) -> Result<bool, Broken> {
         self.effort.bytes += row.offset + u64::from(row.len);
         let whole =
             !self.torn.contains(&row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;

@@ -20,7 +20,7 @@ use holdfast_format::{
     Block, BlockBounds, BlocksComing, Chunk, DirectoryEntry, EntrySummary, FormatError, Kind, Row, Section,
     SectionKind,
 };
-use holdfast_link::{NotThere, PlannedSlot, SlotView, Torn};
+use holdfast_reader::{NotThere, PlannedSlot, SlotView, Torn};
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

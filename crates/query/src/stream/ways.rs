@@ -1,7 +1,8 @@
 //! Ways to the ring: opened when one is needed, and handed on where one has just done its part. To open a ring that nobody records
 //! to is to read its journal.
 
-use holdfast_link::{LinkError, RingReader};
+use holdfast_protocol::LinkError;
+use holdfast_reader::RingReader;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
 use holdfast_format::{Finding, StreamKind};
-use holdfast_link::Loss;
+use holdfast_reader::Loss;
 use holdfast_ring::{HoldStatus, SlotLook, SlotStatus, StreamStatus};
 
 /// What a bound is that does not bound.

@@ -2,7 +2,7 @@
 //! soon as nothing waits, and comes back when all others have had theirs. Of what it passes over it asks for nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../../link/tests/it/common/mod.rs"]
+#[path = "../../../reader/tests/it/common/mod.rs"]
 mod common;
 
 use common::recorder::{FakeRecorder, Mood, Spoil};
@@ -11,9 +11,9 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, StreamId};
-use holdfast_link::RingReader;
 use holdfast_query::stream::{LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Limits, ask, session};
+use holdfast_reader::RingReader;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;

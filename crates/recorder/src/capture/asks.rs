@@ -7,8 +7,8 @@
 use super::{Away, Capture};
 use holdfast_base::{BLOCK, ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, OpenAsk, OpenOutline};
-use holdfast_link::wire::{OpenSequence, OpenWanted};
 use holdfast_media::{Buffer, Disk, DiskError};
+use holdfast_protocol::wire::{OpenSequence, OpenWanted};
 use holdfast_ring::{
     ActNumbers, ActStatus, Chore, ChoreReply, Class, DeviceState, DriverCounts, Excess, HoldStatus, Margin,
     Order, OrderId, Outcome, RingStatus, SlotRead, SlotStatus,

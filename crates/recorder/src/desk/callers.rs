@@ -8,8 +8,8 @@ use super::{Window, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_format::{MAX_COLUMNS, OPEN_REPLY};
-use holdfast_link::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
-use holdfast_link::wire::{MAX_PINS, MAX_VALUES, PIECE, Purpose, Reply, Request};
+use holdfast_protocol::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
+use holdfast_protocol::wire::{MAX_PINS, MAX_VALUES, PIECE, Purpose, Reply, Request};
 use holdfast_ring::{Class, Outcome, Refusal, Work};
 use rustix::event::PollFd;
 use std::collections::{BTreeMap, BTreeSet};
@@ -459,8 +459,8 @@ fn begin(caller: CallerId, id: u64, request: Request, work: Work, help: &mut Hel
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdfast_link::wire::VERSION;
     use holdfast_media::{BufferPool, Lock};
+    use holdfast_protocol::wire::VERSION;
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
 

@@ -7,11 +7,11 @@ use crate::capture::{Ask, Away, Sheet};
 use holdfast_base::{ByteSize, MAX_STREAMS, StreamId, Timestamp};
 use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
-use holdfast_link::wire::{
+use holdfast_media::BufferPool;
+use holdfast_protocol::wire::{
     AwayStatus, BufferStatus, DeviceState, DeviceStatus, Dropped, LaneFile, LaneStatus, Latency,
     MarginStatus, RecorderStatus, SourceState, SourceStatus, Status, VERSION, ViewStatus, Welcome,
 };
-use holdfast_media::BufferPool;
 use holdfast_ring::{DeviceState as RingDevice, DriverCounts, RingStatus, StreamStatus, Took};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

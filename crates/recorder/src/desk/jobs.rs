@@ -8,7 +8,7 @@ use crate::run::AHEAD;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
 use holdfast_ingest::Waker;
-use holdfast_link::wire::Reply;
+use holdfast_protocol::wire::Reply;
 use holdfast_ring::{Chore, ChoreReply, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

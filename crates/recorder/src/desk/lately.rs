@@ -2,7 +2,7 @@
 //! looks, and how often, is the desk's business.
 
 use holdfast_base::Timestamp;
-use holdfast_link::wire::{LatelySource, LatelyStatus};
+use holdfast_protocol::wire::{LatelySource, LatelyStatus};
 use std::collections::VecDeque;
 use std::time::Duration;
 

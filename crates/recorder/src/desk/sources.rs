@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use holdfast_ingest::Running;
-use holdfast_link::wire::SourceState;
+use holdfast_protocol::wire::SourceState;
 
 /// One source.
 #[derive(Debug)]

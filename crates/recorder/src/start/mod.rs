@@ -23,10 +23,10 @@ use holdfast_ingest::{
     Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, SourceSpec, StopFlag, channel,
     open,
 };
-use holdfast_link::path;
-use holdfast_link::server::Listener;
-use holdfast_link::wire::LaneFile;
 use holdfast_media::{BufferPool, Footing, Lane, LaneOptions, Lock, RealDisk, Turns};
+use holdfast_protocol::path;
+use holdfast_protocol::server::Listener;
+use holdfast_protocol::wire::LaneFile;
 use holdfast_ring::{
     BirdsEye, Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write,
     recover_for_capture,

@@ -5,9 +5,9 @@
 use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::{Cause, Geometry, Key, StreamKind, check_image};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, channel};
-use holdfast_link::wire::OpenWanted;
-use holdfast_link::{Item, Missing, RingReader, Selection};
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall, Survival};
+use holdfast_protocol::wire::OpenWanted;
+use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, Reader, Stream};
 use holdfast_ring::{
     Class, Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,

@@ -4,10 +4,10 @@
 use holdfast_base::{Clock as _, ManualClock, RingId, Sequence};
 use holdfast_format::{Geometry, Key};
 use holdfast_ingest::{Parker, StopFlag, Waker};
-use holdfast_link::client::Connection;
-use holdfast_link::server::Listener;
-use holdfast_link::wire::{LaneFile, Purpose, Reply, Request};
 use holdfast_media::{Buffer, BufferPool, Lock, MemoryDisk};
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::server::Listener;
+use holdfast_protocol::wire::{LaneFile, Purpose, Reply, Request};
 use holdfast_recorder::capture::{Answer, Ask};
 use holdfast_recorder::desk::{Bell, Counter, Desk, Facts, Setup, Watch, passage};
 use holdfast_ring::{Config, Driver, NewRing, create, recover};

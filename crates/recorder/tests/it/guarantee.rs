@@ -212,12 +212,12 @@ fn at_its_guarantee_a_recorder_loses_nothing_whoever_reads() {
     let eldest = rig.capture.driver().eldest();
     assert!(!eldest.is_zero() && eldest <= rig.granted.durable_after, "{eldest:?}");
     let image = rig.capture.into_disk().disk.image().unwrap().clone();
-    let mut reader = holdfast_link::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
-    let plan = reader.plan(&holdfast_link::Selection::ALL).unwrap();
+    let mut reader = holdfast_reader::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
+    let plan = reader.plan(&holdfast_reader::Selection::ALL).unwrap();
     let mut seen = 0;
     reader
         .read(&plan, &mut |item| {
-            if let holdfast_link::Item::Element(element) = item {
+            if let holdfast_reader::Item::Element(element) = item {
                 let mut data = vec![0; ELEMENT];
                 Seed::new(element.ordinal.0).fill(&mut data);
                 assert_eq!(element.data, data, "element {}", element.ordinal);
@@ -297,15 +297,15 @@ impl Account {
         }
         self.looked = now;
         let image = rig.capture.driver().disk().disk.image().unwrap().clone();
-        let mut reader = holdfast_link::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
+        let mut reader = holdfast_reader::RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
         let ordinals = Some((Ordinal(self.durable as u64), Ordinal(u64::MAX)));
         let range = Range { ordinals, ..Range::ALL };
-        let selection = holdfast_link::Selection { streams: Vec::new(), range };
+        let selection = holdfast_reader::Selection { streams: Vec::new(), range };
         let plan = reader.plan(&selection).unwrap();
         let mut found = vec![false; self.came.len() - self.durable];
         reader
             .read(&plan, &mut |item| {
-                if let holdfast_link::Item::Element(element) = item {
+                if let holdfast_reader::Item::Element(element) = item {
                     found[element.ordinal.0 as usize - self.durable] = true;
                 }
                 std::ops::ControlFlow::Continue(())

@@ -6,11 +6,11 @@ use allocation_counter::measure;
 use holdfast_base::{Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Finding, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel};
-use holdfast_link::wire::OpenWanted;
 use holdfast_media::{
     Access, Buffer, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns,
     create_file,
 };
+use holdfast_protocol::wire::OpenWanted;
 use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
 use holdfast_ring::{
     BirdsEye, Config, Declared, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order,

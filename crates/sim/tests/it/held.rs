@@ -7,8 +7,8 @@
 
 use holdfast_base::{Clock, ManualClock, Ordinal, RingId, Sequence, StreamId, Timestamp};
 use holdfast_format::{Flags, Geometry, Key, Kind, Row, SlotFlags, StreamKind};
-use holdfast_link::{Item, Missing, RingReader, Selection};
 use holdfast_media::{MemoryDisk, Seed};
+use holdfast_reader::{Item, Missing, RingReader, Selection};
 use holdfast_ring::{
     Config, HoldRequest, NewRing, NewStream, Order, OrderId, Outcome, Range, Refusal, create, recover,
 };

@@ -1,7 +1,7 @@
 //! Somebody between a client and a recorder, who passes on all that they say to each other but for some orders.
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-use holdfast_link::wire::{Head, MAX_REQUEST, Reply, Request};
+use holdfast_protocol::wire::{Head, MAX_REQUEST, Reply, Request};
 use holdfast_ring::{Order, Outcome};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,

@@ -9,10 +9,10 @@ use datafusion::catalog::MemTable;
 use futures::TryStreamExt;
 use holdfast_attributes::Schema;
 use holdfast_base::ByteSize;
-use holdfast_link::RingReader;
 use holdfast_media::MemoryDisk;
 use holdfast_query::stream::{LinkTypes, OpenRing, StreamTable, Ways};
 use holdfast_query::{Engine, answer, ask};
+use holdfast_reader::RingReader;
 use std::sync::Arc;
 
 // Of what is found by its columns payloads are read, and of nothing else.

@@ -4,7 +4,7 @@ use crate::process::common::{Contents, Place, Recorder, hold_of};
 use crate::process::device::{Frail, Freezing, Lockable};
 use holdfast_base::Timestamp;
 use holdfast_format::Cause;
-use holdfast_link::wire::{DeviceState, RecorderStatus, Status};
+use holdfast_protocol::wire::{DeviceState, RecorderStatus, Status};
 use holdfast_ring::Outcome;
 use rustix::process::Signal;
 use std::io::Write as _;

@@ -8,8 +8,8 @@ use holdfast_format::{
     Blocks, CellBuffer, Chunk, Flags, MAX_TEXT, SectionKind, check_image, decode_directory,
 };
 use holdfast_ingest::packet::Preamble;
-use holdfast_link::path::find;
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_protocol::path::find;
+use holdfast_reader::{Item, RingReader, Selection};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -4,7 +4,7 @@
 use crate::process::common::{Place, Recorder};
 use holdfast_base::{BLOCK, Ordinal};
 use holdfast_format::{Glance, PartHeader, SectionKind, Summary};
-use holdfast_link::path::find;
+use holdfast_protocol::path::find;
 use holdfast_ring::{Order, Outcome, PurgeRequest, Range, SlotStatus};
 use rustix::process::Signal;
 use std::io::Write as _;

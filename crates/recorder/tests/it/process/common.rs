@@ -2,10 +2,10 @@
 
 use crate::process::watch::Watch;
 use holdfast_base::{ByteSize, StreamId, Timestamp};
-use holdfast_link::client::Connection;
-use holdfast_link::path::{find, socket_in};
-use holdfast_link::{Item, RingReader, Selection};
 use holdfast_media::{Access, Device, PlainDisk};
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::path::{find, socket_in};
+use holdfast_reader::{Item, RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;

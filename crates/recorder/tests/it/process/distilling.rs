@@ -3,8 +3,8 @@
 
 use crate::process::common::{Contents, Place, hold};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_link::client::Connection;
-use holdfast_link::wire::{Reply, Request};
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::wire::{Reply, Request};
 use holdfast_ring::{DistilRequest, Order, Original, Outcome, PurgeRequest, Range, Refusal};
 
 fn line(ordinal: u64) -> Vec<u8> {

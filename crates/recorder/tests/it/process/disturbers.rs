@@ -4,9 +4,9 @@
 use crate::process::common::{Contents, Place};
 use crate::process::watch::Watch;
 use holdfast_base::Sequence;
-use holdfast_link::client::Connection;
-use holdfast_link::server::MAX_CLIENTS;
-use holdfast_link::wire::{Purpose, Reply, Request};
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::server::MAX_CLIENTS;
+use holdfast_protocol::wire::{Purpose, Reply, Request};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Write as _;

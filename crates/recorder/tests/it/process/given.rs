@@ -4,7 +4,7 @@
 use crate::process::attributes::{of_elements, on_medium};
 use crate::process::common::{Place, reader};
 use holdfast_ingest::{Flags, Framing};
-use holdfast_link::{Item, RingReader, Selection};
+use holdfast_reader::{Item, RingReader, Selection};
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

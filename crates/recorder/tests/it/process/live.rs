@@ -3,9 +3,9 @@
 use crate::process::common::{Contents, Place, hold, hold_of, reader};
 use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
 use holdfast_format::Finding;
-use holdfast_link::LinkError;
-use holdfast_link::client::Connection;
-use holdfast_link::wire::{Purpose, Reply, Request, SourceState};
+use holdfast_protocol::LinkError;
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::wire::{Purpose, Reply, Request, SourceState};
 use holdfast_ring::{ExtendRequest, HoldRequest, Order, Outcome, PurgeRequest, Range, Refusal};
 use rustix::process::Signal;
 use std::io::Write as _;

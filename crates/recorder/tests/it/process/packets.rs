@@ -4,7 +4,7 @@
 use crate::process::common::{Contents, Place, Recorder};
 use crate::process::link::{self, Link};
 use holdfast_format::Cause;
-use holdfast_link::wire::{SourceState, SourceStatus};
+use holdfast_protocol::wire::{SourceState, SourceStatus};
 use rustix::process::Signal;
 
 /// A broadcast UDP packet of one of 256 flows, that carries its number; `size` from 60 on.

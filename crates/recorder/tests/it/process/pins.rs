@@ -3,9 +3,9 @@
 
 use crate::process::common::{Contents, Place, Recorder, Running, hold_of};
 use holdfast_base::{Sequence, Timestamp};
-use holdfast_link::LinkError;
-use holdfast_link::client::Connection;
-use holdfast_link::wire::{HEAD_BYTES, Head, MAX_FRAME, MAX_PINS, Reply, Request, VERSION};
+use holdfast_protocol::LinkError;
+use holdfast_protocol::client::Connection;
+use holdfast_protocol::wire::{HEAD_BYTES, Head, MAX_FRAME, MAX_PINS, Reply, Request, VERSION};
 use holdfast_ring::{HoldRequest, Order, Outcome, SlotLook, SlotStatus};
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;

@@ -95,7 +95,7 @@ fn send(stdin: &mut impl std::io::Write, range: std::ops::Range<u64>) {
 }
 
 /// Waits until the device is as wanted, as the recorder sees it.
-fn await_device(recorder: &Recorder, wanted: holdfast_link::wire::DeviceState) {
+fn await_device(recorder: &Recorder, wanted: holdfast_protocol::wire::DeviceState) {
     let mut connection = recorder.connect();
     while connection.status().unwrap().recorder.unwrap().device.state != wanted {}
 }
@@ -117,9 +117,9 @@ fn a_purge_that_meets_a_failing_device_says_so_or_waits_and_never_says_that_it_i
         let order = scope.spawn(|| recorder.connect().order(purge(1000, 2000)));
         // What is recorded meanwhile makes the device's state known.
         send(&mut stdin, 10_000..10_500);
-        await_device(&recorder, holdfast_link::wire::DeviceState::Absent);
+        await_device(&recorder, holdfast_protocol::wire::DeviceState::Absent);
         device.heal();
-        await_device(&recorder, holdfast_link::wire::DeviceState::Ok);
+        await_device(&recorder, holdfast_protocol::wire::DeviceState::Ok);
         order.join().unwrap()
     });
     let mut purged = Vec::new();

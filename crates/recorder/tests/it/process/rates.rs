@@ -42,7 +42,7 @@ fn run(policy: &str) -> (Place, Ended) {
     // All that was sent has been taken, then nothing more comes.
     let mut connection = recorder.connect();
     let elements = [DATAGRAMS, SENT / ELEMENT as u64];
-    let came = |status: &holdfast_link::wire::RecorderStatus| {
+    let came = |status: &holdfast_protocol::wire::RecorderStatus| {
         status.sources.iter().zip(elements).all(|(source, sent)| source.elements == sent)
             && status.sources[0].packed_elements == DATAGRAMS
     };

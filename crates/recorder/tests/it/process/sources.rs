@@ -4,7 +4,7 @@
 use crate::process::common::{Ended, Place, Recorder, reader};
 use crate::process::link::{Link, run};
 use holdfast_format::Cause;
-use holdfast_link::{Item, Selection};
+use holdfast_reader::{Item, Selection};
 use rustix::process::Signal;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};

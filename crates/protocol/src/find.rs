@@ -1,0 +1,128 @@
+//! Finding the recorder of a ring: the one that has this very file or device, not one that records to a copy of it; and
+//! noticing one that runs but does not answer where we look.
+
+use crate::LinkError;
+use crate::client::Connection;
+use crate::path::{self, Place, candidates};
+use crate::wire::LaneFile;
+use holdfast_format::Superblock;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often and how far apart a recorder that has the ring but does not answer is looked for: it may be starting or
+/// ending just now.
+const PATIENCE: (u32, Duration) = (10, Duration::from_millis(200));
+
+/// What the recorder's process is called, as far as the kernel keeps it.
+const RECORDER: &str = "holdfast-record";
+
+/// Sockets of one directory that are asked whose they are.
+const MOST_SOCKETS: usize = 256;
+
+/// The ring at `path`. Where its superblock cannot be read, it is as the recorder says that has this very file or device:
+/// one that is gone says nothing any more, and its recorder does.
+pub fn place(path: &Path) -> Result<Place, LinkError> {
+    match path::find(path) {
+        Err(error @ (LinkError::Open { .. } | LinkError::NotARing { .. })) => recorded(path).ok_or(error),
+        found => found,
+    }
+}
+
+/// As the recorder has it that records to what is, or was, at `path`.
+fn recorded(path: &Path) -> Option<Place> {
+    let about = path::lane_file_at(path).ok();
+    if about.is_none() && path.is_relative() {
+        return None;
+    }
+    let owner = about.map_or_else(|| rustix::process::geteuid().as_raw(), |(_, owner)| owner);
+    for directory in path::directories(owner) {
+        let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        let sockets = entries.filter(|path| path.extension().is_some_and(|extension| extension == "sock"));
+        for socket in sockets.take(MOST_SOCKETS) {
+            if let Ok(connection) = Connection::connect(&socket)
+                && let Some(place) = taken_for(path, about.map(|(file, _)| file), owner, &connection)
+            {
+                return Some(place);
+            }
+        }
+    }
+    None
+}
+
+fn taken_for(path: &Path, file: Option<LaneFile>, owner: u32, recorder: &Connection) -> Option<Place> {
+    let welcome = recorder.welcome();
+    let same = match file {
+        Some(file) => welcome.file == file,
+        // Nothing is there any more: the name is all that is left to tell it by.
+        None => Path::new(&welcome.lane) == path,
+    };
+    let superblock = Superblock::decode(&welcome.superblock).ok().filter(|_| same)?;
+    Some(Place { path: path.to_owned(), superblock, file: welcome.file, owner })
+}
+
+/// What came of looking at all sockets.
+#[derive(Debug, Default)]
+struct Looked {
+    /// The recorder.
+    connection: Option<Connection>,
+    /// A socket that belongs to somebody else, who may be the recorder.
+    denied: Option<LinkError>,
+    /// Sockets on which a recorder answers that has another copy of the ring.
+    copies: Vec<PathBuf>,
+}
+
+/// Looks for the ring's recorder once.
+fn look(place: &Place) -> Result<Looked, LinkError> {
+    let mut looked = Looked::default();
+    for socket in candidates(place.superblock.ring, place.owner) {
+        match Connection::connect_to(&socket, place.superblock.ring, place.file) {
+            Ok(connection) => {
+                looked.connection = Some(connection);
+                break;
+            }
+            Err(LinkError::OtherCopy { .. }) => looked.copies.push(socket),
+            Err(LinkError::NoRecorder { .. }) => {}
+            // Another user's socket may be a stale one; it counts only if no other answers.
+            Err(error @ LinkError::Denied { .. }) => looked.denied = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(looked)
+}
+
+/// The recorder of the ring at `place`; `None` when none runs. One that has the ring and does not answer is an error:
+/// what is on the medium is not all that it knows.
+pub fn recorder(place: &Place) -> Result<Option<Connection>, LinkError> {
+    let mut tries = 0;
+    loop {
+        let looked = look(place)?;
+        if looked.connection.is_some() {
+            return Ok(looked.connection);
+        }
+        // What cannot be told is left to opening the ring.
+        let Ok(Some(holder)) = holdfast_media::owner(&place.path) else { return Ok(None) };
+        if holder.as_ref().is_some_and(|holder| !holder.name.starts_with(RECORDER)) {
+            // A command that changes something takes the ring for a moment: that is no recorder.
+            return Ok(None);
+        }
+        tries += 1;
+        if tries == PATIENCE.0 {
+            let path = place.path.clone();
+            return Err(looked.denied.unwrap_or(LinkError::Hidden { path, holder }));
+        }
+        std::thread::sleep(PATIENCE.1);
+    }
+}
+
+/// The same, without waiting: `None` when none answers just now.
+pub fn answering(place: &Place) -> Result<Option<Connection>, LinkError> {
+    look(place).map(|looked| looked.connection)
+}
+
+/// Sockets at which the recorder of the ring at `place` may appear: all candidates but those where a recorder of another copy
+/// answers.
+pub fn awaited_sockets(place: &Place) -> Vec<PathBuf> {
+    let others = look(place).map(|looked| looked.copies).unwrap_or_default();
+    let all = candidates(place.superblock.ring, place.owner).into_iter();
+    all.filter(|socket| !others.contains(socket)).collect()
+}

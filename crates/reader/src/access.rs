@@ -1,0 +1,138 @@
+//! The two ways to the bytes of a slot, behind one face: asked for by tag, answered in any order.
+
+use super::direct::Direct;
+use super::item::PlannedSlot;
+use super::live::Live;
+use holdfast_base::{CHECK_BLOCK, Sequence, SlotNo};
+use holdfast_media::{Buffer, BufferPool};
+use holdfast_protocol::{LinkError, SharedArea};
+use std::ops::Range;
+
+/// A piece of a slot: offset and length are whole blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) sequence: Sequence,
+    /// Its place; `None` where it is not on the medium.
+    pub(crate) slot: Option<SlotNo>,
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+}
+
+/// What became of a wish.
+#[derive(Debug)]
+pub(crate) enum Got {
+    /// The bytes, at the buffer's start.
+    Bytes(Buffer),
+    /// The slot has expired.
+    Expired,
+    /// The device could not read there.
+    Unreadable(String),
+}
+
+/// How a ring is reached.
+#[derive(Debug)]
+pub(crate) enum Access {
+    /// Through its recorder.
+    Live(Box<Live>),
+    /// Straight from its lane.
+    Direct(Box<Direct>),
+}
+
+impl Access {
+    /// The recorder's bird's-eye view, and bytes of each slot's place in it.
+    pub(crate) fn view(&self) -> Option<(&SharedArea, usize)> {
+        match self {
+            Self::Live(live) => live.view(),
+            Self::Direct(_) => None,
+        }
+    }
+
+    /// Most bytes of one read, whole check blocks.
+    pub(crate) fn quantum(&self) -> usize {
+        match self {
+            Self::Live(live) => live.quantum(),
+            Self::Direct(_) => super::direct::QUANTUM,
+        }
+    }
+
+    /// Reads that may be under way.
+    pub(crate) fn at_once(&self) -> usize {
+        match self {
+            Self::Live(live) => live.at_once(),
+            Self::Direct(_) => super::direct::AT_ONCE,
+        }
+    }
+
+    /// Reads that may be under way or waiting to be used.
+    pub(crate) fn depth(&self) -> usize {
+        match self {
+            Self::Live(live) => live.depth(),
+            Self::Direct(_) => super::direct::BUFFERS,
+        }
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn give(&mut self, buffer: Buffer) {
+        let pool = match self {
+            Self::Live(live) => live.pool(),
+            Self::Direct(direct) => direct.pool(),
+        };
+        // One of its own goes with its memory.
+        let _ = pool.give(buffer);
+    }
+
+    /// Whether a slot is in this process' memory, all but its payload at least.
+    pub(crate) fn is_at_hand(&self, planned: &PlannedSlot) -> bool {
+        match self {
+            Self::Live(live) => live.is_taken(planned),
+            Self::Direct(direct) => direct.at_hand(planned, 0..0).is_some(),
+        }
+    }
+
+    /// Header and summary of an open slot that was taken.
+    pub(crate) fn head_at_hand(&self, planned: &PlannedSlot) -> Option<Vec<u8>> {
+        match self {
+            Self::Live(live) => live.head_at_hand(planned),
+            Self::Direct(_) => None,
+        }
+    }
+
+    /// A range of a slot that is in this process' memory, with zeros behind its end.
+    pub(crate) fn at_hand(&self, planned: &PlannedSlot, range: Range<usize>) -> Option<Vec<u8>> {
+        match self {
+            Self::Live(live) => live.at_hand(planned, range),
+            Self::Direct(direct) => direct.at_hand(planned, range),
+        }
+    }
+
+    pub(crate) fn submit(&mut self, tag: u64, want: Want) -> Result<(), LinkError> {
+        match self {
+            Self::Live(live) => live.submit(tag, want),
+            Self::Direct(direct) => {
+                let buffer = buffer_of(direct.pool(), want.len)?;
+                direct.submit(tag, want, buffer);
+                Ok(())
+            }
+        }
+    }
+
+    /// The next answer; waits for one only if `wait`.
+    pub(crate) fn complete(&mut self, wait: bool) -> Result<Option<(u64, Got)>, LinkError> {
+        match self {
+            Self::Live(live) => live.complete(wait),
+            Self::Direct(direct) => Ok(direct.complete(wait)),
+        }
+    }
+}
+
+/// A buffer of at least `len` bytes.
+pub(crate) fn buffer_of(pool: &mut BufferPool, len: usize) -> Result<Buffer, LinkError> {
+    // Small ones are not worth a whole quantum.
+    if len > CHECK_BLOCK * 4
+        && len <= pool.stride()
+        && let Some(buffer) = pool.take()
+    {
+        return Ok(buffer);
+    }
+    Ok(Buffer::aligned(len)?)
+}
