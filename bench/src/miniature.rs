@@ -5,7 +5,9 @@ use crate::Trouble;
 use holdfast_base::{Age, Clock, Epoch, LaneNo, Ordinal, RingId, SlotNo, SystemClock, Timestamp};
 use holdfast_format::{Classes, Cursor, Entry, Flags, Geometry, Key, Sealed, SlotFlags, SlotId, StreamKind};
 use holdfast_ingest::{Batch, BatchRow, Content, Packer, Progress};
-use holdfast_media::{Access, Buffer, BufferPool, Device, Disk, Lane, LaneOptions, Lock, RealDisk, Turns};
+use holdfast_media::{
+    Access, Buffer, BufferPool, Device, Disk, InflightLimiter, Lane, LaneOptions, Lock, RealDisk,
+};
 use holdfast_ring::{
     Bounds, Config, Driver, DriverCounts, NewRing, NewStream, OpenBrief, SealedSlot, create, is_slot_write,
     recover,
@@ -67,7 +69,7 @@ impl Miniature<Lane> {
         let pool = BufferPool::new(setup.buffers, setup.slot_bytes as usize, Lock::Prefault);
         let mut pool = pool.map_err(Trouble::of("getting buffers"))?;
         let mut disk = RealDisk::new(device, &[pool.region()], setup.writes + 8);
-        disk.take_turns(Turns::new(is_slot_write, setup.writes));
+        disk.limit_inflight(InflightLimiter::new(is_slot_write, setup.writes));
         let owner = std::thread::current();
         let notify = Box::new(move || owner.unpark());
         let lane = Lane::spawn(disk, "lane", LaneOptions::default(), notify);
@@ -138,7 +140,7 @@ impl<D: Disk> Miniature<D> {
             if from == Cursor::default() && !writer.push(&packer.slot().open_record()) {
                 return (from, false);
             }
-            packer.gains(from, writer)
+            packer.journal_delta(from, writer)
         });
     }
 

@@ -1,7 +1,7 @@
 //! What a recorder tells of its open slot: parts that a reader puts together to an index.
 
 use crate::world;
-use holdfast_format::{OpenAsk, OpenCursor, OpenIndex, PartHeader, SlotId, Summary};
+use holdfast_format::{OpenCursor, OpenIndex, OpenSlotQuery, PartHeader, SlotId, Summary};
 
 /// The columns that are asked for.
 const COLUMNS: [u16; 4] = [0, 1, 2, 3];
@@ -36,10 +36,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
             [(None, true, &[][..]), (Some(1), true, &COLUMNS), (Some(1), false, &[2]), (None, false, &[])]
         {
             let (mut builder, buffer) = world::open_slot(5, rows);
-            let ask = OpenAsk { entry, rows: has_rows, columns };
+            let ask = OpenSlotQuery { entry, rows: has_rows, columns };
             for room in [world::SLOT as usize, 6000] {
                 let mut parts = vec![0; room];
-                let told = builder.tell(&buffer, OpenCursor::default(), &ask, &mut parts);
+                let told = builder.write_open_slot(&buffer, OpenCursor::default(), &ask, &mut parts);
                 parts.truncate(told.bytes);
                 seeds.push(parts);
             }

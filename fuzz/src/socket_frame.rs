@@ -1,7 +1,7 @@
 //! Frames of the recorder's socket: what a client may send, and what a client must take.
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_protocol::wire::{
     AwayStatus, BufferStatus, DeviceStatus, HEAD_BYTES, Head, LaneFile, LaneStatus, LatelySource,
     LatelyStatus, MAX_FRAME, MAX_REQUEST, MarginStatus, OpenSequence, OpenWanted, Purpose, RecorderStatus,
@@ -44,12 +44,12 @@ fn hold() -> HoldRequest {
         reason: "a fault".to_owned(),
         owner: "me".to_owned(),
         until: Timestamp::MAX,
-        finding: None,
+        condition_hold: None,
     }
 }
 
-fn finding() -> Finding {
-    Finding {
+fn condition_hold() -> ConditionHold {
+    ConditionHold {
         condition: "len > 9".to_owned(),
         before: 5,
         after: 7,
@@ -91,7 +91,7 @@ fn requests() -> Vec<Request> {
         Request::Schema { stream: StreamId(2) },
         Request::Holds { after: HoldId(4) },
         Request::Order(Order::Hold(hold())),
-        Request::Order(Order::Hold(HoldRequest { finding: Some(finding()), ..hold() })),
+        Request::Order(Order::Hold(HoldRequest { condition_hold: Some(condition_hold()), ..hold() })),
         Request::Order(Order::Extend(ExtendRequest {
             hold: HoldId(4),
             sequences: vec![(Sequence(3), Sequence(9))],
@@ -201,7 +201,7 @@ fn replies() -> Vec<Reply> {
         range: RANGE,
         slots: 3,
         sequences: vec![(Sequence(3), Sequence(5))],
-        finding: None,
+        condition_hold: None,
     };
     let act = ActStatus {
         number: 9,
@@ -216,7 +216,7 @@ fn replies() -> Vec<Reply> {
         reason: "a fault".to_owned(),
         owner: "me".to_owned(),
     };
-    let by_condition = HoldStatus { finding: Some(finding()), ..held.clone() };
+    let by_condition = HoldStatus { condition_hold: Some(condition_hold()), ..held.clone() };
     let outcome = Outcome::Held {
         id: HoldId(4),
         slots: 3,

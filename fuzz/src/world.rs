@@ -3,7 +3,7 @@
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Act, ActRecord, Builder, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter,
-    CopyRecord, Counters, Cursor, Entry, Finding, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name,
+    ConditionHold, CopyRecord, Counters, Cursor, Entry, Flags, Gap, Geometry, HoldRecord, Key, Kind, Name,
     PurgeRecord, Record, Region, Row, SlotFlags, SlotId, SlotState, StreamKind, StreamRecord, Superblock,
     TableEntry,
 };
@@ -177,13 +177,13 @@ fn hold() -> HoldRecord {
         sequences: vec![(Sequence(2), Sequence(3)), (Sequence(7), Sequence(7))],
         reason: "a fault".to_owned(),
         owner: "me".to_owned(),
-        finding: None,
+        condition_hold: None,
     }
 }
 
 /// One that looks for something.
 fn hold_by_condition() -> HoldRecord {
-    let finding = Finding {
+    let condition_hold = ConditionHold {
         condition: "len > 9".to_owned(),
         before: 5,
         after: 7,
@@ -194,7 +194,7 @@ fn hold_by_condition() -> HoldRecord {
         quota: 4,
         watermarks: vec![(StreamId(1), Ordinal(5)), (StreamId(2), Ordinal(0))],
     };
-    HoldRecord { id: HoldId(5), sequences: Vec::new(), finding: Some(finding), ..hold() }
+    HoldRecord { id: HoldId(5), sequences: Vec::new(), condition_hold: Some(condition_hold), ..hold() }
 }
 
 fn stream(entry: &Entry) -> StreamRecord {
@@ -300,7 +300,7 @@ fn fill(writer: &mut CommitWriter<'_>) {
     });
     writer.push(&Record::Runway { naming: Sequence(12), slots: vec![SlotNo(0), SlotNo(4), SlotNo(8)] });
     writer.push(&builder.open_record());
-    builder.gains(&buffer, Cursor::default(), writer);
+    builder.journal_delta(&buffer, Cursor::default(), writer);
 }
 
 /// A commit, cut to its bytes.

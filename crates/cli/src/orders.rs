@@ -8,7 +8,7 @@ use holdfast_base::{Sequence, SystemClock};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{DeviceState, DeviceStatus, MAX_RANGES, MAX_REQUEST, Request, Status};
-use holdfast_ring::{Order, Outcome, order_once};
+use holdfast_ring::{Order, Outcome, order_offline};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ fn waits_for(lane: &Path, device: &DeviceStatus) -> Option<String> {
 fn alone(device: Device, order: Order, lane: &Path) -> Result<Outcome> {
     let started = Instant::now();
     let disk = RealDisk::new(device, &[], DEPTH);
-    order_once(disk, order, &SystemClock::new(), &mut || started.elapsed() < PATIENCE)
+    order_offline(disk, order, &SystemClock::new(), &mut || started.elapsed() < PATIENCE)
         .map_err(|error| Failure::failed(error).at_path(lane))
 }
 

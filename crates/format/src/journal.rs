@@ -2,7 +2,7 @@
 
 mod act;
 mod commit;
-mod finding;
+mod condition_hold;
 mod lent;
 mod open;
 mod orders;
@@ -11,7 +11,7 @@ mod table;
 
 pub use act::{Act, ActRecord};
 pub use commit::{CommitHead, CommitWriter, MAX_COMMIT, Records, commit_len, find_recovery, read_commit};
-pub use finding::Finding;
+pub use condition_hold::ConditionHold;
 pub use open::{OpenEntries, OpenEntry, OpenSlot};
 pub use orders::{HoldRecord, PurgeRecord, StreamRecord};
 pub use record::Record;

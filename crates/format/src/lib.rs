@@ -31,7 +31,7 @@ pub use geometry::{Geometry, Region};
 pub use index_copy::IndexCopy;
 pub use index_directory::{DriveBlock, DriveEntry, DriveHead};
 pub use journal::{
-    Act, ActRecord, CommitHead, CommitWriter, CopyRecord, Finding, HoldRecord, MAX_COMMIT, OpenEntries,
+    Act, ActRecord, CommitHead, CommitWriter, ConditionHold, CopyRecord, HoldRecord, MAX_COMMIT, OpenEntries,
     OpenEntry, OpenSlot, PurgeRecord, Record, Records, SlotState, StreamRecord, TableEntry, commit_len,
     find_recovery, read_commit,
 };

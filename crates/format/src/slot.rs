@@ -1,17 +1,18 @@
 //! A slot: header, summary, payload, index, footer. [`Builder`] makes one, [`Rebuild`] makes one from the journal,
 //! the rest reads. What goes into which slot is for `ingest` and `ring`.
 
+mod attribute_columns;
 mod audit;
 mod build;
 mod chunk;
+mod column_builder;
 mod columns;
 mod directory;
-mod gains;
 mod gap;
-mod gather;
-mod gathered;
 mod header;
+mod journal_delta;
 mod open_index;
+mod open_slot_wire;
 mod pending;
 mod rebuild;
 mod row;
@@ -20,17 +21,17 @@ mod seal;
 mod share;
 mod stats;
 mod summary;
-mod tell;
 mod view;
 
+pub use attribute_columns::CellsAt;
 pub use build::{Builder, Entry, SlotId};
 pub use chunk::{Chunk, Rows};
 pub use directory::{DirectoryEntry, decode_directory};
-pub use gains::Cursor;
 pub use gap::{Cause, Gap};
-pub use gather::CellsAt;
 pub use header::{PartHeader, SlotFlags, footer_binds};
+pub use journal_delta::Cursor;
 pub use open_index::{OpenImage, OpenIndex};
+pub use open_slot_wire::{OPEN_REPLY, OpenCursor, OpenSlotPart, OpenSlotQuery};
 pub use rebuild::Rebuild;
 pub use row::{Direction, Flags, Kind, Row};
 pub use run::RunRoom;
@@ -38,7 +39,6 @@ pub use seal::{Sealed, restamp};
 pub use share::{Coming, ElementLoad, on_medium, splinter};
 pub use stats::{Counters, StreamKind};
 pub use summary::{EntrySummary, Section, SectionKind, Summary};
-pub use tell::{OPEN_REPLY, OpenAsk, OpenCursor, OpenTold};
 pub use view::{check_image, check_payload_block};
 
 pub(crate) use header::{HEADER_FIELDS, HEADER_SEQUENCE, HEADER_TAG};

@@ -13,8 +13,8 @@
 use crate::batch::{Batch, BatchRow, Content};
 use holdfast_base::{SlotNo, Timestamp};
 use holdfast_format::{
-    Builder, CellsAt, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, OpenAsk, OpenCursor,
-    OpenTold, Row, RunRoom, Sealed, SlotFlags, SlotId, splinter,
+    Builder, CellsAt, CommitWriter, Cursor, Entry, Flags, FormatError, Key, Kind, OpenCursor, OpenSlotPart,
+    OpenSlotQuery, Row, RunRoom, Sealed, SlotFlags, SlotId, splinter,
 };
 use std::ops::{DerefMut, Range};
 
@@ -451,20 +451,25 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         self.buffer.take()
     }
 
-    /// Adds to `commit` what the open slot gained since `from`; see [`Builder::gains`]. Bytes without a row wait:
+    /// Adds to `commit` what the open slot gained since `from`; see [`Builder::journal_delta`]. Bytes without a row wait:
     /// [`Packer::cut`] gives them one.
-    pub fn gains(&self, from: Cursor, commit: &mut CommitWriter<'_>) -> (Cursor, bool) {
+    pub fn journal_delta(&self, from: Cursor, commit: &mut CommitWriter<'_>) -> (Cursor, bool) {
         match &self.buffer {
-            Some(buffer) => self.builder.gains(buffer, from, commit),
+            Some(buffer) => self.builder.journal_delta(buffer, from, commit),
             None => (from, true),
         }
     }
 
-    /// Tells of the open slot what is asked for, as far as `out` has room; see [`Builder::tell`].
-    pub fn tell(&mut self, from: OpenCursor, ask: &OpenAsk<'_>, out: &mut [u8]) -> OpenTold {
+    /// Tells of the open slot what is asked for, as far as `out` has room; see [`Builder::write_open_slot`].
+    pub fn write_open_slot(
+        &mut self,
+        from: OpenCursor,
+        ask: &OpenSlotQuery<'_>,
+        out: &mut [u8],
+    ) -> OpenSlotPart {
         match &self.buffer {
-            Some(buffer) => self.builder.tell(buffer, from, ask, out),
-            None => OpenTold { bytes: 0, cursor: from, end: true },
+            Some(buffer) => self.builder.write_open_slot(buffer, from, ask, out),
+            None => OpenSlotPart { bytes: 0, cursor: from, end: true },
         }
     }
 

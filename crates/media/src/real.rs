@@ -6,7 +6,7 @@ use crate::file::FileDisk;
 use crate::plain::PlainDisk;
 use crate::priority::LaneOptions;
 use crate::uring::UringDisk;
-use crate::{Region, Turns};
+use crate::{InflightLimiter, Region};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ impl RealDisk {
 
     /// Of the requests that take turns, as many as `turns` says are with the kernel at once; those beyond them wait here,
     /// and all others pass them. To be said while nothing is in flight. Without `io_uring` there is one at a time anyway.
-    pub fn take_turns(&mut self, turns: Turns) {
+    pub fn limit_inflight(&mut self, limiter: InflightLimiter) {
         match self {
-            Self::Uring(disk) => disk.take_turns(turns),
-            Self::File(disk) => disk.take_turns(turns),
+            Self::Uring(disk) => disk.limit_inflight(limiter),
+            Self::File(disk) => disk.limit_inflight(limiter),
             Self::Plain(_) => {}
         }
     }

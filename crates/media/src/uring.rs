@@ -4,7 +4,7 @@
 
 use crate::device::{self, Claim, Device, Parts};
 use crate::disk::{Completion, Disk, DiskInfo, Fault, Op, Request};
-use crate::{Buffer, Region, Turns, fault};
+use crate::{Buffer, InflightLimiter, Region, fault};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{PollFd, PollFlags};
@@ -32,7 +32,7 @@ pub struct UringDisk {
     /// By slot number, which travels through the kernel as user data.
     flights: Box<[Option<Flight>]>,
     vacant: Vec<u32>,
-    turns: Turns,
+    limiter: InflightLimiter,
     /// Slots whose requests have no turn yet.
     waiting: VecDeque<u32>,
     /// Requests that ended before they reached the kernel.
@@ -80,7 +80,7 @@ impl UringDisk {
             info,
             flights: (0..depth).map(|_| None).collect(),
             vacant: (0..depth as u32).rev().collect(),
-            turns: Turns::default(),
+            limiter: InflightLimiter::default(),
             waiting: VecDeque::with_capacity(depth),
             at_once: VecDeque::with_capacity(depth),
             regions: Vec::new(),
@@ -129,8 +129,8 @@ impl UringDisk {
     }
 
     /// Says which requests take turns, while none is in flight.
-    pub(crate) fn take_turns(&mut self, turns: Turns) {
-        self.turns = turns;
+    pub(crate) fn limit_inflight(&mut self, limiter: InflightLimiter) {
+        self.limiter = limiter;
     }
 
     /// Its file.
@@ -210,7 +210,7 @@ impl UringDisk {
                     let Some(flight) = self.flights[slot as usize].take() else { continue };
                     self.vacant.push(slot);
                     let Request { tag, op } = flight.request;
-                    self.turns.end(tag);
+                    self.limiter.end(tag);
                     self.next_turn();
                     let (what, offset, len) = op.place();
                     let result = result.map_err(|fault| self.info.error(what, offset, len, fault));
@@ -224,7 +224,7 @@ impl UringDisk {
     fn next_turn(&mut self) {
         let Some(&slot) = self.waiting.front() else { return };
         let tag = self.flights[slot as usize].as_ref().map(|flight| flight.request.tag);
-        if tag.is_some_and(|tag| self.turns.begin(tag)) {
+        if tag.is_some_and(|tag| self.limiter.begin(tag)) {
             self.waiting.pop_front();
             self.push(slot);
         }
@@ -302,7 +302,7 @@ impl Disk for UringDisk {
             return Ok(());
         }
         let Some(slot) = self.vacant.pop() else { return Err(request) };
-        let begins = self.turns.begin(request.tag);
+        let begins = self.limiter.begin(request.tag);
         self.flights[slot as usize] = Some(Flight { request, done: 0, stuck: 0, syncing: false });
         if begins {
             self.push(slot);
@@ -425,7 +425,7 @@ mod tests {
     /// With five writes; those whose tags are below 10 take turns, two at once.
     fn in_turn(device: Device) -> UringDisk {
         let mut disk = UringDisk::new(device, &[], 8).map_err(|(_, cause)| cause).unwrap();
-        disk.take_turns(Turns::new(|tag| tag < 10, 2));
+        disk.limit_inflight(InflightLimiter::new(|tag| tag < 10, 2));
         for tag in 0..5 {
             let mut buffer = Buffer::aligned(4096).unwrap();
             buffer.fill(tag as u8 + 1);

@@ -1,4 +1,4 @@
-//! Finding the recorder of a ring: the one that has this very file or device, not one that records to a copy of it; and
+//! ConditionHold the recorder of a ring: the one that has this very file or device, not one that records to a copy of it; and
 //! noticing one that runs but does not answer where we look.
 
 use crate::LinkError;

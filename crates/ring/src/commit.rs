@@ -32,7 +32,7 @@ impl Ring {
     pub fn plan_commit(&mut self) -> Option<(u64, usize)> {
         let place = self.place_of_commit();
         // A step of a purge that still overwrites what stood there ends first.
-        place.filter(|_| self.chores.erasing != Some(self.journal.extent().0))
+        place.filter(|_| self.jobs.erasing != Some(self.journal.extent().0))
     }
 
     fn place_of_commit(&mut self) -> Option<(u64, usize)> {
@@ -65,9 +65,9 @@ impl Ring {
                 return None;
             }
         }
-        if self.chores.switching && self.may_switch() && !self.open_is_large() {
+        if self.jobs.switching && self.may_switch() && !self.open_is_large() {
             self.switch_extent();
-            self.chores.switching = false;
+            self.jobs.switching = false;
             return Some(self.journal.place());
         }
         let gains = self.flush_wanted && self.starting.is_none();
@@ -75,7 +75,7 @@ impl Ring {
             return None;
         }
         let may_switch = self.may_switch() && !self.open_is_large();
-        let is_worn = || self.chores.turns.untold > UNTOLD || self.journal.is_worn(|| self.live_bytes());
+        let is_worn = || self.jobs.runway_order.untold > UNTOLD || self.journal.is_worn(|| self.live_bytes());
         if self.starting.is_none() && may_switch && is_worn() {
             self.switch_extent();
         } else if self.journal.is_full() && self.starting.is_none() {
@@ -133,7 +133,7 @@ impl Ring {
 
     /// Whether the open slot should be sealed short so that the other extent can begin with little.
     pub(crate) fn is_too_large_for_snapshot(&self) -> bool {
-        let wanted = self.journal.is_full() || self.chores.switching;
+        let wanted = self.journal.is_full() || self.jobs.switching;
         wanted && self.open_is_large() && self.journal.snapshot.is_none() && self.starting.is_none()
     }
 
@@ -158,7 +158,7 @@ impl Ring {
             let wanted = last.map_or(1, |at| at + 1).min(self.naming.len());
             self.take_unnamed(wanted);
             if self.runway.is_empty() {
-                self.runway.extend(self.suspects.take());
+                self.runway.extend(self.failed_writes.take());
             }
             // Else the snapshot's table would tell of what stood there before.
             self.list_again();
@@ -169,15 +169,15 @@ impl Ring {
     }
 
     /// Takes so many of the places that are not named durably, in the order in which a restart looks there. It knows of no
-    /// claims: what these have kept goes in its turn.
+    /// pins: what these have kept goes in its turn.
     pub(crate) fn take_unnamed(&mut self, count: usize) {
         let mut scratch = std::mem::take(&mut self.slots_scratch);
-        self.ledger.table.claimed_victims(count, &mut scratch);
-        let mut claimed = scratch.iter().copied().peekable();
+        self.ledger.table.pinned_victims(count, &mut scratch);
+        let mut pinned = scratch.iter().copied().peekable();
         for _ in 0..count {
             let table = &mut self.ledger.table;
             let Some(turn) = self.naming.first().map(|no| table.get(*no).turn()) else { break };
-            let place = if let Some(no) = claimed.next_if(|no| table.get(*no).turn() < turn) {
+            let place = if let Some(no) = pinned.next_if(|no| table.get(*no).turn() < turn) {
                 table.name(no);
                 no
             } else {
@@ -206,7 +206,7 @@ impl Ring {
             self.superblock.geometry = self.ledger.geometry.clone();
             self.ledger.recovery = self.superblock.to_recovery_string();
         }
-        self.chores.turns.untold = 0;
+        self.jobs.runway_order.untold = 0;
         self.journal.switch(self.open.map(|o| o.sequence));
     }
 
@@ -235,10 +235,10 @@ impl Ring {
         self.list_flying(slots);
         slots.extend(&self.runway);
         slots.extend(&self.naming);
-        slots.extend(&self.chores.copying);
+        slots.extend(&self.jobs.copying);
         let usable = slots.len();
         // What failed goes last: no sequence is given to it, and places in front of it tell theirs.
-        slots.extend(self.suspects.slots());
+        slots.extend(self.failed_writes.slots());
         usable
     }
 
@@ -254,7 +254,7 @@ impl Ring {
         let mut slots = std::mem::take(&mut self.slots_scratch);
         let usable = self.list_runway(&mut slots) as u64;
         let until = self.could_reserve().max(Sequence(naming.0 + usable + 1));
-        let tells = !self.chores.turns.are_broken();
+        let tells = !self.jobs.runway_order.are_broken();
         let runway = Runway { naming, slots: &slots, until, tells };
         let mut flight = Flight {
             offset,
@@ -266,7 +266,7 @@ impl Ring {
             ends: false,
             named: None,
             filled: Some(self.ticked),
-            begun: self.suspects.begin(),
+            begun: self.failed_writes.begin(),
         };
         let mut head = CommitHead {
             ring: self.superblock.ring,
@@ -291,7 +291,7 @@ impl Ring {
                 }
                 if names {
                     snapshot.named = Some((until, self.naming.len()));
-                    self.chores.turns.list(naming);
+                    self.jobs.runway_order.list(naming);
                 }
             }
             if snapshot.walk == Walk::Whole
@@ -300,7 +300,7 @@ impl Ring {
             {
                 snapshot.list_again = false;
                 snapshot.named = Some((until, self.naming.len()));
-                self.chores.turns.list(naming);
+                self.jobs.runway_order.list(naming);
             }
             if snapshot.walk == Walk::Whole && !snapshot.list_again {
                 // A slot that was opened meanwhile has nothing in the old extent; what it gains comes later, so that
@@ -322,7 +322,7 @@ impl Ring {
                 }
                 if matches!(entry.item, Item::Runway | Item::Epoch) {
                     flight.named = Some((until, self.naming.len()));
-                    self.chores.turns.list(naming);
+                    self.jobs.runway_order.list(naming);
                 }
                 flight.entries.extend(self.journal.queue.pop_front());
             }
@@ -334,7 +334,7 @@ impl Ring {
                         && self.ledger.emit(&mut Item::Runway, &runway, writer)
                     {
                         flight.named = Some((until, self.naming.len()));
-                        self.chores.turns.list(naming);
+                        self.jobs.runway_order.list(naming);
                     }
                     let (open, whole) = gains(self.journal.open, writer);
                     flight.open = Some((of, open));
@@ -432,7 +432,7 @@ impl Ring {
         }
         let flight = self.journal.flight.as_mut().filter(|f| f.failed)?;
         flight.failed = false;
-        flight.begun = self.suspects.begin();
+        flight.begun = self.failed_writes.begin();
         Some(flight.offset)
     }
 }

@@ -6,9 +6,9 @@
 //! originals count, and after it the copies do.
 
 use crate::cells::{SlotCells, column_bytes, numbered};
-use crate::chore::{Chore, ChoreReply, Due};
 use crate::copies::{Copies, Origin, Payload, chunks, opening};
 use crate::job::{Job, JobError};
+use crate::job_step::{Due, JobStep, StepReply};
 use crate::runway::runway_of;
 use crate::{DistilRequest, Outcome, PlacedCopy, Refusal};
 use holdfast_base::{BLOCK, HoldId, Ordinal, Sequence, SlotNo, StreamId};
@@ -267,7 +267,7 @@ pub(crate) fn distil(
         Err(why) => return Ok(Outcome::Refused(Refusal::Wrong(why.to_owned()))),
     };
     let originals = wanted.held_by.iter().map(|(sequence, holds)| (*sequence, holds.clone())).collect();
-    let ChoreReply::Due(due) = job.ask(Chore::Due { hold: request.hold, originals })? else {
+    let StepReply::Due(due) = job.ask(JobStep::Due { hold: request.hold, originals })? else {
         return Ok(Outcome::Refused(Refusal::NoSuchHold(request.hold)));
     };
     let geometry = &job.superblock.geometry;
@@ -437,7 +437,7 @@ impl Distil<'_, '_, '_> {
 
     /// The copies that were made are not wanted: their slots go back.
     fn give_up(&mut self) -> Result<(), JobError> {
-        self.job.done(Chore::GiveUp)
+        self.job.done(JobStep::GiveUp)
     }
 
     fn copy(&mut self, batch: &[Source]) -> Result<Vec<PlacedCopy>, JobError> {
@@ -499,9 +499,9 @@ impl Distil<'_, '_, '_> {
         let count = copies.len() as u32;
         let holds = |source: &Source| self.wanted.held_by.get(&source.sequence).cloned().unwrap_or_default();
         let held_by = Some(batch.iter().map(holds).collect());
-        let replace = Chore::Replace { originals, copies, held_by };
+        let replace = JobStep::Replace { originals, copies, held_by };
         match self.job.ask(replace) {
-            Ok(ChoreReply::Done) => {
+            Ok(StepReply::Done) => {
                 self.done.originals += batch.len() as u32;
                 self.done.copies += count;
                 self.done.elements += batch.iter().map(|source| source.elements).sum::<u64>();

@@ -1,5 +1,5 @@
 //! Carries the ring's actions out on a disk, in the order of the schedule. Thin: it moves buffers, keeps tags, and decides
-//! nothing. What waits for its turn is in `line`, a lane that grows in `growth`, slot buffers in `buffers`.
+//! nothing. What waits for its turn is in `requests`, a lane that grows in `growth`, slot buffers in `buffers`.
 //!
 //! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
 //! simulator (over a faulty disk in virtual time).
@@ -7,16 +7,16 @@
 mod buffers;
 mod counts;
 mod growth;
-mod line;
+mod request_queue;
 
 pub use counts::{DriverCounts, Took};
 
+use crate::backpressure::Backpressure;
 use crate::birds_eye::BirdsEye;
-use crate::chore::{ChoreReply, Pending};
+use crate::crash_gaps::CrashGap;
 use crate::event::{Action, Config, Event, OpenBrief, SealedSlot};
 use crate::guarantee::Guarantee;
-use crate::holes::Hole;
-use crate::pace::Pace;
+use crate::job_step::{PendingStep, StepReply};
 use crate::rates::Spare;
 use crate::rebuild::{Doubt, Rebuilt};
 use crate::scan::Scan;
@@ -27,7 +27,7 @@ use crate::{Order, OrderId, Outcome, Recovered};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{CommitWriter, Counters, Cursor, Key, Superblock, restamp};
 use holdfast_media::{Buffer, Completion, Disk, DiskError, Fault, Op, Peek, PoolError, Request};
-use line::Line;
+use request_queue::RequestQueue;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const COMMIT: u64 = 2 << 56;
 const SUPERBLOCK: u64 = 3 << 56;
 pub(crate) const SCAN: u64 = 4 << 56;
 const READ: u64 = 5 << 56;
-pub(crate) const CHORE: u64 = 6 << 56;
+pub(crate) const JOB_STEP: u64 = 6 << 56;
 const MEASURE: u64 = 7 << 56;
 pub(crate) const EYE: u64 = 8 << 56;
 const KIND: u64 = 0xff << 56;
@@ -46,13 +46,13 @@ const KIND: u64 = 0xff << 56;
 const SCANNER: u64 = u64::MAX;
 const WORKER: u64 = u64::MAX - 1;
 
-/// Whether a request of a driver with this tag writes a slot: those may take turns ([`holdfast_media::Turns`]).
+/// Whether a request of a driver with this tag writes a slot: those may take turns ([`holdfast_media::InflightLimiter`]).
 pub fn is_slot_write(tag: u64) -> bool {
     tag & KIND == WRITE
 }
 
 /// Appends to a commit what the open slot has from a cursor on; tells how far it came and whether that was all.
-pub type Gains<'a> = dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool) + 'a;
+pub type JournalDelta<'a> = dyn FnMut(Cursor, &mut CommitWriter<'_>) -> (Cursor, bool) + 'a;
 
 /// A sealed slot's buffer on its way.
 #[derive(Debug)]
@@ -132,10 +132,10 @@ pub struct Driver<D: Disk> {
     /// What takes the place of slots that the check behind capture may find torn.
     pub(crate) doubts: Vec<Doubt>,
     /// What a crash has taken out of the middle, and nobody has been told.
-    pub(crate) holes: Vec<Hole>,
+    pub(crate) crash_gaps: Vec<CrashGap>,
     reads: Vec<Read>,
     reads_done: VecDeque<ReadDone>,
-    line: Line,
+    requests: RequestQueue,
     /// What has had its turn, and the disk had no room for.
     queue: VecDeque<Request>,
     in_flight: usize,
@@ -144,11 +144,11 @@ pub struct Driver<D: Disk> {
     counts: DriverCounts,
     last_error: Option<String>,
     fewest_free: usize,
-    pace: Pace,
+    backpressure: Backpressure,
     /// The growth that waits for the lane to be measured.
     growing: Option<(OrderId, ByteSize)>,
-    pub(crate) chore: Option<Pending>,
-    pub(crate) chore_reply: Option<ChoreReply>,
+    pub(crate) step: Option<PendingStep>,
+    pub(crate) step_reply: Option<StepReply>,
     pub(crate) view: Option<BirdsEye>,
 }
 
@@ -167,9 +167,9 @@ impl<D: Disk> Driver<D> {
         let rebuilt = std::mem::take(&mut recovered.rebuilt);
         let suspects = std::mem::take(&mut recovered.suspects);
         let doubts = std::mem::take(&mut recovered.doubts);
-        let holes = std::mem::take(&mut recovered.holes);
+        let crash_gaps = std::mem::take(&mut recovered.crash_gaps);
         let count = buffers.len();
-        let (line, at_hand) = (Line::new(superblock.geometry.slot_bytes, count), config.writes);
+        let (requests, at_hand) = (RequestQueue::new(superblock.geometry.slot_bytes, count), config.writes);
         let mut driver = Self {
             ring: Ring::start(recovered, config, now, wall),
             disk,
@@ -177,7 +177,7 @@ impl<D: Disk> Driver<D> {
             superblock_buffer: Some(Buffer::aligned(BLOCK)?),
             scan: Scan::new(suspects, &superblock.geometry)?,
             doubts: Vec::new(),
-            holes,
+            crash_gaps,
             superblock,
             free: buffers,
             buffers: count,
@@ -188,7 +188,7 @@ impl<D: Disk> Driver<D> {
             superblocks: None,
             reads: Vec::with_capacity(64),
             reads_done: VecDeque::with_capacity(64),
-            line,
+            requests,
             queue: VecDeque::with_capacity(64),
             in_flight: 0,
             actions: Vec::with_capacity(64),
@@ -196,10 +196,10 @@ impl<D: Disk> Driver<D> {
             counts: DriverCounts::default(),
             last_error: None,
             fewest_free: count,
-            pace: Pace::new(count, at_hand),
+            backpressure: Backpressure::new(count, at_hand),
             growing: None,
-            chore: None,
-            chore_reply: None,
+            step: None,
+            step_reply: None,
             view: None,
         };
         for doubt in &doubts {
@@ -285,12 +285,12 @@ impl<D: Disk> Driver<D> {
 
     /// The guarantee that the ring goes by; `None` for one that does its best.
     pub fn guarantee(&self) -> Option<&Guarantee> {
-        self.line.granted.as_ref()
+        self.requests.granted.as_ref()
     }
 
     /// The schedule, for its margin.
     pub fn schedule(&self) -> &Schedule {
-        self.line.schedule()
+        self.requests.schedule()
     }
 
     /// The greatest age of data that was not durable yet: what a crash could have cost at worst.
@@ -300,17 +300,17 @@ impl<D: Disk> Driver<D> {
 
     /// What may be packed beyond what was declared; the open slot, if there is one, takes `room` more.
     pub fn spare(&self, room: Option<u64>, now: Timestamp) -> Spare {
-        self.line.spare(now, self.free.len() as u32, room)
+        self.requests.spare(now, self.free.len() as u32, room)
     }
 
     /// When the driver wants to be polled next, though nothing should end or arrive until then.
     pub fn rests_until(&self) -> Option<Timestamp> {
-        self.line.rest()
+        self.requests.rest()
     }
 
     /// Whether nothing is on its way, neither in the ring nor at the disk.
     pub fn is_idle(&self) -> bool {
-        self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty() && self.line.is_empty()
+        self.ring.is_idle() && self.in_flight == 0 && self.queue.is_empty() && self.requests.is_empty()
     }
 
     /// Whether neither a slot nor a commit is to be written.
@@ -338,13 +338,13 @@ impl<D: Disk> Driver<D> {
     }
 
     /// What a crash has taken out of the middle, as far as that is known by now; once each.
-    pub fn take_hole(&mut self) -> Option<Hole> {
-        self.holes.pop()
+    pub fn take_crash_gap(&mut self) -> Option<CrashGap> {
+        self.crash_gaps.pop()
     }
 
     /// Whether more of that may come to light.
     pub fn may_find_holes(&self) -> bool {
-        !self.holes.is_empty() || !self.doubts.is_empty()
+        !self.crash_gaps.is_empty() || !self.doubts.is_empty()
     }
 
     /// Takes a sealed slot; it is written as soon as it has a place.
@@ -397,7 +397,7 @@ impl<D: Disk> Driver<D> {
         };
         let offset = self.ring.ledger.geometry.slot_offset(slot) + offset;
         let request = Request { tag: READ | id, op: Op::Read { offset, buffer, len } };
-        match self.line.push(class, client, request) {
+        match self.requests.push(class, client, request) {
             Ok(()) => {
                 self.reads.push(Read { id, slot, sequence, bytes: len, since: now });
                 self.begin_at_once(now);
@@ -415,9 +415,15 @@ impl<D: Disk> Driver<D> {
 
     /// Lets the ring know the time, carries out what is due, and takes in what the disk has done, waiting for that at
     /// most `wait`. `open` tells of the open slot, `gains` exports from it.
-    pub fn poll(&mut self, now: Timestamp, wait: Duration, open: Option<OpenBrief>, gains: &mut Gains<'_>) {
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        wait: Duration,
+        open: Option<OpenBrief>,
+        gains: &mut JournalDelta<'_>,
+    ) {
         let mut wait = if self.in_flight == 0 { Duration::ZERO } else { wait };
-        if let Some(until) = self.line.rest() {
+        if let Some(until) = self.requests.rest() {
             wait = wait.min(until.since(now));
         }
         while let Some(done) = self.disk.complete(wait) {
@@ -425,10 +431,10 @@ impl<D: Disk> Driver<D> {
             self.in_flight -= 1;
             self.done(done, now);
         }
-        self.line.note_open(open);
+        self.requests.note_open(open);
         self.ring.step(Event::Tick(open), now, &mut self.actions);
         self.act(now);
-        let pledged = self.line.granted.is_some();
+        let pledged = self.requests.granted.is_some();
         let since = |m: &Moving| if pledged { m.oldest } else { m.sealed };
         let oldest = self.moving.iter().map(since).chain(self.committing).min();
         self.ring.note_pending(oldest.map_or(Duration::ZERO, |since| now.since(since)));
@@ -437,7 +443,7 @@ impl<D: Disk> Driver<D> {
         self.eldest = self.eldest.max(unsafe_since.map_or(Duration::ZERO, |since| now.since(since)));
         self.look_on(now);
         self.look_over(now);
-        self.advance_chore(now);
+        self.advance_step(now);
         self.look_for_commit();
         self.begin(now, Some(gains));
     }
@@ -451,11 +457,11 @@ impl<D: Disk> Driver<D> {
             self.counts.answers += 1;
         }
         let fault = result.as_ref().map_err(|e| e.fault).copied();
-        let line = &mut self.line;
+        let requests = &mut self.requests;
         match tag & KIND {
-            WRITE => line.writing -= 1,
-            COMMIT | SUPERBLOCK => line.committing -= 1,
-            SCAN | CHORE | READ | EYE => line.reading -= 1,
+            WRITE => requests.writing -= 1,
+            COMMIT | SUPERBLOCK => requests.committing -= 1,
+            SCAN | JOB_STEP | READ | EYE => requests.reading -= 1,
             _ => {}
         }
         match tag & KIND {
@@ -473,7 +479,7 @@ impl<D: Disk> Driver<D> {
                 self.superblock_written(fault, now);
             }
             SCAN => self.scan_read((tag & !KIND) as usize, buffer, result.clone(), now),
-            CHORE => self.chore_io(buffer, result.clone(), now),
+            JOB_STEP => self.step_io(buffer, result.clone(), now),
             EYE => self.view_read(buffer, result.clone(), now),
             MEASURE => self.measured(result, now),
             READ => self.read_ended(tag & !KIND, buffer, result, now),
@@ -563,8 +569,8 @@ impl<D: Disk> Driver<D> {
     pub(crate) fn push_request(&mut self, request: Request, now: Timestamp) {
         let client = if request.tag & KIND == SCAN { SCANNER } else { WORKER };
         // They are few, and clients are lent fewer buffers than there is room for.
-        if let Err(request) = self.line.push(Class::Scrub, client, request) {
-            self.line.reading += 1;
+        if let Err(request) = self.requests.push(Class::Scrub, client, request) {
+            self.requests.reading += 1;
             self.queue.push_back(request);
         }
         self.begin_at_once(now);

@@ -1,9 +1,9 @@
 //! Orders that take many steps, and what they have in common: they run beside capture and never in it, ask for one small
-//! step at a time ([`Chore`]) and do the thinking in between. What each does is in `purge` and `distil`, how slots are
+//! step at a time ([`JobStep`]) and do the thinking in between. What each does is in `purge` and `distil`, how slots are
 //! copied in `copies`.
 
 use crate::check::{Damage, Depth, SlotCheck};
-use crate::chore::{Chore, ChoreReply};
+use crate::job_step::{JobStep, StepReply};
 use crate::{DistilRequest, Order, Outcome, PurgeRequest, distil, purge};
 use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, Timestamp};
 use holdfast_format::{PartHeader, Superblock};
@@ -16,7 +16,7 @@ pub(crate) const STEP: usize = 1 << 20;
 pub(crate) const PATIENCE: u32 = 1500;
 
 /// Asks for a step and waits for its answer. `None`: the ring is being closed.
-pub type Port<'a> = dyn FnMut(Chore) -> Option<ChoreReply> + 'a;
+pub type Port<'a> = dyn FnMut(JobStep) -> Option<StepReply> + 'a;
 
 /// Why a job stopped. What was done until then is done; given again, it goes on from there.
 #[derive(Debug, thiserror::Error)]
@@ -114,23 +114,23 @@ pub(crate) struct Job<'a, 'p> {
 }
 
 impl Job<'_, '_> {
-    pub(crate) fn ask(&mut self, chore: Chore) -> Result<ChoreReply, JobError> {
-        match (self.port)(chore).ok_or(JobError::Closed)? {
-            ChoreReply::Failed(error, _) => Err(JobError::Disk(error)),
-            ChoreReply::NoRoomIn(hold) => Err(JobError::NoRoomIn(hold)),
+    pub(crate) fn ask(&mut self, step: JobStep) -> Result<StepReply, JobError> {
+        match (self.port)(step).ok_or(JobError::Closed)? {
+            StepReply::Failed(error, _) => Err(JobError::Disk(error)),
+            StepReply::NoRoomIn(hold) => Err(JobError::NoRoomIn(hold)),
             reply => Ok(reply),
         }
     }
 
-    pub(crate) fn done(&mut self, chore: Chore) -> Result<(), JobError> {
-        self.ask(chore).map(|_| ())
+    pub(crate) fn done(&mut self, step: JobStep) -> Result<(), JobError> {
+        self.ask(step).map(|_| ())
     }
 
     /// Reads into the window.
     pub(crate) fn read(&mut self, offset: u64, len: usize) -> Result<&[u8], JobError> {
         let buffer = self.window.take().ok_or(JobError::Closed)?;
         let len = len.min(buffer.len());
-        if let ChoreReply::Buffer(buffer) = self.ask(Chore::Read { offset, len, buffer })? {
+        if let StepReply::Buffer(buffer) = self.ask(JobStep::Read { offset, len, buffer })? {
             self.window = Some(buffer);
         }
         Ok(self.window.as_ref().map_or(&[], |b| &b[..len]))
@@ -174,10 +174,10 @@ impl Job<'_, '_> {
     /// Asks for a buffer and a sequence for a copy, for a while.
     pub(crate) fn new_copy(&mut self) -> Result<(Sequence, Buffer), JobError> {
         for _ in 0..PATIENCE {
-            if let ChoreReply::Copy { sequence, buffer } = self.ask(Chore::NewCopy)? {
+            if let StepReply::Copy { sequence, buffer } = self.ask(JobStep::NewCopy)? {
                 return Ok((sequence, buffer));
             }
-            self.done(Chore::Pause)?;
+            self.done(JobStep::Pause)?;
         }
         Err(JobError::NoRoom)
     }
@@ -190,21 +190,21 @@ impl Job<'_, '_> {
         len: usize,
     ) -> Result<SlotNo, JobError> {
         for _ in 0..PATIENCE {
-            match (self.port)(Chore::PlaceCopy { buffer, len }).ok_or(JobError::Closed)? {
-                ChoreReply::Placed(slot, buffer) => {
+            match (self.port)(JobStep::PlaceCopy { buffer, len }).ok_or(JobError::Closed)? {
+                StepReply::Placed(slot, buffer) => {
                     self.give_back(buffer)?;
                     return self.verified(slot, sequence);
                 }
-                ChoreReply::Failed(error, back) => {
+                StepReply::Failed(error, back) => {
                     if let Some(back) = back {
                         self.give_back(back)?;
                     }
                     return Err(JobError::Disk(error));
                 }
-                ChoreReply::Later(Some(back)) => buffer = back,
+                StepReply::Later(Some(back)) => buffer = back,
                 _ => return Err(JobError::Closed),
             }
-            self.done(Chore::Pause)?;
+            self.done(JobStep::Pause)?;
         }
         self.give_back(buffer)?;
         Err(JobError::NoRoom)
@@ -223,6 +223,6 @@ impl Job<'_, '_> {
 
     /// Gives the buffer of a copy back unused.
     pub(crate) fn give_back(&mut self, buffer: Buffer) -> Result<(), JobError> {
-        self.done(Chore::GiveBack(buffer))
+        self.done(JobStep::GiveBack(buffer))
     }
 }

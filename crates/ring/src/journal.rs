@@ -49,11 +49,11 @@ pub(crate) struct Snapshot {
     /// Whether that was all there was when the last commit was filled.
     pub(crate) whole: bool,
     /// What its runway record named.
-    pub(crate) named: Option<Named>,
+    pub(crate) named: Option<NamedList>,
 }
 
 /// What a runway record reserves: sequences up to this one, and how many of its slots are listed for the first time.
-pub(crate) type Named = (Sequence, usize);
+pub(crate) type NamedList = (Sequence, usize);
 
 /// Where recovery found the journal's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(crate) struct Flight {
     /// Whether a snapshot ends with it.
     pub(crate) ends: bool,
     /// The runway record that counts once it is durable.
-    pub(crate) named: Option<Named>,
+    pub(crate) named: Option<NamedList>,
     /// When it was filled with all that the open slot had then; `None`: there was more.
     pub(crate) filled: Option<Timestamp>,
     /// Which of all writes it is.

@@ -166,7 +166,7 @@ impl Ledger {
                 + RUN_BYTES * h.sequences.len() as u64
                 + text(&h.reason)
                 + text(&h.owner)
-                + h.finding.as_ref().map_or(0, |finding| finding.bytes() as u64)
+                + h.condition_hold.as_ref().map_or(0, |condition_hold| condition_hold.bytes() as u64)
         });
         let streams = self
             .streams

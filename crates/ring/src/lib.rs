@@ -5,61 +5,61 @@
 #![forbid(unsafe_code)]
 
 mod ages;
+mod backpressure;
 mod birds_eye;
 mod blocking;
 mod cells;
 mod check;
-mod chore;
-mod claims;
 mod commit;
+mod condition_hold;
 mod copies;
+mod crash_gaps;
 mod create;
-mod cut;
 mod distil;
 mod driver;
 mod event;
-mod finding;
+mod failed_writes;
 mod flush;
 mod guarantee;
-mod held;
-mod holes;
+mod hold_refcounts;
+mod inspect;
 mod job;
+mod job_step;
 mod journal;
 mod ledger;
-mod look;
-mod named;
-mod once;
+mod min_size;
+mod offline_order;
 mod order;
 mod orders;
-mod pace;
-mod packed;
+mod pins;
 mod purge;
 mod ranges;
 mod rates;
 mod rebuild;
 mod recover;
+mod redact;
 mod replace;
 mod runway;
+mod runway_order;
+mod runway_replay;
 mod scan;
 mod schedule;
-mod small;
+mod slot_row;
 mod snapshot;
 mod span;
 mod state;
 mod status;
 mod streams;
-mod suspects;
 mod table;
-mod turns;
 mod walk;
 
 pub use ages::Ages;
 pub use birds_eye::BirdsEye;
 pub use blocking::Blocking;
 pub use check::{CHECK_QUANTUM, Damage, Depth, OWN_QUANTUM, SlotCheck, check_slot};
-pub use chore::{Chore, ChoreReply, ChoreSlot, Due, PlacedCopy};
+pub use crash_gaps::CrashGap;
 pub use create::{CreateError, NewRing, create, write_superblocks};
-pub use driver::{Driver, DriverCounts, Gains, ReadDone, SlotRead, Took, is_slot_write};
+pub use driver::{Driver, DriverCounts, JournalDelta, ReadDone, SlotRead, Took, is_slot_write};
 pub use event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 pub use flush::durable_after;
 pub use guarantee::{
@@ -67,11 +67,12 @@ pub use guarantee::{
     Refused, Shape, admit, each_would_do, figures, least_above, least_slot, load, longest, measured,
     most_below, most_rate, other_slots, packing, standing,
 };
-pub use holes::Hole;
 pub use job::{JobError, Port, Work};
+pub use job_step::{Due, JobStep, PlacedCopy, StepReply, StepSlot};
 pub use journal::JournalEnd;
 pub use ledger::{ClockStep, EpochStart, Preamble};
-pub use once::{OnceError, order_once};
+pub use min_size::{TooSmallToHold, too_small_to_hold};
+pub use offline_order::{OfflineOrderError, order_offline};
 pub use order::{
     DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome,
     PurgeRequest, Range, Refusal, ReleaseRequest,
@@ -84,7 +85,6 @@ pub use recover::{
 pub use runway::{fewest_slots, least_named, least_slots};
 pub use scan::SCAN_READS;
 pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};
-pub use small::{HoldsNothing, holds_nothing};
 pub use state::Ring;
 pub use status::{
     ActKind, ActNumbers, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,

@@ -1,7 +1,7 @@
 //! What can be asked of a ring, and what it answers. Plain data: the wire form is the `link` crate's.
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 
 /// A caller's number for an order, returned with its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +47,7 @@ pub struct HoldRequest {
     pub until: Timestamp,
     /// What it looks for, if it is one by condition: it begins with the sequences that were found, be it none, and grows by
     /// [`Order::Extend`].
-    pub finding: Option<Finding>,
+    pub condition_hold: Option<ConditionHold>,
 }
 
 /// What else was found for a hold by condition.

@@ -1,9 +1,9 @@
 //! Orders: what a hold takes, what a release frees, when it may be said that they stand.
 
 use crate::ages::Ages;
+use crate::condition_hold;
 use crate::event::{Action, OpenBrief};
-use crate::finding;
-use crate::held::MAX_HOLDS;
+use crate::hold_refcounts::MAX_HOLDS;
 use crate::journal::Entry;
 use crate::ranges::{joined, within};
 use crate::snapshot::Item;
@@ -97,7 +97,7 @@ fn act_on(hold: &HoldRecord, act: Act, at: Timestamp) -> ActRecord {
         by_time: hold.by_time,
         by_ordinal: hold.by_ordinal,
         by_event: hold.by_event,
-        reason: finding::reason(hold),
+        reason: condition_hold::reason(hold),
         owner: hold.owner.clone(),
         ..ActRecord::default()
     }
@@ -125,7 +125,7 @@ impl Ring {
     pub(crate) fn unheld(&self) -> u32 {
         let counts = self.ledger.table.counts();
         // Copies under way will be held, too, before their originals are free.
-        let held_moving = (self.coming.len() + self.chores.copying.len()) as u32;
+        let held_moving = (self.unwritten_refcounts.len() + self.jobs.copying.len()) as u32;
         let kept_free = self.superblock.reserve.max(self.runway_target() + self.config.buffers);
         (counts.total - counts.bad - counts.held).saturating_sub(held_moving + kept_free)
     }
@@ -165,7 +165,7 @@ impl Ring {
                 "a hold needs a reason, and reason and owner have at most {MAX_REASON} bytes"
             )));
         }
-        if self.chores.purging {
+        if self.jobs.purging {
             return Err(Refusal::Busy("purge"));
         }
         if self.ledger.holds.len() + self.releasing.len() >= MAX_HOLDS {
@@ -174,7 +174,7 @@ impl Ring {
         if request.until <= now {
             return Err(Refusal::Wrong("the hold would have ended already".to_owned()));
         }
-        if request.finding.is_some() && request.sequences.is_none() {
+        if request.condition_hold.is_some() && request.sequences.is_none() {
             return Err(Refusal::Wrong("a hold by condition names what was found, be it nothing".to_owned()));
         }
         Ok(())
@@ -188,7 +188,8 @@ impl Ring {
         now: Timestamp,
     ) -> Result<(), Refusal> {
         self.may_be_given(&request, now)?;
-        let finding = request.finding.take().map(|finding| self.checked(finding)).transpose()?;
+        let condition_hold =
+            request.condition_hold.take().map(|condition_hold| self.checked(condition_hold)).transpose()?;
         // An order that had to wait may tell of a slot that has been sealed since: that one is among the others.
         let is_open = |sequence| self.open.is_some_and(|o| o.sequence == sequence);
         let open = open.filter(|o| is_open(o.sequence));
@@ -217,13 +218,13 @@ impl Ring {
         oldest = oldest.into_iter().chain(begun.map(|bounds| bounds.first)).min();
         let open = open.filter(|o| wanted.has(o.sequence, Age(o.sequence.0), &o.bounds));
         let unwritten = wait.iter().copied().chain(open.map(|o| o.sequence));
-        fresh += unwritten.clone().filter(|s| self.coming.held(*s) == 0).count() as u32;
+        fresh += unwritten.clone().filter(|s| self.unwritten_refcounts.held(*s) == 0).count() as u32;
         sequences.extend(unwritten);
-        if sequences.is_empty() && finding.is_none() {
+        if sequences.is_empty() && condition_hold.is_none() {
             return Err(Refusal::Nothing { oldest });
         }
         let slots = sequences.len() as u32;
-        let quota = finding.as_ref().map_or(0, |finding| finding.quota);
+        let quota = condition_hold.as_ref().map_or(0, |condition_hold| condition_hold.quota);
         if quota > 0 && slots > quota {
             return Err(Refusal::Quota { quota, wanted: slots });
         }
@@ -247,7 +248,7 @@ impl Ring {
             sequences: runs(sequences.into_iter().map(|sequence| (sequence, sequence)))?,
             reason: request.reason,
             owner: request.owner,
-            finding,
+            condition_hold,
         };
         let hold = record.id;
         let act = ActRecord { slots, ..act_on(&record, Act::Hold, now) };
@@ -447,7 +448,7 @@ impl Ring {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::chore::PlacedCopy;
+    use crate::job_step::PlacedCopy;
     use crate::snapshot::Runway;
     use crate::table::{Slot, Table};
     use crate::{Config, NewRing, Range, create, recover};
@@ -491,7 +492,7 @@ pub(crate) mod tests {
             reason: "r".repeat(MAX_REASON),
             owner: "o".repeat(MAX_REASON),
             until: Timestamp::MAX,
-            finding: None,
+            condition_hold: None,
         };
         let mut out = Vec::new();
         ring.order(OrderId(1), Order::Hold(request), None, NOW, &mut out);

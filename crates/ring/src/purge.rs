@@ -1,15 +1,15 @@
 //! Destroying a range on purpose: what is destroyed, in which order, so that at every instant what stays is whole.
 //!
-//! The job runs beside capture and never in it: it asks for one small step at a time ([`Chore`]), and does the thinking
+//! The job runs beside capture and never in it: it asks for one small step at a time ([`JobStep`]), and does the thinking
 //! in between. In order: the intent is recorded; what is open goes to the medium; expired remains that may have the
 //! range are overwritten; from every slot that has some of it the rest is copied to new slots, one record puts the copies
 //! in the original's place, and the original is overwritten; then both journal extents are given up and overwritten; last,
 //! the audit is recorded.
 
 use crate::check::SlotCheck;
-use crate::chore::{Chore, ChoreReply, ChoreSlot};
-use crate::cut::{self, Cut};
 use crate::job::{Job, JobError, PATIENCE, STEP};
+use crate::job_step::{JobStep, StepReply, StepSlot};
+use crate::redact::{self, Redaction};
 use crate::{Outcome, PurgeRequest, Refusal};
 use holdfast_base::{HoldId, MAX_REASON, Sequence, SlotNo, Timestamp};
 use holdfast_format::PurgeRecord;
@@ -27,7 +27,7 @@ struct Purge<'j, 'a, 'p> {
 struct Affected {
     slot: SlotNo,
     sequence: Sequence,
-    cut: Cut,
+    redaction: Redaction,
 }
 
 /// Carries a purge out, step by step.
@@ -42,11 +42,11 @@ pub(crate) fn purge(
     }
     let mut record = audit(request, now);
     let zeros = Some(Buffer::aligned(STEP)?);
-    job.done(Chore::Begin(record.clone()))?;
+    job.done(JobStep::Begin(record.clone()))?;
     let result = Purge { job, zeros, oldest: None }.run(request, &mut record);
     // Holds must be possible again whatever came of it, and what was destroyed until then is on record.
     let complete = matches!(result, Ok(Outcome::Purged { .. }));
-    let ended = job.done(Chore::End { record, complete });
+    let ended = job.done(JobStep::End { record, complete });
     let outcome = result?;
     ended?;
     Ok(outcome)
@@ -81,9 +81,9 @@ impl Purge<'_, '_, '_> {
         while offset < end {
             let buffer = self.zeros.take().ok_or(JobError::Closed)?;
             let len = (end - offset).min(buffer.len() as u64) as usize;
-            match self.job.ask(Chore::Write { offset, len, buffer })? {
-                ChoreReply::Buffer(buffer) => self.zeros = Some(buffer),
-                ChoreReply::Later(buffer) => {
+            match self.job.ask(JobStep::Write { offset, len, buffer })? {
+                StepReply::Buffer(buffer) => self.zeros = Some(buffer),
+                StepReply::Later(buffer) => {
                     self.zeros = buffer;
                     return Ok(false);
                 }
@@ -99,7 +99,7 @@ impl Purge<'_, '_, '_> {
     fn overwrite_journal(&mut self) -> Result<(), JobError> {
         let mut done: Option<u64> = None;
         for _ in 0..PATIENCE {
-            let ChoreReply::Extent(offset, bytes) = self.job.ask(Chore::SwitchJournal)? else { continue };
+            let StepReply::Extent(offset, bytes) = self.job.ask(JobStep::SwitchJournal)? else { continue };
             if done == Some(offset) || !self.overwrite(offset, offset + bytes)? {
                 continue;
             }
@@ -122,19 +122,19 @@ impl Purge<'_, '_, '_> {
         Ok(true)
     }
 
-    fn look(&mut self, slot: SlotNo) -> Result<ChoreSlot, JobError> {
-        match self.job.ask(Chore::Look(slot))? {
-            ChoreReply::Slot(look) => Ok(look),
-            _ => Ok(ChoreSlot::Other),
+    fn look(&mut self, slot: SlotNo) -> Result<StepSlot, JobError> {
+        match self.job.ask(JobStep::Look(slot))? {
+            StepReply::Slot(look) => Ok(look),
+            _ => Ok(StepSlot::Other),
         }
     }
 
-    fn pin(&mut self, slot: SlotNo) -> Result<bool, JobError> {
-        Ok(matches!(self.job.ask(Chore::Pin(slot))?, ChoreReply::Done))
+    fn lock(&mut self, slot: SlotNo) -> Result<bool, JobError> {
+        Ok(matches!(self.job.ask(JobStep::Lock(slot))?, StepReply::Done))
     }
 
     fn run(&mut self, request: &PurgeRequest, record: &mut PurgeRecord) -> Result<Outcome, JobError> {
-        self.job.done(Chore::Settle)?;
+        self.job.done(JobStep::Settle)?;
         let affected = match self.find(request)? {
             Ok(affected) => affected,
             Err(hold) => return Ok(Outcome::Refused(Refusal::Held(hold))),
@@ -142,8 +142,8 @@ impl Purge<'_, '_, '_> {
         let mut slots = 0;
         for one in &affected {
             if self.destroy(request, one)? {
-                record.elements += one.cut.elements;
-                record.bytes += one.cut.bytes;
+                record.elements += one.redaction.elements;
+                record.bytes += one.redaction.bytes;
                 slots += 1;
             }
         }
@@ -162,10 +162,10 @@ impl Purge<'_, '_, '_> {
     fn find(&mut self, request: &PurgeRequest) -> Result<Result<Vec<Affected>, HoldId>, JobError> {
         let mut affected = Vec::new();
         for no in (0..self.job.superblock.geometry.slots).map(SlotNo) {
-            let ChoreSlot::Data { sequence, held } = self.look(no)? else {
+            let StepSlot::Data { sequence, held } = self.look(no)? else {
                 continue;
             };
-            if !self.pin(no)? {
+            if !self.lock(no)? {
                 continue;
             }
             let check = match self.job.brief(no)? {
@@ -177,15 +177,16 @@ impl Purge<'_, '_, '_> {
             self.oldest = self.oldest.into_iter().chain(first).min();
             let touches =
                 check.sound().is_some_and(|(.., bounds)| bounds.touches(&request.streams, &request.range));
-            let cut = if touches { cut::measure(self.job, &check, request)? } else { Cut::default() };
-            self.job.done(Chore::Unpin(no))?;
-            if cut.rows == 0 {
+            let redaction =
+                if touches { redact::measure(self.job, &check, request)? } else { Redaction::default() };
+            self.job.done(JobStep::Unlock(no))?;
+            if redaction.rows == 0 {
                 continue;
             }
             if let Some(hold) = held.filter(|_| !request.held) {
                 return Ok(Err(hold));
             }
-            affected.push(Affected { slot: no, sequence, cut });
+            affected.push(Affected { slot: no, sequence, redaction });
         }
         Ok(Ok(affected))
     }
@@ -200,7 +201,7 @@ impl Purge<'_, '_, '_> {
                 continue;
             }
             let (offset, end) = (geometry.slot_offset(no), geometry.slot_offset(no) + geometry.slot_bytes);
-            let is_data = matches!(self.look(no)?, ChoreSlot::Data { .. });
+            let is_data = matches!(self.look(no)?, StepSlot::Data { .. });
             let check = self.job.brief(no)?;
             match check.as_ref().ok().and_then(SlotCheck::sound) {
                 Some((header, _, bounds)) if is_data || !bounds.touches(&request.streams, &request.range) => {
@@ -213,45 +214,45 @@ impl Purge<'_, '_, '_> {
                     count += 1;
                 }
             }
-            self.job.done(Chore::Unpin(no))?;
+            self.job.done(JobStep::Unlock(no))?;
         }
         Ok(count)
     }
 
-    /// Pins a slot that has data or is expired; one that is just being named can be pinned a little later. False for one
+    /// Locks a slot that has data or is expired; one that is just being named can be locked a little later. False for one
     /// that is being written: what was there is being overwritten.
     fn pin_patiently(&mut self, no: SlotNo) -> Result<bool, JobError> {
         for _ in 0..PATIENCE {
-            if self.look(no)? == ChoreSlot::Other {
+            if self.look(no)? == StepSlot::Other {
                 return Ok(false);
             }
-            if self.pin(no)? {
+            if self.lock(no)? {
                 return Ok(true);
             }
-            self.job.done(Chore::Pause)?;
+            self.job.done(JobStep::Pause)?;
         }
         Err(JobError::NoRoom)
     }
 
     /// Copies what is kept of a slot, puts the copies in its place and overwrites it; false if it has expired by now.
     fn destroy(&mut self, request: &PurgeRequest, one: &Affected) -> Result<bool, JobError> {
-        if !self.pin(one.slot)? {
+        if !self.lock(one.slot)? {
             return Ok(false);
         }
-        if !matches!(self.look(one.slot)?, ChoreSlot::Data { sequence, .. } if sequence == one.sequence) {
-            self.job.done(Chore::Unpin(one.slot))?;
+        if !matches!(self.look(one.slot)?, StepSlot::Data { sequence, .. } if sequence == one.sequence) {
+            self.job.done(JobStep::Unlock(one.slot))?;
             return Ok(false);
         }
         let check = match self.job.brief(one.slot)? {
             Ok(check) => check,
             Err(why) => return Err(JobError::Damaged { slot: one.slot, why: why.to_string() }),
         };
-        let copies = cut::copy(self.job, one.slot, &check, request, &one.cut)?;
+        let copies = redact::copy(self.job, one.slot, &check, request, &one.redaction)?;
         let originals = vec![(one.slot, one.sequence)];
-        self.job.done(Chore::Replace { originals, copies, held_by: None })?;
+        self.job.done(JobStep::Replace { originals, copies, held_by: None })?;
         let offset = self.job.superblock.geometry.slot_offset(one.slot);
         self.overwrite(offset, offset + self.job.superblock.geometry.slot_bytes)?;
-        self.job.done(Chore::Unpin(one.slot))?;
+        self.job.done(JobStep::Unlock(one.slot))?;
         Ok(true)
     }
 }

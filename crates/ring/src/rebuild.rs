@@ -1,8 +1,8 @@
 //! Slots that only the journal has a part of, built anew while it is read: once, since reading it is what a restart takes
 //! most of its time for. Whether they are needed is recovery's to say.
 
+use crate::crash_gaps::Span;
 use crate::event::SealedSlot;
-use crate::holes::Span;
 use crate::ledger::Ledger;
 use crate::recover::RecoverError;
 use crate::table::Bounds;

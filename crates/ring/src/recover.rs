@@ -6,11 +6,11 @@
 
 use crate::blocking::Blocking;
 use crate::check::{Depth, check_slot};
-use crate::holes::{self, Hole, Kind, Span, Told};
+use crate::crash_gaps::{self, CrashGap, Kind, Span, Told};
 use crate::journal::JournalEnd;
 use crate::ledger::{Ledger, Preamble};
-use crate::named::Named;
 use crate::rebuild::{Candidates, Doubt, Rebuilt};
+use crate::runway_replay::RunwayReplay;
 use crate::table::{Bounds, Slot, State};
 use crate::walk::{self, WINDOW};
 use holdfast_base::{Age, BLOCK, HEAD, MAX_SLOT, MIN_SLOT, Sequence, SlotNo, StreamId, Timestamp};
@@ -75,7 +75,7 @@ pub struct Recovered {
     /// The latest arrival that is known to be kept.
     pub last_arrival: Option<Timestamp>,
     /// What a crash has taken out of the middle.
-    pub(crate) holes: Vec<Hole>,
+    pub(crate) crash_gaps: Vec<CrashGap>,
 }
 
 impl Recovered {
@@ -122,13 +122,13 @@ impl Recovered {
             doubts: Vec::new(),
             suspects: self.suspects.clone(),
             last_arrival: self.last_arrival,
-            holes: self.holes.clone(),
+            crash_gaps: self.crash_gaps.clone(),
         })
     }
 
     /// Ordinals that are in no slot though later ones are: what a crash has taken out of the middle.
-    pub fn holes(&self) -> &[Hole] {
-        &self.holes
+    pub fn crash_gaps(&self) -> &[CrashGap] {
+        &self.crash_gaps
     }
 
     /// Whether the last run was cut off.
@@ -236,7 +236,7 @@ pub fn recover(disk: &mut dyn Disk) -> Result<Recovered, RecoverError> {
         if headers.is_whole(slot, sequence) {
             continue;
         }
-        recovered.holes.extend(holes::rest(&spans, &rebuilt.spans));
+        recovered.crash_gaps.extend(crash_gaps::rest(&spans, &rebuilt.spans));
         // Torn: what the journal has of it takes its place.
         *recovered.ledger.table.get_mut(slot) = Slot::FREE;
         recovered.suspects.retain(|no| *no != slot);
@@ -256,7 +256,7 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
     long_enough(&name, has, superblock.geometry.lane_bytes)?;
     let mut window = Blocking::new(disk, WINDOW.max(superblock.geometry.commit_bytes()))?;
     let found = newest_snapshot(&mut window, &superblock, true)?;
-    let Some(Replayed { mut ledger, named, end: journal, candidates }) = found else {
+    let Some(Replayed { mut ledger, runway_replay, end: journal, candidates }) = found else {
         return Err(RecoverError::NoSnapshot { disk: name });
     };
     long_enough(&name, has, ledger.geometry.lane_bytes)?;
@@ -267,11 +267,11 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
     }
 
     let mut headers = Headers { window: &mut window, superblock: &superblock };
-    let mut written = named.settle(&mut headers, &mut ledger);
-    ledger.next = ledger.next.max(Sequence(named.naming.0 + named.last.len() as u64 + 1));
+    let mut written = runway_replay.settle(&mut headers, &mut ledger);
+    ledger.next = ledger.next.max(Sequence(runway_replay.naming.0 + runway_replay.last.len() as u64 + 1));
     let cut_in_snapshot = journal.highest > journal.generation;
     let torn = if cut_in_snapshot {
-        named.settle_unnamed(&mut headers, &mut ledger, &mut written)
+        runway_replay.settle_unnamed(&mut headers, &mut ledger, &mut written)
     } else {
         Vec::new()
     };
@@ -281,7 +281,7 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
     // As the journal has them, before slots are looked into.
     let counted = ledger.streams.clone();
     let mut told = note_newest(&mut headers, &mut ledger, &written, &mut last_arrival);
-    let runway = named
+    let runway = runway_replay
         .last
         .iter()
         .copied()
@@ -322,19 +322,19 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
         spans: slot.spans.clone(),
     });
     told.extend(beginnings);
-    let holes = if ledger.unclean {
-        holes::holes(told, named.naming, named.freed(), &counted, &ledger.purges)
+    let crash_gaps = if ledger.unclean {
+        crash_gaps::crash_gaps(told, runway_replay.naming, runway_replay.freed(), &counted, &ledger.purges)
     } else {
         Vec::new()
     };
-    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, doubts, suspects, last_arrival, holes })
+    Ok(Recovered { superblock, ledger, runway, journal, rebuilt, doubts, suspects, last_arrival, crash_gaps })
 }
 
 /// What the extent with the newest whole snapshot says.
 struct Replayed {
     ledger: Ledger,
     /// What was named since.
-    named: Named,
+    runway_replay: RunwayReplay,
     end: JournalEnd,
     /// What it has of slots that may not be on the medium.
     candidates: Candidates,
@@ -357,7 +357,7 @@ fn newest_snapshot(
     let highest = heads.last().map_or(0, |(generation, _)| *generation);
     while let Some((generation, extent)) = heads.pop() {
         let mut ledger = Ledger::empty(superblock.geometry.clone());
-        let mut named = Named::default();
+        let mut runway_replay = RunwayReplay::default();
         let mut candidates = Candidates::default();
         let walked =
             walk::walk(window, &superblock.geometry, extent, &key, ring, u64::MAX, &mut |head, records| {
@@ -366,12 +366,12 @@ fn newest_snapshot(
                         candidates.note(&record, superblock, &ledger);
                     }
                     ledger.apply(&record);
-                    named.note(&record, head.part, &mut ledger);
+                    runway_replay.note(&record, head.part, &mut ledger);
                 }
             })?;
         if let Some(walked) = walked.filter(|w| w.whole) {
             let end = JournalEnd { extent, at: walked.end, generation, highest, number: walked.last.number };
-            return Ok(Some(Replayed { ledger, named, end, candidates }));
+            return Ok(Some(Replayed { ledger, runway_replay, end, candidates }));
         }
     }
     Ok(None)

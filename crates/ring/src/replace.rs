@@ -1,9 +1,9 @@
 //! Putting copies in the place of originals: which originals may go, and what becomes of table, holds and preambles. How copies
 //! come to be is the job's (`copies`).
 
-use crate::chore::{ChoreReply, Due, Pending, PlacedCopy};
 use crate::driver::Driver;
-use crate::held::extend;
+use crate::hold_refcounts::extend;
+use crate::job_step::{Due, PendingStep, PlacedCopy, StepReply};
 use crate::ledger::{Ledger, RUN_BYTES};
 use crate::orders::keeps;
 use crate::snapshot::Item;
@@ -25,8 +25,8 @@ impl Ring {
         let data = || table.iter().filter(|(_, slot)| slot.state == State::Data);
         // Where a slot is left that was never written nothing has expired yet.
         let all_given = table.iter().all(|(_, slot)| slot.state != State::Free || slot.written);
-        // What queries claim stays longer than its turn: nobody waits for them.
-        let may_go = |slot: &Slot| slot.held == 0 && slot.claims == 0;
+        // What queries pin stays longer than its turn: nobody waits for them.
+        let may_go = |slot: &Slot| slot.held == 0 && slot.pins == 0;
         let next = data().filter(|(_, slot)| may_go(slot)).map(|(_, slot)| slot.age).min();
         let named = |holds: &[HoldId], sequence| {
             let named = self.ledger.holds.iter().filter(|hold| holds.contains(&hold.id));
@@ -113,9 +113,9 @@ impl Ring {
     /// Puts the copies in the originals' place, in the table and in every hold that kept one of those they are of.
     pub(crate) fn replace(&mut self, originals: &[(SlotNo, Sequence)], copies: &[PlacedCopy]) {
         for (original, _) in originals {
-            *self.ledger.table.get_mut(*original) = Slot { state: State::Pinned, purged: true, ..Slot::FREE };
-            if !self.chores.pinned.contains(original) {
-                self.chores.freeing.push(*original);
+            *self.ledger.table.get_mut(*original) = Slot { state: State::Locked, purged: true, ..Slot::FREE };
+            if !self.jobs.locked.contains(original) {
+                self.jobs.freeing.push(*original);
             }
         }
         // The originals leave them once that is durable: until then whoever restarts must find all held.
@@ -135,12 +135,12 @@ impl Ring {
             }
         }
         self.note_replaced(originals, copies);
-        self.chores.thinning = holds;
-        self.chores.turns.moved();
+        self.jobs.thinning = holds;
+        self.jobs.runway_order.moved();
         self.keep_preambles(copies);
         for (copy, held) in copies.iter().zip(holders) {
-            self.chores.copying.retain(|no| *no != copy.slot);
-            self.suspects.passed(copy.slot);
+            self.jobs.copying.retain(|no| *no != copy.slot);
+            self.failed_writes.passed(copy.slot);
             *self.ledger.table.get_mut(copy.slot) = Slot {
                 sequence: copy.sequence,
                 age: copy.age,
@@ -170,10 +170,10 @@ impl Ring {
 
     /// The record of a replacement is durable: the originals are free, and leave the holds that kept them.
     pub(crate) fn replaced(&mut self, originals: &[Sequence]) {
-        for no in std::mem::take(&mut self.chores.freeing) {
+        for no in std::mem::take(&mut self.jobs.freeing) {
             *self.ledger.table.get_mut(no) = Slot { purged: true, ..Slot::FREE };
         }
-        for hold in std::mem::take(&mut self.chores.thinning) {
+        for hold in std::mem::take(&mut self.jobs.thinning) {
             if self.thin(hold, originals) {
                 self.journal.push(Item::Hold(hold), None);
             }
@@ -188,20 +188,20 @@ impl<D: Disk> Driver<D> {
         originals: &[(SlotNo, Sequence)],
         copies: Vec<PlacedCopy>,
         held_by: Option<Vec<Vec<HoldId>>>,
-    ) -> Option<ChoreReply> {
+    ) -> Option<StepReply> {
         let ring = &mut self.ring;
         if let Some(held_by) = held_by
             && (!ring.are_due(originals, held_by) || ring.is_beyond_quota(originals, &copies))
         {
-            return Some(ChoreReply::Later(None));
+            return Some(StepReply::Later(None));
         }
         if let Some(full) = ring.too_many_runs(originals, &copies) {
-            return Some(ChoreReply::NoRoomIn(full));
+            return Some(StepReply::NoRoomIn(full));
         }
         ring.replace(originals, &copies);
         let originals = originals.iter().map(|(_, sequence)| *sequence).collect();
         ring.await_item(Item::Replaced { originals, copies });
-        self.chore = Some(Pending::Recorded);
+        self.step = Some(PendingStep::Recorded);
         None
     }
 }
@@ -209,7 +209,7 @@ impl<D: Disk> Driver<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chore::Chore;
+    use crate::job_step::JobStep;
     use crate::journal::Snapshot;
     use crate::{Config, NewRing, create, recover};
     use holdfast_base::{RingId, Timestamp};
@@ -233,10 +233,10 @@ mod tests {
             Slot { sequence: Sequence(1), state: State::Data, ..Slot::FREE };
         driver.ring.journal.snapshot = Some(Snapshot::default());
         let originals = vec![(original, Sequence(1))];
-        driver.chore(Chore::Replace { originals, copies: Vec::new(), held_by: None }, NOW);
+        driver.step(JobStep::Replace { originals, copies: Vec::new(), held_by: None }, NOW);
         assert_eq!(driver.ring.ledger.table.get(original).state, State::Data);
         driver.ring.journal.snapshot = None;
-        driver.advance_chore(NOW);
-        assert_eq!(driver.ring.ledger.table.get(original).state, State::Pinned);
+        driver.advance_step(NOW);
+        assert_eq!(driver.ring.ledger.table.get(original).state, State::Locked);
     }
 }

@@ -80,8 +80,8 @@ impl Ring {
     pub(crate) fn take_runway(&mut self) -> Option<SlotNo> {
         let slot = self.runway.pop_front()?;
         self.ledger.table.get_mut(slot).state = State::Writing;
-        self.chores.copying.push(slot);
-        self.chores.turns.moved();
+        self.jobs.copying.push(slot);
+        self.jobs.runway_order.moved();
         Some(slot)
     }
 
@@ -89,7 +89,7 @@ impl Ring {
     pub(crate) fn leave_runway(&mut self, slot: SlotNo) -> bool {
         let here = self.runway.len();
         self.runway.retain(|no| *no != slot);
-        self.runway.len() < here || self.suspects.leave(slot)
+        self.runway.len() < here || self.failed_writes.leave(slot)
     }
 
     /// A sequence for a copy.
@@ -99,7 +99,7 @@ impl Ring {
         }
         let sequence = self.ledger.next;
         self.ledger.next = sequence.next();
-        self.chores.turns.take(sequence);
+        self.jobs.runway_order.take(sequence);
         Some(sequence)
     }
 

@@ -4,9 +4,9 @@
 
 use crate::CHECK_QUANTUM;
 use crate::check::{Depth, SlotCheck, most_of_a_head};
+use crate::crash_gaps;
 use crate::driver::{Driver, SCAN};
 use crate::event::Event;
-use crate::holes;
 use crate::rebuild::Doubt;
 use crate::table::State;
 use holdfast_base::{BLOCK, Sequence, SlotNo, Timestamp};
@@ -180,7 +180,7 @@ impl<D: Disk> Driver<D> {
         let Doubt { rebuilt, spans, .. } = self.doubts.swap_remove(at);
         let torn = !whole && self.ring.is_doubted(sequence);
         if torn {
-            self.holes.extend(holes::rest(&spans, &rebuilt.spans));
+            self.crash_gaps.extend(crash_gaps::rest(&spans, &rebuilt.spans));
         }
         let instead = torn.then_some(rebuilt.sealed);
         if torn {

@@ -307,7 +307,8 @@ mod tests {
     use crate::ledger::{EpochStart, Preamble};
     use holdfast_base::{Epoch, Ordinal, RingId};
     use holdfast_format::{
-        ActRecord, CommitHead, Finding, Geometry, HoldRecord, Key, PurgeRecord, StreamRecord, read_commit,
+        ActRecord, CommitHead, ConditionHold, Geometry, HoldRecord, Key, PurgeRecord, StreamRecord,
+        read_commit,
     };
     use proptest::prelude::*;
 
@@ -345,16 +346,16 @@ mod tests {
                 let id = ledger.next_hold;
                 ledger.next_hold = HoldId(id.0 + 1);
                 let reason = "r".repeat(usize::from(*length) * 4);
-                let finding = (length % 2 == 0).then(Finding::default);
-                ledger.holds.push(HoldRecord { id, reason, finding, ..HoldRecord::default() });
+                let condition_hold = (length % 2 == 0).then(ConditionHold::default);
+                ledger.holds.push(HoldRecord { id, reason, condition_hold, ..HoldRecord::default() });
                 vec![Item::Hold(id)]
             }
             Change::Release(which) => at(*which, ledger.holds.len())
                 .map_or(Vec::new(), |at| vec![Item::Release(ledger.holds.remove(at).id, Timestamp(tick))]),
             Change::Extend(which) => at(*which, ledger.holds.len()).map_or(Vec::new(), |at| {
                 ledger.holds[at].sequences.push((Sequence(tick as u64), Sequence(tick as u64)));
-                if let Some(finding) = &mut ledger.holds[at].finding {
-                    finding.watermarks = vec![(StreamId(1), Ordinal(tick as u64))];
+                if let Some(condition_hold) = &mut ledger.holds[at].condition_hold {
+                    condition_hold.watermarks = vec![(StreamId(1), Ordinal(tick as u64))];
                 }
                 vec![Item::Hold(ledger.holds[at].id)]
             }),

@@ -3,18 +3,18 @@
 //! It knows neither buffers nor bytes: a slot on its way to the medium goes by its sequence. One instance belongs to one
 //! thread; nothing here blocks, reads a clock or touches a disk.
 
-use crate::chore::Chores;
-use crate::claims::Claims;
+use crate::condition_hold::Promise;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
-use crate::finding::Promise;
+use crate::failed_writes::FailedWrites;
 use crate::flush::{Filled, Filling, Waits};
-use crate::held::Coming;
+use crate::hold_refcounts::UnwrittenRefcounts;
+use crate::job_step::JobState;
 use crate::journal::{Entry, Journal};
 use crate::ledger::{ClockStep, EpochStart, Ledger};
 use crate::orders::Waiting;
+use crate::pins::Pins;
 use crate::runway::Names;
 use crate::snapshot::Item;
-use crate::suspects::Suspects;
 use crate::table::{Bounds, Slot, State};
 use crate::{Order, OrderId, Recovered};
 use holdfast_base::{Epoch, Sequence, SlotNo, StreamId, Timestamp};
@@ -57,7 +57,7 @@ pub struct Ring {
     pub(crate) runway: VecDeque<SlotNo>,
     /// Named in memory, not yet durably.
     pub(crate) naming: Vec<SlotNo>,
-    pub(crate) suspects: Suspects,
+    pub(crate) failed_writes: FailedWrites,
     /// Sequences below this one may be used.
     pub(crate) reserved: Sequence,
     /// Orders that are recorded and wait for data to reach the medium.
@@ -91,11 +91,11 @@ pub struct Ring {
     /// Holds whose release is not durable yet: their slots stay.
     pub(crate) releasing: Vec<HoldRecord>,
     /// Held sequences that are not on the medium yet.
-    pub(crate) coming: Coming,
+    pub(crate) unwritten_refcounts: UnwrittenRefcounts,
     /// The slots of holds by condition, also of those whose release is not durable yet.
     pub(crate) promises: Vec<Promise>,
-    pub(crate) chores: Chores,
-    pub(crate) claims: Claims,
+    pub(crate) jobs: JobState,
+    pub(crate) pins: Pins,
     /// What was promised, if anything was.
     pub(crate) pledge: Option<Pledge>,
 }
@@ -167,7 +167,7 @@ impl Ring {
             journaled: Vec::with_capacity(config.buffers as usize + 4),
             runway: runway.into(),
             naming: Vec::with_capacity(64),
-            suspects: Suspects::default(),
+            failed_writes: FailedWrites::default(),
             reserved,
             waiting: Vec::new(),
             deferred: Vec::new(),
@@ -189,14 +189,14 @@ impl Ring {
             // The journal knows the geometry before the superblocks do: a crash may have come between.
             growing: grown.then(|| Growing { order: None, geometry: ledger.geometry.clone(), retry: true }),
             releasing: Vec::new(),
-            coming: Coming::with_capacity(config.buffers as usize + 4),
+            unwritten_refcounts: UnwrittenRefcounts::with_capacity(config.buffers as usize + 4),
             promises: ledger
                 .holds
                 .iter()
                 .filter_map(|hold| ledger.promise(hold, std::iter::empty()))
                 .collect(),
-            chores: Chores::default(),
-            claims: Claims::new(),
+            jobs: JobState::default(),
+            pins: Pins::new(),
             pledge: None,
             config,
             journal: Journal::new(&ledger.geometry, &journal),
@@ -210,7 +210,7 @@ impl Ring {
     /// Sequences that were rebuilt from the journal go to the medium first, under their own number.
     pub fn adopt(&mut self, sealed: SealedSlot, out: &mut Vec<Action>) {
         self.journaled.push(sealed.sequence);
-        self.coming.add(sealed.sequence, self.holds_of(sealed.sequence));
+        self.unwritten_refcounts.add(sealed.sequence, self.holds_of(sealed.sequence));
         self.note_rebuilt(sealed.sequence);
         // The oldest that is not on the medium goes first.
         let place = self.unplaced.partition_point(|other| other.sequence < sealed.sequence);
@@ -237,7 +237,7 @@ impl Ring {
             if let Some(sealed) = instead {
                 // As a write that failed: once more at the same place, which the runway's record still names.
                 self.journaled.push(sequence);
-                self.coming.add(sequence, self.holds_of(sequence));
+                self.unwritten_refcounts.add(sequence, self.holds_of(sequence));
                 *self.ledger.table.get_mut(slot) = Slot::FREE;
                 self.launch(sealed, slot, out);
             }
@@ -316,7 +316,7 @@ impl Ring {
         match self.device {
             DeviceState::Absent { .. } => Some(Cause::DeviceAbsent),
             DeviceState::Well => {
-                let none = self.runway.is_empty() && self.naming.is_empty() && self.suspects() == 0;
+                let none = self.runway.is_empty() && self.naming.is_empty() && self.failed_writes() == 0;
                 none.then_some(Cause::NoSlot)
             }
         }
@@ -445,7 +445,7 @@ impl Ring {
             let geometry = &self.ledger.geometry;
             for flying in self.flying.iter_mut().filter(|f| f.parked) {
                 flying.parked = false;
-                flying.begun = self.suspects.begin();
+                flying.begun = self.failed_writes.begin();
                 let offset = geometry.slot_offset(flying.slot);
                 out.push(Action::Write { sequence: flying.sealed.sequence, slot: flying.slot, offset });
             }
@@ -467,11 +467,11 @@ impl Ring {
             Ok(()) => {
                 self.device = DeviceState::Well;
                 self.succeeded(flying.begun);
-                self.suspects.passed(flying.slot);
+                self.failed_writes.passed(flying.slot);
                 self.flying.remove(at);
                 self.journaled.retain(|s| *s != sequence);
                 let sealed = flying.sealed;
-                let held = self.coming.take(sequence);
+                let held = self.unwritten_refcounts.take(sequence);
                 *self.ledger.table.get_mut(flying.slot) = Slot {
                     sequence,
                     age: sealed.age,
@@ -493,7 +493,7 @@ impl Ring {
     }
 
     pub(crate) fn absent(&mut self, fault: Fault, now: Timestamp) {
-        self.suspects.acquit();
+        self.failed_writes.acquit();
         match &mut self.device {
             DeviceState::Absent { fault: last, .. } => *last = fault,
             well @ DeviceState::Well => {
@@ -526,7 +526,7 @@ impl Ring {
     /// Writes a sealed slot to its place.
     pub(crate) fn launch(&mut self, sealed: SealedSlot, slot: SlotNo, out: &mut Vec<Action>) {
         self.ledger.table.get_mut(slot).state = State::Writing;
-        let begun = self.suspects.begin();
+        let begun = self.failed_writes.begin();
         self.flying.push(Flying { sealed, slot, tries: 0, begun, parked: false });
         let offset = self.ledger.geometry.slot_offset(slot);
         out.push(Action::Write { sequence: sealed.sequence, slot, offset });

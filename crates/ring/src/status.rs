@@ -1,7 +1,7 @@
 //! What a ring says of itself: plain data for `status`, `slots`, `streams` and metrics.
 
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Counters, Finding, StreamKind};
+use holdfast_format::{ConditionHold, Counters, StreamKind};
 
 /// The state of a slot, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ pub struct HoldStatus {
     /// First and last sequences.
     pub sequences: Vec<(Sequence, Sequence)>,
     /// What it looks for, if it is one by condition.
-    pub finding: Option<Finding>,
+    pub condition_hold: Option<ConditionHold>,
 }
 
 /// What was done with data.

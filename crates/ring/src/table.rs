@@ -1,7 +1,7 @@
 //! The slot table: what is in every slot, where a sequence is, and which slot goes next. Pure bookkeeping.
 
-use crate::packed::{Index, MOST_SEQUENCE, Row};
 use crate::ranges::{count, within};
+use crate::slot_row::{MOST_SEQUENCE, SequenceIndex, SlotRow};
 use crate::span::{Span, Spans};
 use crate::{Range, SlotCounts, SlotLook, SlotStatus};
 use holdfast_base::{Age, Sequence, SlotNo, StreamId, Timestamp};
@@ -20,7 +20,7 @@ pub(crate) enum State {
     /// Data.
     Data,
     /// Kept out of use while work in the background overwrites it.
-    Pinned,
+    Locked,
     /// Failed twice.
     Bad,
 }
@@ -112,9 +112,9 @@ pub(crate) struct Slot {
     pub(crate) state: State,
     pub(crate) damaged: bool,
     /// Kept from expiring by work in the background.
-    pub(crate) pinned: bool,
-    /// So many queries claim it: it expires when nothing else may.
-    pub(crate) claims: u8,
+    pub(crate) locked: bool,
+    /// So many queries pin it: it expires when nothing else may.
+    pub(crate) pins: u8,
     pub(crate) purged: bool,
     /// Something was written here once; the table never forgets it, whatever becomes of the slot.
     pub(crate) written: bool,
@@ -130,8 +130,8 @@ impl Slot {
         held: 0,
         state: State::Free,
         damaged: false,
-        pinned: false,
-        claims: 0,
+        locked: false,
+        pins: 0,
         purged: false,
         written: false,
         known: true,
@@ -139,12 +139,12 @@ impl Slot {
 
     /// Whether work in the background keeps its data from expiring, or a query.
     pub(crate) fn is_kept(&self) -> bool {
-        self.pinned || self.claims > 0
+        self.locked || self.pins > 0
     }
 
     /// Whether it may be overwritten, if need be.
     fn may_go(&self) -> bool {
-        self.state == State::Free || (self.state == State::Data && self.held == 0 && !self.pinned)
+        self.state == State::Free || (self.state == State::Data && self.held == 0 && !self.locked)
     }
 
     /// When it expires, relative to others that may go.
@@ -169,7 +169,7 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
         State::Free => &mut counts.free,
         State::Runway => &mut counts.runway,
         State::Writing => &mut counts.writing,
-        State::Pinned => &mut counts.pinned,
+        State::Locked => &mut counts.pinned,
         State::Data if slot.held > 0 => &mut counts.held,
         State::Data if slot.is_kept() => &mut counts.pinned,
         State::Data => &mut counts.live,
@@ -187,10 +187,10 @@ fn tally(counts: &mut SlotCounts, slot: &Slot, change: impl Fn(&mut u32)) {
 /// arrived) is kept up to date with every change.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    rows: Vec<Row>,
-    /// How many slots queries claim.
-    claimed: u32,
-    index: Index,
+    rows: Vec<SlotRow>,
+    /// How many slots queries pin.
+    pinned: u32,
+    index: SequenceIndex,
     counts: SlotCounts,
     spans: Spans,
     /// How often a slot has become data, or ceased to be.
@@ -229,8 +229,8 @@ impl Table {
         let counts = SlotCounts { total: slots, free: slots, unwritten: slots, ..SlotCounts::default() };
         let mut spans = Spans::default();
         spans.grow(slots as usize);
-        let rows = vec![Row::pack(&Slot::FREE); slots as usize];
-        Self { rows, claimed: 0, index: Index::new(slots), counts, spans, changes: 0 }
+        let rows = vec![SlotRow::pack(&Slot::FREE); slots as usize];
+        Self { rows, pinned: 0, index: SequenceIndex::new(slots), counts, spans, changes: 0 }
     }
 
     pub(crate) fn grow(&mut self, slots: u32) {
@@ -240,12 +240,12 @@ impl Table {
         }
         // No more than is wanted: a ring grows seldom, and its memory is told beforehand.
         self.rows.reserve_exact(more as usize);
-        self.rows.resize(slots as usize, Row::pack(&Slot::FREE));
+        self.rows.resize(slots as usize, SlotRow::pack(&Slot::FREE));
         self.counts.total += more;
         self.counts.free += more;
         self.counts.unwritten += more;
         self.spans.grow(slots as usize);
-        self.index = Index::new(slots);
+        self.index = SequenceIndex::new(slots);
         for no in (0..slots).map(SlotNo) {
             let slot = self.get(no);
             if slot.state == State::Data {
@@ -279,9 +279,9 @@ impl Table {
         // No ring gets beyond; a forged header may say so.
         let sequence = slot.sequence.min(MOST_SEQUENCE);
         let slot = Slot { sequence, written, ..*slot };
-        // Who claimed what was here before claims nothing of what is here now.
-        let claims = if key(&before) == key(&slot) { slot.claims } else { 0 };
-        let slot = &Slot { claims, ..slot };
+        // Who pinned what was here before pins nothing of what is here now.
+        let pins = if key(&before) == key(&slot) { slot.pins } else { 0 };
+        let slot = &Slot { pins, ..slot };
         if key(&before) != key(slot) {
             self.changes += 1;
             if let Some(sequence) = key(&before) {
@@ -293,8 +293,8 @@ impl Table {
         }
         tally(&mut self.counts, &before, |n| *n -= 1);
         tally(&mut self.counts, slot, |n| *n += 1);
-        self.rows[no.0 as usize] = Row::pack(slot);
-        self.claimed = self.claimed + u32::from(slot.claims > 0) - u32::from(before.claims > 0);
+        self.rows[no.0 as usize] = SlotRow::pack(slot);
+        self.pinned = self.pinned + u32::from(slot.pins > 0) - u32::from(before.pins > 0);
         let rows = &self.rows;
         let span = |at: usize| rows.get(at).map(|row| row.unpack().span());
         self.spans.change(no.0 as usize, before.span(), slot.span(), span);
@@ -309,9 +309,9 @@ impl Table {
         self.rows.iter().enumerate().map(|(at, row)| (SlotNo(at as u32), row.unpack()))
     }
 
-    /// How many slots queries claim.
-    pub(crate) fn claimed(&self) -> u32 {
-        self.claimed
+    /// How many slots queries pin.
+    pub(crate) fn pinned(&self) -> u32 {
+        self.pinned
     }
 
     /// The slot that holds `sequence` as data.
@@ -358,15 +358,15 @@ impl Table {
     }
 
     /// The next `count` slots to overwrite, in that order: free ones in place order, then the oldest by age that
-    /// nothing holds, and those that queries claim when there are no others. `out` is cleared first and never grows
+    /// nothing holds, and those that queries pin when there are no others. `out` is cleared first and never grows
     /// beyond `count`.
     pub(crate) fn victims(&self, count: usize, out: &mut Vec<SlotNo>) {
         self.first(count, Slot::may_go, out);
     }
 
-    /// Those of them that queries claim, in their order.
-    pub(crate) fn claimed_victims(&self, count: usize, out: &mut Vec<SlotNo>) {
-        self.first(count, |slot| slot.claims > 0 && slot.may_go(), out);
+    /// Those of them that queries pin, in their order.
+    pub(crate) fn pinned_victims(&self, count: usize, out: &mut Vec<SlotNo>) {
+        self.first(count, |slot| slot.pins > 0 && slot.may_go(), out);
     }
 
     fn first(&self, count: usize, wanted: impl Fn(&Slot) -> bool, out: &mut Vec<SlotNo>) {
@@ -376,7 +376,7 @@ impl Table {
         }
         let key = |no: SlotNo| {
             let slot = self.get(no);
-            (slot.claims > 0, slot.turn(), no)
+            (slot.pins > 0, slot.turn(), no)
         };
         for (no, slot) in self.iter() {
             if !wanted(&slot) || (out.len() == count && out.last().is_some_and(|last| key(*last) < key(no))) {
@@ -407,7 +407,7 @@ impl Table {
             State::Free => SlotLook::Free,
             State::Runway => SlotLook::Runway,
             State::Writing => SlotLook::Writing,
-            State::Pinned => SlotLook::Pinned,
+            State::Locked => SlotLook::Pinned,
             State::Bad => SlotLook::Bad,
             State::Data if slot.damaged => SlotLook::Damaged,
             State::Data if slot.held > 0 => SlotLook::Held,
@@ -433,7 +433,7 @@ impl Table {
         let state = match slot.state {
             State::Data => SlotState::Data,
             State::Bad => SlotState::Bad,
-            State::Free | State::Runway | State::Writing | State::Pinned => SlotState::Free,
+            State::Free | State::Runway | State::Writing | State::Locked => SlotState::Free,
         };
         let (sequence, age) =
             if state == SlotState::Data { (slot.sequence, slot.age) } else { (Sequence(0), Age(0)) };
@@ -462,7 +462,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::BYTES_A_SLOT;
+    use crate::slot_row::BYTES_A_SLOT;
 
     #[test]
     fn counts_and_places_follow_every_change() {
@@ -507,7 +507,7 @@ mod tests {
         let mut grown = Table::new(9000);
         grown.grow(SLOTS);
         for table in [Table::new(SLOTS), grown] {
-            let rows = table.rows.capacity() * size_of::<Row>();
+            let rows = table.rows.capacity() * size_of::<SlotRow>();
             let spans = table.spans.bytes();
             assert!(spans <= SLOTS as usize / 32, "{spans}");
             assert_eq!(rows + table.index.bytes(), BYTES_A_SLOT * SLOTS as usize);
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn victims_are_free_slots_then_the_oldest_that_nothing_holds_then_what_is_claimed() {
+    fn victims_are_free_slots_then_the_oldest_that_nothing_holds_then_what_is_pinned() {
         let mut table = Table::new(6);
         data(&mut table, 0, 12, 0);
         data(&mut table, 1, 10, 1);
@@ -578,36 +578,36 @@ mod tests {
         assert_eq!(out, [SlotNo(3), SlotNo(4), SlotNo(2)]);
         table.victims(99, &mut out);
         assert_eq!(out, [SlotNo(3), SlotNo(4), SlotNo(2), SlotNo(0)]);
-        for claimed in [4, 1, 2] {
-            table.get_mut(SlotNo(claimed)).claims = 1;
+        for pinned in [4, 1, 2] {
+            table.get_mut(SlotNo(pinned)).pins = 1;
         }
-        assert_eq!((table.claimed(), table.counts().pinned, table.counts().held), (3, 2, 1));
+        assert_eq!((table.pinned(), table.counts().pinned, table.counts().held), (3, 2, 1));
         table.victims(3, &mut out);
         assert_eq!(out, [SlotNo(3), SlotNo(0), SlotNo(4)]);
         table.victims(99, &mut out);
         assert_eq!(out, [SlotNo(3), SlotNo(0), SlotNo(4), SlotNo(2)]);
-        table.claimed_victims(99, &mut out);
+        table.pinned_victims(99, &mut out);
         assert_eq!(out, [SlotNo(4), SlotNo(2)], "what is held, too, is in nobody's way");
     }
 
-    // Promise 3: what was claimed is the data, not the place.
+    // Promise 3: what was pinned is the data, not the place.
     #[test]
-    fn a_claim_ends_with_the_data_and_its_turn_is_known_until_something_is_written() {
+    fn a_pin_ends_with_the_data_and_its_turn_is_known_until_something_is_written() {
         let mut table = Table::new(2);
         data(&mut table, 0, 12, 0);
-        table.get_mut(SlotNo(0)).claims = 2;
+        table.get_mut(SlotNo(0)).pins = 2;
         table.get_mut(SlotNo(0)).damaged = true;
-        assert_eq!((table.claimed(), table.look(SlotNo(0)).look), (1, SlotLook::Damaged));
+        assert_eq!((table.pinned(), table.look(SlotNo(0)).look), (1, SlotLook::Damaged));
         table.name(SlotNo(0));
         let (named, shown) = (table.get(SlotNo(0)), table.look(SlotNo(0)));
-        assert_eq!((table.claimed(), named.claims, named.turn()), (0, 0, (Age(12), Sequence(12))));
+        assert_eq!((table.pinned(), named.pins, named.turn()), (0, 0, (Age(12), Sequence(12))));
         assert_eq!((shown.look, shown.sequence, shown.age), (SlotLook::Runway, Sequence(0), Age(0)));
         assert_eq!((table.find(Sequence(12)), table.counts().pinned), (None, 0));
         data(&mut table, 0, 13, 0);
-        assert_eq!(table.get(SlotNo(0)).claims, 0);
-        table.get_mut(SlotNo(0)).claims = 1;
+        assert_eq!(table.get(SlotNo(0)).pins, 0);
+        table.get_mut(SlotNo(0)).pins = 1;
         table.grow(40);
-        assert_eq!((table.claimed(), table.get(SlotNo(0)).claims, table.get(SlotNo(39)).claims), (1, 1, 0));
+        assert_eq!((table.pinned(), table.get(SlotNo(0)).pins, table.get(SlotNo(39)).pins), (1, 1, 0));
     }
 
     #[test]

@@ -116,9 +116,9 @@ impl Model {
             let id = hold.id.0;
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
             match self.holds.get(&id) {
-                Some(known) if known.may_be(&ranges, hold.finding.as_ref()) => {}
+                Some(known) if known.may_be(&ranges, hold.condition_hold.as_ref()) => {}
                 Some(known) => return Err(format!("hold {id} is found as {hold:?}, not as {known:?}")),
-                None if self.ended.iter().any(|e| e.may_be(&ranges, hold.finding.as_ref())) => {}
+                None if self.ended.iter().any(|e| e.may_be(&ranges, hold.condition_hold.as_ref())) => {}
                 None => return Err(format!("hold {id} is found, and it was released or never given")),
             }
         }
@@ -181,10 +181,12 @@ impl Model {
         let mut left = std::mem::take(&mut self.holds);
         for hold in holds {
             let ranges: Vec<(u64, u64)> = hold.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
-            let ended = || self.ended.iter().find(|e| e.may_be(&ranges, hold.finding.as_ref())).cloned();
+            let ended =
+                || self.ended.iter().find(|e| e.may_be(&ranges, hold.condition_hold.as_ref())).cloned();
             if let Some(known) = left.remove(&hold.id.0).or_else(ended) {
-                let (finding, before) = (hold.finding.clone(), Vec::new());
-                let known = ModelHold { acked: true, releasing: false, ranges, finding, before, ..known };
+                let (condition_hold, before) = (hold.condition_hold.clone(), Vec::new());
+                let known =
+                    ModelHold { acked: true, releasing: false, ranges, condition_hold, before, ..known };
                 self.holds.insert(hold.id.0, known);
             }
         }
@@ -192,9 +194,9 @@ impl Model {
         self.ended.clear();
         self.kept.clear();
         self.may_be.clear();
-        self.claimed.clear();
-        self.swaps.clear();
         self.pinned.clear();
+        self.swaps.clear();
+        self.locked.clear();
     }
 
     /// The ordinal that a stream goes on with: what is there is never numbered again.

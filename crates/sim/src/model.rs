@@ -4,7 +4,7 @@
 use crate::content::Content;
 use crate::view::SeenRow;
 use holdfast_base::{SlotNo, StreamId, Timestamp};
-use holdfast_format::{Finding, Kind};
+use holdfast_format::{ConditionHold, Kind};
 use holdfast_ring::Range;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ pub struct ModelHold {
     /// When it ends.
     pub until: Timestamp,
     /// What it looks for, if it is one by condition.
-    pub finding: Option<Finding>,
+    pub condition_hold: Option<ConditionHold>,
     /// What it was before each order to grow that is not acknowledged yet: a crash may bring that back.
     pub before: Vec<Before>,
 }
@@ -130,27 +130,27 @@ pub struct Before {
     /// First and last sequences.
     pub ranges: Vec<(u64, u64)>,
     /// What it looked for, with its watermarks then.
-    pub finding: Option<Finding>,
+    pub condition_hold: Option<ConditionHold>,
 }
 
 impl ModelHold {
     /// Takes over what it has grown to by an order that is not acknowledged.
-    pub fn grow(&mut self, order: u64, ranges: Vec<(u64, u64)>, finding: Option<Finding>) {
+    pub fn grow(&mut self, order: u64, ranges: Vec<(u64, u64)>, condition_hold: Option<ConditionHold>) {
         let ranges = std::mem::replace(&mut self.ranges, ranges);
-        let finding = std::mem::replace(&mut self.finding, finding);
-        self.before.push(Before { order, ranges, finding });
+        let condition_hold = std::mem::replace(&mut self.condition_hold, condition_hold);
+        self.before.push(Before { order, ranges, condition_hold });
     }
 
     /// Whether this is what a crash may leave of it: as it is, or as it was before an order that is not acknowledged, whole.
-    pub fn may_be(&self, ranges: &[(u64, u64)], finding: Option<&Finding>) -> bool {
-        let now = std::iter::once((&self.ranges, &self.finding));
-        let all = now.chain(self.before.iter().map(|before| (&before.ranges, &before.finding)));
-        all.into_iter().any(|(r, f)| *r == ranges && f.as_ref() == finding)
+    pub fn may_be(&self, ranges: &[(u64, u64)], condition_hold: Option<&ConditionHold>) -> bool {
+        let now = std::iter::once((&self.ranges, &self.condition_hold));
+        let all = now.chain(self.before.iter().map(|before| (&before.ranges, &before.condition_hold)));
+        all.into_iter().any(|(r, f)| *r == ranges && f.as_ref() == condition_hold)
     }
 
     /// Slots that are promised to it beside what it keeps.
     pub fn promised(&self, kept: u32) -> u32 {
-        self.finding.as_ref().map_or(0, |finding| finding.quota.saturating_sub(kept))
+        self.condition_hold.as_ref().map_or(0, |condition_hold| condition_hold.quota.saturating_sub(kept))
     }
 
     /// Whether it keeps a sequence.
@@ -186,10 +186,10 @@ pub struct Model {
     pub kept: BTreeSet<u64>,
     /// The same, with holds that were being released.
     pub may_be: BTreeSet<u64>,
-    /// What clients named when they claimed slots last; how much of it they have got is the ring's to say, within its budget.
-    pub claims: BTreeMap<u64, BTreeSet<u64>>,
-    /// What was claimed when looked at last.
-    pub claimed: BTreeSet<u64>,
+    /// What clients named when they pinned slots last; how much of it they have got is the ring's to say, within its budget.
+    pub pins: BTreeMap<u64, BTreeSet<u64>>,
+    /// What was pinned when looked at last.
+    pub pinned: BTreeSet<u64>,
     /// Preambles in force.
     pub preambles: Arc<Preambles>,
     /// Whether the device fails whole and returns. A write that was reported failed may have landed, so that its slot is
@@ -203,7 +203,7 @@ pub struct Model {
     /// What a purge has put in the place of what: what it does now, or did when it stopped in the middle.
     pub swaps: Vec<Swap>,
     /// What a purge keeps from expiring at this moment.
-    pub pinned: BTreeSet<u64>,
+    pub locked: BTreeSet<u64>,
     /// Purges that were acknowledged, by their reasons: they must be on record.
     pub purges: BTreeSet<String>,
 }

@@ -63,7 +63,7 @@ pub fn prefix(sequence: u64, model: &ModelSlot, seen: &SeenSlot) -> Result<usize
 
 impl Model {
     /// Takes in what the ring shows now, or says which promise it breaks. How many slots have stayed though younger ones expired,
-    /// because they are claimed.
+    /// because they are pinned.
     pub fn observe(
         &mut self,
         shown: &Shown,
@@ -80,7 +80,7 @@ impl Model {
         let written = |slot: &ModelSlot| matches!(slot.stage, Stage::Written(_));
         let there: BTreeSet<u64> =
             self.slots.iter().filter(|(_, slot)| written(slot)).map(|(s, _)| *s).collect();
-        let (mut visible, mut claimed) = (BTreeMap::new(), BTreeSet::new());
+        let (mut visible, mut pinned) = (BTreeMap::new(), BTreeSet::new());
         let mut counts = (0, 0, 0);
         for look in &shown.slots {
             match look.look {
@@ -97,17 +97,17 @@ impl Model {
                         return Err(format!("sequence {} is in two slots", look.sequence));
                     }
                     self.observe_data(look, image, superblock)?;
-                    let pinned = look.look == SlotLook::Pinned && !self.pinned.contains(&look.sequence.0);
-                    claimed.extend(pinned.then_some(look.sequence.0));
+                    let is_pinned = look.look == SlotLook::Pinned && !self.locked.contains(&look.sequence.0);
+                    pinned.extend(is_pinned.then_some(look.sequence.0));
                 }
             }
         }
-        self.observe_claims(&claimed, shown.slots.len())?;
+        self.observe_pins(&pinned, shown.slots.len())?;
         let (free, runway, bad) = counts;
         self.bad = bad;
         let expired = self.expire(&visible, &shown.on_the_way);
-        self.check_expired(&expired, &there, [&before, &kept, &could_be], &claimed)?;
-        let passed_over = self.check_claimed(&expired, &there, &could_be, &claimed, shown.prompt)?;
+        self.check_expired(&expired, &there, [&before, &kept, &could_be], &pinned)?;
+        let passed_over = self.check_pinned(&expired, &there, &could_be, &pinned, shown.prompt)?;
         if !expired.is_empty() && free > 0 && !shown.grew {
             return Err(format!("{expired:?} expired while {free} slots were free"));
         }
@@ -119,46 +119,46 @@ impl Model {
         if shown.idle && runway <= shown.runway / 2 && (free > 0 || may_go) {
             return Err(format!("only {runway} slots are named and there are victims"));
         }
-        (self.kept, self.may_be, self.claimed) = (kept, may_be, claimed);
+        (self.kept, self.may_be, self.pinned) = (kept, may_be, pinned);
         Ok(passed_over)
     }
 
-    /// Claimed is what somebody claims, and no more than there may be.
-    fn observe_claims(&self, claimed: &BTreeSet<u64>, slots: usize) -> Result<(), String> {
+    /// Pinned is what somebody pins, and no more than there may be.
+    fn observe_pins(&self, pinned: &BTreeSet<u64>, slots: usize) -> Result<(), String> {
         let budget = (slots / 20).max(1);
-        if claimed.len() > budget {
-            return Err(format!("{claimed:?} are claimed, {budget} slots at most"));
+        if pinned.len() > budget {
+            return Err(format!("{pinned:?} are pinned, {budget} slots at most"));
         }
-        match claimed.iter().find(|s| self.claims.values().all(|named| !named.contains(s))) {
-            Some(sequence) => Err(format!("sequence {sequence} is claimed by nobody")),
+        match pinned.iter().find(|s| self.pins.values().all(|named| !named.contains(s))) {
+            Some(sequence) => Err(format!("sequence {sequence} is pinned by nobody")),
             None => Ok(()),
         }
     }
 
-    /// Claimed slots of what was `there` have gone only where nothing else was left to go; how many have stayed longer than
+    /// Pinned slots of what was `there` have gone only where nothing else was left to go; how many have stayed longer than
     /// they would have otherwise.
-    fn check_claimed(
+    fn check_pinned(
         &self,
         expired: &[u64],
         there: &BTreeSet<u64>,
         could_be: &BTreeSet<u64>,
-        claimed: &BTreeSet<u64>,
+        pinned: &BTreeSet<u64>,
         prompt: bool,
     ) -> Result<u64, String> {
-        let lost = expired.iter().find(|sequence| self.claimed.contains(sequence));
+        let lost = expired.iter().find(|sequence| self.pinned.contains(sequence));
         let mut others = self.alive().map(|(sequence, _)| sequence).filter(|sequence| {
             let may_go = !could_be.contains(sequence) && !self.may_be_kept(*sequence);
             there.contains(sequence)
                 && may_go
-                && !claimed.contains(sequence)
-                && !self.pinned.contains(sequence)
+                && !pinned.contains(sequence)
+                && !self.locked.contains(sequence)
         });
         if let (Some(lost), Some(other), true) = (lost, others.next(), prompt) {
-            return Err(format!("sequence {lost} is claimed and has expired, and {other} was free to go"));
+            return Err(format!("sequence {lost} is pinned and has expired, and {other} was free to go"));
         }
         let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
         let youngest = expired.iter().map(age).max().unwrap_or(0);
-        Ok(claimed.iter().filter(|sequence| there.contains(sequence) && age(sequence) < youngest).count()
+        Ok(pinned.iter().filter(|sequence| there.contains(sequence) && age(sequence) < youngest).count()
             as u64)
     }
 
@@ -222,13 +222,13 @@ impl Model {
         expired
     }
 
-    /// Oldest first of what was `there` and is not claimed, and nothing that is held.
+    /// Oldest first of what was `there` and is not pinned, and nothing that is held.
     fn check_expired(
         &self,
         expired: &[u64],
         there: &BTreeSet<u64>,
         [before, kept, could_be]: [&BTreeSet<u64>; 3],
-        claimed: &BTreeSet<u64>,
+        pinned: &BTreeSet<u64>,
     ) -> Result<(), String> {
         let age = |sequence: &u64| self.slots.get(sequence).map_or(0, |slot| slot.age);
         if let Some(sequence) = expired.iter().find(|s| before.contains(s) && kept.contains(s)) {
@@ -239,7 +239,7 @@ impl Model {
         };
         for (sequence, slot) in self.alive().filter(|(sequence, _)| there.contains(sequence)) {
             let free_to_go = !could_be.contains(&sequence) && !self.may_be_kept(sequence);
-            let stays = claimed.contains(&sequence) || self.pinned.contains(&sequence);
+            let stays = pinned.contains(&sequence) || self.locked.contains(&sequence);
             if free_to_go && !stays && slot.age < youngest {
                 return Err(format!("age {youngest} expired before age {} ({sequence})", slot.age));
             }
@@ -258,8 +258,11 @@ impl Model {
                 Some(known) if known.ranges != ranges => {
                     return Err(format!("hold {id} keeps {ranges:?} instead of {:?}", known.ranges));
                 }
-                Some(known) if known.finding != hold.finding => {
-                    return Err(format!("hold {id} looks for {:?}, not {:?}", hold.finding, known.finding));
+                Some(known) if known.condition_hold != hold.condition_hold => {
+                    return Err(format!(
+                        "hold {id} looks for {:?}, not {:?}",
+                        hold.condition_hold, known.condition_hold
+                    ));
                 }
                 Some(known) if self.kept_by(known) != hold.slots => {
                     return Err(format!("hold {id} keeps {} slots, not {}", hold.slots, self.kept_by(known)));

@@ -80,8 +80,8 @@ pub enum Op {
     Release(u8),
     /// The n-th of the visible slots is read through the driver.
     Read(u8),
-    /// A client claims slots, in the place of what it claimed before.
-    Claim {
+    /// A client pins slots, in the place of what it pinned before.
+    Pin {
         /// Which.
         client: u8,
         /// From the oldest on, leaving out so many.
@@ -218,10 +218,10 @@ fn hold(seed: &mut Seed) -> Op {
     }
 }
 
-fn claim(seed: &mut Seed) -> Op {
+fn pin(seed: &mut Seed) -> Op {
     // Mostly more than it gets.
     let count = seed.below(4).min(1) * (1 + seed.below(8));
-    Op::Claim { client: seed.below(3) as u8, skip: seed.below(4) as u8, count: count as u8 }
+    Op::Pin { client: seed.below(3) as u8, skip: seed.below(4) as u8, count: count as u8 }
 }
 
 fn purge(seed: &mut Seed, diet: Diet) -> Op {
@@ -298,7 +298,7 @@ fn op(seed: &mut Seed, diet: Diet) -> Op {
     }
     match seed.below(100) {
         0..=41 => write(seed),
-        42..=44 => claim(seed),
+        42..=44 => pin(seed),
         45 | 46 => purge(seed, diet),
         47..=56 => Op::Pass(if seed.below(4) == 0 { millis(seed, 12_000) } else { millis(seed, 1_500) }),
         57..=60 => Op::Seal,

@@ -81,7 +81,7 @@ impl<D: Disk> Recorder<D> {
             if from == Cursor::default() && !writer.push(&builder.open_record()) {
                 return (from, false);
             }
-            builder.gains(buffer, from, writer)
+            builder.journal_delta(buffer, from, writer)
         });
     }
 

@@ -1,10 +1,10 @@
 //! One ring, one disk, one clock, one model; steps are carried out on all of them and the model has its say after each.
-//! Orders are in `orders`, holds by condition in `finding`, claims in `claims`, purges in `purge`, crashes and restarts in
+//! Orders are in `orders`, holds by condition in `condition_hold`, pins in `pins`, purges in `purge`, crashes and restarts in
 //! `power`.
 
-mod claims;
-mod finding;
+mod condition_hold;
 mod orders;
+mod pins;
 mod power;
 mod purge;
 
@@ -84,7 +84,7 @@ impl Setup {
         Self {
             seed,
             slot_bytes: SLOT,
-            // Some are so large that several slots may be claimed.
+            // Some are so large that several slots may be pinned.
             slots: 8 + chance.below(20) as u32 + if seed.is_multiple_of(4) { LARGE } else { 0 },
             config: Config {
                 buffers: 2 + chance.below(3) as u32,
@@ -159,7 +159,7 @@ pub struct World {
     pub taken: u64,
     /// Such orders that were refused because its quota was spent.
     pub spent: u64,
-    /// Slots that stayed though younger ones expired, because they were claimed.
+    /// Slots that stayed though younger ones expired, because they were pinned.
     pub passed_over: u64,
     /// Purges that destroyed something and came to their end.
     pub purged: u64,
@@ -268,8 +268,8 @@ impl World {
             }
             Op::Release(n) => self.release(*n)?,
             Op::Read(n) => self.read(*n)?,
-            Op::Claim { client, skip, count } => {
-                self.claim((*client).into(), (*skip).into(), (*count).into())?;
+            Op::Pin { client, skip, count } => {
+                self.pin((*client).into(), (*skip).into(), (*count).into())?;
             }
             Op::Purge { stream, doom, held, cut } => {
                 if let Some((after, _)) = cut.filter(|(after, _)| *after > 0) {
@@ -310,7 +310,7 @@ impl World {
         let (ring, driver) = (run.driver.ring(), &run.driver);
         let slots: Vec<_> = ring.slot_looks(SlotNo(0), u32::MAX).collect();
         let torn = if self.crashed { self.setup.config.writes } else { 0 };
-        self.set_aside = self.set_aside.max(self.left_aside + ring.suspects());
+        self.set_aside = self.set_aside.max(self.left_aside + ring.failed_writes());
         let on_top = (torn + self.set_aside) as u32;
         let doubted = || slots.iter().map(|look| look.sequence).filter(|s| ring.is_doubted(*s));
         let shown = Shown {

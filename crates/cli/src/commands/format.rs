@@ -13,7 +13,7 @@ use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
     Access, Buffer, CreateError, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
 };
-use holdfast_ring::{NewRing, Shape, create, holds_nothing, least_named};
+use holdfast_ring::{NewRing, Shape, create, least_named, too_small_to_hold};
 use rustix::fs::FileType;
 use serde::Serialize;
 use std::fs::File;
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         There::Nothing => in_new_file(args, promise.as_ref())?,
     };
     let mut warnings = device.warnings().to_vec();
-    let nothing = holds_nothing(&layout.geometry, layout.buffers, layout.named);
+    let nothing = too_small_to_hold(&layout.geometry, layout.buffers, layout.named);
     warnings.extend(nothing.map(|nothing| nothing.to_string()));
     let mut disk = RealDisk::new(device, &[], 1);
     let plain = NewRing::plain(random_id()?, Key(random()?), &name, layout.geometry);

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         let slots = reader.status().map_err(|error| link(&error))?.ring.slots.total;
         return finding::run(&path, &args.find, Asked { reason, owner, until, selection, slots }, out);
     }
-    if let Some(option) = args.find.only_for_finding() {
+    if let Some(option) = args.find.only_for_condition_hold() {
         return Err(Failure::usage(format_args!(
             "{option} is about what is found, and nothing is looked for"
         ))
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         reason,
         owner,
         until,
-        finding: None,
+        condition_hold: None,
     });
     let outcome = orders::give(&path, &order).map_err(|failure| match failure.number() {
         3 if from > now => ahead(from).at_path(&path),

@@ -5,7 +5,7 @@ use crate::out::{Out, Side, Table, clean};
 use crate::session::{RingArg, link, stream_name};
 use crate::{show, times};
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_ring::{HoldStatus, StreamStatus};
 use serde::Serialize;
 use std::time::Duration;
@@ -67,20 +67,20 @@ fn seconds(nanos: u64) -> f64 {
 }
 
 impl<'a> FindingShown<'a> {
-    fn new(finding: &'a Finding, streams: &[StreamStatus]) -> Self {
-        let when = finding.when.as_ref();
+    fn new(condition_hold: &'a ConditionHold, streams: &[StreamStatus]) -> Self {
+        let when = condition_hold.when.as_ref();
         // In others nothing is looked for any more.
-        let evaluated = finding.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
+        let evaluated = condition_hold.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
         Self {
-            condition: finding.sample.is_none().then_some(finding.condition.as_str()),
-            before_seconds: seconds(finding.before),
-            after_seconds: seconds(finding.after),
-            standing: finding.standing,
-            distil: finding.distil,
-            sample_seconds: finding.sample.map(|(held, every)| [seconds(held), seconds(every)]),
+            condition: condition_hold.sample.is_none().then_some(condition_hold.condition.as_str()),
+            before_seconds: seconds(condition_hold.before),
+            after_seconds: seconds(condition_hold.after),
+            standing: condition_hold.standing,
+            distil: condition_hold.distil,
+            sample_seconds: condition_hold.sample.map(|(held, every)| [seconds(held), seconds(every)]),
             when: when.map(|(when, _)| when.as_str()),
             within_seconds: when.map(|(_, within)| seconds(*within)),
-            quota: Some(finding.quota).filter(|quota| *quota > 0),
+            quota: Some(condition_hold.quota).filter(|quota| *quota > 0),
             evaluated: evaluated
                 .map(|(stream, next)| Evaluated { stream: stream_name(streams, *stream), ordinal: next.0 })
                 .collect(),
@@ -89,23 +89,23 @@ impl<'a> FindingShown<'a> {
 }
 
 /// What it looks for, in words.
-fn in_words(finding: &Finding) -> String {
+fn in_words(condition_hold: &ConditionHold) -> String {
     let span = |nanos| times::spoken(Duration::from_nanos(nanos));
-    let mut words = vec![match finding.sample {
+    let mut words = vec![match condition_hold.sample {
         Some((held, every)) => format!("{} of every {}", span(held), span(every)),
-        None => finding.condition.clone(),
+        None => condition_hold.condition.clone(),
     }];
-    if let Some((when, within)) = &finding.when {
+    if let Some((when, within)) = &condition_hold.when {
         words.push(format!("when {when} within {}", span(*within)));
     }
-    match (finding.before, finding.after) {
+    match (condition_hold.before, condition_hold.after) {
         (0, 0) => {}
         (before, 0) => words.push(format!("with {} before", span(before))),
         (0, after) => words.push(format!("with {} after", span(after))),
         (before, after) => words.push(format!("with {} before and {} after", span(before), span(after))),
     }
-    words.extend(finding.standing.then(|| "standing".to_owned()));
-    words.extend(finding.distil.then(|| "distilled".to_owned()));
+    words.extend(condition_hold.standing.then(|| "standing".to_owned()));
+    words.extend(condition_hold.distil.then(|| "distilled".to_owned()));
     words.join(", ")
 }
 
@@ -125,19 +125,22 @@ impl<'a> Row<'a> {
             slots: hold.slots,
             bytes: u64::from(hold.slots) * slot.0,
             sequences: hold.sequences.iter().map(|(first, last)| [first.0, last.0]).collect(),
-            finding: hold.finding.as_ref().map(|finding| FindingShown::new(finding, streams)),
+            finding: hold
+                .condition_hold
+                .as_ref()
+                .map(|condition_hold| FindingShown::new(condition_hold, streams)),
         }
     }
 
     /// Slots that it keeps, and how many it may keep.
     fn slots(&self) -> String {
-        let quota = self.finding.as_ref().and_then(|finding| finding.quota);
+        let quota = self.finding.as_ref().and_then(|condition_hold| condition_hold.quota);
         quota.map_or_else(|| self.slots.to_string(), |quota| format!("{} of {quota}", self.slots))
     }
 
     /// How far streams have been evaluated.
     fn evaluated(&self) -> String {
-        let all = self.finding.iter().flat_map(|finding| &finding.evaluated);
+        let all = self.finding.iter().flat_map(|condition_hold| &condition_hold.evaluated);
         let texts = all.map(|Evaluated { stream, ordinal }| format!("{stream} to ordinal {ordinal}"));
         texts.collect::<Vec<_>>().join(", ")
     }
@@ -174,7 +177,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
         ("owner", Side::Left),
         ("reason", Side::Left),
     ];
-    let by_condition = holds.iter().any(|hold| hold.finding.is_some());
+    let by_condition = holds.iter().any(|hold| hold.condition_hold.is_some());
     if by_condition {
         columns.extend([("looks for", Side::Left), ("evaluated", Side::Left)]);
     }
@@ -198,7 +201,7 @@ fn table(holds: &[HoldStatus], streams: &[StreamStatus], slot: ByteSize) -> Tabl
             clean(row.reason),
         ];
         if by_condition {
-            cells.extend([hold.finding.as_ref().map_or_else(String::new, in_words), row.evaluated()]);
+            cells.extend([hold.condition_hold.as_ref().map_or_else(String::new, in_words), row.evaluated()]);
         }
         table.row(cells);
     }
@@ -214,7 +217,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn hold(finding: Option<Finding>) -> HoldStatus {
+    fn hold(condition_hold: Option<ConditionHold>) -> HoldStatus {
         HoldStatus {
             id: HoldId(3),
             created: sample::NOW,
@@ -225,12 +228,12 @@ mod tests {
             range: Range::ALL,
             slots: 3,
             sequences: vec![(Sequence(3), Sequence(5))],
-            finding,
+            condition_hold,
         }
     }
 
-    fn finding() -> Finding {
-        Finding {
+    fn condition_hold() -> ConditionHold {
+        ConditionHold {
             condition: "len > 9".to_owned(),
             before: 10 * SECOND,
             after: 90 * SECOND,
@@ -254,12 +257,12 @@ mod tests {
             ),
             "{plain}"
         );
-        let sampled = Finding {
+        let sampled = ConditionHold {
             sample: Some((30 * SECOND, 3600 * SECOND)),
             condition: String::new(),
-            ..Finding::default()
+            ..ConditionHold::default()
         };
-        let both = text(&[hold(None), hold(Some(finding())), hold(Some(sampled))]);
+        let both = text(&[hold(None), hold(Some(condition_hold())), hold(Some(sampled))]);
         let lines: Vec<&str> = both.lines().collect();
         assert!(lines[0].contains("reason  looks for ") && lines[0].ends_with("evaluated"), "{both}");
         let said = "len > 9, when count(*) > 5 within 1.0 s, with 10 s before and 1 min 30 s after, standing, distilled";
@@ -271,7 +274,7 @@ mod tests {
     #[test]
     fn programs_get_the_same() {
         let streams = sample::streams();
-        let held = hold(Some(finding()));
+        let held = hold(Some(condition_hold()));
         let shown = serde_json::to_value(Row::new(&held, &streams, ByteSize::mib(1))).unwrap();
         let wanted = serde_json::json!({
             "condition": "len > 9", "before_seconds": 10.0, "after_seconds": 90.0, "standing": true, "distil": true,

@@ -82,7 +82,7 @@ impl FindArgs {
     }
 
     /// An option that means something only where anything is looked for.
-    pub(crate) fn only_for_finding(&self) -> Option<&'static str> {
+    pub(crate) fn only_for_condition_hold(&self) -> Option<&'static str> {
         [("--standing", self.standing), ("--distil", self.distil)]
             .into_iter()
             .find_map(|(name, is)| is.then_some(name))

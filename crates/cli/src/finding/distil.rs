@@ -84,7 +84,8 @@ pub(super) fn holders(holds: &[HoldStatus], sequence: Sequence) -> impl Iterator
 
 /// Whether all that keep a slot want just what they have found of it.
 fn may_be_distilled(holds: &[HoldStatus], sequence: Sequence) -> bool {
-    let whole = |hold: &HoldStatus| !hold.finding.as_ref().is_some_and(|finding| finding.distil);
+    let whole =
+        |hold: &HoldStatus| !hold.condition_hold.as_ref().is_some_and(|condition_hold| condition_hold.distil);
     holders(holds, sequence).next().is_some() && !holders(holds, sequence).any(whole)
 }
 
@@ -131,7 +132,7 @@ pub(super) fn is_left(
 mod tests {
     use super::*;
     use holdfast_base::{SlotNo, Timestamp};
-    use holdfast_format::Finding;
+    use holdfast_format::ConditionHold;
 
     fn slot(age: u64, sequence: u64, look: SlotLook) -> SlotStatus {
         let (sequence, age) = (Sequence(sequence), Age(age));
@@ -147,8 +148,8 @@ mod tests {
 
     /// One that is distilled.
     fn hold(id: u64, sequences: &[(u64, u64)]) -> HoldStatus {
-        let finding = Some(Finding { distil: true, ..Finding::default() });
-        HoldStatus { finding, ..plain(id, sequences) }
+        let condition_hold = Some(ConditionHold { distil: true, ..ConditionHold::default() });
+        HoldStatus { condition_hold, ..plain(id, sequences) }
     }
 
     fn plain(id: u64, sequences: &[(u64, u64)]) -> HoldStatus {
@@ -163,7 +164,7 @@ mod tests {
             range: holdfast_ring::Range::ALL,
             slots: 0,
             sequences,
-            finding: None,
+            condition_hold: None,
         }
     }
 

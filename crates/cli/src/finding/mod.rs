@@ -21,7 +21,7 @@ use evaluator::{Evaluator, OVER, Turn, Wanted};
 use fit::Fit;
 use follow::{Follow, Giving};
 use holdfast_base::{ByteSize, HoldId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_query::Limits;
 use holdfast_query::find::{Roll, Sample, Search};
 use holdfast_reader::Selection;
@@ -71,20 +71,20 @@ struct ShownUnseen<'a> {
 
 /// Holds what is found.
 pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> Result<()> {
-    let finding = finding(args, asked.slots);
-    let wanted = wanted(&finding);
+    let condition_hold = condition_hold(args, asked.slots);
+    let wanted = wanted(&condition_hold);
     let span = (asked.selection.range.from, asked.selection.range.to);
-    let roll = roll(&finding);
+    let roll = roll(&condition_hold);
     let streams = asked.selection.streams.clone();
     let mut evaluator = Evaluator::new(path.to_owned(), limits(), wanted, roll, streams, span, Vec::new());
     let mut turn = evaluator.turn(session::now())?;
     turn.trouble.take().map_or(Ok(()), Err)?;
-    if turn.sequences.is_empty() && !finding.standing {
+    if turn.sequences.is_empty() && !condition_hold.standing {
         sql::told(&turn.missed)?;
         return Err(Failure::nothing("nothing of that is on the ring").at_path(path));
     }
-    let (standing, distil) = (finding.standing, finding.distil);
-    let quota = finding.quota;
+    let (standing, distil) = (condition_hold.standing, condition_hold.distil);
+    let quota = condition_hold.quota;
     let mut fit = Fit::all(&turn.sequences);
     let mut order = HoldRequest {
         streams: asked.selection.streams,
@@ -93,11 +93,12 @@ pub(crate) fn run(path: &Path, args: &FindArgs, asked: Asked, out: &mut Out) -> 
         reason: asked.reason,
         owner: asked.owner,
         until: asked.until,
-        finding: None,
+        condition_hold: None,
     };
     let (id, slots, bytes) = loop {
         order.sequences = Some(orders::gathered(fit.wanted.clone()));
-        order.finding = Some(Finding { watermarks: evaluator.watermarks(&fit), ..finding.clone() });
+        order.condition_hold =
+            Some(ConditionHold { watermarks: evaluator.watermarks(&fit), ..condition_hold.clone() });
         match orders::ask(path, &Order::Hold(order.clone()))? {
             Outcome::Held { id, slots, bytes, .. } => break (id, slots, bytes),
             // What has no room now may have it when the oldest is distilled.
@@ -145,15 +146,15 @@ pub(crate) fn resume(path: &Path, id: HoldId, out: &mut Out) -> Result<()> {
     let mut giving = Giving::new(path, id);
     giving.begin()?;
     match resumed(path, id)? {
-        ControlFlow::Continue((finding, evaluator)) => {
-            Follow::new(giving, path, id, finding.standing, finding.distil)?.run(evaluator, out)
+        ControlFlow::Continue((condition_hold, evaluator)) => {
+            Follow::new(giving, path, id, condition_hold.standing, condition_hold.distil)?.run(evaluator, out)
         }
         ControlFlow::Break(refused) => Err(refused),
     }
 }
 
 /// What a hold looks for, and who does from where it is; or why there is no going on with it.
-fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (Finding, Evaluator)>> {
+fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (ConditionHold, Evaluator)>> {
     let mut reader = session::open(path)?;
     let holds = reader.holds().map_err(|error| link(&error))?;
     let Some(hold) = holds.into_iter().find(|hold| hold.id == id) else {
@@ -162,8 +163,10 @@ fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (Finding, Eva
             .advice("`holdfast holds RING` lists those there are");
         return Ok(ControlFlow::Break(failure));
     };
-    let HoldStatus { streams, range, finding, created, .. } = hold;
-    let Some(finding) = finding.filter(|finding| finding.standing || finding.distil) else {
+    let HoldStatus { streams, range, condition_hold, created, .. } = hold;
+    let Some(condition_hold) =
+        condition_hold.filter(|condition_hold| condition_hold.standing || condition_hold.distil)
+    else {
         let failure = Failure::usage(format_args!(
             "hold {id} neither stands nor is to be distilled: there is nothing to go on with"
         ))
@@ -171,21 +174,21 @@ fn resumed(path: &Path, id: HoldId) -> Result<ControlFlow<Failure, (Finding, Eva
         return Ok(ControlFlow::Break(failure));
     };
     // What does not stand is of what was there when it was given.
-    let to = if finding.standing { range.to } else { range.to.min(created) };
-    let is_over = !finding.standing && finding.watermarks.iter().all(|(_, next)| *next == OVER);
+    let to = if condition_hold.standing { range.to } else { range.to.min(created) };
+    let is_over = !condition_hold.standing && condition_hold.watermarks.iter().all(|(_, next)| *next == OVER);
     let mut evaluator = Evaluator::new(
         path.to_owned(),
         limits(),
-        wanted(&finding),
-        roll(&finding),
+        wanted(&condition_hold),
+        roll(&condition_hold),
         streams,
         (range.from, to),
-        finding.watermarks.clone(),
+        condition_hold.watermarks.clone(),
     );
     if is_over {
         evaluator.stop_looking();
     }
-    Ok(ControlFlow::Continue((finding, evaluator)))
+    Ok(ControlFlow::Continue((condition_hold, evaluator)))
 }
 
 /// Says what comes in the way, and goes on. Whoever does not listen misses nothing else.
@@ -205,9 +208,9 @@ fn found(turn: &Turn, slots: u32, bytes: ByteSize, gone: u32) -> String {
 }
 
 /// As it is kept with the hold.
-fn finding(args: &FindArgs, slots: u32) -> Finding {
+fn condition_hold(args: &FindArgs, slots: u32) -> ConditionHold {
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-    Finding {
+    ConditionHold {
         condition: args.condition.clone().unwrap_or_default(),
         before: nanos(args.before.unwrap_or_default()),
         after: nanos(args.after.unwrap_or_default()),
@@ -220,19 +223,22 @@ fn finding(args: &FindArgs, slots: u32) -> Finding {
     }
 }
 
-fn wanted(finding: &Finding) -> Wanted {
+fn wanted(condition_hold: &ConditionHold) -> Wanted {
     let span = Duration::from_nanos;
-    match finding.sample {
+    match condition_hold.sample {
         Some((length, period)) => Wanted::Sample(Sample { length: span(length), period: span(period) }),
         None => Wanted::Found(Search {
-            condition: finding.condition.clone(),
-            when: finding.when.clone().map(|(condition, within)| (condition, span(within))),
+            condition: condition_hold.condition.clone(),
+            when: condition_hold.when.clone().map(|(condition, within)| (condition, span(within))),
         }),
     }
 }
 
-fn roll(finding: &Finding) -> Roll {
-    Roll { before: Duration::from_nanos(finding.before), after: Duration::from_nanos(finding.after) }
+fn roll(condition_hold: &ConditionHold) -> Roll {
+    Roll {
+        before: Duration::from_nanos(condition_hold.before),
+        after: Duration::from_nanos(condition_hold.after),
+    }
 }
 
 /// What looking may take of the machine.

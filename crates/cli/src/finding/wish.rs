@@ -10,7 +10,7 @@ use crate::orders;
 use crate::sql::Sql;
 use datafusion::error::DataFusionError;
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_query::find::{Among, Keep, Roll, Search, Span, last_of_slot, merged};
 use holdfast_ring::{HoldStatus, Original, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -52,8 +52,8 @@ pub(super) fn keep(
     };
     let (mut originals, mut least): (Vec<Original>, u64) = (group.iter().map(original).collect(), 0);
     for holder in holds.iter().filter(|holder| keeps_of(holder, group)) {
-        let Some(finding) = &holder.finding else { continue };
-        let added = match Wish::of(sql, known, holder, finding) {
+        let Some(condition_hold) = &holder.condition_hold else { continue };
+        let added = match Wish::of(sql, known, holder, condition_hold) {
             Ok(wish) => wish.add_to(&mut originals, sql, group, going_on),
             Err(trouble) => Err(trouble),
         };
@@ -98,9 +98,9 @@ impl<'h> Wish<'h> {
         sql: &Sql,
         known: &'h [StreamStatus],
         hold: &'h HoldStatus,
-        finding: &'h Finding,
+        condition_hold: &'h ConditionHold,
     ) -> Result<Self, Trouble<'h>> {
-        let wanted = wanted(finding);
+        let wanted = wanted(condition_hold);
         let (mut streams, mut refused) = (Vec::new(), None);
         for stream in known.iter().filter(|s| hold.streams.is_empty() || hold.streams.contains(&s.id)) {
             let checked = match &wanted {
@@ -116,11 +116,16 @@ impl<'h> Wish<'h> {
         let range = (hold.range.from, hold.range.to);
         match refused {
             Some(error) if !streams.iter().any(|(_, searched)| *searched) => {
-                Err(Trouble(error, &finding.condition))
+                Err(Trouble(error, &condition_hold.condition))
             }
-            _ => {
-                Ok(Self { hold, wanted, condition: &finding.condition, roll: roll(finding), range, streams })
-            }
+            _ => Ok(Self {
+                hold,
+                wanted,
+                condition: &condition_hold.condition,
+                roll: roll(condition_hold),
+                range,
+                streams,
+            }),
         }
     }
 

@@ -11,8 +11,8 @@ use holdfast_base::{ByteSize, MAX_SLOT, Rate};
 use holdfast_format::{ElementLoad, Geometry, Measured, Terms};
 use holdfast_media::Profile;
 use holdfast_ring::{
-    Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, holds_nothing,
-    least_named, least_slot, least_slots, load, most_below,
+    Declared, Figures, Guarantee, Load, PACKED, Refused, Shape, admit, fewest_slots, figures, least_named,
+    least_slot, least_slots, load, most_below, too_small_to_hold,
 };
 use std::time::Duration;
 
@@ -258,7 +258,7 @@ pub(crate) fn choose(measured: &Measured, lane: u64, ask: &Ask) -> Result<Admitt
         let geometry = Geometry::for_lane(lane, slot.0, Vec::new());
         let named = least_named(&admitted.guarantee, gather);
         buffers <= MANY_BUFFERS
-            && geometry.is_ok_and(|geometry| holds_nothing(&geometry, buffers, named).is_none())
+            && geometry.is_ok_and(|geometry| too_small_to_hold(&geometry, buffers, named).is_none())
     };
     if let Some(admitted) = admitted.clone().find(modest).or_else(|| admitted.next()) {
         return Ok(admitted);

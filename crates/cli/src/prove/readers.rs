@@ -227,7 +227,7 @@ impl Reader {
             reason: "holdfast prove".to_owned(),
             owner: "holdfast prove".to_owned(),
             until: Timestamp::MAX,
-            finding: None,
+            condition_hold: None,
         });
         match orders::give(ring, &order) {
             Ok(Outcome::Held { .. }) => *held = Some(Selection { range, ..Selection::ALL }),

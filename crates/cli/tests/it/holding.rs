@@ -9,9 +9,9 @@ use crate::common::recording;
 use common::{documented, ends, folder};
 use filled::{Filler, START, STEP, line};
 use holdfast_base::{ManualClock, Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_media::{Access, Device, RealDisk};
-use holdfast_ring::{HoldRequest, Order, Outcome, Range, order_once};
+use holdfast_ring::{HoldRequest, Order, Outcome, Range, order_offline};
 use recording::Recording;
 use serde_json::Value;
 use std::fs;
@@ -209,22 +209,26 @@ fn a_hold_by_condition_is_listed_with_what_it_looks_for() {
         reason: "to see".to_owned(),
         owner: "me".to_owned(),
         until: Timestamp::MAX,
-        finding: Some(Finding {
+        condition_hold: Some(ConditionHold {
             condition: "len > 9".to_owned(),
             after: 30_000_000_000,
             standing: true,
             quota: 7,
             watermarks: vec![(StreamId(1), Ordinal(40))],
-            ..Finding::default()
+            ..ConditionHold::default()
         }),
     };
-    let outcome = order_once(disk, Order::Hold(hold), &ManualClock::new(Timestamp(1)), &mut || true).unwrap();
+    let outcome =
+        order_offline(disk, Order::Hold(hold), &ManualClock::new(Timestamp(1)), &mut || true).unwrap();
     assert!(matches!(outcome, Outcome::Held { slots: 2, .. }), "{outcome:?}");
     let holds = ends(dir, "holds r.hf --json", 0).lines();
     documented("holds", &holds);
-    let finding = &holds[0]["finding"];
-    assert_eq!((&finding["condition"], &finding["quota"]), (&Value::from("len > 9"), &Value::from(7)));
-    assert_eq!(finding["evaluated"], serde_json::json!([{"stream": "log", "ordinal": 40}]));
+    let condition_hold = &holds[0]["finding"];
+    assert_eq!(
+        (&condition_hold["condition"], &condition_hold["quota"]),
+        (&Value::from("len > 9"), &Value::from(7))
+    );
+    assert_eq!(condition_hold["evaluated"], serde_json::json!([{"stream": "log", "ordinal": 40}]));
     let said = ends(dir, "holds r.hf", 0).out;
     assert!(said.contains(" 2 of 7 ") && said.contains("len > 9, with 30 s after, standing"), "{said}");
     assert!(said.trim_end().ends_with("log to ordinal 40"), "{said}");
@@ -266,11 +270,11 @@ fn a_hold_whose_time_has_come_is_shown_no_longer() {
         reason: "for a moment".to_owned(),
         owner: "me".to_owned(),
         until: Timestamp(2),
-        finding: None,
+        condition_hold: None,
     };
     // A day that is long over.
     let clock = ManualClock::new(Timestamp(1));
-    let outcome = order_once(disk, Order::Hold(hold), &clock, &mut || true).unwrap();
+    let outcome = order_offline(disk, Order::Hold(hold), &clock, &mut || true).unwrap();
     assert!(matches!(outcome, Outcome::Held { .. }), "{outcome:?}");
     ends(dir, "holds r.hf", 3);
     let status = ends(dir, "status r.hf --json", 0).json();

@@ -40,7 +40,7 @@ fn flat(row: Map<String, Value>) -> Map<String, Value> {
     let mut flat = Map::new();
     for (name, value) in row {
         match (name.as_str(), value) {
-            ("finding", Value::Object(finding)) => flat.extend(self::flat(finding)),
+            ("finding", Value::Object(condition_hold)) => flat.extend(self::flat(condition_hold)),
             ("finding", _) => {
                 flat.insert("standing".to_owned(), false.into());
                 flat.insert("distil".to_owned(), false.into());

@@ -1,6 +1,6 @@
 //! A commit: a header that nobody can forge, and records. One write and one flush make it durable.
 
-use super::{Finding, Record};
+use super::{ConditionHold, Record};
 use crate::bytes::{Get, Put, blocks};
 use crate::{FormatError, Key, Superblock, crc32c};
 use holdfast_base::{BLOCK, Epoch, MAX_HOLD_RUNS, MAX_REASON, MAX_STREAMS, RingId};
@@ -24,7 +24,7 @@ const _: () = assert!(
         + 4 * MAX_STREAMS
         + 16 * MAX_HOLD_RUNS
         + 2 * (2 + MAX_REASON)
-        + Finding::MOST
+        + ConditionHold::MOST
         + 7
         <= MAX_COMMIT
 );

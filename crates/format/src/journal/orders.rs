@@ -1,6 +1,6 @@
 //! The larger control records: streams, holds and purges.
 
-use super::Finding;
+use super::ConditionHold;
 use crate::FormatError;
 use crate::bytes::{Get, Put};
 use crate::slot::{Counters, StreamKind};
@@ -110,13 +110,13 @@ pub struct HoldRecord {
     /// Who.
     pub owner: String,
     /// What it looks for, if it is one by condition.
-    pub finding: Option<Finding>,
+    pub condition_hold: Option<ConditionHold>,
 }
 
 impl HoldRecord {
     /// Bytes of what it looks for in its record, which has none where it looks for nothing.
-    pub(super) fn finding_bytes(&self) -> usize {
-        self.finding.as_ref().map_or(0, Finding::bytes)
+    pub(super) fn condition_hold_bytes(&self) -> usize {
+        self.condition_hold.as_ref().map_or(0, ConditionHold::bytes)
     }
 
     pub(super) fn put(&self, put: &mut Put<'_>) -> bool {
@@ -133,7 +133,7 @@ impl HoldRecord {
             put.u64(first.0).u64(last.0);
         }
         put.string(&self.reason).string(&self.owner);
-        self.finding.as_ref().is_none_or(|finding| finding.put(put))
+        self.condition_hold.as_ref().is_none_or(|condition_hold| condition_hold.put(put))
     }
 
     pub(super) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
@@ -168,7 +168,7 @@ impl HoldRecord {
             sequences,
             reason: get.string()?,
             owner: get.string()?,
-            finding: Finding::read(get)?,
+            condition_hold: ConditionHold::read(get)?,
         })
     }
 }

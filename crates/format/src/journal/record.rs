@@ -188,7 +188,7 @@ impl<'a> Record<'a> {
             Self::Preamble { bytes, .. } => 28 + bytes.len(),
             Self::Hold(hold) => {
                 let lists = 4 * hold.streams.len() + 16 * hold.sequences.len();
-                68 + lists + strings(&hold.reason, &hold.owner) + hold.finding_bytes()
+                68 + lists + strings(&hold.reason, &hold.owner) + hold.condition_hold_bytes()
             }
             Self::Release { .. } | Self::Geometry { .. } => 16,
             Self::Runway { slots, .. } => 16 + 4 * slots.len(),

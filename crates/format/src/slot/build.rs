@@ -1,10 +1,10 @@
 //! The builder: elements in, a sealed slot out. Here is what happens for every element; many rows at once are in `run`,
-//! sealing is in `seal`, what the journal gets in `gains`, the cells of attributes in `gather`. All memory is allocated by
+//! sealing is in `seal`, what the journal gets in `journal_delta`, the cells of attributes in `attribute_columns`. All memory is allocated by
 //! [`Builder::new`] and [`Builder::prepare`].
 
+use super::attribute_columns::{AttributeColumns, Cost};
 use super::columns::{ChunkHead, ChunkStream, Plan, ROW_BYTES, worst};
 use super::directory::Bounds;
-use super::gather::{Cost, Gather};
 use super::pending::Pending;
 use super::stats::EntryStats;
 use super::{
@@ -159,7 +159,7 @@ pub struct Builder {
     pub(super) bounds: Bounds,
     /// Repeated for rows without an event time, so that they do not widen the column.
     pub(super) last_event: i64,
-    pub(super) gather: Gather,
+    pub(super) attributes: AttributeColumns,
 }
 
 impl Builder {
@@ -194,7 +194,7 @@ impl Builder {
             streams: Vec::with_capacity(max_entries),
             bounds: Bounds::EMPTY,
             last_event: 0,
-            gather: Gather::none(),
+            attributes: AttributeColumns::none(),
         }
     }
 
@@ -203,7 +203,8 @@ impl Builder {
     /// [`Geometry::max_columns`](crate::Geometry::max_columns), or the cells of an element might take more than an eighth of
     /// the slot.
     pub fn prepare(&mut self, entries: &[Entry]) -> Result<(), FormatError> {
-        self.gather = Gather::prepare(self.slot_bytes as u64, entries.iter().map(|entry| entry.classes))?;
+        self.attributes =
+            AttributeColumns::prepare(self.slot_bytes as u64, entries.iter().map(|entry| entry.classes))?;
         self.entries.clear();
         Ok(())
     }
@@ -212,27 +213,27 @@ impl Builder {
     /// they would take more, slots are full sooner; [`Builder::column_room`] tells.
     pub fn prepare_within(&mut self, entries: &[Entry], most: usize) -> Result<(), FormatError> {
         let classes = entries.iter().map(|entry| entry.classes);
-        self.gather = Gather::prepare_within(self.slot_bytes as u64, classes, most)?;
+        self.attributes = AttributeColumns::prepare_within(self.slot_bytes as u64, classes, most)?;
         self.entries.clear();
         Ok(())
     }
 
     /// Bytes of columns that a slot may have, as far as it has room for them.
     pub fn column_room(&self) -> usize {
-        self.gather.most()
+        self.attributes.most()
     }
 
     /// Bytes of memory that [`Builder::prepare`] takes for columns of these classes, a dictionary entry each, in slots of
     /// `slot_bytes`.
     pub fn column_memory(slot_bytes: u64, entries: &[Classes]) -> Result<usize, FormatError> {
-        Gather::memory(slot_bytes, entries.iter().copied())
+        AttributeColumns::memory(slot_bytes, entries.iter().copied())
     }
 
     /// What the open slot has so far of a column of a dictionary entry, and whether one of the cells that have these
     /// [hashes](crate::Cell::hash) may be among it: what an [`Outline`](crate::Outline) tells of it once it is sealed. `None`: it has
     /// no such column.
     pub fn outline(&self, entry: u16, column: u16, hashes: &[u64]) -> Option<OpenOutline> {
-        self.gather.outline(entry, column, hashes)
+        self.attributes.outline(entry, column, hashes)
     }
 
     /// Begins a slot in `buffer`, whose old contents do not matter. What the builder held before is forgotten.
@@ -254,7 +255,7 @@ impl Builder {
             let (count, limit) = (entries.len() as u64, self.max_entries as u64);
             return Err(FormatError::TooMany { what: "streams in slots of this size", count, limit });
         }
-        self.gather.open(entries)?;
+        self.attributes.open(entries)?;
         self.id = id;
         self.opened = opened;
         let columns = entries.iter().map(|entry| entry.classes.len()).sum();
@@ -305,14 +306,14 @@ impl Builder {
     /// The room if there were so many pending rows of so many streams, and cells that take so much more.
     #[inline]
     pub(super) fn room_with(&self, rows: usize, streams: usize, cells: Cost) -> usize {
-        if self.directory.len() >= self.max_chunks || self.gather.left(cells).is_none() {
+        if self.directory.len() >= self.max_chunks || self.attributes.left(cells).is_none() {
             return 0;
         }
         // Payload checks as if the whole slot were payload; the pending rows, and one more, at their widest.
         let index = self.slot_bytes / CHECK_BLOCK * 4
             + DirectoryEntry::BYTES * (self.directory.len() + 1)
             + self.chunk_bytes
-            + self.gather.reserved(cells)
+            + self.attributes.reserved(cells)
             + worst(rows + 1, streams + 1).next_multiple_of(8);
         (self.slot_bytes - BLOCK).saturating_sub(blocks(index) + self.payload_at + self.payload)
     }
@@ -398,8 +399,8 @@ impl Builder {
             self.last_event = row.event.0;
         }
         if !entry.entry.classes.is_empty() && row.completes_element() {
-            let cost = self.gather.cost(row.stream, cells, 1);
-            self.gather.add(row.stream, cells, 1, cost);
+            let cost = self.attributes.cost(row.stream, cells, 1);
+            self.attributes.add(row.stream, cells, 1, cost);
         }
         self.bounds.count(row);
         self.pending.push(row, excess, self.last_event);
@@ -420,7 +421,7 @@ impl Builder {
     /// Whether the pending rows are as many as a chunk has, or have as many texts as there is a place for.
     #[inline]
     pub(super) fn is_chunk(&self) -> bool {
-        self.pending.len == self.chunk_rows || self.gather.is_full()
+        self.pending.len == self.chunk_rows || self.attributes.is_full()
     }
 
     /// Near the end of the slot the pending rows, reserved at their widest, take more than what is left: their true
@@ -433,8 +434,8 @@ impl Builder {
     /// The same of so many pending rows, with cells that take so much more, and the room that there is then.
     #[inline]
     pub(super) fn worth_closing_with(&self, rows: usize, cells: Cost, room: usize) -> bool {
-        let room = room.min(self.gather.left(cells).unwrap_or(0));
-        rows >= FEW_ROWS && ROW_BYTES * rows + self.gather.pending() + cells.cells > room
+        let room = room.min(self.attributes.left(cells).unwrap_or(0));
+        rows >= FEW_ROWS && ROW_BYTES * rows + self.attributes.pending() + cells.cells > room
     }
 
     /// Makes a chunk of the pending rows, in front of the chunks at the end of the buffer.
@@ -458,7 +459,7 @@ impl Builder {
         };
         let end = self.slot_bytes - self.chunk_bytes;
         plan.write(&mut buffer[end - plan.bytes()..end], &self.pending, &head, streams);
-        self.gather.close(head.sequence, self.directory.len() as u32);
+        self.attributes.close(head.sequence, self.directory.len() as u32);
         self.chunk_bytes += plan.bytes();
         self.directory.push(self.bounds.entry(&head, rows, self.chunk_bytes, plan.bytes()));
         self.chunk_payload = self.covered;

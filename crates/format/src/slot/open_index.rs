@@ -1,9 +1,9 @@
-//! What a reader knows of an open slot: the parts that `tell` writes, put together to the index of a slot, and that laid out as if
+//! What a reader knows of an open slot: the parts that `open_slot_wire` writes, put together to the index of a slot, and that laid out as if
 //! the slot had been sealed just now. The payload stays where it is: it has its place in the slot already.
 
 use super::header::PartHeader;
+use super::open_slot_wire::{CHUNK_HEAD, CLOSED, COMPLETE, PENDING, ROWS, STATE, STATE_HEAD};
 use super::summary::{SECTIONS, bytes_with, put_summary};
-use super::tell::{CHUNK_HEAD, CLOSED, COMPLETE, PENDING, ROWS, STATE, STATE_HEAD};
 use super::{
     DirectoryEntry, EntrySummary, MAX_CHUNK_ROWS, OpenCursor, Section, SectionKind, SlotFlags, SlotId,
 };

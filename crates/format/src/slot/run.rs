@@ -1,9 +1,9 @@
 //! Many rows at once: whole elements of one stream, described by loops over one column at a time. What comes of it is
 //! exactly what [`Builder::row`], in `build`, makes of the same rows.
 
+use super::attribute_columns::Cost;
 use super::build::Builder;
 use super::columns::ROW_BYTES;
-use super::gather::Cost;
 use super::stats::RunStats;
 use super::{CellsAt, Row};
 use holdfast_base::BLOCK;
@@ -30,15 +30,15 @@ impl Builder {
         // The first row of a stream takes a place in the chunk's table, its cells the heads of their blocks, and all of it is
         // rounded to blocks.
         let rows = self.chunk_rows - self.pending.len;
-        let cells = self.gather.pending() + 2 * self.gather.widest() + self.gather.growth(rows);
+        let cells = self.attributes.pending() + 2 * self.attributes.widest() + self.attributes.growth(rows);
         let reserved = ROW_BYTES * self.pending.len + cells + 2 * BLOCK;
-        let room = self.room().min(self.gather.left(Cost::default()).unwrap_or(0));
+        let room = self.room().min(self.attributes.left(Cost::default()).unwrap_or(0));
         RunRoom { rows, bytes: room.saturating_sub(reserved) }
     }
 
     /// What a row of a dictionary entry counts beside its payload: [`RunRoom::ROW`], and the same of its cells.
     pub fn row_room(&self, entry: u16) -> usize {
-        RunRoom::ROW + 2 * self.gather.row(entry)
+        RunRoom::ROW + 2 * self.attributes.row(entry)
     }
 
     /// Describes what was written as [`Builder::row_with`] would, called for each of `run`, with the cells of each that
@@ -117,7 +117,7 @@ impl Builder {
         let Some((stream, stats)) = RunStats::of(run, row) else { return false };
         let Some(cost) = self.takes(stream, &stats, coming, cells) else { return false };
         if cost.cells > 0 {
-            self.gather.add(stream, cells, run.len(), cost);
+            self.attributes.add(stream, cells, run.len(), cost);
         }
         let entry = &mut self.entries[usize::from(stream)];
         entry.stats.count_run(&stats);
@@ -140,8 +140,8 @@ impl Builder {
         let entry = &self.entries[usize::from(stream)];
         let mut cost = Cost::default();
         if !entry.entry.classes.is_empty() {
-            cost = self.gather.cost(stream, cells, run.rows as usize);
-            if rows > self.chunk_rows || !self.gather.takes(stream, cells, run.rows as usize) {
+            cost = self.attributes.cost(stream, cells, run.rows as usize);
+            if rows > self.chunk_rows || !self.attributes.takes(stream, cells, run.rows as usize) {
                 return None;
             }
         }

@@ -35,7 +35,7 @@ impl Builder {
         self.finish_checks(buffer);
         let payload_end = self.payload_at + self.payload;
         let index_at = blocks(payload_end);
-        let checks_at = self.gather.lay_out(index_at);
+        let checks_at = self.attributes.lay_out(index_at);
         let directory_at = checks_at + self.checks.len() * 4;
         let chunks_at = directory_at + self.directory.len() * DirectoryEntry::BYTES;
         let chunks_end = chunks_at + self.chunk_bytes;
@@ -45,7 +45,7 @@ impl Builder {
         buffer.copy_within(self.slot_bytes - self.chunk_bytes..self.slot_bytes, chunks_at);
         buffer[payload_end..index_at].fill(0);
         buffer[chunks_end..footer_at].fill(0);
-        self.gather.put(buffer);
+        self.attributes.put(buffer);
         let mut put = Put::new(&mut buffer[checks_at..chunks_at]);
         for check in &self.checks {
             put.u32(*check);
@@ -83,7 +83,7 @@ impl Builder {
             ),
             section(SectionKind::Chunks, chunks_at, chunks_end, chunks, 0),
         ];
-        let sections = sections.into_iter().chain(self.gather.sections());
+        let sections = sections.into_iter().chain(self.attributes.sections());
         let summary_end = BLOCK + bytes_with(self.entries.len(), sections.clone().count());
         put_summary(&mut buffer[BLOCK..summary_end], self.chunk_rows, sections, self.summaries());
         buffer[summary_end..self.payload_at].fill(0);

@@ -3,7 +3,7 @@
 use super::build::FEW_ROWS;
 use super::columns::{ROW_BYTES, worst};
 use super::directory::DirectoryEntry;
-use super::{chunk_rows, gather, summary};
+use super::{attribute_columns, chunk_rows, summary};
 use crate::column::{BESIDE, OUTLINE_BYTES, TOLD_BYTES, cell_bytes, most_bytes};
 use crate::{Class, MAX_TEXT};
 use holdfast_base::{BLOCK, CHECK_BLOCK};
@@ -160,7 +160,7 @@ fn with_rows(taken: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let fixed = heads + worst(FEW_ROWS + 1, streams.len() + 1) + slot / CHECK_BLOCK * 4 + taken.a_slot;
     let (fixed, early) = if columns == 0 { (fixed, 0) } else { (fixed + widest, EARLY * chunk) };
     // A chunk ends with so many rows, or with as many texts as there is a place for.
-    let texts = (gather::texts(slot_bytes).saturating_sub(MAX_TEXT)).max(1) as f64;
+    let texts = (attribute_columns::texts(slot_bytes).saturating_sub(MAX_TEXT)).max(1) as f64;
     let rows = chunk_rows(slot_bytes);
     let chunks =
         |stream: &Coming| stream.elements * (1.0 / rows as f64 + f64::from(stream.each.text_bytes) / texts);
@@ -169,9 +169,9 @@ fn with_rows(taken: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let all = taken.a_second + sum(&bytes) + sum(&chunks) * chunk as f64;
     // Filters are bounded by the slot, and by what is in them: two bytes for what seems to be a value, which all cells may be.
     // Where rare values are is told of so many, at most.
-    let rare = TOLD_BYTES * gather::rare(slot_bytes, columns);
+    let rare = TOLD_BYTES * attribute_columns::rare(slot_bytes, columns);
     let outline = OUTLINE_BYTES + most_bytes(Class::Wide, 0) + rare;
-    let most = columns * (outline + gather::filter(slot_bytes, columns));
+    let most = columns * (outline + attribute_columns::filter(slot_bytes, columns));
     let few = columns * (outline + 16 * (rows + 1));
     let filled = sum(&|stream| stream.elements * f64::from(stream.each.columns) * FILTER_BYTES);
     let splinter = splinter(slot_bytes) as f64;
@@ -182,7 +182,7 @@ fn with_rows(taken: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
     if columns == 0 {
         return space;
     }
-    let arena = gather::arena(slot_bytes) as f64 - (2 * widest + early) as f64 - splinter;
+    let arena = attribute_columns::arena(slot_bytes) as f64 - (2 * widest + early) as f64 - splinter;
     space.max(of(sum(&cells) + sum(&chunks) * blocks as f64, arena))
 }
 

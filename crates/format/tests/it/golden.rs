@@ -8,8 +8,8 @@ use holdfast_base::{
     Age, ByteSize, Epoch, HoldId, LaneNo, Ordinal, Rate, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    BlockBounds, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, CopyRecord,
-    Counters, Cursor, Direction, ElementLoad, Finding, Flags, Gap, Geometry, HoldRecord, Kind, Measured,
+    BlockBounds, Cause, CellBuffer, CellsAt, Class, Classes, Codec, CommitHead, CommitWriter, ConditionHold,
+    CopyRecord, Counters, Cursor, Direction, ElementLoad, Flags, Gap, Geometry, HoldRecord, Kind, Measured,
     PurgeRecord, Record, Region, Row, SectionKind, SlotState, StreamKind, StreamRecord, Summary, Superblock,
     TableEntry, Terms, check_image, read_commit,
 };
@@ -123,12 +123,12 @@ fn hold() -> HoldRecord {
         sequences: vec![(Sequence(7), Sequence(8)), (Sequence(11), Sequence(11))],
         reason: "burst at 10:05".into(),
         owner: "ops".into(),
-        finding: None,
+        condition_hold: None,
     }
 }
 
-fn finding() -> Finding {
-    Finding {
+fn condition_hold() -> ConditionHold {
+    ConditionHold {
         condition: "wire_len > 1400".into(),
         before: 10_000_000_000,
         after: 30_000_000_000,
@@ -329,7 +329,7 @@ fn records_and_commits() {
     let bytes = commit(|writer| records().iter().for_each(|(_, record)| assert!(writer.push(record))));
     golden("commit.bin", &bytes);
 
-    let record = Record::Hold(HoldRecord { finding: Some(finding()), ..hold() });
+    let record = Record::Hold(HoldRecord { condition_hold: Some(condition_hold()), ..hold() });
     let by_condition = commit(|writer| assert!(writer.push(&record)));
     golden("record-hold-finding.bin", &by_condition[128..128 + record.bytes()]);
     let read = read_commit(&by_condition, &key(), RING).unwrap().1.next().unwrap();
@@ -357,7 +357,7 @@ fn an_open_slot_in_the_journal() {
     let slot = slot();
     let bytes = commit(|writer| {
         assert!(writer.push(&slot.builder.open_record()));
-        assert!(slot.builder.gains(&slot.buffer, Cursor::default(), writer).1);
+        assert!(slot.builder.journal_delta(&slot.buffer, Cursor::default(), writer).1);
     });
     golden("commit-open-slot.bin", &bytes);
 }

@@ -6,7 +6,7 @@ use crate::world::{
 };
 use holdfast_base::CHECK_BLOCK;
 use holdfast_format::{
-    Blocks, Classes, OpenAsk, OpenCursor, OpenImage, OpenIndex, PartHeader, SectionKind, Summary,
+    Blocks, Classes, OpenCursor, OpenImage, OpenIndex, OpenSlotQuery, PartHeader, SectionKind, Summary,
     check_payload_block,
 };
 use proptest::prelude::*;
@@ -14,12 +14,18 @@ use proptest::prelude::*;
 const SLOT: u64 = 256 << 10;
 
 /// Asks until all has been told; between two replies some of `more` is packed.
-fn look(slot: &mut Slot, index: OpenIndex, ask: &OpenAsk<'_>, reply: usize, more: &mut &[Item]) -> OpenImage {
+fn look(
+    slot: &mut Slot,
+    index: OpenIndex,
+    ask: &OpenSlotQuery<'_>,
+    reply: usize,
+    more: &mut &[Item],
+) -> OpenImage {
     let mut index = index;
     let mut cursor = index.begin();
     loop {
         let mut out = vec![0x5a; reply];
-        let told = slot.builder.tell(&slot.buffer, cursor, ask, &mut out);
+        let told = slot.builder.write_open_slot(&slot.buffer, cursor, ask, &mut out);
         index.take(&out[..told.bytes]).unwrap();
         if told.end {
             return index.image(slot_id(9), &key()).unwrap();
@@ -45,7 +51,7 @@ fn whole(slot: &Slot, image: &OpenImage) -> Vec<u8> {
     bytes
 }
 
-fn compare(slot: &Slot, image: &OpenImage, ask: &OpenAsk<'_>) -> Result<bool, TestCaseError> {
+fn compare(slot: &Slot, image: &OpenImage, ask: &OpenSlotQuery<'_>) -> Result<bool, TestCaseError> {
     let bytes = whole(slot, image);
     // Piece by piece it is the same.
     let mut pieces = Vec::new();
@@ -134,7 +140,7 @@ proptest! {
     ) {
         let mut slot = Slot::open_with(SLOT, 9, classes);
         let (entry, rows, columns) = question;
-        let ask = OpenAsk { entry, rows, columns: &columns };
+        let ask = OpenSlotQuery { entry, rows, columns: &columns };
         let new = || OpenIndex::new(SLOT, &columns);
         let (mut index, mut left) = (new(), &items[..]);
         while !left.is_empty() {
@@ -166,8 +172,8 @@ proptest! {
         }
         let (entry, rows, columns) = question;
         let mut out = vec![0; SLOT as usize];
-        let ask = OpenAsk { entry, rows, columns: &columns };
-        let told = slot.builder.tell(&slot.buffer, OpenCursor::default(), &ask, &mut out);
+        let ask = OpenSlotQuery { entry, rows, columns: &columns };
+        let told = slot.builder.write_open_slot(&slot.buffer, OpenCursor::default(), &ask, &mut out);
         out.truncate(told.bytes);
         for (at, byte) in spoilt {
             let at = at.index(out.len());
@@ -185,9 +191,9 @@ proptest! {
 fn any_cursor_and_any_question_is_answered() {
     let mut slot = Slot::open_with(SLOT, 9, [Classes::default(); STREAMS]);
     for cursor in [0, 1, u64::MAX, u64::from(u32::MAX), 7 << 32 | 9] {
-        let ask = OpenAsk { entry: Some(u16::MAX), rows: true, columns: &[3, u16::MAX] };
+        let ask = OpenSlotQuery { entry: Some(u16::MAX), rows: true, columns: &[3, u16::MAX] };
         let mut out = vec![0; 8192];
-        let told = slot.builder.tell(&slot.buffer, OpenCursor::from(cursor), &ask, &mut out);
+        let told = slot.builder.write_open_slot(&slot.buffer, OpenCursor::from(cursor), &ask, &mut out);
         assert!(told.end && told.cursor == OpenCursor::default());
     }
 }

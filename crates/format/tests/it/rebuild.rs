@@ -15,7 +15,7 @@ fn journal(slot: &Slot, from: &mut Cursor, bytes: usize, commits: &mut Vec<(Vec<
     loop {
         let mut buffer = vec![0x5a; bytes];
         let mut commit = CommitWriter::new(&mut buffer);
-        let (next, all) = slot.builder.gains(&slot.buffer, *from, &mut commit);
+        let (next, all) = slot.builder.journal_delta(&slot.buffer, *from, &mut commit);
         assert!(next.payload >= from.payload && next.rows >= from.rows);
         assert!(all || next != *from, "an empty commit has room for something");
         let empty = commit.is_empty();
@@ -143,7 +143,7 @@ fn pieces_of_another_slot_and_beyond_the_slot_are_refused() {
     other.pack(&crate::world::Item { row: Row::default(), bytes: Vec::new() });
     let mut commit = vec![0; 8192];
     let mut writer = CommitWriter::new(&mut commit);
-    assert!(other.builder.gains(&other.buffer, Cursor::default(), &mut writer).1);
+    assert!(other.builder.journal_delta(&other.buffer, Cursor::default(), &mut writer).1);
     writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
     let (_, mut records, _) = read_commit(&commit, &key(), RING).unwrap();
     let record = records.next().unwrap().unwrap();
@@ -174,7 +174,7 @@ fn a_slot_knows_where_the_elements_began_that_end_in_it() {
     let mut commit = vec![0; 32 << 10];
     let mut writer = CommitWriter::new(&mut commit);
     assert!(writer.push(&builder.open_record()));
-    assert!(builder.gains(&buffer, Cursor::default(), &mut writer).1);
+    assert!(builder.journal_delta(&buffer, Cursor::default(), &mut writer).1);
     writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
 
     let mut again = None;

@@ -5,7 +5,7 @@ use holdfast_base::{
     Age, Epoch, HoldId, MAX_CONDITION, MAX_STREAMS, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Act, ActRecord, CommitHead, CommitWriter, CopyRecord, Counters, Finding, FormatError, HoldRecord,
+    Act, ActRecord, CommitHead, CommitWriter, ConditionHold, CopyRecord, Counters, FormatError, HoldRecord,
     MAX_COMMIT, PurgeRecord, Record, Records, SlotState, StreamKind, StreamRecord, TableEntry, commit_len,
     read_commit,
 };
@@ -45,12 +45,12 @@ fn counters() -> impl Strategy<Value = Counters> {
     })
 }
 
-fn finding() -> impl Strategy<Value = Finding> {
+fn condition_hold() -> impl Strategy<Value = ConditionHold> {
     let watermark = any::<(u32, u64)>().prop_map(|(stream, ordinal)| (StreamId(stream), Ordinal(ordinal)));
     let watermarks = proptest::collection::vec(watermark, 0..9);
     let when = proptest::option::of((".{0,40}", any::<u64>()));
     (".{0,40}", any::<(u64, u64, bool, bool, Option<(u64, u64)>, u32)>(), when, watermarks).prop_map(
-        |(condition, (before, after, standing, distil, sample, quota), when, watermarks)| Finding {
+        |(condition, (before, after, standing, distil, sample, quota), when, watermarks)| ConditionHold {
             condition,
             before,
             after,
@@ -68,9 +68,9 @@ fn hold() -> impl Strategy<Value = HoldRecord> {
     let streams = proptest::collection::vec(any::<u32>().prop_map(StreamId), 0..9);
     let ranges =
         proptest::collection::vec(any::<(u64, u64)>().prop_map(|(a, b)| (Sequence(a), Sequence(b))), 0..9);
-    let finding = proptest::option::of(finding());
-    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}", finding).prop_map(
-        |((times, numbers, which), streams, sequences, reason, owner, finding)| HoldRecord {
+    let condition_hold = proptest::option::of(condition_hold());
+    (any::<([i64; 4], [u64; 3], [bool; 3])>(), streams, ranges, ".{0,40}", ".{0,40}", condition_hold)
+        .prop_map(|((times, numbers, which), streams, sequences, reason, owner, condition_hold)| HoldRecord {
             id: HoldId(numbers[0]),
             created: Timestamp(times[0]),
             until: Timestamp(times[1]),
@@ -85,9 +85,8 @@ fn hold() -> impl Strategy<Value = HoldRecord> {
             sequences,
             reason,
             owner,
-            finding,
-        },
-    )
+            condition_hold,
+        })
 }
 
 fn purge() -> impl Strategy<Value = PurgeRecord> {
@@ -281,7 +280,7 @@ proptest! {
             body.extend([0, 0]);
         }
         // So is what a hold looks for.
-        if matches!(&record, Record::Hold(hold) if hold.finding.is_none()) && !more.is_empty() {
+        if matches!(&record, Record::Hold(hold) if hold.condition_hold.is_none()) && !more.is_empty() {
             body.push(0);
         }
         body.extend(more);
@@ -304,33 +303,33 @@ fn records_of_a_later_version_are_told_apart_and_skipped() {
 }
 
 /// What is read of it in a hold's record.
-fn read_again(finding: Finding) -> Result<Option<Finding>, FormatError> {
-    let record = Record::Hold(HoldRecord { finding: Some(finding), ..HoldRecord::default() });
+fn read_again(condition_hold: ConditionHold) -> Result<Option<ConditionHold>, FormatError> {
+    let record = Record::Hold(HoldRecord { condition_hold: Some(condition_hold), ..HoldRecord::default() });
     let mut buffer = vec![0; 16 << 10];
     let mut writer = CommitWriter::new(&mut buffer);
     assert!(writer.push(&record));
     writer.finish(&key(), &CommitHead { ring: RING, ..CommitHead::default() });
     match read_commit(&buffer, &key(), RING).unwrap().1.next().unwrap()? {
-        Record::Hold(hold) => Ok(hold.finding),
+        Record::Hold(hold) => Ok(hold.condition_hold),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn a_hold_looks_for_no_more_than_its_record_has_room_for() {
-    let longest = Finding {
+    let longest = ConditionHold {
         condition: "c".repeat(MAX_CONDITION),
         when: Some(("w".repeat(MAX_CONDITION), 5)),
         watermarks: (0..MAX_STREAMS as u32).map(|stream| (StreamId(stream), Ordinal(7))).collect(),
-        ..Finding::default()
+        ..ConditionHold::default()
     };
     assert_eq!(read_again(longest.clone()), Ok(Some(longest.clone())));
     let mut streams = longest.clone();
     streams.watermarks.push((StreamId(999), Ordinal(0)));
-    let condition = Finding { condition: "c".repeat(MAX_CONDITION + 1), ..longest.clone() };
-    let when = Finding { when: Some(("w".repeat(MAX_CONDITION + 1), 5)), ..longest };
-    for (what, finding) in [("watermarks", streams), ("condition", condition), ("condition", when)] {
-        let error = read_again(finding).unwrap_err();
+    let condition = ConditionHold { condition: "c".repeat(MAX_CONDITION + 1), ..longest.clone() };
+    let when = ConditionHold { when: Some(("w".repeat(MAX_CONDITION + 1), 5)), ..longest };
+    for (what, condition_hold) in [("watermarks", streams), ("condition", condition), ("condition", when)] {
+        let error = read_again(condition_hold).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! The threads that write: each does one write at a time, from beginning to end, and fetches the next by itself.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, Signal};
-use crate::Turns;
+use crate::InflightLimiter;
 use crate::disk::{Completion, DiskError, Op, Request};
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) struct Crew {
 struct State {
     waiting: VecDeque<Request>,
     done: VecDeque<Completion>,
-    turns: Turns,
+    limiter: InflightLimiter,
     over: bool,
 }
 
@@ -27,7 +27,7 @@ impl Crew {
         let state = State {
             waiting: VecDeque::with_capacity(depth),
             done: VecDeque::with_capacity(depth),
-            turns: Turns::default(),
+            limiter: InflightLimiter::default(),
             over: false,
         };
         Ok(Self { state: Mutex::new(state), work: Condvar::new(), signal: Signal::new()? })
@@ -43,8 +43,8 @@ impl Crew {
     }
 
     /// Says which writes take turns.
-    pub(super) fn take_turns(&self, turns: Turns) {
-        self.state().turns = turns;
+    pub(super) fn limit_inflight(&self, limiter: InflightLimiter) {
+        self.state().limiter = limiter;
     }
 
     /// Gives a write to whoever is free first.
@@ -67,9 +67,9 @@ impl Crew {
     pub(super) fn next(&self) -> Option<Request> {
         let mut state = self.state();
         loop {
-            let State { waiting, turns, over, .. } = &mut *state;
+            let State { waiting, limiter, over, .. } = &mut *state;
             // Whoever ends a turn comes here next: nobody need be woken for the one that follows.
-            let first = waiting.iter().position(|request| turns.begin(request.tag));
+            let first = waiting.iter().position(|request| limiter.begin(request.tag));
             if let Some(request) = first.and_then(|at| waiting.remove(at)) {
                 return Some(request);
             }
@@ -82,7 +82,7 @@ impl Crew {
 
     pub(super) fn done(&self, done: Completion) {
         let mut state = self.state();
-        state.turns.end(done.tag);
+        state.limiter.end(done.tag);
         state.done.push_back(done);
         drop(state);
         self.signal.ring();

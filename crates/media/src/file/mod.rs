@@ -13,7 +13,7 @@ mod target;
 
 use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::priority::{self, LaneOptions};
-use crate::{Turns, UringDisk};
+use crate::{InflightLimiter, UringDisk};
 use crew::Crew;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -103,9 +103,9 @@ impl FileDisk {
     }
 
     /// Says which requests take turns, while none is in flight.
-    pub(crate) fn take_turns(&mut self, turns: Turns) {
-        self.crew.take_turns(turns);
-        self.uring.take_turns(turns);
+    pub(crate) fn limit_inflight(&mut self, limiter: InflightLimiter) {
+        self.crew.limit_inflight(limiter);
+        self.uring.limit_inflight(limiter);
     }
 
     fn fetch(&mut self) -> Option<Completion> {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn those_without_a_turn_wait_and_others_pass_them() {
         let crew = Crew::new(8).unwrap();
-        crew.take_turns(Turns::new(|tag| tag < 10, 2));
+        crew.limit_inflight(InflightLimiter::new(|tag| tag < 10, 2));
         for tag in [1, 2, 3, 4, 10, 5] {
             crew.give(Request { tag, op: Op::Flush });
         }

@@ -38,7 +38,7 @@ mod sync {
 #[path = "crew.rs"]
 mod crew;
 
-use crate::Turns;
+use crate::InflightLimiter;
 use crate::disk::{Op, Request};
 use crew::Crew;
 use shuttle::sync::Arc;
@@ -53,7 +53,7 @@ const SLOTS: u64 = 10;
 /// The disk gives slots and commits, fetches what is done as `FileDisk` does, and ends with writes still waiting.
 fn handed_over(writers: usize, most: usize) {
     let crew = Arc::new(Crew::new(8).unwrap());
-    crew.take_turns(Turns::new(|tag| tag < SLOTS, most));
+    crew.limit_inflight(InflightLimiter::new(|tag| tag < SLOTS, most));
     let at_work = Arc::new(AtomicUsize::new(0));
     let threads: Vec<_> = (0..writers)
         .map(|_| {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_media::{
-    BufferPool, Disk, Lane, LaneOptions, Lock, Op, Prefill, RealDisk, Request, Turns, create_file,
+    BufferPool, Disk, InflightLimiter, Lane, LaneOptions, Lock, Op, Prefill, RealDisk, Request, create_file,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,7 +40,7 @@ fn a_lane_moves_bytes_without_allocating() {
     let device = create_file(&folder.path().join("ring"), 8 << 20, Prefill::No).unwrap();
     let mut pool = BufferPool::new(4, LEN, Lock::Prefault).unwrap();
     let mut disk = RealDisk::new(device, &[pool.region()], 8);
-    disk.take_turns(Turns::new(|tag| tag % 2 == 0, 1));
+    disk.limit_inflight(InflightLimiter::new(|tag| tag % 2 == 0, 1));
     let owner = std::thread::current();
     let notify = Box::new(move || owner.unpark());
     let mut lane = Lane::spawn(disk, "quiet", LaneOptions::default(), notify).unwrap();

@@ -3,7 +3,7 @@
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::message::MAX_RANGES;
 use holdfast_base::{ByteSize, HoldId, MAX_STREAMS, Ordinal, Sequence, StreamId};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_ring::{
     DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, Original, Outcome, PurgeRequest, Range,
     Refusal, ReleaseRequest,
@@ -57,24 +57,24 @@ fn get_watermarks(get: &mut Get<'_>) -> Result<Vec<(StreamId, Ordinal)>, WireErr
     limit(get, "number of watermarks", watermarks, MAX_STREAMS)
 }
 
-pub(crate) fn put_finding(put: &mut Put, finding: &Finding) {
-    put.text(&finding.condition).u64(finding.before).u64(finding.after);
-    put.u8(u8::from(finding.standing) | u8::from(finding.distil) << 1);
-    put.option(finding.sample, |put, (held, every)| {
+pub(crate) fn put_condition_hold(put: &mut Put, condition_hold: &ConditionHold) {
+    put.text(&condition_hold.condition).u64(condition_hold.before).u64(condition_hold.after);
+    put.u8(u8::from(condition_hold.standing) | u8::from(condition_hold.distil) << 1);
+    put.option(condition_hold.sample, |put, (held, every)| {
         put.u64(held).u64(every);
     });
-    put.option(finding.when.as_ref(), |put, (when, within)| {
+    put.option(condition_hold.when.as_ref(), |put, (when, within)| {
         put.text(when).u64(*within);
     });
-    put.u32(finding.quota);
-    put_watermarks(put, &finding.watermarks);
+    put.u32(condition_hold.quota);
+    put_watermarks(put, &condition_hold.watermarks);
 }
 
-pub(crate) fn get_finding(get: &mut Get<'_>) -> Result<Finding, WireError> {
+pub(crate) fn get_condition_hold(get: &mut Get<'_>) -> Result<ConditionHold, WireError> {
     let condition = get.text("condition")?;
     let (before, after) = (get.u64("what is held before")?, get.u64("what is held after")?);
     let flags = get.u8("flags of a hold by condition")?;
-    Ok(Finding {
+    Ok(ConditionHold {
         condition,
         before,
         after,
@@ -100,7 +100,7 @@ pub(crate) fn put_order(put: &mut Put, order: &Order) {
             put_streams(put, &hold.streams);
             put.option(hold.sequences.as_deref(), put_ranges);
             put.text(&hold.reason).text(&hold.owner);
-            put.option(hold.finding.as_ref(), put_finding);
+            put.option(hold.condition_hold.as_ref(), put_condition_hold);
         }
         Order::Release(release) => {
             put.u8(2).u64(release.hold.0).text(&release.reason).text(&release.owner);
@@ -155,8 +155,8 @@ pub(crate) fn get_order(get: &mut Get<'_>) -> Result<Order, WireError> {
             let (range, until, streams) = (get_range(get)?, get.time("until")?, get_streams(get)?);
             let sequences = get.option("ranges", get_order_ranges)?;
             let (reason, owner) = (get.text("reason")?, get.text("owner")?);
-            let finding = get.option("what a hold looks for", get_finding)?;
-            Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, finding }))
+            let condition_hold = get.option("what a hold looks for", get_condition_hold)?;
+            Ok(Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, condition_hold }))
         }
         2 => {
             let (hold, reason, owner) = (HoldId(get.u64("hold")?), get.text("reason")?, get.text("owner")?);

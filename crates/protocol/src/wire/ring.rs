@@ -2,7 +2,8 @@
 
 use crate::wire::bytes::{Get, Put, WireError};
 use crate::wire::order::{
-    get_finding, get_range, get_ranges, get_streams, put_finding, put_range, put_ranges, put_streams,
+    get_condition_hold, get_range, get_ranges, get_streams, put_condition_hold, put_range, put_ranges,
+    put_streams,
 };
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId};
 use holdfast_ring::{ActKind, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus};
@@ -71,7 +72,7 @@ pub(crate) fn put_hold(put: &mut Put, hold: &HoldStatus) {
     put.u32(hold.slots);
     put_ranges(put, &hold.sequences);
     put.text(&hold.reason).text(&hold.owner);
-    put.option(hold.finding.as_ref(), put_finding);
+    put.option(hold.condition_hold.as_ref(), put_condition_hold);
 }
 
 pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
@@ -79,8 +80,8 @@ pub(crate) fn get_hold(get: &mut Get<'_>) -> Result<HoldStatus, WireError> {
     let (range, streams) = (get_range(get)?, get_streams(get)?);
     let (slots, sequences) = (get.u32("slots")?, get_ranges(get)?);
     let (reason, owner) = (get.text("reason")?, get.text("owner")?);
-    let finding = get.option("what a hold looks for", get_finding)?;
-    Ok(HoldStatus { id, created, until, reason, owner, streams, range, slots, sequences, finding })
+    let condition_hold = get.option("what a hold looks for", get_condition_hold)?;
+    Ok(HoldStatus { id, created, until, reason, owner, streams, range, slots, sequences, condition_hold })
 }
 
 pub(crate) fn put_act(put: &mut Put, act: &ActStatus) {

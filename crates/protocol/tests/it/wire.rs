@@ -3,7 +3,7 @@
 
 use crate::common::statuses;
 use holdfast_base::{Age, ByteSize, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Counters, Finding, OpenOutline, StreamKind};
+use holdfast_format::{ConditionHold, Counters, OpenOutline, StreamKind};
 use holdfast_protocol::wire::{
     HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_REQUEST, OpenSequence, OpenWanted, Purpose, Reply, Request,
     Status, Welcome, WireError,
@@ -39,10 +39,10 @@ fn watermarks() -> impl Strategy<Value = Vec<(StreamId, Ordinal)>> {
     prop::collection::vec(watermark, 0..5)
 }
 
-fn finding() -> impl Strategy<Value = Finding> {
+fn condition_hold() -> impl Strategy<Value = ConditionHold> {
     let when = prop::option::of((text(), any::<u64>()));
     (text(), any::<(u64, u64, bool, bool, Option<(u64, u64)>, u32)>(), when, watermarks()).prop_map(
-        |(condition, (before, after, standing, distil, sample, quota), when, watermarks)| Finding {
+        |(condition, (before, after, standing, distil, sample, quota), when, watermarks)| ConditionHold {
             condition,
             before,
             after,
@@ -88,10 +88,10 @@ fn act() -> impl Strategy<Value = ActStatus> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    let finding = prop::option::of(finding());
-    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time(), finding);
-    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until, finding)| {
-        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, finding })
+    let condition_hold = prop::option::of(condition_hold());
+    let hold = (streams(), range(), prop::option::of(ranges()), text(), text(), time(), condition_hold);
+    let hold = hold.prop_map(|(streams, range, sequences, reason, owner, until, condition_hold)| {
+        Order::Hold(HoldRequest { streams, range, sequences, reason, owner, until, condition_hold })
     });
     let extend = (any::<u64>(), ranges(), watermarks(), any::<bool>());
     let extend = extend.prop_map(|(hold, sequences, watermarks, durable)| {
@@ -221,19 +221,21 @@ fn stream() -> impl Strategy<Value = StreamStatus> {
 }
 
 fn hold() -> impl Strategy<Value = HoldStatus> {
-    let (numbers, finding) = (any::<(u64, u32)>(), prop::option::of(finding()));
-    (numbers, time(), time(), text(), text(), streams(), range(), ranges(), finding).prop_map(
-        |((id, slots), created, until, reason, owner, streams, range, sequences, finding)| HoldStatus {
-            id: HoldId(id),
-            created,
-            until,
-            reason,
-            owner,
-            streams,
-            range,
-            slots,
-            sequences,
-            finding,
+    let (numbers, condition_hold) = (any::<(u64, u32)>(), prop::option::of(condition_hold()));
+    (numbers, time(), time(), text(), text(), streams(), range(), ranges(), condition_hold).prop_map(
+        |((id, slots), created, until, reason, owner, streams, range, sequences, condition_hold)| {
+            HoldStatus {
+                id: HoldId(id),
+                created,
+                until,
+                reason,
+                owner,
+                streams,
+                range,
+                slots,
+                sequences,
+                condition_hold,
+            }
         },
     )
 }
@@ -434,12 +436,12 @@ fn the_largest_order_fits_in_a_request() {
         reason: "r".repeat(holdfast_base::MAX_REASON),
         owner: "o".repeat(holdfast_base::MAX_REASON),
         until: Timestamp::MAX,
-        finding: Some(Finding {
+        condition_hold: Some(ConditionHold {
             condition: "c".repeat(holdfast_base::MAX_CONDITION),
             when: Some(("w".repeat(holdfast_base::MAX_CONDITION), 1)),
             sample: Some((1, 2)),
             watermarks: vec![(StreamId(1), Ordinal(1)); 256],
-            ..Finding::default()
+            ..ConditionHold::default()
         }),
     };
     assert!(Request::Order(Order::Hold(hold)).encode(1).len() <= MAX_REQUEST);

@@ -4,7 +4,7 @@ use super::list::List;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
-use holdfast_format::{Finding, StreamKind};
+use holdfast_format::{ConditionHold, StreamKind};
 use holdfast_reader::Loss;
 use holdfast_ring::{HoldStatus, SlotLook, SlotStatus, StreamStatus};
 
@@ -81,8 +81,8 @@ pub fn holds(
         Some(spans.collect::<Vec<_>>().join(","))
     };
     // In others nothing is looked for any more.
-    let evaluated = |finding: &Finding| {
-        let all = finding.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
+    let evaluated = |condition_hold: &ConditionHold| {
+        let all = condition_hold.watermarks.iter().filter(|(_, next)| *next < Ordinal(u64::MAX));
         all.filter_map(|(id, next)| Some(format!("{}:{next}", name(streams, *id)?)))
             .collect::<Vec<_>>()
             .join(",")
@@ -103,18 +103,25 @@ pub fn holds(
         .number("bytes", |hold| Some(u64::from(hold.slots) * slot_bytes))
         .text("sequences", sequences)
         .text("condition", |hold| {
-            hold.finding.as_ref().filter(|finding| finding.sample.is_none()).map(|finding| &finding.condition)
+            hold.condition_hold
+                .as_ref()
+                .filter(|condition_hold| condition_hold.sample.is_none())
+                .map(|condition_hold| &condition_hold.condition)
         })
-        .seconds("before_seconds", |hold| Some(hold.finding.as_ref()?.before))
-        .seconds("after_seconds", |hold| Some(hold.finding.as_ref()?.after))
-        .truth("standing", |hold| hold.finding.as_ref().is_some_and(|finding| finding.standing))
-        .truth("distil", |hold| hold.finding.as_ref().is_some_and(|finding| finding.distil))
-        .seconds("sample_seconds", |hold| Some(hold.finding.as_ref()?.sample?.0))
-        .seconds("period_seconds", |hold| Some(hold.finding.as_ref()?.sample?.1))
-        .text("when", |hold| Some(&hold.finding.as_ref()?.when.as_ref()?.0))
-        .seconds("within_seconds", |hold| Some(hold.finding.as_ref()?.when.as_ref()?.1))
-        .number("quota", |hold| Some(hold.finding.as_ref()?.quota.into()).filter(|quota| *quota > 0))
-        .text("evaluated", |hold| hold.finding.as_ref().map(evaluated))
+        .seconds("before_seconds", |hold| Some(hold.condition_hold.as_ref()?.before))
+        .seconds("after_seconds", |hold| Some(hold.condition_hold.as_ref()?.after))
+        .truth("standing", |hold| {
+            hold.condition_hold.as_ref().is_some_and(|condition_hold| condition_hold.standing)
+        })
+        .truth("distil", |hold| {
+            hold.condition_hold.as_ref().is_some_and(|condition_hold| condition_hold.distil)
+        })
+        .seconds("sample_seconds", |hold| Some(hold.condition_hold.as_ref()?.sample?.0))
+        .seconds("period_seconds", |hold| Some(hold.condition_hold.as_ref()?.sample?.1))
+        .text("when", |hold| Some(&hold.condition_hold.as_ref()?.when.as_ref()?.0))
+        .seconds("within_seconds", |hold| Some(hold.condition_hold.as_ref()?.when.as_ref()?.1))
+        .number("quota", |hold| Some(hold.condition_hold.as_ref()?.quota.into()).filter(|quota| *quota > 0))
+        .text("evaluated", |hold| hold.condition_hold.as_ref().map(evaluated))
         .finish()
 }
 

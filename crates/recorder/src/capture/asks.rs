@@ -6,12 +6,12 @@
 
 use super::{Away, Capture};
 use holdfast_base::{BLOCK, ByteSize, HoldId, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Counters, OpenAsk, OpenOutline};
+use holdfast_format::{Counters, OpenOutline, OpenSlotQuery};
 use holdfast_media::{Buffer, Disk, DiskError};
 use holdfast_protocol::wire::{OpenSequence, OpenWanted};
 use holdfast_ring::{
-    ActNumbers, ActStatus, Chore, ChoreReply, Class, DeviceState, DriverCounts, Excess, HoldStatus, Margin,
-    Order, OrderId, Outcome, RingStatus, SlotRead, SlotStatus,
+    ActNumbers, ActStatus, Class, DeviceState, DriverCounts, Excess, HoldStatus, JobStep, Margin, Order,
+    OrderId, Outcome, RingStatus, SlotRead, SlotStatus, StepReply,
 };
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ pub enum Ask {
     /// An order.
     Order(Order),
     /// A step of a job in the background.
-    Chore(Chore),
+    JobStep(JobStep),
     /// Part of a slot: sequence, offset and length; and for whom.
     Read(Sequence, u32, u32, Buffer, Reader),
     /// What is not on the medium yet.
@@ -123,7 +123,7 @@ pub enum Answer {
     /// What came of an order.
     Outcome(Outcome),
     /// What came of a step.
-    Chore(ChoreReply),
+    JobStep(StepReply),
     /// The buffer, filled with as many bytes as were asked for, or why not.
     Read(Buffer, u32, Result<(), NotRead>),
     /// Those.
@@ -162,7 +162,7 @@ impl WaitingOrder {
     fn new(id: u64, order: Order, now: Timestamp) -> Self {
         let until = match &order {
             // What was found is named, and here.
-            Order::Hold(hold) if hold.finding.is_some() => Timestamp::MIN,
+            Order::Hold(hold) if hold.condition_hold.is_some() => Timestamp::MIN,
             Order::Hold(hold) if hold.range.by_event => now,
             Order::Hold(hold) => hold.range.to.min(now),
             _ => Timestamp::MIN,
@@ -190,7 +190,7 @@ impl<D: Disk> Capture<D> {
         }
     }
 
-    /// Takes an ask; most are answered at once. The answers of orders, chores and reads come by [`Capture::answer`].
+    /// Takes an ask; most are answered at once. The answers of orders, job steps and reads come by [`Capture::answer`].
     pub fn ask(&mut self, id: u64, ask: Ask, now: Timestamp) -> Option<Answer> {
         match ask {
             Ask::Figures(mut sheet) => {
@@ -215,8 +215,8 @@ impl<D: Disk> Capture<D> {
                 self.give_orders(now);
                 None
             }
-            Ask::Chore(chore) => {
-                self.driver.chore(chore, now);
+            Ask::JobStep(step) => {
+                self.driver.step(step, now);
                 None
             }
             Ask::Read(sequence, offset, len, buffer, reader) => {
@@ -244,7 +244,7 @@ impl<D: Disk> Capture<D> {
                 Some(Answer::Outline(outline, values))
             }
             Ask::Pin(client, sequences) => {
-                let (granted, memory) = self.driver.ring_mut().claim(client, sequences);
+                let (granted, memory) = self.driver.ring_mut().pin(client, sequences);
                 Some(Answer::Pinned(granted, memory))
             }
         }
@@ -265,7 +265,7 @@ impl<D: Disk> Capture<D> {
             return Some((Some(id), Answer::Read(done.buffer, len, result)));
         }
         // There is one job at a time: its steps need no number.
-        self.driver.chore_reply().map(|reply| (None, Answer::Chore(reply)))
+        self.driver.step_reply().map(|reply| (None, Answer::JobStep(reply)))
     }
 
     fn fill_sheet(&mut self, sheet: &mut Sheet, now: Timestamp) {
@@ -407,8 +407,8 @@ impl<D: Disk> Capture<D> {
             place.map_or(u16::MAX, |place| place as u16)
         };
         let entry = wanted.stream.map(of);
-        let ask = OpenAsk { entry, rows: wanted.rows, columns: &wanted.columns };
-        let told = self.packer.tell(cursor.into(), &ask, &mut out);
+        let ask = OpenSlotQuery { entry, rows: wanted.rows, columns: &wanted.columns };
+        let told = self.packer.write_open_slot(cursor.into(), &ask, &mut out);
         out.truncate(told.bytes);
         Answer::Index(Ok((told.cursor.into(), told.end)), out, wanted)
     }

@@ -201,7 +201,7 @@ impl<D: Disk> Capture<D> {
             if from == Cursor::default() && !writer.push(&packer.slot().open_record()) {
                 return (from, false);
             }
-            packer.gains(from, writer)
+            packer.journal_delta(from, writer)
         });
     }
 
@@ -233,7 +233,7 @@ impl<D: Disk> Capture<D> {
     /// Takes note of what a crash has taken out of the middle: before the first slot is opened, and when the check behind capture finds
     /// more; that is written at once.
     fn tell_holes(&mut self, now: Timestamp) {
-        while let Some(hole) = self.driver.take_hole() {
+        while let Some(hole) = self.driver.take_crash_gap() {
             if let Some(at) = self.entries.iter().position(|entry| entry.stream == hole.stream) {
                 self.opening.add(at as u16, &hole, now);
             }

@@ -10,7 +10,7 @@ use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Entry, Flags, Gap};
 use holdfast_ingest::{Batch, BatchRow, Content, MIN_BATCH_BYTES, Packer, Place};
 use holdfast_media::Buffer;
-use holdfast_ring::Hole;
+use holdfast_ring::CrashGap;
 
 /// Ordinals after a crash begin at a multiple of this.
 pub const CRASH_STEP: u64 = 1 << 32;
@@ -70,7 +70,7 @@ impl Opening {
 
     /// Adds a gap for what a crash has taken out of the middle of a stream, in front of the others; before anything was written it is
     /// one of the rows that are waited for.
-    pub(super) fn add(&mut self, entry: u16, hole: &Hole, now: Timestamp) {
+    pub(super) fn add(&mut self, entry: u16, hole: &CrashGap, now: Timestamp) {
         let gap = Gap {
             ordinals: hole.end.0 - hole.first.0,
             elements: None,

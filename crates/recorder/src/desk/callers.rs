@@ -241,7 +241,7 @@ impl Callers {
             Answer::Outline(Some(outline), _) => Reply::OpenOutline(outline),
             Answer::Outline(None, _) => Reply::Pending,
             Answer::Pinned(granted, _) => Reply::Pinned { granted },
-            Answer::Figures(_) | Answer::Chore(_) => return,
+            Answer::Figures(_) | Answer::JobStep(_) => return,
         };
         if let Some((caller, request)) = there {
             self.reply(caller, request, &reply, tickets);

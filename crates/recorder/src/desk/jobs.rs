@@ -9,7 +9,7 @@ use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
 use holdfast_ingest::Waker;
 use holdfast_protocol::wire::Reply;
-use holdfast_ring::{Chore, ChoreReply, Work};
+use holdfast_ring::{JobStep, StepReply, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -30,7 +30,7 @@ pub(super) struct Ended {
 #[derive(Debug)]
 struct Job {
     name: &'static str,
-    answers: SyncSender<ChoreReply>,
+    answers: SyncSender<StepReply>,
     thread: JoinHandle<()>,
     caller: CallerId,
     request: u64,
@@ -83,8 +83,8 @@ impl Jobs {
         let thread = Builder::new().name(THREAD.to_owned()).spawn(move || {
             // Nobody waits for it as capture is waited for.
             let _ = rustix::process::nice(AHEAD);
-            let mut port = |chore: Chore| {
-                asks.send((JOB, Ask::Chore(chore))).ok()?;
+            let mut port = |step: JobStep| {
+                asks.send((JOB, Ask::JobStep(step))).ok()?;
                 capture.wake();
                 answered.recv().ok()
             };
@@ -106,7 +106,7 @@ impl Jobs {
     }
 
     /// The capture thread's answer to a step.
-    pub(super) fn reply(&mut self, reply: ChoreReply) {
+    pub(super) fn reply(&mut self, reply: StepReply) {
         if let Some(job) = &self.job {
             let _ = job.answers.try_send(reply);
         }

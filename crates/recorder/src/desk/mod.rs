@@ -262,7 +262,7 @@ impl Desk {
     fn take_answers(&mut self, now: Instant) {
         loop {
             match self.window.answers.try_recv() {
-                Ok((None, Answer::Chore(reply))) => self.jobs.reply(reply),
+                Ok((None, Answer::JobStep(reply))) => self.jobs.reply(reply),
                 Ok((Some(id), answer)) => {
                     self.window.under_way = self.window.under_way.saturating_sub(1);
                     match answer {

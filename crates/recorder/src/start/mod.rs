@@ -23,13 +23,13 @@ use holdfast_ingest::{
     Extraction, Inlet, Opened, Parker, Pressure, Producer, ProducerSettings, SourceSpec, StopFlag, channel,
     open,
 };
-use holdfast_media::{BufferPool, Footing, Lane, LaneOptions, Lock, RealDisk, Turns};
+use holdfast_media::{BufferPool, Footing, InflightLimiter, Lane, LaneOptions, Lock, RealDisk};
 use holdfast_protocol::path;
 use holdfast_protocol::server::Listener;
 use holdfast_protocol::wire::LaneFile;
 use holdfast_ring::{
-    BirdsEye, Config, Driver, NewStream, Recovered, Refusal, Ring, holds_nothing, is_slot_write,
-    recover_for_capture,
+    BirdsEye, Config, Driver, NewStream, Recovered, Refusal, Ring, is_slot_write, recover_for_capture,
+    too_small_to_hold,
 };
 use promise::{Promise, less_that_fits};
 use ring::Place;
@@ -137,14 +137,14 @@ fn start_on(
     };
     let plan = planned(&needs, promise.as_ref(), settings, &superblock, &mut attributes, &mut warnings)?;
     let named = promise.as_ref().map_or(0, Promise::named);
-    let nothing = holds_nothing(&superblock.geometry, plan.slot_buffers as u32, named);
+    let nothing = too_small_to_hold(&superblock.geometry, plan.slot_buffers as u32, named);
     warnings.extend(nothing.map(|nothing| format!("{}: {nothing}", settings.ring.display())));
     let mut pool = BufferPool::new(plan.slot_buffers, slot_bytes as usize, Lock::Prefault)?;
     let area = BufferPool::shared(plan.tickets, plan.quantum, Lock::Prefault)?;
     warnings.extend(device.warnings().iter().cloned());
     let mut disk = RealDisk::new(device, &[pool.region(), area.region()], DEPTH);
     let writes = (FLIGHT / slot_bytes).clamp(2, 8) as usize;
-    disk.take_turns(Turns::new(is_slot_write, writes));
+    disk.limit_inflight(InflightLimiter::new(is_slot_write, writes));
 
     let begun = Instant::now();
     let recovered = recover_for_capture(&mut disk)?;

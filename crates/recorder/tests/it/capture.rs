@@ -107,7 +107,7 @@ impl Rig {
             reason: "test".into(),
             owner: "me".into(),
             until: Timestamp::MAX,
-            finding: None,
+            condition_hold: None,
         };
         assert!(self.capture.ask(1, Ask::Order(Order::Hold(hold)), self.clock.now()).is_none());
     }
@@ -276,7 +276,7 @@ fn bad_places_cost_slots_and_nothing_else() {
         rig.feed(6000);
         // Those in doubt are tried a third time one by one.
         let seen = rig.capture.driver().ring();
-        let (bad, aside) = (seen.status("x").slots.bad as usize, seen.suspects());
+        let (bad, aside) = (seen.status("x").slots.bad as usize, seen.failed_writes());
         assert!(bad > 4 && bad + aside >= 20, "{bad} bad slots, {aside} in doubt");
         let (image, sent) = rig.end();
         account(&sent, &read(image), &[Cause::NoBuffer]);

@@ -4,11 +4,11 @@
 
 use allocation_counter::measure;
 use holdfast_base::{Clock, Rate, RingId, Sequence, SlotNo, SystemClock, Timestamp};
-use holdfast_format::{Finding, Geometry, Key, StreamKind};
+use holdfast_format::{ConditionHold, Geometry, Key, StreamKind};
 use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSettings, StopFlag, channel};
 use holdfast_media::{
-    Access, Buffer, BufferPool, Device, Lane, LaneOptions, Lock, PlainDisk, Prefill, RealDisk, Turns,
-    create_file,
+    Access, Buffer, BufferPool, Device, InflightLimiter, Lane, LaneOptions, Lock, PlainDisk, Prefill,
+    RealDisk, create_file,
 };
 use holdfast_protocol::wire::OpenWanted;
 use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
@@ -32,7 +32,11 @@ fn hold_from(sequence: Sequence) -> Order {
         reason: "kept".into(),
         owner: "somebody".into(),
         until: Timestamp::MAX,
-        finding: Some(Finding { condition: "len > 9".into(), quota: 6, ..Finding::default() }),
+        condition_hold: Some(ConditionHold {
+            condition: "len > 9".into(),
+            quota: 6,
+            ..ConditionHold::default()
+        }),
     })
 }
 
@@ -89,7 +93,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let mut pool = BufferPool::new(4, SLOT as usize, Lock::Prefault).unwrap();
     let device = Device::open(&path, Access::Own).unwrap();
     let mut disk = RealDisk::new(device, &[pool.region()], 16);
-    disk.take_turns(Turns::new(is_slot_write, 1));
+    disk.limit_inflight(InflightLimiter::new(is_slot_write, 1));
     let recovered = recover(&mut disk).unwrap();
     let mut parker = Parker::new();
     let waker = parker.waker();

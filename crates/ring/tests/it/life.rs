@@ -6,11 +6,11 @@ use crate::common;
 
 use common::{Recorder, SLOT, SLOTS, hold_last, made, make, ordinals, payloads, purge, rows, traces};
 use holdfast_base::{Clock as _, HoldId, ManualClock, Ordinal, RingId, SlotNo, Timestamp};
-use holdfast_format::{Cause, Counters, Finding, Flags, Gap, Kind, Row, SlotFlags, Superblock};
+use holdfast_format::{Cause, ConditionHold, Counters, Flags, Gap, Kind, Row, SlotFlags, Superblock};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_ring::{
-    Chore, ChoreReply, HoldRequest, JobError, Order, Outcome, Refusal, SlotLook, Work, find_superblock,
-    order_once, read_superblock, recover, write_superblocks,
+    HoldRequest, JobError, JobStep, Order, Outcome, Refusal, SlotLook, StepReply, Work, find_superblock,
+    order_offline, read_superblock, recover, write_superblocks,
 };
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn a_held_range_outlives_laps_and_restarts_until_it_is_released() {
     let found = ordinals(&disk);
     assert!((801..=999).all(|o| found.contains(&o)), "held elements are gone: {found:?}");
 
-    let outcome = order_once(disk, Order::Release(id.into()), &clock, &mut || true).unwrap();
+    let outcome = order_offline(disk, Order::Release(id.into()), &clock, &mut || true).unwrap();
     assert_eq!(outcome, Outcome::Released { slots });
 }
 
@@ -131,8 +131,8 @@ fn pinned_slots_are_shown_and_outlive_laps() {
     }
     let ring = recorder.driver.ring();
     let live = ring.slot_looks(SlotNo(0), 99).find(|s| s.look == SlotLook::Live).unwrap();
-    recorder.driver.chore(Chore::Pin(live.slot), clock.now());
-    assert!(matches!(recorder.driver.chore_reply(), Some(ChoreReply::Done)));
+    recorder.driver.step(JobStep::Lock(live.slot), clock.now());
+    assert!(matches!(recorder.driver.step_reply(), Some(StepReply::Done)));
     for _ in 0..5_000 {
         recorder.element();
     }
@@ -140,7 +140,7 @@ fn pinned_slots_are_shown_and_outlive_laps() {
     let pinned = ring.slot_looks(live.slot, 1).next().unwrap();
     assert_eq!((pinned.look, pinned.sequence, pinned.has_data()), (SlotLook::Pinned, live.sequence, true));
     assert_eq!(ring.status("lane").slots.pinned, 1);
-    recorder.driver.chore(Chore::Unpin(live.slot), clock.now());
+    recorder.driver.step(JobStep::Unlock(live.slot), clock.now());
     for _ in 0..2_000 {
         recorder.element();
     }
@@ -162,14 +162,14 @@ fn sequences_that_nothing_was_written_under_do_not_stop_capture() {
     // A job takes sequences for copies until there are none, and makes no copy; the runway stays as long as it was.
     let mut taken = 0;
     loop {
-        recorder.driver.chore(Chore::NewCopy, clock.now());
-        match recorder.driver.chore_reply() {
-            Some(ChoreReply::Copy { buffer, .. }) => {
+        recorder.driver.step(JobStep::NewCopy, clock.now());
+        match recorder.driver.step_reply() {
+            Some(StepReply::Copy { buffer, .. }) => {
                 taken += 1;
-                recorder.driver.chore(Chore::GiveBack(buffer), clock.now());
-                recorder.driver.chore_reply();
+                recorder.driver.step(JobStep::GiveBack(buffer), clock.now());
+                recorder.driver.step_reply();
             }
-            other => break assert!(matches!(other, Some(ChoreReply::Later(None))), "{other:?}"),
+            other => break assert!(matches!(other, Some(StepReply::Later(None))), "{other:?}"),
         }
     }
     assert!(taken > 2, "{taken}");
@@ -227,7 +227,7 @@ fn a_purge_leaves_no_trace_and_takes_nothing_else() {
     // Late enough for the journal to have some of it.
     let (first, end) = (before[before.len() - 200], before[before.len() - 40]);
     assert!((first..end).all(|o| traces(&disk).contains(&o)));
-    let outcome = order_once(&mut disk, purge(first, end, false), &clock, &mut || true).unwrap();
+    let outcome = order_offline(&mut disk, purge(first, end, false), &clock, &mut || true).unwrap();
     let Outcome::Purged { elements, bytes, slots } = outcome else { panic!("{outcome:?}") };
     assert_eq!((elements, bytes), (160, 160_000));
     assert!(slots >= 3, "{slots}");
@@ -267,7 +267,7 @@ fn a_purge_of_fragments_counts_no_byte_that_another_gap_counts() {
         recorder.next = 3;
         recorder.element();
         let mut disk = recorder.stop();
-        let outcome = order_once(&mut disk, purge(first, end, false), &clock, &mut || true).unwrap();
+        let outcome = order_offline(&mut disk, purge(first, end, false), &clock, &mut || true).unwrap();
         let Outcome::Purged { bytes, .. } = outcome else { panic!("{outcome:?}") };
         let destroyed: u64 = [1000, 800, 1000, 1000][first as usize..end as usize].iter().sum();
         assert_eq!(bytes, destroyed, "{first}..{end}");
@@ -301,9 +301,9 @@ fn held_data_is_purged_only_when_that_is_said() {
     let held = recorder.order(hold_last(&clock, Duration::from_millis(100)));
     assert!(matches!(held, Outcome::Held { .. }));
     let mut disk = recorder.stop();
-    let refused = order_once(&mut disk, purge(250, 260, false), &clock, &mut || true).unwrap();
+    let refused = order_offline(&mut disk, purge(250, 260, false), &clock, &mut || true).unwrap();
     assert!(matches!(refused, Outcome::Refused(Refusal::Held(_))), "{refused:?}");
-    let outcome = order_once(&mut disk, purge(250, 260, true), &clock, &mut || true).unwrap();
+    let outcome = order_offline(&mut disk, purge(250, 260, true), &clock, &mut || true).unwrap();
     assert!(matches!(outcome, Outcome::Purged { elements: 10, .. }), "{outcome:?}");
 }
 
@@ -371,10 +371,10 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     }
     let superblock = recorder.driver.superblock().clone();
     let run = |recorder: &mut Recorder, order: Order| {
-        let mut port = |chore| {
-            recorder.driver.chore(chore, clock.now());
+        let mut port = |step| {
+            recorder.driver.step(step, clock.now());
             loop {
-                if let Some(reply) = recorder.driver.chore_reply() {
+                if let Some(reply) = recorder.driver.step_reply() {
                     return Some(reply);
                 }
                 if recorder.driver.ring().wants_seal() {
@@ -402,8 +402,9 @@ fn a_purge_that_fails_keeps_nothing_from_expiring() {
     // And one by condition, that may keep more.
     let named = recorder.driver.ring().hold_looks().next().map(|hold| hold.sequences);
     let Order::Hold(request) = hold_last(&clock, Duration::ZERO) else { unreachable!() };
-    let finding = Some(Finding { condition: "len > 9".into(), quota: 9, ..Finding::default() });
-    let held = recorder.order(Order::Hold(HoldRequest { sequences: named, finding, ..request }));
+    let condition_hold =
+        Some(ConditionHold { condition: "len > 9".into(), quota: 9, ..ConditionHold::default() });
+    let held = recorder.order(Order::Hold(HoldRequest { sequences: named, condition_hold, ..request }));
     assert!(matches!(held, Outcome::Held { .. }), "{held:?}");
     let some = purge(recorder.next - 150, recorder.next - 100, true);
     let done = run(&mut recorder, some).unwrap();

@@ -2,5 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
-mod finding;
+mod condition_hold;
 mod life;

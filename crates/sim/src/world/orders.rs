@@ -1,12 +1,12 @@
 //! Orders and reads: given to the ring, expected of it, compared when it answers.
 
-use super::finding::Extending;
+use super::condition_hold::Extending;
 use super::{World, reason};
 use crate::model::ModelHold;
 use crate::observe::same_rows;
 use crate::view::read_slot;
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_media::Buffer;
 use holdfast_ring::{
     Class, HoldRequest, HoldStatus, Order, OrderId, Outcome, Range, Refusal, SlotRead, SlotStatus,
@@ -33,7 +33,7 @@ pub(crate) enum Asked {
         free: (u32, u32),
         /// Slots it takes of them, with what is promised to it.
         fresh: u32,
-        finding: Option<Finding>,
+        condition_hold: Option<ConditionHold>,
     },
     Extend(Extending),
     Release(u64),
@@ -100,7 +100,7 @@ impl World {
         range: Range,
         sequences: Option<Vec<(Sequence, Sequence)>>,
         until: Timestamp,
-        finding: Option<Finding>,
+        condition_hold: Option<ConditionHold>,
         wait: bool,
     ) -> Result<(), String> {
         self.look()?;
@@ -112,15 +112,22 @@ impl World {
             None => self.model.candidates(&streams, &range),
         };
         let fresh = candidates.iter().filter(|(s, _)| !self.model.is_kept(*s)).count() as u32;
-        let quota = finding.as_ref().map_or(0, |finding| finding.quota);
+        let quota = condition_hold.as_ref().map_or(0, |condition_hold| condition_hold.quota);
         let fresh = fresh + quota.saturating_sub(candidates.len() as u32);
         let ((least, most), promised) = (self.unheld(), self.model.promised());
         let free = (least.saturating_sub(promised.1), most.saturating_sub(promised.0));
         let order = self.next_order();
-        let asked = Asked::Hold { candidates, until, deferred: false, free, fresh, finding: finding.clone() };
+        let asked = Asked::Hold {
+            candidates,
+            until,
+            deferred: false,
+            free,
+            fresh,
+            condition_hold: condition_hold.clone(),
+        };
         self.asked.insert(order, asked);
         let (reason, owner) = (reason(order), "world".to_owned());
-        let request = HoldRequest { streams, range, sequences, reason, owner, until, finding };
+        let request = HoldRequest { streams, range, sequences, reason, owner, until, condition_hold };
         self.give(order, Order::Hold(request))?;
         if let Some(Asked::Hold { deferred, .. }) = self.asked.get_mut(&order) {
             // Neither refused nor there: it waits for the table.
@@ -186,7 +193,7 @@ impl World {
                 continue;
             }
             let mine = self.asked.iter().find(|(order, _)| reason(**order) == hold.reason);
-            let Some((order, Asked::Hold { candidates, until, deferred, finding, .. })) = mine else {
+            let Some((order, Asked::Hold { candidates, until, deferred, condition_hold, .. })) = mine else {
                 return Err(format!("hold {id} ({}) is shown, and nobody asked for it", hold.reason));
             };
             if self.model.hold_ids.contains(&id) {
@@ -200,7 +207,7 @@ impl World {
                 covered: Vec::new(),
                 releasing: false,
                 until: *until,
-                finding: finding.clone(),
+                condition_hold: condition_hold.clone(),
                 before: Vec::new(),
             };
             // What has expired while the hold waited, it cannot take.
@@ -272,7 +279,10 @@ impl World {
         let now = self.now();
         match (asked, outcome) {
             (Asked::Extend(extending), outcome) => self.extended(order, &extending, outcome),
-            (Asked::Hold { candidates, until, deferred, free, fresh, finding }, Outcome::Held { id, .. }) => {
+            (
+                Asked::Hold { candidates, until, deferred, free, fresh, condition_hold },
+                Outcome::Held { id, .. },
+            ) => {
                 if let Some(run) = &self.run {
                     let shown: Vec<_> = run.driver.ring().hold_looks().collect();
                     self.meet_holds(&shown)?;
@@ -293,7 +303,7 @@ impl World {
                         covered: Vec::new(),
                         releasing: false,
                         until,
-                        finding,
+                        condition_hold,
                         before: Vec::new(),
                     };
                     self.model.ended.push(gone);
@@ -315,25 +325,24 @@ impl World {
                 }
                 Ok(())
             }
-            (Asked::Hold { candidates, until, deferred, free, fresh, finding }, Outcome::Refused(why)) => {
-                match why {
-                    Refusal::Nothing { .. } if finding.is_none() && (deferred || candidates.is_empty()) => {
-                        Ok(())
-                    }
-                    Refusal::Quota { quota, .. }
-                        if candidates.len() as u32 + self.model.damaged() > *quota =>
-                    {
-                        Ok(())
-                    }
-                    Refusal::NoRoom { .. } if deferred || fresh + self.model.damaged() > free.0 => Ok(()),
-                    Refusal::NoRoom { .. } => {
-                        Err(format!("{fresh} more slots are wanted, {} are free", free.0))
-                    }
-                    Refusal::JournalFull { .. } => Ok(()),
-                    Refusal::Wrong(_) if until <= now => Ok(()),
-                    _ => Err(format!("it takes {candidates:?}")),
+            (
+                Asked::Hold { candidates, until, deferred, free, fresh, condition_hold },
+                Outcome::Refused(why),
+            ) => match why {
+                Refusal::Nothing { .. }
+                    if condition_hold.is_none() && (deferred || candidates.is_empty()) =>
+                {
+                    Ok(())
                 }
-            }
+                Refusal::Quota { quota, .. } if candidates.len() as u32 + self.model.damaged() > *quota => {
+                    Ok(())
+                }
+                Refusal::NoRoom { .. } if deferred || fresh + self.model.damaged() > free.0 => Ok(()),
+                Refusal::NoRoom { .. } => Err(format!("{fresh} more slots are wanted, {} are free", free.0)),
+                Refusal::JournalFull { .. } => Ok(()),
+                Refusal::Wrong(_) if until <= now => Ok(()),
+                _ => Err(format!("it takes {candidates:?}")),
+            },
             (Asked::Release(id), Outcome::Released { .. }) => {
                 self.model.holds.remove(&id);
                 self.model.acts.insert((true, id));

@@ -29,7 +29,7 @@ impl World {
         self.superblock = recovered.superblock.clone();
         self.runs += 1;
         // Nobody tells the next run of them.
-        self.model.claims.clear();
+        self.model.pins.clear();
         self.left_aside = self.set_aside;
         let mut run = Recorder::start(disk, recovered, self.setup.config.clone(), &self.clock);
         self.sources.clear();

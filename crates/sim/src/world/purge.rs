@@ -9,8 +9,8 @@ use crate::view::{SeenRow, read_slot};
 use holdfast_base::Timestamp;
 use holdfast_format::{Cause, Gap, Kind, SlotFlags};
 use holdfast_ring::{
-    Chore, ChoreReply, HoldStatus, JobError, Order, Outcome, PlacedCopy, PurgeRequest, Range, Refusal,
-    SlotStatus, Work,
+    HoldStatus, JobError, JobStep, Order, Outcome, PlacedCopy, PurgeRequest, Range, Refusal, SlotStatus,
+    StepReply, Work,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -161,7 +161,8 @@ impl Model {
     pub(crate) fn meets_swap(&mut self, order: u64, shown: &HoldStatus) -> bool {
         let id = shown.id.0;
         let ranges: Vec<(u64, u64)> = shown.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
-        let Some(hold) = self.holds.get_mut(&id).filter(|hold| hold.finding == shown.finding) else {
+        let Some(hold) = self.holds.get_mut(&id).filter(|hold| hold.condition_hold == shown.condition_hold)
+        else {
             return false;
         };
         let keeps = |sequence: u64| ranges.iter().any(|(a, b)| *a <= sequence && sequence <= *b);
@@ -176,8 +177,8 @@ impl Model {
         let known = |s: &u64| hold.keeps(*s) || swap_of(*s).is_some();
         let same = same && ranges.iter().flat_map(|(a, b)| *a..=*b).all(|s| known(&s));
         if same {
-            let finding = hold.finding.clone();
-            hold.grow(order, ranges, finding);
+            let condition_hold = hold.condition_hold.clone();
+            hold.grow(order, ranges, condition_hold);
         }
         same
     }
@@ -210,8 +211,8 @@ impl World {
         let superblock = self.superblock.clone();
         self.purging = Some(Purging { order, request: request.clone(), coming: None, gone: (0, 0) });
         let mut wrong = None;
-        let mut port = |chore: Chore| {
-            let reply = self.chore(chore);
+        let mut port = |step: JobStep| {
+            let reply = self.job_step(step);
             reply.unwrap_or_else(|why| {
                 wrong = Some(why);
                 None
@@ -227,7 +228,7 @@ impl World {
         }
         self.look()?;
         let gone = self.purging.take().map_or((0, 0), |purging| purging.gone);
-        self.model.pinned.clear();
+        self.model.locked.clear();
         self.purged(order, &request, newest, gone, &outcome)
             .map_err(|why| format!("a purge came to {outcome:?}: {why}"))?;
         self.look()
@@ -286,14 +287,14 @@ impl World {
     }
 
     /// Carries out a step of a purge while the recorder goes on; nothing once the power is gone.
-    fn chore(&mut self, chore: Chore) -> Result<Option<ChoreReply>, String> {
+    fn job_step(&mut self, step: JobStep) -> Result<Option<StepReply>, String> {
         let now = self.now();
-        let (mut pins, mut unpins, mut replaces) = (None, None, false);
-        let copies = matches!(chore, Chore::NewCopy);
-        match &chore {
-            Chore::Pin(no) => pins = Some(*no),
-            Chore::Unpin(no) => unpins = Some(*no),
-            Chore::Replace { originals, copies, .. } => {
+        let (mut locks, mut unlocks, mut replaces) = (None, None, false);
+        let copies = matches!(step, JobStep::NewCopy);
+        match &step {
+            JobStep::Lock(no) => locks = Some(*no),
+            JobStep::Unlock(no) => unlocks = Some(*no),
+            JobStep::Replace { originals, copies, .. } => {
                 replaces = true;
                 let coming = self.coming(&originals.iter().map(|(_, s)| s.0).collect::<Vec<_>>(), copies)?;
                 if let Some(purging) = &mut self.purging {
@@ -303,21 +304,21 @@ impl World {
             _ => {}
         }
         // Between two looks a slot may be let go and expire.
-        if let Some(no) = unpins {
+        if let Some(no) = unlocks {
             let at = |sequence: &u64| {
                 self.model.slots.get(sequence).is_some_and(|s| s.stage == Stage::Written(no))
             };
-            let letting: BTreeSet<u64> = self.model.pinned.iter().copied().filter(at).collect();
+            let letting: BTreeSet<u64> = self.model.locked.iter().copied().filter(at).collect();
             if !letting.is_empty() {
                 self.look()?;
-                self.model.pinned.retain(|sequence| !letting.contains(sequence));
+                self.model.locked.retain(|sequence| !letting.contains(sequence));
             }
         }
-        if pins.is_some() {
+        if locks.is_some() {
             // What has come to be there is known then.
             self.look()?;
         }
-        self.recorder()?.driver.chore(chore, now);
+        self.recorder()?.driver.step(step, now);
         if replaces {
             self.look()?;
         }
@@ -326,14 +327,14 @@ impl World {
             if self.is_dead() {
                 return Ok(None);
             }
-            if let Some(reply) = self.run.as_mut().and_then(|run| run.driver.chore_reply()) {
-                match (&reply, pins) {
-                    (ChoreReply::Done, Some(no)) => {
+            if let Some(reply) = self.run.as_mut().and_then(|run| run.driver.step_reply()) {
+                match (&reply, locks) {
+                    (StepReply::Done, Some(no)) => {
                         let at = self.model.slots.iter().filter(|(_, slot)| slot.stage == Stage::Written(no));
                         let sequences: Vec<u64> = at.map(|(sequence, _)| *sequence).collect();
-                        self.model.pinned.extend(sequences);
+                        self.model.locked.extend(sequences);
                     }
-                    (ChoreReply::Copy { sequence, .. }, _) if copies => {
+                    (StepReply::Copy { sequence, .. }, _) if copies => {
                         if sequence.0 <= self.model.newest {
                             return Err(format!("sequence {sequence} is given again, to a copy"));
                         }
@@ -345,7 +346,7 @@ impl World {
                     self.look()?;
                     let refused =
                         self.purging.as_mut().is_some_and(|purging| purging.coming.take().is_some());
-                    if refused == matches!(reply, ChoreReply::Done) {
+                    if refused == matches!(reply, StepReply::Done) {
                         return Err(format!("copies are in an original's place: {}, {reply:?}", !refused));
                     }
                     self.model.swapped();

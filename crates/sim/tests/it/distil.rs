@@ -14,8 +14,8 @@ use distilling::{Run, SLOT};
 use holdfast_base::{Clock as _, HoldId, ManualClock, Ordinal, Sequence, SlotNo, StreamId};
 use holdfast_media::{Completion, Disk, DiskInfo, FaultPlan, FaultyDisk, Image, MemoryDisk, Op, Request};
 use holdfast_ring::{
-    Blocking, CHECK_QUANTUM, Chore, ChoreReply, Depth, DistilRequest, JobError, Order, Original, Outcome,
-    Refusal, check_slot, order_once, recover,
+    Blocking, CHECK_QUANTUM, Depth, DistilRequest, JobError, JobStep, Order, Original, Outcome, Refusal,
+    StepReply, check_slot, order_offline, recover,
 };
 use holdfast_sim::{Told, seeds};
 use std::collections::BTreeSet;
@@ -268,7 +268,7 @@ fn a_crash_after_every_write_of_a_distilling_leaves_originals_or_copies() {
         let plan = FaultPlan { latency: Duration::from_millis(1), ..FaultPlan::default() };
         let mut disk = FaultyDisk::new(image.clone(), plan.clone(), n, clock.clone());
         disk.cut_after(n);
-        let outcome = order_once(&mut disk, distil_order(id, &order), &clock, &mut || false);
+        let outcome = order_offline(&mut disk, distil_order(id, &order), &clock, &mut || false);
         let whole = outcome.is_ok() && disk.alive();
         for _ in 0..4 {
             let image = if whole { disk.seen() } else { disk.crash() };
@@ -281,7 +281,7 @@ fn a_crash_after_every_write_of_a_distilling_leaves_originals_or_copies() {
             // Given again, it comes to the same end.
             let clock = ManualClock::new(clock.now());
             let mut disk = FaultyDisk::new(image, plan.clone(), n, clock.clone());
-            order_once(&mut disk, distil_order(id, &order), &clock, &mut || false).unwrap();
+            order_offline(&mut disk, distil_order(id, &order), &clock, &mut || false).unwrap();
             let change = run.look(&Run::found(&disk.seen()), &order, &may_go, &before, true);
             assert_eq!(change.gone.len(), 12, "cut at write {n}, given again");
         }
@@ -493,8 +493,8 @@ fn a_preamble_is_kept_for_as_long_as_a_copy_needs_it() {
     run.fill(100);
     run.settle();
     for _ in 0..2 {
-        let reply = run.step(Chore::SwitchJournal, id, 0.0);
-        assert!(matches!(reply, Some(ChoreReply::Extent(..))));
+        let reply = run.step(JobStep::SwitchJournal, id, 0.0);
+        assert!(matches!(reply, Some(StepReply::Extent(..))));
     }
     let image = run.image();
     let recovered = recover(&mut MemoryDisk::from_image(image)).unwrap();
@@ -504,7 +504,7 @@ fn a_preamble_is_kept_for_as_long_as_a_copy_needs_it() {
     run.order(Order::Release(id.into()));
     run.fill(100);
     run.settle();
-    run.step(Chore::SwitchJournal, id, 0.0);
+    run.step(JobStep::SwitchJournal, id, 0.0);
     let recovered = recover(&mut MemoryDisk::from_image(run.image())).unwrap();
     assert_eq!(recovered.preamble(stream, 1), None);
 }

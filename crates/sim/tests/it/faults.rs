@@ -101,14 +101,14 @@ fn a_device_that_answers_only_errors_is_absent_and_none_of_its_slots_is_bad() {
         let ring = world.recorder().unwrap().driver.ring();
         assert!(ring.is_absent(), "{writes} writes at once, {seconds} s");
         assert_eq!(ring.starved(), Some(Cause::DeviceAbsent));
-        assert!(ring.suspects() > 1);
+        assert!(ring.failed_writes() > 1);
         world.look().unwrap();
         world.disk().unwrap().plan_mut().unwritable.clear();
         world.pass(Duration::from_secs(2)).unwrap();
         assert!(!world.recorder().unwrap().driver.ring().is_absent(), "{writes} at once, {seconds} s");
         world.run(&write(0, 1_500, 3_000, MS)).unwrap();
         assert_eq!(looks(&mut world, SlotLook::Bad), [], "{writes} at once, {seconds} s");
-        assert_eq!(world.recorder().unwrap().driver.ring().suspects(), 0, "all were tried again");
+        assert_eq!(world.recorder().unwrap().driver.ring().failed_writes(), 0, "all were tried again");
         assert_eq!(world.refused, 0);
         world.finish().unwrap();
     }
@@ -141,7 +141,7 @@ fn bad_neighbours_are_told_from_a_device_that_is_gone() {
         let took = world.now().since(begin);
         let numbers: Vec<_> = (first..=last).map(SlotNo).collect();
         assert_eq!(looks(&mut world, SlotLook::Bad), numbers);
-        assert_eq!((world.refused, world.recorder().unwrap().driver.ring().suspects()), (0, 0));
+        assert_eq!((world.refused, world.recorder().unwrap().driver.ring().failed_writes()), (0, 0));
         assert!(took < Duration::from_secs(15), "capture stood still: {took:?}");
         world.run(&Op::Crash { after: 3, draw: 5 }).unwrap();
         assert_eq!(looks(&mut world, SlotLook::Bad), numbers);

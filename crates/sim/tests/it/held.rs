@@ -231,7 +231,7 @@ impl Run {
             reason: "r".to_owned(),
             owner: "o".to_owned(),
             until: Timestamp::MAX,
-            finding: None,
+            condition_hold: None,
         });
         let (brief, now) = (self.recorder.brief(), self.clock.now());
         self.recorder.driver.order(OrderId(1), order, brief, now);

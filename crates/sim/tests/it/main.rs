@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod birds_eye;
-mod claims;
 mod crash;
 mod distil;
 mod distilling;
@@ -14,6 +13,7 @@ mod hours;
 mod model;
 mod outages;
 mod overtaken;
+mod pins;
 mod profile;
 mod purge;
 mod race;

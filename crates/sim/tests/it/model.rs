@@ -1,4 +1,4 @@
-//! Any mix of writes, holds, holds by condition that grow, releases, purges, reads, claims of queries, crashes (in the middle of
+//! Any mix of writes, holds, holds by condition that grow, releases, purges, reads, pins of queries, crashes (in the middle of
 //! purges, too), growth and clock steps shows what the naive model shows.
 //! Promises 3, 4, 5 and 6.
 //!
@@ -19,7 +19,7 @@ fn all(test: &str, diet: Diet, count: u64, steps: usize) {
     let grew = extended > count && taken > count / 4 && spent > count / 10;
     let enough = grew && passed_over > count / 4 && purged > count / 4 && often;
     let seen = format!(
-        "{extended} grew, {taken} of them told before that was durable, {spent} were spent, {passed_over} claimed slots were \
+        "{extended} grew, {taken} of them told before that was durable, {spent} were spent, {passed_over} pinned slots were \
          passed over, {purged} purges came to their end and {torn} did not"
     );
     assert!(std::env::var_os("HOLDFAST_SEED").is_some() || enough, "{seen}");

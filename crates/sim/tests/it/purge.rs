@@ -5,7 +5,7 @@
 use holdfast_base::{Clock, ManualClock, Ordinal, StreamId, Timestamp};
 use holdfast_format::{Cause, Gap, Kind, SectionKind, SlotFlags};
 use holdfast_media::{FaultPlan, FaultyDisk, Image};
-use holdfast_ring::{Order, Outcome, PurgeRequest, Range, order_once};
+use holdfast_ring::{Order, Outcome, PurgeRequest, Range, order_offline};
 use holdfast_sim::{Doom, Op, Pushed, Setup, World, survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -125,7 +125,7 @@ fn a_copy_has_the_columns_of_its_original_or_where_they_are_damaged_none() {
     let purged = |image: &Image| {
         let clock = ManualClock::new(now);
         let mut disk = FaultyDisk::new(image.clone(), FaultPlan::default(), 1, clock.clone());
-        let outcome = order_once(&mut disk, order(streams[0], &doomed), &clock, &mut || false);
+        let outcome = order_offline(&mut disk, order(streams[0], &doomed), &clock, &mut || false);
         assert!(matches!(outcome, Ok(Outcome::Purged { elements: 10, .. })), "{outcome:?}");
         disk.seen()
     };
@@ -162,7 +162,7 @@ fn cut_everywhere(ops: &[Op], attributes: bool, stream: usize, range: &Doomed) -
         let plan = FaultPlan { latency: MS, ..FaultPlan::default() };
         let mut disk = FaultyDisk::new(image.clone(), plan.clone(), n, clock.clone());
         disk.cut_after(n);
-        let outcome = order_once(&mut disk, order(stream, range), &clock, &mut || false);
+        let outcome = order_offline(&mut disk, order(stream, range), &clock, &mut || false);
         let whole = outcome.is_ok() && disk.alive();
         // Many rows take long to compare.
         for draw in 0..if rows.len() > 10_000 { 1 } else { 3 } {
@@ -181,7 +181,7 @@ fn cut_everywhere(ops: &[Op], attributes: bool, stream: usize, range: &Doomed) -
             // Given again, it comes to its end.
             let clock = ManualClock::new(clock.now());
             let mut disk = FaultyDisk::new(image, plan.clone(), n, clock.clone());
-            let again = order_once(&mut disk, order(stream, range), &clock, &mut || false);
+            let again = order_offline(&mut disk, order(stream, range), &clock, &mut || false);
             let done = match again {
                 Ok(Outcome::Purged { .. }) => true,
                 Ok(Outcome::Refused(_)) => rest == 0,

@@ -9,7 +9,7 @@ pub mod well;
 use holdfast_base::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{
     Builder, CellBuffer, CellsAt, Class, Codec, CommitHead, CommitWriter, Counters, Cursor, Entry, Flags,
-    Gap, Geometry, Key, Kind, Name, OpenAsk, OpenOutline, OpenTold, Record, Row, SlotFlags, SlotId,
+    Gap, Geometry, Key, Kind, Name, OpenOutline, OpenSlotPart, OpenSlotQuery, Record, Row, SlotFlags, SlotId,
     SlotState, StreamKind, StreamRecord, Superblock, TableEntry,
 };
 use holdfast_media::{Image, MemoryDisk};
@@ -436,12 +436,17 @@ impl Maker {
     }
 
     /// What is told of the open slot beyond a cursor.
-    pub fn tell(&mut self, cursor: u64, wanted: &OpenWanted, most: usize) -> (Vec<u8>, OpenTold) {
+    pub fn write_open_slot(
+        &mut self,
+        cursor: u64,
+        wanted: &OpenWanted,
+        most: usize,
+    ) -> (Vec<u8>, OpenSlotPart) {
         let of = |stream| self.entries.iter().position(|entry| entry.stream == stream);
         let entry = wanted.stream.map(|stream| of(stream).map_or(u16::MAX, |at| at as u16));
-        let ask = OpenAsk { entry, rows: wanted.rows, columns: &wanted.columns };
+        let ask = OpenSlotQuery { entry, rows: wanted.rows, columns: &wanted.columns };
         let mut parts = vec![0; most];
-        let told = self.builder.tell(&self.buffer, cursor.into(), &ask, &mut parts);
+        let told = self.builder.write_open_slot(&self.buffer, cursor.into(), &ask, &mut parts);
         parts.truncate(told.bytes);
         (parts, told)
     }
@@ -513,7 +518,7 @@ impl Maker {
                     if first {
                         assert!(writer.push(&self.builder.open_record()));
                     }
-                    (cursor, end) = self.builder.gains(&self.buffer, cursor, writer);
+                    (cursor, end) = self.builder.journal_delta(&self.buffer, cursor, writer);
                 });
                 first = false;
                 if end {

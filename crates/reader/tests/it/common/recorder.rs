@@ -402,7 +402,7 @@ impl Serving {
         if !self.maker.is_open() || sequence != self.maker.sequence {
             return Reply::Pending;
         }
-        let (parts, told) = self.maker.tell(cursor, wanted, 32 << 10);
+        let (parts, told) = self.maker.write_open_slot(cursor, wanted, 32 << 10);
         Reply::OpenIndex { cursor: told.cursor.into(), end: told.end, parts }
     }
 

@@ -255,7 +255,7 @@ pub(crate) fn hold_of(from: Timestamp, to: Timestamp) -> Order {
         reason: "test".into(),
         owner: "test".into(),
         until: Timestamp::MAX,
-        finding: None,
+        condition_hold: None,
     })
 }
 

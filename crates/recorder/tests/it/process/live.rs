@@ -2,7 +2,7 @@
 
 use crate::process::common::{Contents, Place, hold, hold_of, reader};
 use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_protocol::LinkError;
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{Purpose, Reply, Request, SourceState};
@@ -139,14 +139,15 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
     recorder.await_packed(1);
     let mut connection = recorder.connect();
     let Order::Hold(request) = hold_of(Timestamp::MIN, Timestamp::MAX) else { unreachable!() };
-    let finding = Finding {
+    let condition_hold = ConditionHold {
         condition: "keep > 0".into(),
         after: 1_000_000_000,
         standing: true,
         quota: 3,
-        ..Finding::default()
+        ..ConditionHold::default()
     };
-    let begin = HoldRequest { sequences: Some(Vec::new()), finding: Some(finding.clone()), ..request };
+    let begin =
+        HoldRequest { sequences: Some(Vec::new()), condition_hold: Some(condition_hold.clone()), ..request };
     let outcome = connection.order(Order::Hold(begin)).unwrap();
     let Outcome::Held { id, slots: 0, .. } = outcome else { panic!("{outcome:?}") };
     let promised = |connection: &mut Connection| connection.status().unwrap().ring.slots.promised;
@@ -176,8 +177,8 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
     assert!(!recorder.end().status.success());
     let mut reader = reader(&place.ring);
     let hold = reader.holds().unwrap().remove(0);
-    let finding = Finding { watermarks: vec![(stream, Ordinal(1))], ..finding };
-    assert_eq!((hold.id, hold.slots, hold.finding), (id, 1, Some(finding)));
+    let condition_hold = ConditionHold { watermarks: vec![(stream, Ordinal(1))], ..condition_hold };
+    assert_eq!((hold.id, hold.slots, hold.condition_hold), (id, 1, Some(condition_hold)));
     assert_eq!(reader.status().unwrap().ring.slots.promised, 2);
     assert_eq!(Contents::read(&mut reader).elements[0].2, b"keep me");
 }

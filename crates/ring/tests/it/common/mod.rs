@@ -95,7 +95,7 @@ impl Recorder {
             if from == Cursor::default() && !writer.push(&builder.open_record()) {
                 return (from, false);
             }
-            builder.gains(buffer, from, writer)
+            builder.journal_delta(buffer, from, writer)
         });
         assert_eq!(self.driver.ring().miscounts(), None);
     }
@@ -229,7 +229,7 @@ pub(crate) fn hold_last(clock: &ManualClock, span: Duration) -> Order {
         reason: "test".into(),
         owner: "me".into(),
         until: Timestamp::MAX,
-        finding: None,
+        condition_hold: None,
     })
 }
 

@@ -8,12 +8,12 @@ use holdfast_base::{
     Clock as _, HoldId, ManualClock, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp,
 };
 use holdfast_format::{
-    Cause, Finding, Flags, Gap, Geometry, Key, Kind, Row, SectionKind, SlotFlags, StreamKind,
+    Cause, ConditionHold, Flags, Gap, Geometry, Key, Kind, Row, SectionKind, SlotFlags, StreamKind,
 };
 use holdfast_media::{FaultPlan, FaultyDisk, Image, MemoryDisk, Seed};
 use holdfast_ring::{
-    Chore, ChoreReply, Config, DistilRequest, HoldRequest, JobError, NewRing, NewStream, Order, OrderId,
-    Original, Outcome, Range, SlotLook, SlotStatus, Work, create, recover,
+    Config, DistilRequest, HoldRequest, JobError, JobStep, NewRing, NewStream, Order, OrderId, Original,
+    Outcome, Range, SlotLook, SlotStatus, StepReply, Work, create, recover,
 };
 use holdfast_sim::{Content, Found, Pushed, Recorder, SeenRow, SeenSlot, schema, survey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -331,7 +331,7 @@ impl Run {
 
     /// Of a hold by condition: what it keeps is counted all the while.
     fn hold_order(sequences: &[u64]) -> Order {
-        let finding = || Finding { condition: "wanted".to_owned(), ..Finding::default() };
+        let condition_hold = || ConditionHold { condition: "wanted".to_owned(), ..ConditionHold::default() };
         Order::Hold(HoldRequest {
             streams: Vec::new(),
             range: Range::ALL,
@@ -339,7 +339,7 @@ impl Run {
             reason: "r".to_owned(),
             owner: "o".to_owned(),
             until: Timestamp::MAX,
-            finding: (!sequences.is_empty()).then(finding),
+            condition_hold: (!sequences.is_empty()).then(condition_hold),
         })
     }
 
@@ -420,26 +420,26 @@ impl Run {
         let work = Work::of(&Order::Distil(DistilRequest { hold, originals })).unwrap();
         let superblock = self.recorder.driver.superblock().clone();
         let now = self.clock.now();
-        let mut port = |chore: Chore| self.step(chore, hold, busy);
+        let mut port = |step: JobStep| self.step(step, hold, busy);
         work.run(&superblock, now, &mut port, &|| false)
     }
 
-    pub(crate) fn step(&mut self, chore: Chore, hold: HoldId, busy: f64) -> Option<ChoreReply> {
+    pub(crate) fn step(&mut self, step: JobStep, hold: HoldId, busy: f64) -> Option<StepReply> {
         let now = self.clock.now();
-        let leaving: BTreeSet<Sequence> = match &chore {
-            Chore::Replace { originals, .. } => originals.iter().map(|(_, sequence)| *sequence).collect(),
+        let leaving: BTreeSet<Sequence> = match &step {
+            JobStep::Replace { originals, .. } => originals.iter().map(|(_, sequence)| *sequence).collect(),
             _ => BTreeSet::new(),
         };
-        let places: Vec<SlotNo> = match &chore {
-            Chore::Replace { originals, .. } => originals.iter().map(|(slot, _)| *slot).collect(),
+        let places: Vec<SlotNo> = match &step {
+            JobStep::Replace { originals, .. } => originals.iter().map(|(slot, _)| *slot).collect(),
             _ => Vec::new(),
         };
-        self.recorder.driver.chore(chore, now);
+        self.recorder.driver.step(step, now);
         loop {
             if self.is_dead() {
                 return None;
             }
-            if let Some(reply) = self.recorder.driver.chore_reply() {
+            if let Some(reply) = self.recorder.driver.step_reply() {
                 return Some(reply);
             }
             // Until it is on record what was there is kept as it is, whatever the table says.

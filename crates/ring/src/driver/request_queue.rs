@@ -1,7 +1,7 @@
 //! What waits for its turn on the lane: full slots, the commit, superblocks, reads. The schedule says what is next; here it
 //! is begun.
 
-use super::{COMMIT, Driver, Gains, WRITE};
+use super::{COMMIT, Driver, JournalDelta, WRITE};
 use crate::event::OpenBrief;
 use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
 use crate::rates::Spare;
@@ -31,7 +31,7 @@ struct Placed {
 
 /// What waits, and how much is under way.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct RequestQueue {
     schedule: Schedule,
     reads: Reads,
     /// What the waiting reads ask for, by their numbers.
@@ -53,7 +53,7 @@ pub(super) struct Line {
     pub(super) granted: Option<Guarantee>,
 }
 
-impl Line {
+impl RequestQueue {
     pub(super) fn new(slot: u64, buffers: usize) -> Self {
         let shape = Shape {
             slot: ByteSize(slot),
@@ -131,15 +131,15 @@ impl<D: Disk> Driver<D> {
     /// From here on the ring goes by what is promised, if that can be: `load` on a lane of which that was `measured`.
     pub fn promise(&mut self, measured: &Measured, load: &Load, shape: &Shape) -> Result<Guarantee, Refused> {
         let granted = admit(measured, load, shape)?;
-        self.line.schedule = Schedule::new(Policy::new(Some((measured, load)), shape));
-        self.line.reads.set_visit(visit(measured, shape.quantum));
-        self.line.granted = Some(granted);
+        self.requests.schedule = Schedule::new(Policy::new(Some((measured, load)), shape));
+        self.requests.reads.set_visit(visit(measured, shape.quantum));
+        self.requests.granted = Some(granted);
         let writes = 3.0 * shape.slot.0 as f64 / measured.write.0 as f64;
         let slots = self.superblock().geometry.slots;
         self.ring.pledge(Pledge {
             soon: Duration::from_secs_f64(writes).max(shape.flush * 2),
             hard: granted.forced,
-            row: self.line.schedule.policy().promise.map_or(u64::MAX, |promise| promise.row),
+            row: self.requests.schedule.policy().promise.map_or(u64::MAX, |promise| promise.row),
             durable_after: granted.durable_after,
             buffers: shape.buffers,
             names: Names::on(slots, &granted, shape.buffers, shape.gather),
@@ -150,7 +150,7 @@ impl<D: Disk> Driver<D> {
     /// Whether the open slot should be sealed now: for the ring's sake, or because so much of it has waited for long enough that
     /// its own write makes it durable sooner than the journal would.
     pub fn wants_seal(&self, now: Timestamp) -> bool {
-        let may_end = || self.line.schedule.may_end_slot(&self.view(now, false));
+        let may_end = || self.requests.schedule.may_end_slot(&self.view(now, false));
         self.ring.wants_seal() || (self.ring.is_overdue() && may_end())
     }
 
@@ -158,51 +158,51 @@ impl<D: Disk> Driver<D> {
     pub(super) fn place(&mut self, sequence: Sequence, slot: SlotNo, offset: u64) {
         let oldest = self.moving.iter().find(|moving| moving.sequence == sequence).map(|m| m.oldest);
         if let Some(oldest) = oldest {
-            let at = self.line.placed.partition_point(|placed| placed.sequence < sequence);
-            self.line.placed.insert(at, Placed { sequence, slot, offset, oldest });
+            let at = self.requests.placed.partition_point(|placed| placed.sequence < sequence);
+            self.requests.placed.insert(at, Placed { sequence, slot, offset, oldest });
         }
     }
 
     /// Whether the ring has something for its journal.
     pub(super) fn look_for_commit(&mut self) {
-        self.line.commit = self.commit.is_some() && {
-            self.line.again = self.line.again.or(self.ring.retry_commit());
-            self.line.again.is_some() || self.ring.plan_commit().is_some()
+        self.requests.commit = self.commit.is_some() && {
+            self.requests.again = self.requests.again.or(self.ring.retry_commit());
+            self.requests.again.is_some() || self.ring.plan_commit().is_some()
         };
     }
 
     /// Where nothing is promised, what is full is written at once, whatever the journal has to say.
     pub(super) fn begin_at_once(&mut self, now: Timestamp) {
-        if !self.line.promises() {
+        if !self.requests.promises() {
             self.begin(now, None);
         }
     }
 
     /// Begins what the schedule says. A commit can be begun only with what the open slot `gains`.
-    pub(super) fn begin(&mut self, now: Timestamp, mut gains: Option<&mut Gains<'_>>) {
+    pub(super) fn begin(&mut self, now: Timestamp, mut gains: Option<&mut JournalDelta<'_>>) {
         loop {
             let superblock = self.superblock_waits();
-            let view = self.view(now, superblock || (self.line.commit && gains.is_some()));
-            match self.line.schedule.next(&view) {
+            let view = self.view(now, superblock || (self.requests.commit && gains.is_some()));
+            match self.requests.schedule.next(&view) {
                 Next::Rest(until) => {
-                    self.line.rest = until;
+                    self.requests.rest = until;
                     break;
                 }
                 Next::Write => self.begin_write(now),
                 Next::Commit { .. } if superblock => {
-                    self.line.committing += 1;
+                    self.requests.committing += 1;
                     self.begin_superblock();
                 }
                 Next::Commit { most } => {
-                    self.line.commit = false;
+                    self.requests.commit = false;
                     if let Some(gains) = gains.as_deref_mut() {
                         self.begin_commit(most, gains, now);
                     }
                 }
                 Next::Read => {
-                    if let Some(request) = self.line.pick() {
+                    if let Some(request) = self.requests.pick() {
                         self.read_begins(request.tag, now);
-                        self.line.reading += 1;
+                        self.requests.reading += 1;
                         self.queue.push_back(request);
                     }
                 }
@@ -212,29 +212,29 @@ impl<D: Disk> Driver<D> {
     }
 
     fn view(&self, now: Timestamp, commit: bool) -> View {
-        let line = &self.line;
-        let waiting = line.placed.iter().map(|placed| placed.oldest).chain(self.ring.gaining_since());
+        let queue = &self.requests;
+        let waiting = queue.placed.iter().map(|placed| placed.oldest).chain(self.ring.gaining_since());
         View {
             now,
-            full: line.placed.len() as u32,
-            oldest: line.schedule.waiting_since(waiting, line.writing).unwrap_or(now),
+            full: queue.placed.len() as u32,
+            oldest: queue.schedule.waiting_since(waiting, queue.writing).unwrap_or(now),
             free: self.free.len() as u32,
-            room: line.room,
-            writing: line.writing,
-            committing: line.committing > 0,
+            room: queue.room,
+            writing: queue.writing,
+            committing: queue.committing > 0,
             commit,
-            reading: line.reading,
-            reads: !line.reads.is_empty(),
-            away: line.reads.is_away(),
+            reading: queue.reading,
+            reads: !queue.reads.is_empty(),
+            away: queue.reads.is_away(),
             starved: self.ring.starved().is_some(),
         }
     }
 
     fn begin_write(&mut self, now: Timestamp) {
-        if self.line.placed.is_empty() {
+        if self.requests.placed.is_empty() {
             return;
         }
-        let Placed { sequence, slot, offset, .. } = self.line.placed.remove(0);
+        let Placed { sequence, slot, offset, .. } = self.requests.placed.remove(0);
         let Some(moving) = self.moving.iter_mut().find(|m| m.sequence == sequence) else {
             return;
         };
@@ -246,12 +246,12 @@ impl<D: Disk> Driver<D> {
         // The image was sealed before its place was known.
         let buffer = self.stamped(buffer, slot);
         let op = Op::Write { offset, buffer, len, durable: true };
-        self.line.writing += 1;
+        self.requests.writing += 1;
         self.queue.push_back(Request { tag: WRITE | sequence.0, op });
     }
 
-    fn begin_commit(&mut self, most: u64, gains: &mut Gains<'_>, now: Timestamp) {
-        let offset = if let Some(offset) = self.line.again.take() {
+    fn begin_commit(&mut self, most: u64, gains: &mut JournalDelta<'_>, now: Timestamp) {
+        let offset = if let Some(offset) = self.requests.again.take() {
             offset
         } else if let Some((offset, room)) = self.ring.plan_commit() {
             let Some(buffer) = &mut self.commit else {
@@ -269,7 +269,7 @@ impl<D: Disk> Driver<D> {
         };
         if let Some(buffer) = self.commit.take() {
             let op = Op::Write { offset, buffer, len: self.commit_bytes, durable: true };
-            self.line.committing += 1;
+            self.requests.committing += 1;
             self.queue.push_back(Request { tag: COMMIT, op });
         }
     }

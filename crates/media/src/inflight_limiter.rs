@@ -4,13 +4,13 @@
 
 /// Who takes turns, and how many at once; nobody unless told.
 #[derive(Clone, Copy, Debug)]
-pub struct Turns {
+pub struct InflightLimiter {
     takes: fn(u64) -> bool,
     most: usize,
     busy: usize,
 }
 
-impl Turns {
+impl InflightLimiter {
     /// Of the requests whose tag `takes` turns, `most` at once.
     pub fn new(takes: fn(u64) -> bool, most: usize) -> Self {
         Self { takes, most: most.max(1), busy: 0 }
@@ -32,7 +32,7 @@ impl Turns {
     }
 }
 
-impl Default for Turns {
+impl Default for InflightLimiter {
     fn default() -> Self {
         Self::new(|_| false, 1)
     }

@@ -1,8 +1,8 @@
 //! The cells of an open slot: the pending ones, the blocks that they become when their chunk is closed, and the filters over
-//! them. At the seal blocks are put together by column. All memory is allocated by [`Gather::prepare`]; a slot without
+//! them. At the seal blocks are put together by column. All memory is allocated by [`AttributeColumns::prepare`]; a slot without
 //! columns needs none and costs nothing.
 
-use super::gathered::Gathered;
+use super::column_builder::ColumnBuilder;
 use super::{Entry, Section, chunk_rows, max_chunks, max_columns};
 use crate::bytes::Put;
 use crate::column::{
@@ -146,9 +146,9 @@ pub(super) struct Cost {
 
 /// The cells of an open slot.
 #[derive(Debug)]
-pub(super) struct Gather {
+pub(super) struct AttributeColumns {
     owners: Vec<Owner>,
-    columns: Vec<Gathered>,
+    columns: Vec<ColumnBuilder>,
     writer: ColumnWriter,
     /// Blocks, one behind the other as their chunks were closed. It grows only where that was asked for.
     arena: Vec<u8>,
@@ -167,7 +167,7 @@ pub(super) struct Gather {
     full: bool,
 }
 
-impl Gather {
+impl AttributeColumns {
     /// Without columns.
     pub(super) fn none() -> Self {
         Self {
@@ -185,14 +185,14 @@ impl Gather {
         }
     }
 
-    /// Bytes of memory that [`Gather::prepare`] takes.
+    /// Bytes of memory that [`AttributeColumns::prepare`] takes.
     pub(super) fn memory(
         slot_bytes: u64,
         classes: impl Iterator<Item = Classes> + Clone,
     ) -> Result<usize, FormatError> {
         let sizes = Sizes::new(slot_bytes, classes.clone())?;
         let columns =
-            classes.flat_map(Classes::iter).map(|class| size_of::<Gathered>() + sizes.memory(class));
+            classes.flat_map(Classes::iter).map(|class| size_of::<ColumnBuilder>() + sizes.memory(class));
         let columns = columns.sum::<usize>();
         let chunks = if columns == 0 { 0 } else { size_of::<u32>() * max_chunks(slot_bytes as usize) };
         Ok(sizes.arena + chunks + columns)
@@ -203,13 +203,13 @@ impl Gather {
         slot_bytes: u64,
         classes: impl Iterator<Item = Classes> + Clone,
     ) -> Result<Self, FormatError> {
-        let mut gather = Self::prepare_within(slot_bytes, classes, usize::MAX)?;
-        if !gather.columns.is_empty() {
+        let mut columns = Self::prepare_within(slot_bytes, classes, usize::MAX)?;
+        if !columns.columns.is_empty() {
             // Written, not just reserved: pages must not be found missing while elements arrive.
-            gather.arena = vec![1; gather.most];
-            gather.arena.fill(0);
+            columns.arena = vec![1; columns.most];
+            columns.arena.fill(0);
         }
-        Ok(gather)
+        Ok(columns)
     }
 
     /// The same with no more than `most` bytes of memory, as far as they go, of which the blocks take theirs as they come.
@@ -225,7 +225,7 @@ impl Gather {
         for (entry, classes) in classes.enumerate() {
             owners.push(Owner::new(columns.len(), classes));
             for (number, class) in classes.iter().enumerate() {
-                columns.push(Gathered::new(entry as u16, number as u16, class, sizes));
+                columns.push(ColumnBuilder::new(entry as u16, number as u16, class, sizes));
             }
         }
         let most = if columns.is_empty() { usize::MAX } else { sizes.arena.min(most.saturating_sub(beside)) };
@@ -242,7 +242,7 @@ impl Gather {
     pub(super) fn open(&mut self, entries: &[Entry]) -> Result<(), FormatError> {
         (self.used, self.pending, self.outlines, self.widest, self.full) = (0, 0, 0, 0, false);
         self.chunks.clear();
-        self.columns.iter_mut().for_each(Gathered::clear);
+        self.columns.iter_mut().for_each(ColumnBuilder::clear);
         self.owners.iter_mut().for_each(|owner| owner.active = false);
         for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| !entry.classes.is_empty()) {
             let Some(owner) = self.owners.get_mut(number).filter(|owner| owner.classes == entry.classes)
@@ -309,7 +309,7 @@ impl Gather {
         let owner = &self.owners[usize::from(entry)];
         let columns = &self.columns[owner.columns.clone()];
         let range = cells.range(rows);
-        let fits = |(column, cells): (&Gathered, &CellBuffer)| {
+        let fits = |(column, cells): (&ColumnBuilder, &CellBuffer)| {
             cells.len() >= range.end && cells.class() == column.pending.class()
         };
         assert!(
@@ -416,7 +416,7 @@ impl Gather {
         Some(column.outline(hashes))
     }
 
-    fn with_cells(&mut self) -> impl Iterator<Item = &mut Gathered> {
+    fn with_cells(&mut self) -> impl Iterator<Item = &mut ColumnBuilder> {
         self.columns.iter_mut().filter(|column| column.cells > 0)
     }
 
@@ -493,8 +493,8 @@ impl Gather {
 
 /// Decides what is told of the blocks of an entry's columns, from `start` of the slot on; where that ends. Where it is told of one of them,
 /// it is told where those of the others end: they are read in part, too.
-fn tell_of_blocks(columns: &mut [Gathered], start: usize) -> usize {
-    let shape = |column: &Gathered| {
+fn tell_of_blocks(columns: &mut [ColumnBuilder], start: usize) -> usize {
+    let shape = |column: &ColumnBuilder| {
         let width = column.bounds.and_then(|bounds| column.spread.told(bounds)).unwrap_or(0);
         let (rare, bits) = column.stretches.told(column.blocks).unwrap_or_default();
         (Shape { width, bits }, rare)
@@ -536,8 +536,9 @@ mod tests {
         for class in [Class::Word, Class::Wide, Class::Bytes] {
             let classes: Classes = [class, class].into_iter().collect();
             let entries = [Entry { classes, ..Entry::default() }];
-            let mut gather = Gather::prepare(1 << 20, entries.iter().map(|entry| entry.classes)).unwrap();
-            gather.open(&entries).unwrap();
+            let mut columns =
+                AttributeColumns::prepare(1 << 20, entries.iter().map(|entry| entry.classes)).unwrap();
+            columns.open(&entries).unwrap();
             let mut kept = 0;
             for number in 0..250u64 {
                 let mut cells = [CellBuffer::new(class, 1, 8), CellBuffer::new(class, 1, 8)];
@@ -549,18 +550,18 @@ mod tests {
                     }
                 }
                 let cells = CellsAt { columns: &cells, first: 0 };
-                let cost = gather.cost(0, cells, 1);
-                kept = gather.reserved(cost);
-                gather.add(0, cells, 1, cost);
+                let cost = columns.cost(0, cells, 1);
+                kept = columns.reserved(cost);
+                columns.add(0, cells, 1, cost);
                 // A chunk of its own for each.
-                gather.close(1, number as u32);
-                let now = gather.reserved(Cost::default());
+                columns.close(1, number as u32);
+                let now = columns.reserved(Cost::default());
                 assert!(now <= kept, "{class:?} {number}: {now} of {kept}");
             }
             // One more row of each could have come.
-            let (end, most) = (gather.lay_out(0), kept - gather.widest());
+            let (end, most) = (columns.lay_out(0), kept - columns.widest());
             let told: usize =
-                gather.sections().filter(|s| s.kind == SectionKind::Bounds).map(|s| s.range().len()).sum();
+                columns.sections().filter(|s| s.kind == SectionKind::Bounds).map(|s| s.range().len()).sum();
             assert!(told > 4000 && end <= most, "{class:?}: {end} of {most}, of which {told} of bounds");
         }
     }

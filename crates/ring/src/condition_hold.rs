@@ -10,7 +10,7 @@ use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::{ExtendRequest, OrderId, Outcome, PlacedCopy, Refusal};
 use holdfast_base::{HoldId, MAX_CONDITION, MAX_REASON, Ordinal, Sequence, SlotNo, StreamId};
-use holdfast_format::{Cursor, Finding, HoldRecord};
+use holdfast_format::{ConditionHold, Cursor, HoldRecord};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(crate) fn promised<'p>(promises: impl IntoIterator<Item = &'p Promise>) -> u
 }
 
 /// What is there of the slots that somebody names for a hold.
-struct Named {
+struct NamedSlots {
     there: u64,
     /// Those that the hold does not keep yet.
     added: Vec<Sequence>,
@@ -45,22 +45,22 @@ struct Named {
 }
 
 /// Whether it makes sense as far as the ring can tell.
-fn check(finding: &Finding) -> Result<(), Refusal> {
+fn check(condition_hold: &ConditionHold) -> Result<(), Refusal> {
     let wrong = |what: &str| Err(Refusal::Wrong(what.to_owned()));
-    let when = finding.when.as_ref().map(|(when, within)| (when.len(), *within));
-    if finding.condition.len() > MAX_CONDITION || when.is_some_and(|(len, _)| len > MAX_CONDITION) {
+    let when = condition_hold.when.as_ref().map(|(when, within)| (when.len(), *within));
+    if condition_hold.condition.len() > MAX_CONDITION || when.is_some_and(|(len, _)| len > MAX_CONDITION) {
         return Err(Refusal::Wrong(format!("a condition has at most {MAX_CONDITION} bytes")));
     }
-    if finding.condition.is_empty() == finding.sample.is_none() {
+    if condition_hold.condition.is_empty() == condition_hold.sample.is_none() {
         return wrong("a hold looks for a condition, or takes samples");
     }
-    if finding.sample.is_some_and(|(held, every)| held == 0 || every <= held) {
+    if condition_hold.sample.is_some_and(|(held, every)| held == 0 || every <= held) {
         return wrong("a sample is a part of a span of time, neither nothing nor all of it");
     }
     if when.is_some_and(|(len, within)| len == 0 || within == 0) {
         return wrong("a condition over a window needs both, a condition and a window");
     }
-    if finding.standing && finding.quota == 0 {
+    if condition_hold.standing && condition_hold.quota == 0 {
         return wrong("a standing hold needs a quota: as many slots as it may keep");
     }
     Ok(())
@@ -68,15 +68,15 @@ fn check(finding: &Finding) -> Result<(), Refusal> {
 
 /// What a hold is for, as it goes on record: its reason, and what it looks for behind that, cut where it is too long.
 pub(crate) fn reason(hold: &HoldRecord) -> String {
-    let Some(finding) = &hold.finding else { return hold.reason.clone() };
+    let Some(condition_hold) = &hold.condition_hold else { return hold.reason.clone() };
     let span = Duration::from_nanos;
-    let mut what = match finding.sample {
+    let mut what = match condition_hold.sample {
         Some((each, every)) => vec![format!("{:?} of every {:?}", span(each), span(every))],
-        None => vec![format!("what `{}` finds", finding.condition)],
+        None => vec![format!("what `{}` finds", condition_hold.condition)],
     };
-    let when = finding.when.iter();
+    let when = condition_hold.when.iter();
     what.extend(when.map(|(when, within)| format!("when `{when}` within {:?}", span(*within))));
-    let around = [(finding.before, "before"), (finding.after, "after")].into_iter();
+    let around = [(condition_hold.before, "before"), (condition_hold.after, "after")].into_iter();
     what.extend(around.filter(|(len, _)| *len > 0).map(|(len, side)| format!("{:?} {side}", span(len))));
     let mut text = format!("{} ({})", hold.reason, what.join(", "));
     if text.len() > MAX_REASON {
@@ -102,7 +102,7 @@ impl Ledger {
         hold: &HoldRecord,
         unwritten: impl Iterator<Item = Sequence>,
     ) -> Option<Promise> {
-        let quota = hold.finding.as_ref()?.quota;
+        let quota = hold.condition_hold.as_ref()?.quota;
         Some(Promise { hold: hold.id, quota, kept: self.kept(hold, unwritten) })
     }
 }
@@ -121,10 +121,10 @@ impl Ring {
     }
 
     /// What a new hold looks for, if that makes sense; its watermarks in order.
-    pub(crate) fn checked(&self, finding: Finding) -> Result<Finding, Refusal> {
-        check(&finding)?;
-        let watermarks = self.watermarks(&[], &finding.watermarks)?;
-        Ok(Finding { watermarks, ..finding })
+    pub(crate) fn checked(&self, condition_hold: ConditionHold) -> Result<ConditionHold, Refusal> {
+        check(&condition_hold)?;
+        let watermarks = self.watermarks(&[], &condition_hold.watermarks)?;
+        Ok(ConditionHold { watermarks, ..condition_hold })
     }
 
     /// Watermarks with later ones put over them. None ever goes back: two evaluators of one hold do no harm.
@@ -179,12 +179,17 @@ impl Ring {
     }
 
     /// What is there of the slots that somebody names for a hold.
-    fn named(&self, hold: &HoldRecord, ranges: &[(Sequence, Sequence)], open: Option<OpenBrief>) -> Named {
+    fn named(
+        &self,
+        hold: &HoldRecord,
+        ranges: &[(Sequence, Sequence)],
+        open: Option<OpenBrief>,
+    ) -> NamedSlots {
         let (mut unwritten, open) = self.on_the_way(ranges, open);
         unwritten.extend(open.map(|(sequence, _)| sequence));
         let table = &self.ledger.table;
         let written = table.among(ranges).into_iter().map(|no| (table.get(no).sequence, table.get(no).held));
-        let coming = unwritten.iter().map(|sequence| (*sequence, self.coming.held(*sequence)));
+        let coming = unwritten.iter().map(|sequence| (*sequence, self.unwritten_refcounts.held(*sequence)));
         let (mut there, mut added, mut fresh) = (0, Vec::new(), 0);
         for (sequence, held) in written.chain(coming) {
             there += 1;
@@ -193,7 +198,7 @@ impl Ring {
                 fresh += u32::from(held == 0);
             }
         }
-        Named { there, added, fresh, unwritten }
+        NamedSlots { there, added, fresh, unwritten }
     }
 
     /// Makes a hold by condition keep what was found: what is there of it. What it takes comes out of its own promise. What there is to
@@ -208,14 +213,14 @@ impl Ring {
         let found = self.ledger.holds.binary_search_by_key(&number, |hold| hold.id);
         let at = found.map_err(|_| Refusal::NoSuchHold(number))?;
         let hold = &self.ledger.holds[at];
-        let (Some(finding), Some(promise)) =
-            (&hold.finding, self.promises.iter().position(|promise| promise.hold == number))
+        let (Some(condition_hold), Some(promise)) =
+            (&hold.condition_hold, self.promises.iter().position(|promise| promise.hold == number))
         else {
             return Err(Refusal::Wrong(format!(
                 "hold {number} looks for nothing: one by condition can grow"
             )));
         };
-        if self.chores.purging && !request.sequences.is_empty() {
+        if self.jobs.purging && !request.sequences.is_empty() {
             return Err(Refusal::Busy("purge"));
         }
         let ranges = joined(request.sequences);
@@ -230,11 +235,11 @@ impl Ring {
         if named.fresh > free {
             return Err(Refusal::NoRoom { wanted: named.fresh, free });
         }
-        let watermarks = self.watermarks(&finding.watermarks, &request.watermarks)?;
+        let watermarks = self.watermarks(&condition_hold.watermarks, &request.watermarks)?;
         let added = named.added.iter().map(|sequence| (*sequence, *sequence));
         let grown = HoldRecord {
             sequences: runs(hold.sequences.iter().copied().chain(added.clone()))?,
-            finding: Some(Finding { watermarks, ..finding.clone() }),
+            condition_hold: Some(ConditionHold { watermarks, ..condition_hold.clone() }),
             ..hold.clone()
         };
         let before = self.ledger.lasting_bytes();
@@ -248,7 +253,7 @@ impl Ring {
         self.promises[promise].kept = slots;
         self.ledger.table.count_hold(&added.collect::<Vec<_>>(), true);
         for sequence in named.unwritten.iter().filter(|sequence| named.added.contains(sequence)) {
-            self.coming.add(*sequence, 1);
+            self.unwritten_refcounts.add(*sequence, 1);
         }
         // Of those that were ever given.
         let newest = Sequence(self.ledger.next.0.saturating_sub(1));
@@ -292,11 +297,11 @@ mod tests {
         let streams = (0..MAX_STREAMS as u32).map(StreamId);
         ring.ledger.streams =
             streams.clone().map(|id| StreamRecord { id, ..StreamRecord::default() }).collect();
-        let finding = Finding {
+        let condition_hold = ConditionHold {
             condition: "c".repeat(MAX_CONDITION),
             when: Some(("w".repeat(MAX_CONDITION), 1)),
             watermarks: streams.clone().map(|stream| (stream, Ordinal(1))).collect(),
-            ..Finding::default()
+            ..ConditionHold::default()
         };
         let request = HoldRequest {
             streams: streams.collect(),
@@ -305,7 +310,7 @@ mod tests {
             reason: "r".repeat(MAX_REASON),
             owner: "o".repeat(MAX_REASON),
             until: Timestamp::MAX,
-            finding: Some(finding),
+            condition_hold: Some(condition_hold),
         };
         assert_eq!(give(ring, Order::Hold(request)), Vec::new(), "it is answered when it is durable");
         ring.ledger.holds.last().unwrap().id
@@ -349,23 +354,23 @@ mod tests {
     // What is held by whom and why is on record: also what was looked for.
     #[test]
     fn what_a_hold_looks_for_goes_on_record_as_far_as_there_is_room() {
-        let hold = |reason: &str, finding: Option<Finding>| {
-            super::reason(&HoldRecord { reason: reason.to_owned(), finding, ..HoldRecord::default() })
+        let hold = |reason: &str, condition_hold: Option<ConditionHold>| {
+            super::reason(&HoldRecord { reason: reason.to_owned(), condition_hold, ..HoldRecord::default() })
         };
         let second = 1_000_000_000;
         assert_eq!(hold("why", None), "why");
-        let condition = Finding {
+        let condition = ConditionHold {
             condition: "size > 9".to_owned(),
             when: Some(("count(*) > 5".to_owned(), second)),
             before: 20_000_000,
             after: 5 * second,
-            ..Finding::default()
+            ..ConditionHold::default()
         };
         let said = "why (what `size > 9` finds, when `count(*) > 5` within 1s, 20ms before, 5s after)";
         assert_eq!(hold("why", Some(condition.clone())), said);
-        let sample = Finding { sample: Some((30 * second, 3600 * second)), ..Finding::default() };
+        let sample = ConditionHold { sample: Some((30 * second, 3600 * second)), ..ConditionHold::default() };
         assert_eq!(hold("usual", Some(sample)), "usual (30s of every 3600s)");
-        let long = Finding { condition: "é".repeat(MAX_CONDITION / 2), ..condition };
+        let long = ConditionHold { condition: "é".repeat(MAX_CONDITION / 2), ..condition };
         let said = hold("why", Some(long));
         assert!(said.len() <= MAX_REASON && said.len() > MAX_REASON - 4 && said.ends_with("é…"), "{said}");
     }
@@ -419,7 +424,7 @@ mod tests {
     fn beside_a_purge_a_hold_does_not_grow_and_what_it_has_may_be_asked_for() {
         let mut ring = alternating(9);
         let hold = largest(&mut ring);
-        ring.chores.purging = true;
+        ring.jobs.purging = true;
         assert_eq!(extend(&mut ring, hold, apart(1)), refused(Refusal::Busy("purge")));
         assert_eq!(extend(&mut ring, hold, Vec::new()), Vec::new(), "it is answered when it is durable");
     }

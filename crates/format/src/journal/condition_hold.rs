@@ -16,7 +16,7 @@ const WHEN: u8 = 16;
 
 /// What a hold by condition looks for: kept for whoever lists holds, and for an evaluator that goes on after a restart.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Finding {
+pub struct ConditionHold {
     /// The condition as SQL, at most [`MAX_CONDITION`] bytes; empty where samples are taken.
     pub condition: String,
     /// What is held in front of a hit, in ns.
@@ -38,7 +38,7 @@ pub struct Finding {
     pub watermarks: Vec<(StreamId, Ordinal)>,
 }
 
-impl Finding {
+impl ConditionHold {
     /// Most bytes that it takes in a hold's record.
     pub(super) const MOST: usize = FIXED + WATERMARK * MAX_STREAMS + 2 * (2 + MAX_CONDITION);
 

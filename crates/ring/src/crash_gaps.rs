@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Ordinals of a stream that are in no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
+pub struct CrashGap {
     /// Whose.
     pub stream: StreamId,
     /// The first.
@@ -57,19 +57,19 @@ pub(crate) enum Kind {
     Copy,
 }
 
-/// The holes between the slots that were found: where a sequence is missing that was still to be written when the runway was
+/// The gaps between the slots that were found: where a sequence is missing that was still to be written when the runway was
 /// `named` last, or where only the beginning of a slot is there. Of those `freed` a copy tells, or nothing is to be there.
-pub(crate) fn holes(
+pub(crate) fn crash_gaps(
     mut told: Vec<Told>,
     named: Sequence,
     freed: &[Sequence],
     streams: &[StreamRecord],
     purges: &[PurgeRecord],
-) -> Vec<Hole> {
+) -> Vec<CrashGap> {
     told.sort_by_key(|told| (told.sequence, told.found != Kind::Whole));
     told.dedup_by_key(|told| told.sequence);
     let mut come_to: BTreeMap<StreamId, (Ordinal, Timestamp)> = BTreeMap::new();
-    let (mut holes, mut before) = (Vec::new(), (Sequence(named.0.saturating_sub(1)), true));
+    let (mut crash_gaps, mut before) = (Vec::new(), (Sequence(named.0.saturating_sub(1)), true));
     for Told { sequence, found, spans } in &told {
         let (behind, whole) = before;
         let missing =
@@ -83,7 +83,13 @@ pub(crate) fn holes(
             let (end, since) = known.unwrap_or((span.first, Timestamp::MIN));
             if may_lack && end < span.first {
                 let to = span.arrivals.map(|(first, _)| first);
-                holes.push(Hole { stream: span.stream, first: end, end: span.first, from: since, to });
+                crash_gaps.push(CrashGap {
+                    stream: span.stream,
+                    first: end,
+                    end: span.first,
+                    from: since,
+                    to,
+                });
             }
             let since = span.arrivals.map_or(since, |(_, last)| last.max(since));
             let end = come_to.get(&span.stream).map_or(span.end, |(end, _)| span.end.max(*end));
@@ -96,31 +102,43 @@ pub(crate) fn holes(
     // What was purged since the last of them is in no slot either.
     let last = come_to.values().map(|(_, since)| *since).max().unwrap_or(Timestamp::MAX);
     if purges.iter().all(|purge| purge.at < last) {
-        holes.extend(behind(&come_to, streams));
+        crash_gaps.extend(behind(&come_to, streams));
     }
-    holes
+    crash_gaps
 }
 
 /// What was counted, in a snapshot, of a slot behind all that were found.
 fn behind<'a>(
     come_to: &'a BTreeMap<StreamId, (Ordinal, Timestamp)>,
     streams: &'a [StreamRecord],
-) -> impl Iterator<Item = Hole> + 'a {
+) -> impl Iterator<Item = CrashGap> + 'a {
     streams.iter().filter_map(|stream| {
         let (end, since) = *come_to.get(&stream.id)?;
         let counted = stream.counters.next_ordinal;
-        (end < counted).then_some(Hole { stream: stream.id, first: end, end: counted, from: since, to: None })
+        (end < counted).then_some(CrashGap {
+            stream: stream.id,
+            first: end,
+            end: counted,
+            from: since,
+            to: None,
+        })
     })
 }
 
 /// What is lost where of a slot only the beginning turned out to be there.
-pub(crate) fn rest(whole: &[Span], beginning: &[Span]) -> Vec<Hole> {
-    let hole = |span: &Span| {
+pub(crate) fn rest(whole: &[Span], beginning: &[Span]) -> Vec<CrashGap> {
+    let gap = |span: &Span| {
         let there = beginning.iter().find(|there| there.stream == span.stream);
         let first = there.map_or(span.first, |there| there.end);
         let (start, last) = span.arrivals?;
         let from = there.and_then(|there| there.arrivals).map_or(start, |(_, last)| last);
-        (first < span.end).then_some(Hole { stream: span.stream, first, end: span.end, from, to: Some(last) })
+        (first < span.end).then_some(CrashGap {
+            stream: span.stream,
+            first,
+            end: span.end,
+            from,
+            to: Some(last),
+        })
     };
-    whole.iter().filter_map(hole).collect()
+    whole.iter().filter_map(gap).collect()
 }

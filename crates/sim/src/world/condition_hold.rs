@@ -4,7 +4,7 @@ use super::World;
 use super::orders::Asked;
 use crate::model::ModelHold;
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_ring::{ExtendRequest, HoldStatus, Order, Outcome, Range, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,17 +47,17 @@ impl World {
         self.look()?;
         let ((first, end), sequences) = self.with_ordinals(stream, back, count);
         let id = self.stream(stream);
-        let finding = Finding {
+        let condition_hold = ConditionHold {
             condition: format!("len > {}", first.0),
             before: u64::from(back),
             standing: quota > 0,
             when: (count > 9).then(|| ("count(*) > 5".to_owned(), 7)),
             quota: quota.into(),
             watermarks: if count > 0 { vec![(id, end)] } else { Vec::new() },
-            ..Finding::default()
+            ..ConditionHold::default()
         };
         let until = lasts.map_or(Timestamp::MAX, |lasts| self.now() + lasts);
-        self.hold_by(vec![id], Range::ALL, Some(sequences), until, Some(finding), true)
+        self.hold_by(vec![id], Range::ALL, Some(sequences), until, Some(condition_hold), true)
     }
 
     pub(super) fn extend(
@@ -69,7 +69,7 @@ impl World {
         durable: bool,
     ) -> Result<(), String> {
         self.look()?;
-        let growing = |(_, hold): &(&u64, &ModelHold)| hold.finding.is_some() && !hold.releasing;
+        let growing = |(_, hold): &(&u64, &ModelHold)| hold.condition_hold.is_some() && !hold.releasing;
         let all: Vec<u64> = self.model.holds.iter().filter(growing).map(|(id, _)| *id).collect();
         if all.is_empty() {
             return Ok(());
@@ -105,7 +105,7 @@ impl World {
         let hold = self.model.holds.get(&number).ok_or("no such hold")?;
         let named = self.model.named(ranges);
         let added = || named.iter().map(|(sequence, _)| *sequence).filter(|sequence| !hold.keeps(*sequence));
-        let known = hold.finding.iter().flat_map(|finding| &finding.watermarks);
+        let known = hold.condition_hold.iter().flat_map(|condition_hold| &condition_hold.watermarks);
         let mut watermarks: BTreeMap<StreamId, Ordinal> = known.copied().collect();
         for (stream, ordinal) in later {
             let mark = watermarks.entry(*stream).or_insert(*ordinal);
@@ -138,7 +138,7 @@ impl World {
         let purge = self.purge_under_way();
         let Some(hold) = self.model.holds.get_mut(&id) else { return Ok(()) };
         let ranges: Vec<(u64, u64)> = shown.sequences.iter().map(|(a, b)| (a.0, b.0)).collect();
-        if hold.ranges == ranges && hold.finding == shown.finding {
+        if hold.ranges == ranges && hold.condition_hold == shown.condition_hold {
             return Ok(());
         }
         if purge.is_some_and(|order| self.model.meets_swap(order, shown)) {
@@ -164,12 +164,15 @@ impl World {
         if let Some(wrong) = wrong {
             return Err(format!("hold {id} has grown to {ranges:?}, not to {wanted:?}: {wrong}"));
         }
-        let finding = hold.finding.clone();
-        let finding = finding.map(|finding| Finding { watermarks: extending.watermarks.clone(), ..finding });
-        if finding != shown.finding {
-            return Err(format!("hold {id} looks for {:?}, not {finding:?}", shown.finding));
+        let condition_hold = hold.condition_hold.clone();
+        let condition_hold = condition_hold.map(|condition_hold| ConditionHold {
+            watermarks: extending.watermarks.clone(),
+            ..condition_hold
+        });
+        if condition_hold != shown.condition_hold {
+            return Err(format!("hold {id} looks for {:?}, not {condition_hold:?}", shown.condition_hold));
         }
-        hold.grow(order, ranges, finding);
+        hold.grow(order, ranges, condition_hold);
         extending.grown = true;
         Ok(())
     }
@@ -189,7 +192,7 @@ impl World {
                 matches!(outcome, Outcome::Extended { .. } | Outcome::Refused(Refusal::NoSuchHold(_)));
             return if ended { Ok(()) } else { Err("the hold is no more".to_owned()) };
         };
-        let quota = hold.finding.as_ref().map_or(0, |finding| finding.quota);
+        let quota = hold.condition_hold.as_ref().map_or(0, |condition_hold| condition_hold.quota);
         match outcome {
             Outcome::Extended { added: a, slots: s, left, missed: m } => {
                 let same = *a == added && *s == slots && *m == missed;

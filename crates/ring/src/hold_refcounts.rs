@@ -30,9 +30,9 @@ pub(crate) fn extend(hold: &mut HoldRecord, more: Sequence) {
 
 /// The sequences that holds keep and that are not on the medium yet (open, or on their way), and how many holds each.
 #[derive(Debug, Default)]
-pub(crate) struct Coming(Vec<(Sequence, u16)>);
+pub(crate) struct UnwrittenRefcounts(Vec<(Sequence, u16)>);
 
-impl Coming {
+impl UnwrittenRefcounts {
     pub(crate) fn with_capacity(count: usize) -> Self {
         Self(Vec::with_capacity(count))
     }
@@ -87,7 +87,7 @@ impl Ring {
             self.promises.extend(self.ledger.promise(hold, unwritten.clone()));
         }
         for sequence in unwritten {
-            self.coming.add(sequence, 1);
+            self.unwritten_refcounts.add(sequence, 1);
         }
     }
 
@@ -100,14 +100,14 @@ impl Ring {
         self.promises.retain(|promise| promise.hold != id);
         let before = self.held_slots();
         self.ledger.table.count_hold(&hold.sequences, false);
-        self.coming.end(&hold);
+        self.unwritten_refcounts.end(&hold);
         before - self.held_slots()
     }
 
     /// Takes originals out of a hold's record that are there no more, where they stand at the ends of runs: a run may go on
     /// telling of what is not there, for no sequence is given twice. Whether the record has changed.
     pub(crate) fn thin(&mut self, id: HoldId, originals: &[Sequence]) -> bool {
-        let (table, coming) = (&self.ledger.table, &self.coming);
+        let (table, coming) = (&self.ledger.table, &self.unwritten_refcounts);
         let mut gone = originals.to_vec();
         gone.sort_unstable();
         let touched = |(first, last): (Sequence, Sequence)| {
@@ -135,7 +135,7 @@ impl Ring {
 
     /// Slots that holds keep, those included that are not on the medium yet.
     fn held_slots(&self) -> u32 {
-        self.ledger.table.counts().held + self.coming.len() as u32
+        self.ledger.table.counts().held + self.unwritten_refcounts.len() as u32
     }
 
     /// How many holds keep a sequence, from the holds themselves.
@@ -152,7 +152,7 @@ impl Ring {
                 State::Free => counts.free += 1,
                 State::Runway => counts.runway += 1,
                 State::Writing => counts.writing += 1,
-                State::Pinned => counts.pinned += 1,
+                State::Locked => counts.pinned += 1,
                 State::Data if slot.held > 0 => counts.held += 1,
                 State::Data if slot.is_kept() => counts.pinned += 1,
                 State::Data => counts.live += 1,
@@ -162,9 +162,9 @@ impl Ring {
             counts.unwritten += u32::from(!slot.written && slot.state != State::Bad);
             let data = slot.state == State::Data;
             let held = if data { self.holds_of(slot.sequence) } else { 0 };
-            let pinned = data && self.chores.pinned.contains(&no);
-            if slot.held != held || slot.pinned != pinned {
-                return Some(format!("slot {no}: {held} holds, pinned {pinned}, but {slot:?}"));
+            let locked = data && self.jobs.locked.contains(&no);
+            if slot.held != held || slot.locked != locked {
+                return Some(format!("slot {no}: {held} holds, locked {locked}, but {slot:?}"));
             }
             if data && table.find(slot.sequence) != Some(no) {
                 return Some(format!("slot {no}: {} is found elsewhere", slot.sequence));
@@ -173,7 +173,7 @@ impl Ring {
         if counts != table.counts() {
             return Some(format!("{counts:?}, but {:?}", table.counts()));
         }
-        if let Some(miscounted) = self.claims.miscount(table) {
+        if let Some(miscounted) = self.pins.miscount(table) {
             return Some(miscounted);
         }
         let unwritten = || self.unwritten();
@@ -185,8 +185,9 @@ impl Ring {
         if promises != counted {
             return Some(format!("{promises:?}, but {counted:?}"));
         }
-        let wrong = unwritten().find(|s| self.holds_of(*s) != self.coming.held(*s));
-        let lost = self.coming.0.iter().find(|(sequence, _)| unwritten().all(|s| s != *sequence));
+        let wrong = unwritten().find(|s| self.holds_of(*s) != self.unwritten_refcounts.held(*s));
+        let lost =
+            self.unwritten_refcounts.0.iter().find(|(sequence, _)| unwritten().all(|s| s != *sequence));
         wrong.or(lost.map(|(sequence, _)| *sequence)).map(|s| format!("holds on {s} that is on its way"))
     }
 }

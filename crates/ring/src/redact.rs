@@ -3,16 +3,16 @@
 
 use crate::cells::{SlotCells, column_bytes, numbered};
 use crate::check::SlotCheck;
-use crate::chore::Chore;
 use crate::copies::{Copies, Origin, Payload, chunks, opening};
 use crate::job::{Job, JobError};
+use crate::job_step::JobStep;
 use crate::{PlacedCopy, PurgeRequest};
 use holdfast_base::SlotNo;
 use holdfast_format::{Cause, CellsAt, Chunk, Counters, Entry, EntrySummary, Flags, Gap, Kind, Row};
 
 /// What a purge takes out of one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct Redaction {
     /// Rows that go.
     pub(crate) rows: u64,
     /// Elements that end with the rows that go.
@@ -43,7 +43,7 @@ fn goes(row: &Row, entries: &[EntrySummary], request: &PurgeRequest) -> bool {
 }
 
 /// Runs of rows of one chunk: kept ones as they are, those that go gathered into one gap a stream.
-enum Piece {
+enum RedactedRun {
     Keep(Row, u32, usize),
     /// And the bytes of data that go.
     Gap(Row, Gap, u64),
@@ -57,8 +57,8 @@ fn counted(row: &Row) -> (u64, u64) {
     (counters.received, counters.received_bytes)
 }
 
-fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Vec<Piece> {
-    let mut out: Vec<Piece> = Vec::new();
+fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Vec<RedactedRun> {
+    let mut out: Vec<RedactedRun> = Vec::new();
     // Where in `out` each stream's gap under way stands.
     let mut open: Vec<Option<usize>> = vec![None; entries.len()];
     for (row, at, before) in numbered(chunk) {
@@ -67,11 +67,11 @@ fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Ve
             if let Some(slot) = open.get_mut(stream) {
                 *slot = None;
             }
-            out.push(Piece::Keep(row, at, before));
+            out.push(RedactedRun::Keep(row, at, before));
             continue;
         }
         let (elements, bytes) = counted(&row);
-        if let Some(Piece::Gap(_, gap, gone)) =
+        if let Some(RedactedRun::Gap(_, gap, gone)) =
             open.get(stream).copied().flatten().and_then(|at| out.get_mut(at))
         {
             gap.ordinals += elements;
@@ -102,7 +102,7 @@ fn pieces(chunk: &Chunk, entries: &[EntrySummary], request: &PurgeRequest) -> Ve
         if let Some(slot) = open.get_mut(stream) {
             *slot = Some(out.len());
         }
-        out.push(Piece::Gap(head, gap, row.len.into()));
+        out.push(RedactedRun::Gap(head, gap, row.len.into()));
     }
     out
 }
@@ -112,37 +112,38 @@ pub(crate) fn measure(
     job: &mut Job<'_, '_>,
     check: &SlotCheck,
     request: &PurgeRequest,
-) -> Result<Cut, JobError> {
+) -> Result<Redaction, JobError> {
     let Some((header, summary, _)) = check.sound() else {
-        return Ok(Cut::default());
+        return Ok(Redaction::default());
     };
-    let mut cut = Cut { counts: vec![Counters::default(); summary.entries.len()], ..Cut::default() };
+    let mut redaction =
+        Redaction { counts: vec![Counters::default(); summary.entries.len()], ..Redaction::default() };
     let mut payload = None;
     chunks(job, header, summary, &mut |job, _, chunk| {
         for piece in pieces(chunk, &summary.entries, request) {
             let (row, gap) = match piece {
-                Piece::Keep(row, at, _) if row.kind == Kind::Gap => {
+                RedactedRun::Keep(row, at, _) if row.kind == Kind::Gap => {
                     if payload.is_none() {
                         payload = Some(Payload::of(job, header, summary)?);
                     }
                     let gap = payload.as_mut().map(|payload| payload.gap(job, &row, at as usize));
                     (row, gap.transpose()?.flatten())
                 }
-                Piece::Keep(row, ..) => (row, None),
-                Piece::Gap(row, gap, gone) => {
-                    cut.rows += 1;
-                    cut.elements += gap.elements.unwrap_or(0);
-                    cut.bytes += gone;
+                RedactedRun::Keep(row, ..) => (row, None),
+                RedactedRun::Gap(row, gap, gone) => {
+                    redaction.rows += 1;
+                    redaction.elements += gap.elements.unwrap_or(0);
+                    redaction.bytes += gone;
                     (row, Some(gap))
                 }
             };
-            if let Some(counts) = cut.counts.get_mut(usize::from(row.stream)) {
+            if let Some(counts) = redaction.counts.get_mut(usize::from(row.stream)) {
                 counts.count(&row, gap.as_ref());
             }
         }
         Ok(())
     })?;
-    Ok(cut)
+    Ok(redaction)
 }
 
 /// Copies what stays of a slot, and gaps in the place of what does not, to slots of their own: one, or where gaps take
@@ -152,15 +153,15 @@ pub(crate) fn copy(
     slot: SlotNo,
     check: &SlotCheck,
     request: &PurgeRequest,
-    cut: &Cut,
+    redaction: &Redaction,
 ) -> Result<Vec<PlacedCopy>, JobError> {
-    let with_columns = try_copy(job, slot, check, request, cut, true);
+    let with_columns = try_copy(job, slot, check, request, redaction, true);
     if !matches!(with_columns, Err(JobError::Damaged { .. })) {
         return with_columns;
     }
     // The columns may be all that is damaged, and what is to be destroyed must not stay for their sake.
-    job.done(Chore::GiveUp)?;
-    try_copy(job, slot, check, request, cut, false)
+    job.done(JobStep::GiveUp)?;
+    try_copy(job, slot, check, request, redaction, false)
 }
 
 fn try_copy(
@@ -168,7 +169,7 @@ fn try_copy(
     slot: SlotNo,
     check: &SlotCheck,
     request: &PurgeRequest,
-    cut: &Cut,
+    redaction: &Redaction,
     with_columns: bool,
 ) -> Result<Vec<PlacedCopy>, JobError> {
     let damaged = |why: &str| JobError::Damaged { slot, why: why.to_owned() };
@@ -176,7 +177,7 @@ fn try_copy(
     let mut payload = Payload::of(job, header, summary)?;
     let mut cells = SlotCells::of(header, summary, |_| with_columns);
     let classes = cells.classes(job)?;
-    let opened = summary.entries.iter().zip(&cut.counts).zip(classes);
+    let opened = summary.entries.iter().zip(&redaction.counts).zip(classes);
     let entries: Vec<Entry> =
         opened.map(|((entry, counts), classes)| opening(entry, counts, header.age, classes)).collect();
     let columns = (0..entries.len()).map(|entry| column_bytes(summary, entry)).sum();
@@ -185,7 +186,7 @@ fn try_copy(
         let pieces = pieces(chunk, &summary.entries, request);
         let mut wanted = vec![false; summary.entries.len()];
         for piece in &pieces {
-            if let Piece::Keep(row, ..) = piece
+            if let RedactedRun::Keep(row, ..) = piece
                 && row.completes_element()
                 && let Some(wanted) = wanted.get_mut(usize::from(row.stream))
             {
@@ -195,13 +196,13 @@ fn try_copy(
         cells.come_to(job, number, |entry| wanted[entry])?;
         for piece in pieces {
             match piece {
-                Piece::Keep(row, at, before) => {
+                RedactedRun::Keep(row, at, before) => {
                     let cells = cells.at(row.stream, before);
                     filling.row(job, &row, cells, |job, write| {
                         payload.take(job, at as usize, row.payload(), write)
                     })?;
                 }
-                Piece::Gap(row, gap, _) => filling.row(job, &row, CellsAt::NONE, |_, write| {
+                RedactedRun::Gap(row, gap, _) => filling.row(job, &row, CellsAt::NONE, |_, write| {
                     write(&gap.encode());
                     Ok(())
                 })?,

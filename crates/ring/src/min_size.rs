@@ -12,7 +12,7 @@ const MOST: u32 = 1 << 12;
 
 /// Why nothing can be held on a ring, and what would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HoldsNothing {
+pub struct TooSmallToHold {
     /// Slots of the ring.
     pub slots: u32,
     /// Slots that capture needs.
@@ -30,7 +30,7 @@ fn needed(slots: u32, buffers: u32, named: u32) -> u32 {
 
 /// Looks whether a recorder with so many slot buffers leaves any slot of a ring to holds. A guarantee has `named` slots
 /// named at least: see [`least_named`](crate::least_named).
-pub fn holds_nothing(geometry: &Geometry, buffers: u32, named: u32) -> Option<HoldsNothing> {
+pub fn too_small_to_hold(geometry: &Geometry, buffers: u32, named: u32) -> Option<TooSmallToHold> {
     let slots = geometry.slots;
     let leaves_some = |slots: u32| slots > needed(slots, buffers, named);
     if leaves_some(slots) {
@@ -41,7 +41,7 @@ pub fn holds_nothing(geometry: &Geometry, buffers: u32, named: u32) -> Option<Ho
         .take_while(|size| *size >= MIN_SLOT)
         .filter_map(|size| Geometry::for_lane(geometry.lane_bytes, size, geometry.skipped.clone()).ok())
         .find(|other| leaves_some(other.slots));
-    Some(HoldsNothing {
+    Some(TooSmallToHold {
         slots,
         needed: needed(slots, buffers, named),
         enough: ByteSize(geometry.lane_bytes + u64::from(more) * geometry.slot_bytes),
@@ -49,7 +49,7 @@ pub fn holds_nothing(geometry: &Geometry, buffers: u32, named: u32) -> Option<Ho
     })
 }
 
-impl fmt::Display for HoldsNothing {
+impl fmt::Display for TooSmallToHold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { slots, needed, enough, smaller } = self;
         write!(
@@ -72,19 +72,19 @@ mod tests {
             for slots in 4..12 {
                 for (buffers, named) in [(3, 0), (4, 0), (9, 0), (3, 5)] {
                     let geometry = Geometry::for_lane(MIB + (4 + slots) * slot, slot, Vec::new()).unwrap();
-                    let Some(told) = holds_nothing(&geometry, buffers, named) else {
+                    let Some(told) = too_small_to_hold(&geometry, buffers, named) else {
                         let least = u64::from(named.max(2) + buffers);
                         assert!(slots > least, "{slots} slots, {buffers} buffers, {named} named");
                         continue;
                     };
                     assert!(told.needed >= told.slots);
                     let grown = geometry.grown(told.enough.0).unwrap();
-                    assert_eq!(holds_nothing(&grown, buffers, named), None, "{told}");
+                    assert_eq!(too_small_to_hold(&grown, buffers, named), None, "{told}");
                     let less = geometry.grown(told.enough.0 - slot).unwrap();
-                    assert!(holds_nothing(&less, buffers, named).is_some(), "{told}: less would do");
+                    assert!(too_small_to_hold(&less, buffers, named).is_some(), "{told}: less would do");
                     if let Some(smaller) = told.smaller {
                         let other = Geometry::for_lane(geometry.lane_bytes, smaller.0, Vec::new()).unwrap();
-                        assert_eq!(holds_nothing(&other, buffers, named), None, "{told}");
+                        assert_eq!(too_small_to_hold(&other, buffers, named), None, "{told}");
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Slots that queries claim: they stay when all others have gone, a restart knows nothing of them, and capture never waits for
+//! Slots that queries pin: they stay when all others have gone, a restart knows nothing of them, and capture never waits for
 //! one. Promises 1 and 3.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -38,12 +38,12 @@ fn pinned(world: &mut World) -> Vec<Sequence> {
 }
 
 #[test]
-fn what_is_claimed_outlives_laps_and_a_restart_forgets_it() {
+fn what_is_pinned_outlives_laps_and_a_restart_forgets_it() {
     for crash in [false, true] {
-        // Three may be claimed.
+        // Three may be pinned.
         let mut world = full(60);
         let oldest: Vec<Sequence> = looks(&mut world).iter().take(3).map(|slot| slot.sequence).collect();
-        world.claim(1, 0, 9).unwrap();
+        world.pin(1, 0, 9).unwrap();
         assert_eq!(pinned(&mut world), oldest);
         fill(&mut world, 200);
         assert_eq!(pinned(&mut world), oldest);
@@ -52,12 +52,12 @@ fn what_is_claimed_outlives_laps_and_a_restart_forgets_it() {
             world.run(&Op::Read(number)).unwrap();
         }
         // Another client gets some, and the first keeps what it needs first.
-        world.claim(2, 20, 9).unwrap();
+        world.pin(2, 20, 9).unwrap();
         let shared = pinned(&mut world);
         assert_eq!((shared.len(), &shared[..2]), (3, &oldest[..2]));
-        world.claim(1, 0, 0).unwrap();
+        world.pin(1, 0, 0).unwrap();
         assert_eq!(pinned(&mut world), shared[2..]);
-        world.claim(1, 0, 9).unwrap();
+        world.pin(1, 0, 9).unwrap();
         assert_eq!(pinned(&mut world), shared);
         world.run(&if crash { Op::Crash { after: 0, draw: 7 } } else { Op::Restart }).unwrap();
         assert!(pinned(&mut world).is_empty());
@@ -68,8 +68,8 @@ fn what_is_claimed_outlives_laps_and_a_restart_forgets_it() {
 }
 
 #[test]
-fn where_holds_leave_nothing_else_capture_takes_what_is_claimed_at_once() {
-    // Ten may be claimed, of some twenty that no hold can have.
+fn where_holds_leave_nothing_else_capture_takes_what_is_pinned_at_once() {
+    // Ten may be pinned, of some twenty that no hold can have.
     let mut world = full(200);
     let may_be_held = world.recorder().unwrap().driver.ring().status("").slots.holdable as usize;
     let slots = looks(&mut world);
@@ -77,11 +77,11 @@ fn where_holds_leave_nothing_else_capture_takes_what_is_claimed_at_once() {
     world.hold(Vec::new(), Range::ALL, Some(youngest.collect()), Timestamp::MAX, true).unwrap();
     let mut lost = 0;
     for _ in 0..120 {
-        world.claim(1, 0, 12).unwrap();
-        let claimed = pinned(&mut world);
+        world.pin(1, 0, 12).unwrap();
+        let before = pinned(&mut world);
         fill(&mut world, 2);
         let left = pinned(&mut world);
-        lost += claimed.iter().filter(|sequence| !left.contains(sequence)).count();
+        lost += before.iter().filter(|sequence| !left.contains(sequence)).count();
     }
     assert!(lost > 10, "{lost}");
     assert_eq!(world.refused, 0);

@@ -6,7 +6,7 @@ use holdfast_base::{Age, Sequence, SlotNo, Timestamp};
 
 /// Flags beside the state in a row's mark.
 const DAMAGED: u8 = 1 << 3;
-const PINNED: u8 = 1 << 4;
+const LOCKED: u8 = 1 << 4;
 const PURGED: u8 = 1 << 5;
 const KNOWN: u8 = 1 << 6;
 const WRITTEN: u8 = 1 << 7;
@@ -14,15 +14,15 @@ const WRITTEN: u8 = 1 << 7;
 /// The most that a copy's age may lie below its sequence: 2³² slots of a mebibyte are 4 PiB, written while a hold stood.
 const MOST_YOUNGER: u64 = u32::MAX as u64;
 
-/// The bits of a sequence in a row; claims are in the others. 2⁵⁶ slots of a mebibyte are more than was ever written anywhere.
+/// The bits of a sequence in a row; pins are in the others. 2⁵⁶ slots of a mebibyte are more than was ever written anywhere.
 const SEQUENCE_BITS: u32 = 56;
 /// The largest sequence that a row has.
 pub(crate) const MOST_SEQUENCE: Sequence = Sequence((1 << SEQUENCE_BITS) - 1);
 
 /// One slot's row in the table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
-    /// The sequence, and above it the claims.
+pub(crate) struct SlotRow {
+    /// The sequence, and above it the pins.
     sequence: u64,
     arrivals: (Timestamp, Timestamp),
     events: (Timestamp, Timestamp),
@@ -39,7 +39,7 @@ pub(crate) struct Row {
 /// Memory of a slot in the table, as docs/operations.md has it.
 pub(crate) const BYTES_A_SLOT: usize = 64;
 
-const _: () = assert!(size_of::<Row>() + 2 * size_of::<u32>() <= BYTES_A_SLOT);
+const _: () = assert!(size_of::<SlotRow>() + 2 * size_of::<u32>() <= BYTES_A_SLOT);
 
 /// A number in eight bits: exact below 16, then the next one that three bits behind the first tell. What is too large for that
 /// is as large as can be.
@@ -60,12 +60,12 @@ fn number_of(rounded: u8) -> u64 {
     }
 }
 
-impl Row {
+impl SlotRow {
     pub(crate) fn pack(slot: &Slot) -> Self {
         let younger = slot.sequence.0.saturating_sub(slot.age.0).min(MOST_YOUNGER);
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         Self {
-            sequence: slot.sequence.min(MOST_SEQUENCE).0 | u64::from(slot.claims) << SEQUENCE_BITS,
+            sequence: slot.sequence.min(MOST_SEQUENCE).0 | u64::from(slot.pins) << SEQUENCE_BITS,
             arrivals: (slot.bounds.first, slot.bounds.last),
             events: (slot.bounds.event_first, slot.bounds.event_last),
             streams: slot.bounds.streams,
@@ -74,7 +74,7 @@ impl Row {
             back: rounded_up(slot.bounds.back),
             mark: slot.state as u8
                 | flag(slot.damaged, DAMAGED)
-                | flag(slot.pinned, PINNED)
+                | flag(slot.locked, LOCKED)
                 | flag(slot.purged, PURGED)
                 | flag(slot.written, WRITTEN)
                 | flag(slot.known, KNOWN),
@@ -104,13 +104,13 @@ impl Row {
                 1 => State::Runway,
                 2 => State::Writing,
                 3 => State::Data,
-                4 => State::Pinned,
+                4 => State::Locked,
                 5 => State::Bad,
                 _ => State::Free,
             },
             damaged: self.mark & DAMAGED != 0,
-            pinned: self.mark & PINNED != 0,
-            claims: (self.sequence >> SEQUENCE_BITS) as u8,
+            locked: self.mark & LOCKED != 0,
+            pins: (self.sequence >> SEQUENCE_BITS) as u8,
             purged: self.mark & PURGED != 0,
             written: self.mark & WRITTEN != 0,
             known: self.mark & KNOWN != 0,
@@ -124,11 +124,11 @@ const EMPTY: u32 = u32::MAX;
 /// Where every sequence is: slot numbers in a table of twice as many places, each at the place that its sequence hashes to
 /// or, where others are, soon behind it. It asks the caller which sequence a slot has, and allocates only when made.
 #[derive(Clone, Debug)]
-pub(crate) struct Index {
+pub(crate) struct SequenceIndex {
     places: Vec<u32>,
 }
 
-impl Index {
+impl SequenceIndex {
     pub(crate) fn new(slots: u32) -> Self {
         Self { places: vec![EMPTY; (2 * slots as usize).max(2)] }
     }
@@ -215,7 +215,7 @@ mod tests {
             state in 0..6usize,
             flags in any::<[bool; 5]>(),
         ) {
-            let ([a, b, c, d], streams, held, back, claims) = numbers;
+            let ([a, b, c, d], streams, held, back, pins) = numbers;
             let bounds = Bounds {
                 first: Timestamp(a),
                 last: Timestamp(b),
@@ -225,12 +225,12 @@ mod tests {
                 back: number_of(back),
             };
             let states =
-                [State::Free, State::Runway, State::Writing, State::Data, State::Pinned, State::Bad];
-            let [damaged, pinned, purged, written, known] = flags;
+                [State::Free, State::Runway, State::Writing, State::Data, State::Locked, State::Bad];
+            let [damaged, locked, purged, written, known] = flags;
             let (sequence, age, state) = (Sequence(sequence), Age(sequence - younger), states[state]);
             let slot =
-                Slot { sequence, age, bounds, held, state, damaged, pinned, claims, purged, written, known };
-            prop_assert_eq!(Row::pack(&slot).unpack(), slot);
+                Slot { sequence, age, bounds, held, state, damaged, locked, pins, purged, written, known };
+            prop_assert_eq!(SlotRow::pack(&slot).unpack(), slot);
         }
 
         #[test]
@@ -248,7 +248,7 @@ mod tests {
             slots in 1..40u32,
             steps in proptest::collection::vec((0..40u32, 1..4u64, any::<bool>()), 0..300),
         ) {
-            let mut index = Index::new(slots);
+            let mut index = SequenceIndex::new(slots);
             let mut sequences = vec![Sequence(0); slots as usize];
             let mut map = BTreeMap::new();
             let mut sequence = 0;

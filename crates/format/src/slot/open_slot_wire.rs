@@ -36,7 +36,7 @@ const _: () = {
 
 /// What of an open slot is asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenAsk<'a> {
+pub struct OpenSlotQuery<'a> {
     /// The dictionary entry that it is about; none: all.
     pub entry: Option<u16>,
     /// Whether rows are wanted: of chunks that may have some of that entry.
@@ -68,7 +68,7 @@ impl From<OpenCursor> for u64 {
 
 /// How much came of one reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OpenTold {
+pub struct OpenSlotPart {
     /// Bytes of parts.
     pub bytes: usize,
     /// Where to go on.
@@ -80,13 +80,19 @@ pub struct OpenTold {
 impl Builder {
     /// Tells what the open slot has behind `from`: writes parts to `out`, as far as there is room. What has no row is not told
     /// of. [`OPEN_REPLY`] bytes are enough to get on each time.
-    pub fn tell(&mut self, buffer: &[u8], from: OpenCursor, ask: &OpenAsk<'_>, out: &mut [u8]) -> OpenTold {
+    pub fn write_open_slot(
+        &mut self,
+        buffer: &[u8],
+        from: OpenCursor,
+        ask: &OpenSlotQuery<'_>,
+        out: &mut [u8],
+    ) -> OpenSlotPart {
         let mut put = Put::new(out);
         let mut at = from;
         let first = self.directory.partition_point(|chunk| chunk.first_row + chunk.rows <= at.row);
         for number in first..self.directory.len() {
             if !self.tell_closed(buffer, number, ask, &mut at, &mut put) {
-                return OpenTold { bytes: put.at(), cursor: at, end: false };
+                return OpenSlotPart { bytes: put.at(), cursor: at, end: false };
             }
         }
         let closed = self.rows - self.pending.len as u32;
@@ -101,12 +107,12 @@ impl Builder {
             if self.tell_pending(ask.rows, ask.entry, columns, first..all, &mut put)
                 && self.tell_state(buffer, complete, &mut put)
             {
-                return OpenTold { bytes: put.at(), cursor: end, end: true };
+                return OpenSlotPart { bytes: put.at(), cursor: end, end: true };
             }
             put.rewind(before);
             if before > 0 {
                 // A reply of their own may have room for them.
-                return OpenTold { bytes: before, cursor: at, end: false };
+                return OpenSlotPart { bytes: before, cursor: at, end: false };
             }
         }
         let mut count = all - first;
@@ -114,7 +120,11 @@ impl Builder {
             put.rewind(before);
             count /= 2;
         }
-        OpenTold { bytes: put.at(), cursor: OpenCursor { row: at.row + count as u32, byte: 0 }, end: false }
+        OpenSlotPart {
+            bytes: put.at(),
+            cursor: OpenCursor { row: at.row + count as u32, byte: 0 },
+            end: false,
+        }
     }
 
     /// Tells of a closed chunk, from where it was left off; whether that was all of it.
@@ -122,7 +132,7 @@ impl Builder {
         &self,
         buffer: &[u8],
         number: usize,
-        ask: &OpenAsk<'_>,
+        ask: &OpenSlotQuery<'_>,
         at: &mut OpenCursor,
         put: &mut Put<'_>,
     ) -> bool {
@@ -133,7 +143,7 @@ impl Builder {
         let rows = ask.rows && ask.entry.is_none_or(|wanted| entry.may_have(wanted));
         let start = self.slot_bytes - entry.offset as usize;
         let rows = if rows { &buffer[start..start + entry.bytes as usize] } else { &[] };
-        let blocks = || self.gather.blocks_of(number, ask.entry.unwrap_or(u16::MAX), ask.columns);
+        let blocks = || self.attributes.blocks_of(number, ask.entry.unwrap_or(u16::MAX), ask.columns);
         let all = rows.len() + blocks().map(<[u8]>::len).sum::<usize>();
         let from = (at.byte as usize).min(all);
         let room = put.room().saturating_sub(CHUNK_HEAD) / 8 * 8;
@@ -197,7 +207,7 @@ impl Builder {
             entry: entry.unwrap_or(u16::MAX),
             column: 0,
         };
-        if !self.gather.pending_blocks(place, columns, put) {
+        if !self.attributes.pending_blocks(place, columns, put) {
             return false;
         }
         let (end, content) = (put.at(), put.at() - before - CHUNK_HEAD);

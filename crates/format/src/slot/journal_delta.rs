@@ -45,7 +45,12 @@ impl Builder {
     /// that describe it, chunk by chunk. Returns where to go on, and whether that was all. Bytes that no row
     /// describes yet are left for later. An empty commit of [`Geometry::commit_bytes`](crate::Geometry::commit_bytes)
     /// always takes something.
-    pub fn gains(&self, buffer: &[u8], from: Cursor, commit: &mut CommitWriter<'_>) -> (Cursor, bool) {
+    pub fn journal_delta(
+        &self,
+        buffer: &[u8],
+        from: Cursor,
+        commit: &mut CommitWriter<'_>,
+    ) -> (Cursor, bool) {
         let mut at = from;
         let first = self.directory.partition_point(|chunk| chunk.first_row + chunk.rows <= at.rows);
         for chunk in self.directory.get(first..).unwrap_or_default() {

@@ -16,7 +16,7 @@ const TOGETHER: usize = 2;
 
 /// How it has been lately.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct Backpressure {
     buffers: usize,
     /// Slot writes that the disk takes at once.
     at_hand: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Pace {
     crowded: u32,
 }
 
-impl Pace {
+impl Backpressure {
     /// Of so many buffers nearly all are free.
     pub(crate) fn new(buffers: usize, at_hand: usize) -> Self {
         Self { buffers, at_hand, crowded: 0 }
@@ -64,20 +64,20 @@ mod tests {
 
     /// A source that is given slots one by one, and a disk that writes them.
     struct World {
-        pace: Pace,
+        backpressure: Backpressure,
         full: usize,
     }
 
     impl World {
         fn new(buffers: usize) -> Self {
-            Self { pace: Pace::new(buffers, AT_HAND), full: 0 }
+            Self { backpressure: Backpressure::new(buffers, AT_HAND), full: 0 }
         }
 
         /// The source would fill so many slots, and the disk writes so many; how many were filled.
         fn step(&mut self, wanted: usize, written: usize) -> usize {
             let mut filled = 0;
-            while filled < wanted && self.pace.may_open(self.full) {
-                self.pace.opened(self.full);
+            while filled < wanted && self.backpressure.may_open(self.full) {
+                self.backpressure.opened(self.full);
                 (filled, self.full) = (filled + 1, self.full + 1);
             }
             self.full = self.full.saturating_sub(written);

@@ -4,16 +4,16 @@
 //! The sequence of steps is the job's (`purge`, `distil`); here the driver carries single steps out between capture's writes, so that
 //! no job ever holds the capture thread.
 
-use crate::driver::{CHORE, Driver};
+use crate::driver::{Driver, JOB_STEP};
 
 use crate::job::STEP;
 use crate::journal::Entry;
 
 use crate::orders::keeps;
+use crate::runway_order::RunwayOrder;
 use crate::snapshot::Item;
 use crate::state::Ring;
 use crate::table::{Bounds, Slot, State};
-use crate::turns::Turns;
 use holdfast_base::{Age, BLOCK, HoldId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::PurgeRecord;
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a step asks for.
 #[derive(Debug)]
-pub enum Chore {
+pub enum JobStep {
     /// Record that a purge begins; from here on holds are refused until it ends.
     Begin(PurgeRecord),
     /// Answered when every slot that is open or on its way now is on the medium; the open one is to be sealed.
@@ -40,9 +40,9 @@ pub enum Chore {
         originals: Vec<(Sequence, Vec<HoldId>)>,
     },
     /// Keep a slot as it is: data from expiring, a free or named slot from being written.
-    Pin(SlotNo),
+    Lock(SlotNo),
     /// Undo that.
-    Unpin(SlotNo),
+    Unlock(SlotNo),
     /// Read into the buffer.
     Read {
         /// Where on the lane.
@@ -74,13 +74,13 @@ pub enum Chore {
         /// Bytes of it.
         len: usize,
     },
-    /// From here on the copies count, and the originals are free: those that are pinned once they are let go, others at once.
+    /// From here on the copies count, and the originals are free: those that are locked once they are let go, others at once.
     Replace {
         /// The slots of the originals, and their sequences.
         originals: Vec<(SlotNo, Sequence)>,
         /// Where the copies are, in order; none if nothing was kept.
         copies: Vec<PlacedCopy>,
-        /// Only if all of them are still [due](Chore::Due) but for these holds of each, next to each other.
+        /// Only if all of them are still [due](JobStep::Due) but for these holds of each, next to each other.
         held_by: Option<Vec<Vec<HoldId>>>,
     },
     /// Copies that were placed and put in nothing's place are not wanted: their slots go back.
@@ -131,7 +131,7 @@ pub struct Due {
 
 /// What a slot is, as a job must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChoreSlot {
+pub enum StepSlot {
     /// Free, or named to be overwritten: what is in it has expired.
     Expired,
     /// Data.
@@ -147,11 +147,11 @@ pub enum ChoreSlot {
 
 /// The answer to a step.
 #[derive(Debug)]
-pub enum ChoreReply {
+pub enum StepReply {
     /// Done, and durable if it was to change something.
     Done,
     /// What the slot is.
-    Slot(ChoreSlot),
+    Slot(StepSlot),
     /// Those that are due, in the order of their ages.
     Due(Vec<Due>),
     /// There is no such hold.
@@ -179,19 +179,19 @@ pub enum ChoreReply {
 
 /// Work in the background on a ring.
 #[derive(Debug, Default)]
-pub(crate) struct Chores {
+pub(crate) struct JobState {
     /// A purge is at work.
     pub(crate) purging: bool,
     /// The open slot is to be sealed.
     pub(crate) settling: Option<Sequence>,
     /// Slots that are kept as they are, data or not.
-    pub(crate) pinned: Vec<SlotNo>,
+    pub(crate) locked: Vec<SlotNo>,
     /// Slots that hold copies which no record names yet.
     pub(crate) copying: Vec<SlotNo>,
     /// Slots of originals that are free when the record under way is durable, and the holds that kept them.
     pub(crate) freeing: Vec<SlotNo>,
     pub(crate) thinning: Vec<HoldId>,
-    pub(crate) turns: Turns,
+    pub(crate) runway_order: RunwayOrder,
     /// Steps whose records were asked for, and the last of them whose record is durable.
     asked: u64,
     recorded: u64,
@@ -205,58 +205,58 @@ impl Ring {
     /// a restart would take too long.
     pub fn wants_seal(&self) -> bool {
         let open = self.open.map(|o| o.sequence);
-        let settles = self.chores.settling.zip(open).is_some_and(|(until, open)| open < until);
+        let settles = self.jobs.settling.zip(open).is_some_and(|(until, open)| open < until);
         settles || self.is_too_large_for_snapshot()
     }
 
-    fn chore_slot(&self, no: SlotNo) -> ChoreSlot {
+    fn step_slot(&self, no: SlotNo) -> StepSlot {
         if no.0 >= self.ledger.table.len() {
-            return ChoreSlot::Other;
+            return StepSlot::Other;
         }
         let slot = self.ledger.table.get(no);
         match slot.state {
-            State::Free | State::Runway => ChoreSlot::Expired,
-            State::Data if slot.held == 0 => ChoreSlot::Data { sequence: slot.sequence, held: None },
+            State::Free | State::Runway => StepSlot::Expired,
+            State::Data if slot.held == 0 => StepSlot::Data { sequence: slot.sequence, held: None },
             State::Data => {
                 let keeping = self.ledger.holds.iter().find(|h| keeps(h, slot.sequence));
-                ChoreSlot::Data { sequence: slot.sequence, held: keeping.map(|h| h.id) }
+                StepSlot::Data { sequence: slot.sequence, held: keeping.map(|h| h.id) }
             }
-            State::Pinned | State::Writing | State::Bad => ChoreSlot::Other,
+            State::Locked | State::Writing | State::Bad => StepSlot::Other,
         }
     }
 
-    fn pin(&mut self, no: SlotNo) -> bool {
+    fn lock(&mut self, no: SlotNo) -> bool {
         match self.ledger.table.get(no).state {
-            State::Data => self.ledger.table.get_mut(no).pinned = true,
-            State::Free => self.ledger.table.get_mut(no).state = State::Pinned,
+            State::Data => self.ledger.table.get_mut(no).locked = true,
+            State::Free => self.ledger.table.get_mut(no).state = State::Locked,
             State::Runway => {
                 if !self.leave_runway(no) {
                     return false;
                 }
-                self.ledger.table.get_mut(no).state = State::Pinned;
+                self.ledger.table.get_mut(no).state = State::Locked;
             }
-            State::Pinned | State::Writing | State::Bad => return false,
+            State::Locked | State::Writing | State::Bad => return false,
         }
-        self.chores.pinned.push(no);
+        self.jobs.locked.push(no);
         true
     }
 
     /// Lets a slot go; one that was to be overwritten counts as free.
-    fn unpin(&mut self, no: SlotNo) {
-        self.chores.pinned.retain(|p| *p != no);
+    fn unlock(&mut self, no: SlotNo) {
+        self.jobs.locked.retain(|p| *p != no);
         let mut slot = self.ledger.table.get_mut(no);
-        slot.pinned = false;
-        if slot.state == State::Pinned {
+        slot.locked = false;
+        if slot.state == State::Locked {
             *slot = Slot { purged: slot.purged, ..Slot::FREE };
         }
     }
 
     /// A copy could not be written: its place is a suspect, or goes back to the runway.
     fn give_up_copy(&mut self, slot: SlotNo, fault: Fault) {
-        self.chores.copying.retain(|no| *no != slot);
-        self.chores.turns.moved();
+        self.jobs.copying.retain(|no| *no != slot);
+        self.jobs.runway_order.moved();
         if fault == Fault::Io {
-            self.suspect(slot, Sequence(0), self.ticked);
+            self.set_aside(slot, Sequence(0), self.ticked);
         } else {
             self.ledger.table.get_mut(slot).state = State::Runway;
             self.runway.push_front(slot);
@@ -265,17 +265,17 @@ impl Ring {
 
     /// Nothing is kept back for a job any more, however it ended. A slot that was to be overwritten counts as free.
     fn end_job(&mut self) {
-        self.chores.purging = false;
-        self.chores.settling = None;
-        while let Some(no) = self.chores.pinned.last().copied() {
-            self.unpin(no);
+        self.jobs.purging = false;
+        self.jobs.settling = None;
+        while let Some(no) = self.jobs.locked.last().copied() {
+            self.unlock(no);
         }
         self.give_up_copies();
     }
 
     fn give_up_copies(&mut self) {
-        for slot in std::mem::take(&mut self.chores.copying) {
-            self.chores.turns.moved();
+        for slot in std::mem::take(&mut self.jobs.copying) {
+            self.jobs.runway_order.moved();
             self.ledger.table.get_mut(slot).state = State::Runway;
             self.runway.push_front(slot);
         }
@@ -283,12 +283,12 @@ impl Ring {
 
     /// An entry is durable: the step that waited for it can be answered.
     pub(crate) fn note_recorded(&mut self, entry: &Entry) {
-        self.chores.recorded = self.chores.recorded.max(entry.step.unwrap_or(0));
+        self.jobs.recorded = self.jobs.recorded.max(entry.step.unwrap_or(0));
     }
 
     pub(crate) fn await_item(&mut self, item: Item) {
-        self.chores.asked += 1;
-        self.journal.queue.push_back(Entry { step: Some(self.chores.asked), ..Entry::new(item) });
+        self.jobs.asked += 1;
+        self.journal.queue.push_back(Entry { step: Some(self.jobs.asked), ..Entry::new(item) });
     }
 
     fn await_audit(&mut self, record: PurgeRecord) {
@@ -300,7 +300,7 @@ impl Ring {
 
 /// A step under way that takes time.
 #[derive(Debug)]
-pub(crate) enum Pending {
+pub(crate) enum PendingStep {
     Settle,
     Recorded,
     Pause {
@@ -312,7 +312,7 @@ pub(crate) enum Pending {
     Copy {
         slot: SlotNo,
     },
-    CutCopy(Cut),
+    PieceCopy(PieceCopy),
     /// Until no snapshot is being written: one that had a part of the table as it was would tell of neither or of both.
     Replace {
         originals: Vec<(SlotNo, Sequence)>,
@@ -323,7 +323,7 @@ pub(crate) enum Pending {
 
 /// A copy that is written in pieces, its header last: no read may take longer than a piece does.
 #[derive(Debug)]
-pub(crate) struct Cut {
+pub(crate) struct PieceCopy {
     slot: SlotNo,
     offset: u64,
     image: Buffer,
@@ -332,7 +332,7 @@ pub(crate) struct Cut {
     next: Option<usize>,
 }
 
-impl Cut {
+impl PieceCopy {
     /// Puts the next piece into `window`: where it goes, and its length. `None` once all has been written.
     fn piece(&mut self, window: &mut Buffer) -> Option<(u64, usize)> {
         let at = self.next?;
@@ -344,122 +344,122 @@ impl Cut {
 }
 
 impl<D: Disk> Driver<D> {
-    /// Begins a step; its answer comes through [`Driver::chore_reply`]. One step at a time.
-    pub fn chore(&mut self, chore: Chore, now: Timestamp) {
+    /// Begins a step; its answer comes through [`Driver::step_reply`]. One step at a time.
+    pub fn step(&mut self, step: JobStep, now: Timestamp) {
         let ring = &mut self.ring;
-        let reply = match chore {
-            Chore::Begin(record) => {
-                ring.chores.purging = true;
+        let reply = match step {
+            JobStep::Begin(record) => {
+                ring.jobs.purging = true;
                 ring.await_audit(record);
-                self.chore = Some(Pending::Recorded);
+                self.step = Some(PendingStep::Recorded);
                 None
             }
-            Chore::Settle => {
-                ring.chores.settling = Some(ring.ledger.next);
-                self.chore = Some(Pending::Settle);
+            JobStep::Settle => {
+                ring.jobs.settling = Some(ring.ledger.next);
+                self.step = Some(PendingStep::Settle);
                 None
             }
-            Chore::Look(no) => Some(ChoreReply::Slot(ring.chore_slot(no))),
-            Chore::Due { hold, originals } => Some(match ring.ledger.hold(hold) {
-                Some(_) => ChoreReply::Due(ring.due(&originals)),
-                None => ChoreReply::NoSuchHold,
+            JobStep::Look(no) => Some(StepReply::Slot(ring.step_slot(no))),
+            JobStep::Due { hold, originals } => Some(match ring.ledger.hold(hold) {
+                Some(_) => StepReply::Due(ring.due(&originals)),
+                None => StepReply::NoSuchHold,
             }),
-            Chore::Pin(no) => Some(if ring.pin(no) { ChoreReply::Done } else { ChoreReply::Later(None) }),
-            Chore::Unpin(no) => {
-                ring.unpin(no);
+            JobStep::Lock(no) => Some(if ring.lock(no) { StepReply::Done } else { StepReply::Later(None) }),
+            JobStep::Unlock(no) => {
+                ring.unlock(no);
                 self.unsee(no);
-                Some(ChoreReply::Done)
+                Some(StepReply::Done)
             }
-            Chore::Read { offset, len, buffer } => {
-                self.chore = Some(Pending::Read);
-                self.submit_chore(Op::Read { offset, buffer, len }, now);
+            JobStep::Read { offset, len, buffer } => {
+                self.step = Some(PendingStep::Read);
+                self.submit_step(Op::Read { offset, buffer, len }, now);
                 None
             }
             // The journal came back to it by itself.
-            Chore::Write { offset, buffer, .. }
+            JobStep::Write { offset, buffer, .. }
                 if ring.journal.extent_of(offset) == Some(ring.journal.extent().0) =>
             {
-                Some(ChoreReply::Later(Some(buffer)))
+                Some(StepReply::Later(Some(buffer)))
             }
-            Chore::Write { offset, len, buffer } => {
-                ring.chores.erasing = ring.journal.extent_of(offset);
-                self.chore = Some(Pending::Write);
-                self.submit_chore(Op::Write { offset, buffer, len, durable: true }, now);
+            JobStep::Write { offset, len, buffer } => {
+                ring.jobs.erasing = ring.journal.extent_of(offset);
+                self.step = Some(PendingStep::Write);
+                self.submit_step(Op::Write { offset, buffer, len, durable: true }, now);
                 None
             }
-            Chore::Pause => {
-                self.chore = Some(Pending::Pause { until: now + PAUSE });
+            JobStep::Pause => {
+                self.step = Some(PendingStep::Pause { until: now + PAUSE });
                 None
             }
-            Chore::NewCopy => Some(self.new_copy()),
-            Chore::GiveBack(buffer) => {
+            JobStep::NewCopy => Some(self.new_copy()),
+            JobStep::GiveBack(buffer) => {
                 self.give_buffer(buffer);
-                Some(ChoreReply::Done)
+                Some(StepReply::Done)
             }
-            Chore::PlaceCopy { buffer, len } => match ring.take_runway() {
-                None => Some(ChoreReply::Later(Some(buffer))),
+            JobStep::PlaceCopy { buffer, len } => match ring.take_runway() {
+                None => Some(StepReply::Later(Some(buffer))),
                 Some(slot) => {
                     let offset = self.ring.ledger.geometry.slot_offset(slot);
                     let buffer = self.stamped(buffer, slot);
                     self.write_copy(slot, offset, buffer, len, now)
                 }
             },
-            Chore::Replace { originals, copies, held_by } => {
-                self.chore = Some(Pending::Replace { originals, copies, held_by });
+            JobStep::Replace { originals, copies, held_by } => {
+                self.step = Some(PendingStep::Replace { originals, copies, held_by });
                 None
             }
-            Chore::GiveUp => {
+            JobStep::GiveUp => {
                 ring.give_up_copies();
-                Some(ChoreReply::Done)
+                Some(StepReply::Done)
             }
-            Chore::SwitchJournal => {
-                ring.chores.switching = true;
-                self.chore = Some(Pending::Switch);
+            JobStep::SwitchJournal => {
+                ring.jobs.switching = true;
+                self.step = Some(PendingStep::Switch);
                 None
             }
-            Chore::End { record, complete } => {
-                let pinned = ring.chores.pinned.clone();
+            JobStep::End { record, complete } => {
+                let locked = ring.jobs.locked.clone();
                 ring.end_job();
                 ring.await_audit(record);
-                for no in pinned {
+                for no in locked {
                     self.unsee(no);
                 }
-                self.chore = complete.then_some(Pending::Recorded);
-                (!complete).then_some(ChoreReply::Done)
+                self.step = complete.then_some(PendingStep::Recorded);
+                (!complete).then_some(StepReply::Done)
             }
         };
-        self.chore_reply = reply;
-        self.advance_chore(now);
+        self.step_reply = reply;
+        self.advance_step(now);
     }
 
     /// The answer to the step under way, once it is there.
-    pub fn chore_reply(&mut self) -> Option<ChoreReply> {
-        self.chore_reply.take()
+    pub fn step_reply(&mut self) -> Option<StepReply> {
+        self.step_reply.take()
     }
 
-    fn new_copy(&mut self) -> ChoreReply {
+    fn new_copy(&mut self) -> StepReply {
         // Capture keeps one buffer at least beside the open one, and all that are promised.
         let (all, free, _) = self.buffers();
         let promised = self.guarantee().is_some_and(|granted| all <= granted.buffers as usize);
         if promised || (free < 2 && all > 0) {
-            return ChoreReply::Later(None);
+            return StepReply::Later(None);
         }
         let Some(sequence) = self.ring.take_sequence() else {
-            return ChoreReply::Later(None);
+            return StepReply::Later(None);
         };
         let buffer = match self.take_buffer() {
             Some(buffer) => buffer,
             // No capture runs on this driver: it may allocate.
             None => match Buffer::aligned(self.superblock().geometry.slot_bytes as usize) {
                 Ok(buffer) => buffer,
-                Err(_) => return ChoreReply::Later(None),
+                Err(_) => return StepReply::Later(None),
             },
         };
-        ChoreReply::Copy { sequence, buffer }
+        StepReply::Copy { sequence, buffer }
     }
 
-    fn submit_chore(&mut self, op: Op, now: Timestamp) {
-        self.push_request(Request { tag: CHORE, op }, now);
+    fn submit_step(&mut self, op: Op, now: Timestamp) {
+        self.push_request(Request { tag: JOB_STEP, op }, now);
     }
 
     /// Writes a copy to its place: whole, or in pieces where a guarantee says how long the lane may be kept.
@@ -470,70 +470,70 @@ impl<D: Disk> Driver<D> {
         image: Buffer,
         len: usize,
         now: Timestamp,
-    ) -> Option<ChoreReply> {
+    ) -> Option<StepReply> {
         if self.guarantee().is_none() {
-            self.chore = Some(Pending::Copy { slot });
-            self.submit_chore(Op::Write { offset, buffer: image, len, durable: true }, now);
+            self.step = Some(PendingStep::Copy { slot });
+            self.submit_step(Op::Write { offset, buffer: image, len, durable: true }, now);
             return None;
         }
         let Ok(window) = Buffer::aligned(STEP) else {
             self.ring.give_up_copy(slot, Fault::NoSpace);
-            return Some(ChoreReply::Later(Some(image)));
+            return Some(StepReply::Later(Some(image)));
         };
-        self.write_on(Cut { slot, offset, image, len, next: Some(BLOCK) }, window, now)
+        self.write_on(PieceCopy { slot, offset, image, len, next: Some(BLOCK) }, window, now)
     }
 
-    fn write_on(&mut self, mut cut: Cut, mut window: Buffer, now: Timestamp) -> Option<ChoreReply> {
-        let Some((offset, len)) = cut.piece(&mut window) else {
-            return Some(ChoreReply::Placed(cut.slot, cut.image));
+    fn write_on(&mut self, mut copy: PieceCopy, mut window: Buffer, now: Timestamp) -> Option<StepReply> {
+        let Some((offset, len)) = copy.piece(&mut window) else {
+            return Some(StepReply::Placed(copy.slot, copy.image));
         };
-        self.chore = Some(Pending::CutCopy(cut));
-        self.submit_chore(Op::Write { offset, buffer: window, len, durable: true }, now);
+        self.step = Some(PendingStep::PieceCopy(copy));
+        self.submit_step(Op::Write { offset, buffer: window, len, durable: true }, now);
         None
     }
 
     /// A step's request has ended.
-    pub(crate) fn chore_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>, now: Timestamp) {
-        let pending = self.chore.take();
-        self.ring.chores.erasing = None;
+    pub(crate) fn step_io(&mut self, buffer: Option<Buffer>, result: Result<(), DiskError>, now: Timestamp) {
+        let pending = self.step.take();
+        self.ring.jobs.erasing = None;
         let reply = match (pending, result) {
-            (Some(Pending::CutCopy(cut)), Err(error)) => {
-                self.ring.give_up_copy(cut.slot, error.fault);
-                ChoreReply::Failed(error, Some(cut.image))
+            (Some(PendingStep::PieceCopy(copy)), Err(error)) => {
+                self.ring.give_up_copy(copy.slot, error.fault);
+                StepReply::Failed(error, Some(copy.image))
             }
-            (Some(Pending::CutCopy(cut)), Ok(())) => {
-                let written = buffer.and_then(|window| self.write_on(cut, window, now));
+            (Some(PendingStep::PieceCopy(copy)), Ok(())) => {
+                let written = buffer.and_then(|window| self.write_on(copy, window, now));
                 let Some(reply) = written else {
                     return;
                 };
                 reply
             }
-            (Some(Pending::Copy { slot }), Err(error)) => {
+            (Some(PendingStep::Copy { slot }), Err(error)) => {
                 self.ring.give_up_copy(slot, error.fault);
-                ChoreReply::Failed(error, buffer)
+                StepReply::Failed(error, buffer)
             }
-            (_, Err(error)) => ChoreReply::Failed(error, buffer),
-            (Some(Pending::Copy { slot }), Ok(())) => match buffer {
-                Some(buffer) => ChoreReply::Placed(slot, buffer),
-                None => ChoreReply::Done,
+            (_, Err(error)) => StepReply::Failed(error, buffer),
+            (Some(PendingStep::Copy { slot }), Ok(())) => match buffer {
+                Some(buffer) => StepReply::Placed(slot, buffer),
+                None => StepReply::Done,
             },
-            (_, Ok(())) => buffer.map_or(ChoreReply::Done, ChoreReply::Buffer),
+            (_, Ok(())) => buffer.map_or(StepReply::Done, StepReply::Buffer),
         };
-        self.chore_reply = Some(reply);
+        self.step_reply = Some(reply);
     }
 
     /// Looks whether what the step waits for has come.
-    pub(crate) fn advance_chore(&mut self, now: Timestamp) {
+    pub(crate) fn advance_step(&mut self, now: Timestamp) {
         let between_snapshots = self.ring.journal.snapshot.is_none();
-        if let Some(Pending::Replace { originals, copies, held_by }) =
-            self.chore.take_if(|step| between_snapshots && matches!(step, Pending::Replace { .. }))
+        if let Some(PendingStep::Replace { originals, copies, held_by }) =
+            self.step.take_if(|step| between_snapshots && matches!(step, PendingStep::Replace { .. }))
         {
-            self.chore_reply = self.replace(&originals, copies, held_by);
+            self.step_reply = self.replace(&originals, copies, held_by);
         }
         let ring = &self.ring;
-        let reply = match &self.chore {
-            Some(Pending::Settle) => {
-                let until = ring.chores.settling.unwrap_or_default();
+        let reply = match &self.step {
+            Some(PendingStep::Settle) => {
+                let until = ring.jobs.settling.unwrap_or_default();
                 let open = ring.open.is_some_and(|o| o.sequence < until);
                 let moving = ring
                     .unplaced
@@ -543,29 +543,27 @@ impl<D: Disk> Driver<D> {
                 let doubted = ring.doubted.iter().map(|(sequence, _)| *sequence);
                 let moving = moving.chain(doubted);
                 let waits = open || moving.min().is_some_and(|lowest| lowest < until) || ring.unscanned > 0;
-                (!waits).then_some(ChoreReply::Done)
+                (!waits).then_some(StepReply::Done)
             }
-            Some(Pending::Pause { until }) => (now >= *until).then_some(ChoreReply::Done),
-            Some(Pending::Recorded) => {
-                (ring.chores.recorded == ring.chores.asked).then_some(ChoreReply::Done)
-            }
-            Some(Pending::Switch) => {
-                let whole = !ring.chores.switching && ring.journal.snapshot.is_none();
+            Some(PendingStep::Pause { until }) => (now >= *until).then_some(StepReply::Done),
+            Some(PendingStep::Recorded) => (ring.jobs.recorded == ring.jobs.asked).then_some(StepReply::Done),
+            Some(PendingStep::Switch) => {
+                let whole = !ring.jobs.switching && ring.journal.snapshot.is_none();
                 let (offset, bytes) = ring.journal.spare_extent();
-                whole.then_some(ChoreReply::Extent(offset, bytes))
+                whole.then_some(StepReply::Extent(offset, bytes))
             }
             Some(
-                Pending::Read
-                | Pending::Write
-                | Pending::Copy { .. }
-                | Pending::CutCopy(_)
-                | Pending::Replace { .. },
+                PendingStep::Read
+                | PendingStep::Write
+                | PendingStep::Copy { .. }
+                | PendingStep::PieceCopy(_)
+                | PendingStep::Replace { .. },
             )
             | None => None,
         };
         if reply.is_some() {
-            self.chore = None;
-            self.chore_reply = reply;
+            self.step = None;
+            self.step_reply = reply;
         }
     }
 }

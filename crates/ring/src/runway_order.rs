@@ -5,7 +5,7 @@ use holdfast_base::Sequence;
 
 /// Whether sequences and slots were taken in turn since the last list of the runway, so that places in it tell sequences.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct RunwayOrder {
     /// The last sequence that a copy has taken.
     taken: Option<Sequence>,
     /// From which sequence on the last list tells.
@@ -16,7 +16,7 @@ pub(crate) struct Turns {
     pub(crate) untold: u32,
 }
 
-impl Turns {
+impl RunwayOrder {
     /// Whether the next list must say so.
     pub(crate) fn are_broken(&self) -> bool {
         self.moved || self.taken.is_some_and(|taken| taken >= self.listed)
@@ -62,13 +62,13 @@ mod tests {
         }
         assert!(driver.is_idle());
         let begins_anew = |driver: &mut Driver<MemoryDisk>, untold| {
-            driver.ring.chores.turns.untold = untold;
+            driver.ring.jobs.runway_order.untold = untold;
             driver.ring.journal.push(Item::Runway, None);
             assert!(driver.ring.plan_commit().is_some());
             driver.ring.journal.snapshot.is_some()
         };
         assert!(!begins_anew(&mut driver, 3));
         assert!(begins_anew(&mut driver, 30));
-        assert_eq!(driver.ring.chores.turns.untold, 0);
+        assert_eq!(driver.ring.jobs.runway_order.untold, 0);
     }
 }

@@ -1,8 +1,8 @@
 //! An order on a ring that nobody records to: open, give it, see it durable, close.
 
-use crate::chore::Chore;
 use crate::driver::Driver;
 use crate::event::Config;
+use crate::job_step::JobStep;
 use crate::{ExtendRequest, JobError, Order, OrderId, Outcome, RecoverError, Work, recover};
 use holdfast_base::Clock;
 use holdfast_format::Cursor;
@@ -14,7 +14,7 @@ pub(crate) const BUFFERS: u32 = 4;
 
 /// Why an order could not be given.
 #[derive(Debug, thiserror::Error)]
-pub enum OnceError {
+pub enum OfflineOrderError {
     /// The ring could not be opened.
     #[error(transparent)]
     Recover(#[from] RecoverError),
@@ -31,12 +31,12 @@ pub enum OnceError {
 
 /// Carries out one order, durably. The disk must be owned exclusively. `patient` is asked now and then whether to go on
 /// waiting for a device that does not answer.
-pub fn order_once<D: Disk>(
+pub fn order_offline<D: Disk>(
     mut disk: D,
     order: Order,
     clock: &dyn Clock,
     patient: &mut dyn FnMut() -> bool,
-) -> Result<Outcome, OnceError> {
+) -> Result<Outcome, OfflineOrderError> {
     let recovered = recover(&mut disk)?;
     let clean = !recovered.after_crash();
     let config = Config { buffers: BUFFERS, flush: Duration::from_secs(1), writes: 1 };
@@ -45,7 +45,7 @@ pub fn order_once<D: Disk>(
         while !done(driver) {
             driver.poll(clock.now(), Duration::from_millis(100), None, &mut |_, _| (Cursor::default(), true));
             if driver.ring().is_absent() && !patient() {
-                return Err(OnceError::Failed(
+                return Err(OfflineOrderError::Failed(
                     driver.last_error().unwrap_or("the device does not answer").to_owned(),
                 ));
             }
@@ -56,11 +56,11 @@ pub fn order_once<D: Disk>(
     let outcome = if let Some(work) = Work::of(&order) {
         let superblock = driver.superblock().clone();
         let mut failed = None;
-        let mut port = |chore: Chore| {
-            driver.chore(chore, clock.now());
+        let mut port = |step: JobStep| {
+            driver.step(step, clock.now());
             let mut reply = None;
             let waited = until(&mut driver, &mut |d| {
-                reply = reply.take().or(d.chore_reply());
+                reply = reply.take().or(d.step_reply());
                 reply.is_some()
             });
             failed = failed.take().or(waited.err());
@@ -70,7 +70,7 @@ pub fn order_once<D: Disk>(
         match (done, failed) {
             (Ok(outcome), None) => outcome,
             (_, Some(error)) => return Err(error),
-            (Err(error), None) => return Err(OnceError::Stopped(error)),
+            (Err(error), None) => return Err(OfflineOrderError::Stopped(error)),
         }
     } else {
         let order = match order {
@@ -84,7 +84,9 @@ pub fn order_once<D: Disk>(
             outcome = outcome.take().or(d.reply());
             outcome.is_some()
         })?;
-        outcome.map(|(_, outcome)| outcome).ok_or_else(|| OnceError::Failed("no outcome".to_owned()))?
+        outcome
+            .map(|(_, outcome)| outcome)
+            .ok_or_else(|| OfflineOrderError::Failed("no outcome".to_owned()))?
     };
     if clean {
         driver.ring_mut().end(clock.now());

@@ -1,8 +1,8 @@
 //! What a ring shows of itself, the same whether a recorder runs or not.
 
-use crate::finding::promised;
+use crate::condition_hold::promised;
 use crate::ledger::Ledger;
-use crate::once::BUFFERS;
+use crate::offline_order::BUFFERS;
 use crate::recover::Recovered;
 use crate::runway::runway_of;
 use crate::state::Ring;
@@ -27,7 +27,7 @@ impl Ledger {
             range: asked(hold),
             slots: self.kept(hold, unwritten),
             sequences: hold.sequences.clone(),
-            finding: hold.finding.clone(),
+            condition_hold: hold.condition_hold.clone(),
         }
     }
 

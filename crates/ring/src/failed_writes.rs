@@ -20,7 +20,7 @@ const MOST: usize = 64;
 
 /// A slot that is set aside.
 #[derive(Clone, Copy, Debug)]
-struct Suspect {
+struct FailedWrite {
     slot: SlotNo,
     /// What was to be written there, and may stand there after all.
     sequence: Sequence,
@@ -32,15 +32,15 @@ struct Suspect {
 
 /// The slots that are set aside.
 #[derive(Debug, Default)]
-pub(crate) struct Suspects {
+pub(crate) struct FailedWrites {
     /// Writes begun so far: tells whether one that succeeds was begun after another had failed.
     begun: u64,
-    aside: VecDeque<Suspect>,
+    aside: VecDeque<FailedWrite>,
     /// The one that was put back into the runway to be tried again, and whether it is in doubt.
     trial: Option<(SlotNo, bool)>,
 }
 
-impl Suspects {
+impl FailedWrites {
     /// The number of a write that begins now.
     pub(crate) fn begin(&mut self) -> u64 {
         self.begun += 1;
@@ -93,17 +93,17 @@ impl Suspects {
 
 impl Ring {
     /// Slots that failed and may be good: they are neither used nor given up until more is known.
-    pub fn suspects(&self) -> usize {
-        self.suspects.aside.len()
+    pub fn failed_writes(&self) -> usize {
+        self.failed_writes.aside.len()
     }
 
     /// The write of a slot failed: once more at the same place, unless that was its last chance, then at another.
     pub(crate) fn write_failed(&mut self, at: usize, now: Timestamp, out: &mut Vec<Action>) {
-        let again = !self.is_absent() && !self.suspects.is_doubted(self.flying[at].slot);
+        let again = !self.is_absent() && !self.failed_writes.is_doubted(self.flying[at].slot);
         let flying = &mut self.flying[at];
         if flying.tries == 0 && again {
             flying.tries = 1;
-            flying.begun = self.suspects.begin();
+            flying.begun = self.failed_writes.begin();
             let (sequence, slot) = (flying.sealed.sequence, flying.slot);
             out.push(Action::Write { sequence, slot, offset: self.ledger.geometry.slot_offset(slot) });
             return;
@@ -112,23 +112,23 @@ impl Ring {
         // The oldest that is not on the medium goes first.
         let place = self.unplaced.partition_point(|other| other.sequence < sealed.sequence);
         self.unplaced.insert(place, sealed);
-        self.suspect(slot, sealed.sequence, now);
+        self.set_aside(slot, sealed.sequence, now);
     }
 
     /// Sets a slot aside whose write failed, and tells whether it is the device.
-    pub(crate) fn suspect(&mut self, slot: SlotNo, sequence: Sequence, now: Timestamp) {
+    pub(crate) fn set_aside(&mut self, slot: SlotNo, sequence: Sequence, now: Timestamp) {
         self.ledger.table.get_mut(slot).state = State::Runway;
-        let (absent, doubted) = (self.is_absent(), self.suspects.is_doubted(slot));
-        self.suspects.postpone();
-        let again = self.suspects.waits_for_verdict();
-        let failed = (!absent && !again).then_some(self.suspects.begun);
-        self.suspects.aside.push_back(Suspect { slot, sequence, failed, doubted });
+        let (absent, doubted) = (self.is_absent(), self.failed_writes.is_doubted(slot));
+        self.failed_writes.postpone();
+        let again = self.failed_writes.waits_for_verdict();
+        let failed = (!absent && !again).then_some(self.failed_writes.begun);
+        self.failed_writes.aside.push_back(FailedWrite { slot, sequence, failed, doubted });
         // Where a place is bad, its trial often fails: that says nothing of the device.
         if again && !absent && !doubted {
             self.absent(Fault::Io, now);
         }
-        if self.suspects.aside.len() > MOST
-            && let Some(free) = self.suspects.take()
+        if self.failed_writes.aside.len() > MOST
+            && let Some(free) = self.failed_writes.take()
         {
             *self.ledger.table.get_mut(free) = Slot::FREE;
         }
@@ -149,7 +149,7 @@ impl Ring {
     /// A write that was the `begun`-th has succeeded: what failed before it began is in doubt, and bad the second time.
     pub(crate) fn succeeded(&mut self, begun: u64) {
         let (table, journal) = (&mut self.ledger.table, &mut self.journal);
-        self.suspects.aside.retain_mut(|suspect| {
+        self.failed_writes.aside.retain_mut(|suspect| {
             let alone = suspect.failed.is_some_and(|failed| failed < begun);
             let bad = alone && suspect.doubted;
             if alone {
@@ -167,20 +167,20 @@ impl Ring {
 
     /// The slot that is to be tried again now, if any: one at a time, so that what follows it has not failed.
     pub(crate) fn next_trial(&mut self) -> Option<SlotNo> {
-        let on_trial = self.suspects.trial.is_some_and(|(slot, _)| {
+        let on_trial = self.failed_writes.trial.is_some_and(|(slot, _)| {
             self.runway.contains(&slot)
                 || self.naming.contains(&slot)
-                || self.chores.copying.contains(&slot)
+                || self.jobs.copying.contains(&slot)
                 || self.flying.iter().any(|f| f.slot == slot)
         });
         // What failed there has a place by then, so that a restart does not take the one for the other.
         let lowest = self.lowest_unwritten();
-        let settled = self.suspects.aside.front().is_some_and(|s| s.sequence < lowest);
-        if on_trial || !settled || self.is_absent() || self.suspects.waits_for_verdict() {
+        let settled = self.failed_writes.aside.front().is_some_and(|s| s.sequence < lowest);
+        if on_trial || !settled || self.is_absent() || self.failed_writes.waits_for_verdict() {
             return None;
         }
-        self.suspects.trial = self.suspects.aside.pop_front().map(|s| (s.slot, s.doubted));
-        self.suspects.trial.map(|(slot, _)| slot)
+        self.failed_writes.trial = self.failed_writes.aside.pop_front().map(|s| (s.slot, s.doubted));
+        self.failed_writes.trial.map(|(slot, _)| slot)
     }
 
     /// Whether a device that was absent answers again is tried with the oldest slot that waits, at the next place.
@@ -188,7 +188,7 @@ impl Ring {
         if !self.flying.is_empty() || self.unplaced.is_empty() {
             return;
         }
-        if let Some(slot) = self.runway.pop_front().or_else(|| self.suspects.take())
+        if let Some(slot) = self.runway.pop_front().or_else(|| self.failed_writes.take())
             && let Some(sealed) = self.unplaced.pop_front()
         {
             self.launch(sealed, slot, out);

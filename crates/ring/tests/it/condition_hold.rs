@@ -7,17 +7,18 @@ use crate::common;
 
 use common::{Recorder, SLOTS, made, ordinals, purge};
 use holdfast_base::{HoldId, MAX_CONDITION, ManualClock, Ordinal, Sequence, StreamId, Timestamp};
-use holdfast_format::Finding;
+use holdfast_format::ConditionHold;
 use holdfast_media::MemoryDisk;
 use holdfast_ring::{
-    ExtendRequest, HoldRequest, HoldStatus, Order, Outcome, Range, Refusal, SlotCounts, order_once, recover,
+    ExtendRequest, HoldRequest, HoldStatus, Order, Outcome, Range, Refusal, SlotCounts, order_offline,
+    recover,
 };
 
-fn finding(quota: u32) -> Finding {
-    Finding { condition: "len > 9".into(), standing: quota > 0, quota, ..Finding::default() }
+fn condition_hold(quota: u32) -> ConditionHold {
+    ConditionHold { condition: "len > 9".into(), standing: quota > 0, quota, ..ConditionHold::default() }
 }
 
-fn hold(finding: Option<Finding>, sequences: Option<Vec<(Sequence, Sequence)>>) -> Order {
+fn hold(condition_hold: Option<ConditionHold>, sequences: Option<Vec<(Sequence, Sequence)>>) -> Order {
     Order::Hold(HoldRequest {
         streams: Vec::new(),
         range: Range::ALL,
@@ -25,7 +26,7 @@ fn hold(finding: Option<Finding>, sequences: Option<Vec<(Sequence, Sequence)>>) 
         reason: "test".into(),
         owner: "me".into(),
         until: Timestamp::MAX,
-        finding,
+        condition_hold,
     })
 }
 
@@ -45,7 +46,7 @@ fn started() -> (Recorder, ManualClock) {
 
 /// Gives a hold by condition that has found nothing yet.
 fn begun(recorder: &mut Recorder, quota: u32) -> HoldId {
-    let outcome = recorder.order(hold(Some(finding(quota)), Some(Vec::new())));
+    let outcome = recorder.order(hold(Some(condition_hold(quota)), Some(Vec::new())));
     let Outcome::Held { id, slots: 0, .. } = outcome else { panic!("{outcome:?}") };
     id
 }
@@ -86,7 +87,7 @@ fn a_ring_that_fills_up_with_what_was_promised_goes_on_capturing_and_promises_no
             (next_slot(&mut recorder), hold(None, Some(vec![(Sequence(1), Sequence(u64::MAX))])));
         let wanted = recorder.order(other);
         assert!(matches!(wanted, Outcome::Refused(Refusal::NoRoom { free: 0, .. })), "{wanted:?}");
-        let more = recorder.order(hold(Some(finding(1)), Some(Vec::new())));
+        let more = recorder.order(hold(Some(condition_hold(1)), Some(Vec::new())));
         assert_eq!(more, Outcome::Refused(Refusal::NoRoom { wanted: 1, free: 0 }));
         kept.push(found);
         let slots = kept.len() as u32;
@@ -112,7 +113,7 @@ fn a_ring_that_fills_up_with_what_was_promised_goes_on_capturing_and_promises_no
     assert_eq!(found.last(), Some(&(last - 1)));
     // Each of the slots kept has some 60 elements, and they are whole.
     assert!(found.len() as u32 > free * 50, "{}", found.len());
-    let outcome = order_once(disk, Order::Release(id.into()), &clock, &mut || true).unwrap();
+    let outcome = order_offline(disk, Order::Release(id.into()), &clock, &mut || true).unwrap();
     assert_eq!(outcome, Outcome::Released { slots: free });
 }
 
@@ -164,42 +165,44 @@ fn what_is_found_is_kept_at_once_and_the_next_durable_answer_is_of_all_of_it() {
 #[test]
 fn what_it_looks_for_and_how_far_it_has_come_outlives_restarts_and_watermarks_never_go_back() {
     let (mut recorder, clock) = started();
-    let looks_for = Finding {
+    let looks_for = ConditionHold {
         before: 10,
         after: 30,
         distil: true,
         when: Some(("count(*) > 5".into(), 9)),
         watermarks: vec![(StreamId(1), Ordinal(3)), (StreamId(1), Ordinal(2))],
-        ..finding(5)
+        ..condition_hold(5)
     };
     let first = next_slot(&mut recorder);
     let named = Some(vec![(Sequence(first), Sequence(first))]);
     let outcome = recorder.order(hold(Some(looks_for.clone()), named));
     let Outcome::Held { id, slots: 1, .. } = outcome else { panic!("{outcome:?}") };
-    let sought =
-        |watermark| Finding { watermarks: vec![(StreamId(1), Ordinal(watermark))], ..looks_for.clone() };
-    assert_eq!(looks(&recorder)[0].finding, Some(sought(3)));
+    let sought = |watermark| ConditionHold {
+        watermarks: vec![(StreamId(1), Ordinal(watermark))],
+        ..looks_for.clone()
+    };
+    assert_eq!(looks(&recorder)[0].condition_hold, Some(sought(3)));
     assert_eq!(counts(&recorder).promised, 4);
     recorder.order(extend(id, &[], 50));
     recorder.order(extend(id, &[], 40));
-    assert_eq!(looks(&recorder)[0].finding, Some(sought(50)));
+    assert_eq!(looks(&recorder)[0].condition_hold, Some(sought(50)));
 
     let mut disk = recorder.stop();
     let recovered = recover(&mut disk).unwrap();
     let shown: Vec<_> = recovered.hold_looks().collect();
-    assert_eq!((shown[0].finding.clone(), shown[0].slots), (Some(sought(50)), 1));
+    assert_eq!((shown[0].condition_hold.clone(), shown[0].slots), (Some(sought(50)), 1));
     let unattended = recovered.status("").slots;
     assert_eq!(unattended.promised, 4);
     // An evaluator finds something more on a ring that nobody records to, too; and so does one of the next run.
     let second = recovered.data().map(|(_, sequence, _)| sequence.0).max().unwrap();
-    let outcome = order_once(copy(&disk), extend(id, &[second], 60), &clock, &mut || true).unwrap();
+    let outcome = order_offline(copy(&disk), extend(id, &[second], 60), &clock, &mut || true).unwrap();
     assert_eq!(outcome, Outcome::Extended { added: 1, slots: 2, left: 3, missed: 0 });
     let mut recorder = Recorder::start(disk, &clock);
     assert_eq!((looks(&recorder)[0].slots, counts(&recorder).promised), (1, 4));
     let third = next_slot(&mut recorder);
     let outcome = recorder.order(extend(id, &[third], 70));
     assert_eq!(outcome, Outcome::Extended { added: 1, slots: 2, left: 3, missed: 0 });
-    assert_eq!(looks(&recorder)[0].finding, Some(sought(70)));
+    assert_eq!(looks(&recorder)[0].condition_hold, Some(sought(70)));
 }
 
 #[test]
@@ -251,7 +254,7 @@ fn what_several_holds_keep_is_counted_once_and_so_are_copies() {
     let last = next_slot(&mut recorder);
     recorder.order(extend(one, &[last], 0));
     let mut disk = recorder.stop();
-    let done = order_once(&mut disk, purge(0, 1 << 40, true), &clock, &mut || true).unwrap();
+    let done = order_offline(&mut disk, purge(0, 1 << 40, true), &clock, &mut || true).unwrap();
     assert!(matches!(done, Outcome::Purged { .. }), "{done:?}");
     assert_eq!(recover(&mut disk).unwrap().status("").slots.promised, 1);
 }
@@ -267,16 +270,37 @@ fn what_makes_no_sense_is_refused_and_nothing_changes() {
     let before = (looks(&recorder), counts(&recorder));
     let long = "c".repeat(MAX_CONDITION + 1);
     for (order, wanted) in [
-        (hold(Some(finding(2)), None), "names what was found"),
-        (hold(Some(Finding { condition: String::new(), ..finding(2) }), nothing()), "a condition, or takes"),
-        (hold(Some(Finding { sample: Some((1, 2)), ..finding(2) }), nothing()), "a condition, or takes"),
-        (hold(Some(Finding { condition: long.clone(), ..finding(2) }), nothing()), "at most 1024 bytes"),
-        (hold(Some(Finding { when: Some((long, 1)), ..finding(2) }), nothing()), "at most 1024 bytes"),
-        (hold(Some(Finding { when: Some((String::new(), 1)), ..finding(2) }), nothing()), "a window"),
-        (hold(Some(Finding { when: Some(("n > 1".into(), 0)), ..finding(2) }), nothing()), "a window"),
-        (hold(Some(Finding { quota: 0, ..finding(2) }), nothing()), "needs a quota"),
+        (hold(Some(condition_hold(2)), None), "names what was found"),
         (
-            hold(Some(Finding { watermarks: vec![(StreamId(9), Ordinal(1))], ..finding(2) }), nothing()),
+            hold(Some(ConditionHold { condition: String::new(), ..condition_hold(2) }), nothing()),
+            "a condition, or takes",
+        ),
+        (
+            hold(Some(ConditionHold { sample: Some((1, 2)), ..condition_hold(2) }), nothing()),
+            "a condition, or takes",
+        ),
+        (
+            hold(Some(ConditionHold { condition: long.clone(), ..condition_hold(2) }), nothing()),
+            "at most 1024 bytes",
+        ),
+        (
+            hold(Some(ConditionHold { when: Some((long, 1)), ..condition_hold(2) }), nothing()),
+            "at most 1024 bytes",
+        ),
+        (
+            hold(Some(ConditionHold { when: Some((String::new(), 1)), ..condition_hold(2) }), nothing()),
+            "a window",
+        ),
+        (
+            hold(Some(ConditionHold { when: Some(("n > 1".into(), 0)), ..condition_hold(2) }), nothing()),
+            "a window",
+        ),
+        (hold(Some(ConditionHold { quota: 0, ..condition_hold(2) }), nothing()), "needs a quota"),
+        (
+            hold(
+                Some(ConditionHold { watermarks: vec![(StreamId(9), Ordinal(1))], ..condition_hold(2) }),
+                nothing(),
+            ),
             "no stream 9",
         ),
         (extend(plain, &[1], 1), "looks for nothing"),
@@ -298,7 +322,7 @@ fn what_makes_no_sense_is_refused_and_nothing_changes() {
         assert_eq!((looks(&recorder), counts(&recorder)), before, "{order:?}");
     }
     for sample in [(0, 5), (5, 5), (6, 5)] {
-        let sampled = Finding { condition: String::new(), sample: Some(sample), ..finding(2) };
+        let sampled = ConditionHold { condition: String::new(), sample: Some(sample), ..condition_hold(2) };
         let outcome = recorder.order(hold(Some(sampled), nothing()));
         assert!(
             matches!(&outcome, Outcome::Refused(Refusal::Wrong(why)) if why.contains("sample")),
@@ -306,6 +330,6 @@ fn what_makes_no_sense_is_refused_and_nothing_changes() {
         );
     }
     let three = Some((1..=3).map(|_| next_slot(&mut recorder)).map(|s| (Sequence(s), Sequence(s))).collect());
-    let outcome = recorder.order(hold(Some(finding(2)), three));
+    let outcome = recorder.order(hold(Some(condition_hold(2)), three));
     assert_eq!(outcome, Outcome::Refused(Refusal::Quota { quota: 2, wanted: 3 }));
 }

@@ -19,7 +19,7 @@ const UNNAMED_IN_A_ROW: usize = 8;
 
 /// What the journal says of the slots that were named since its snapshot.
 #[derive(Default)]
-pub(crate) struct Named {
+pub(crate) struct RunwayReplay {
     /// The list in force.
     pub(crate) last: Vec<SlotNo>,
     /// No slot below this sequence was still to be written when it was made.
@@ -34,7 +34,7 @@ pub(crate) struct Named {
     freed: Vec<Sequence>,
 }
 
-impl Named {
+impl RunwayReplay {
     /// Sequences that no longer count.
     pub(crate) fn freed(&self) -> &[Sequence] {
         &self.freed

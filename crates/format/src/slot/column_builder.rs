@@ -1,14 +1,14 @@
 //! One column of an open slot: its pending cells, its filter, and what is known of the blocks that there are. Where these lie
-//! is `gather`'s.
+//! is `attribute_columns`'s.
 
-use super::gather::Sizes;
+use super::attribute_columns::Sizes;
 use super::{Section, SectionKind};
 use crate::column::{Filter, OUTLINE_BYTES, Spread, Stretches, most_bytes};
 use crate::{Cell, CellBuffer, Cells, Class, OpenOutline};
 
 /// One column of the slot.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct ColumnBuilder {
     pub(super) entry: u16,
     pub(super) number: u16,
     pub(super) pending: CellBuffer,
@@ -29,7 +29,7 @@ pub(super) struct Gathered {
     pub(super) column: Section,
 }
 
-impl Gathered {
+impl ColumnBuilder {
     pub(super) fn new(entry: u16, number: u16, class: Class, sizes: Sizes) -> Self {
         let section = |kind| Section {
             kind,
