@@ -66,7 +66,7 @@ pub(crate) fn give_way() {
 
 /// Where memory is short this program is ended before all others, a recorder and who looks for what holds stand for above all: whoever
 /// asked can ask again.
-pub(crate) fn goes_first() {
+pub(crate) fn prefer_oom_kill() {
     // Where that is forbidden it is one of many, as before.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }

@@ -1,4 +1,4 @@
-//! What may be written to the control file. What it does is the desk's.
+//! What may be written to the control file. What it does is the schedule's.
 
 use std::str::FromStr;
 use std::time::Duration;

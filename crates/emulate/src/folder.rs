@@ -1,8 +1,8 @@
-//! What is mounted: a folder with two files, `drive` and `control`. A thin layer over the counter; nothing is decided
+//! Mounted folder with two files, `drive` and `control`. A thin layer over the timer; nothing is decided
 //! here.
 
-use crate::clerk::Counter;
 use crate::command::Command;
+use crate::reply_timer::ReplyTimer;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
@@ -26,7 +26,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// The folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    pub(crate) counter: Arc<Counter>,
+    pub(crate) timer: Arc<ReplyTimer>,
     pub(crate) born: SystemTime,
     pub(crate) owner: (u32, u32),
     pub(crate) hurried: Once,
@@ -38,7 +38,7 @@ impl Folder {
     fn attributes(&self, ino: u64) -> Option<FileAttr> {
         let (kind, perm, size) = match ino {
             FOLDER => (FileType::Directory, 0o755, 0),
-            DRIVE => (FileType::RegularFile, 0o660, self.counter.length()),
+            DRIVE => (FileType::RegularFile, 0o660, self.timer.length()),
             CONTROL => (FileType::RegularFile, 0o660, 0),
             _ => return None,
         };
@@ -66,7 +66,7 @@ impl Folder {
     /// its first request.
     fn hurry(&self) {
         self.hurried.call_once(|| {
-            if let Err(cause) = self.counter.hurry() {
+            if let Err(cause) = self.timer.hurry() {
                 (self.warn)(&format!("requests are taken in without real-time priority ({cause})"));
             }
         });
@@ -153,9 +153,9 @@ impl Filesystem for Folder {
     ) {
         self.hurry();
         if ino.0 == DRIVE {
-            return self.counter.read(offset, size.into(), reply);
+            return self.timer.read(offset, size.into(), reply);
         }
-        let report = self.counter.at_desk(|desk, _| desk.report());
+        let report = self.timer.with_schedule(|schedule, _| schedule.report());
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(report.len());
         let to = from.saturating_add(size as usize).min(report.len());
         reply.data(&report.as_bytes()[from..to]);
@@ -175,11 +175,11 @@ impl Filesystem for Folder {
     ) {
         self.hurry();
         if ino.0 == DRIVE {
-            return self.counter.write(offset, data, reply);
+            return self.timer.write(offset, data, reply);
         }
         match String::from_utf8_lossy(data).parse::<Command>() {
             Ok(command) => {
-                self.counter.at_desk(|desk, now| desk.command(now, command));
+                self.timer.with_schedule(|schedule, now| schedule.command(now, command));
                 reply.written(data.len() as u32);
             }
             Err(wrong) => {
@@ -190,7 +190,7 @@ impl Filesystem for Folder {
     }
 
     fn fsync(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _data: bool, reply: ReplyEmpty) {
-        if ino.0 == DRIVE { self.counter.flush(reply) } else { reply.ok() }
+        if ino.0 == DRIVE { self.timer.flush(reply) } else { reply.ok() }
     }
 
     fn readdir(

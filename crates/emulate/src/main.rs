@@ -2,23 +2,23 @@
 //! and unmounted; the product never knows it.
 #![forbid(unsafe_code)]
 
-mod clerk;
 mod command;
-mod desk;
 mod folder;
 mod lateness;
 mod options;
+mod reply_timer;
+mod schedule;
 
 use clap::Parser as _;
-use clerk::Counter;
 use command::Command;
-use desk::Desk;
 use folder::Folder;
 use fuser::{Config, MountOption, Session, SessionACL};
 use holdfast_base::ByteSize;
 use holdfast_media::Drive;
 use options::Options;
+use reply_timer::ReplyTimer;
 use rustix::mount::{UnmountFlags, unmount};
+use schedule::RequestSchedule;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write as _;
@@ -59,7 +59,7 @@ fn warn(text: &str) {
 fn main() -> ExitCode {
     let options = Options::parse();
     match run(&options) {
-        Ok(counter) => ExitCode::from(end(&counter, &options)),
+        Ok(timer) => ExitCode::from(end(&timer, &options)),
         Err(failure) => {
             warn(&failure.to_string());
             ExitCode::FAILURE
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 }
 
 /// Serves until it is unmounted.
-fn run(options: &Options) -> Result<Arc<Counter>, Failure> {
+fn run(options: &Options) -> Result<Arc<ReplyTimer>, Failure> {
     let bytes = ByteSize(options.bytes.0.next_multiple_of(4096));
     if !(ByteSize::mib(1)..=ByteSize::gib(1024)).contains(&bytes) {
         return Err(Failure::Size(options.bytes));
@@ -79,12 +79,12 @@ fn run(options: &Options) -> Result<Arc<Counter>, Failure> {
     let path = std::fs::canonicalize(path).map_err(failed)?;
     let model = options.drive();
     let name = model.name;
-    let desk = Desk::new(Drive::new(model, options.seed), options.late);
-    let counter = Counter::new(desk, bytes, options.realtime, warn);
-    let counter = Arc::new(counter.map_err(|cause| Failure::Memory(bytes, cause))?);
+    let schedule = RequestSchedule::new(Drive::new(model, options.seed), options.late);
+    let timer = ReplyTimer::new(schedule, bytes, options.realtime, warn);
+    let timer = Arc::new(timer.map_err(|cause| Failure::Memory(bytes, cause))?);
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let folder = Folder {
-        counter: Arc::clone(&counter),
+        timer: Arc::clone(&timer),
         born: SystemTime::now(),
         owner: (user.as_raw(), group.as_raw()),
         hurried: Once::new(),
@@ -97,32 +97,32 @@ fn run(options: &Options) -> Result<Arc<Counter>, Failure> {
         MountOption::NoAtime,
     ];
     config.acl = if user.is_root() { SessionACL::All } else { SessionACL::Owner };
-    let answering = Arc::clone(&counter);
-    let clerk = std::thread::Builder::new().name("clerk".to_owned()).spawn(move || {
+    let answering = Arc::clone(&timer);
+    let thread = std::thread::Builder::new().name("replies".to_owned()).spawn(move || {
         if let Err(cause) = answering.hurry() {
             warn(&format!("answers go out without real-time priority ({cause}): run as root"));
         }
         answering.serve();
     });
-    clerk.map_err(|cause| Failure::System("the thread that answers cannot be started", cause))?;
+    thread.map_err(|cause| Failure::System("the thread that answers cannot be started", cause))?;
     let session = Session::new(folder, &path, &config).map_err(failed)?;
-    heed_signals(&counter, path.clone(), options)?;
+    install_handlers(&timer, path.clone(), options)?;
     println!(
         "{} ({name}, {bytes}); orders and counters in {}",
         path.join("drive").display(),
         path.join("control").display()
     );
     session.run().map_err(|cause| Failure::System("the mount failed", cause))?;
-    Ok(counter)
+    Ok(timer)
 }
 
 /// SIGTERM, SIGINT and SIGHUP unmount; while somebody uses the drive the first only says so, and the second pulls the
 /// plug.
-fn heed_signals(counter: &Arc<Counter>, path: PathBuf, options: &Options) -> Result<(), Failure> {
+fn install_handlers(timer: &Arc<ReplyTimer>, path: PathBuf, options: &Options) -> Result<(), Failure> {
     let failed = |cause| Failure::System("signals cannot be heeded", cause);
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(failed)?;
-    let (counter, log) = (Arc::clone(counter), options.log.clone());
-    let heed = move || {
+    let (timer, log) = (Arc::clone(timer), options.log.clone());
+    let handle = move || {
         let mut told = false;
         for _ in signals.forever() {
             let Err(cause) = unmount(path.as_path(), UnmountFlags::empty()) else { continue };
@@ -134,22 +134,22 @@ fn heed_signals(counter: &Arc<Counter>, path: PathBuf, options: &Options) -> Res
                 told = true;
                 continue;
             }
-            counter.at_desk(|desk, now| desk.command(now, Command::Vanish));
+            timer.with_schedule(|schedule, now| schedule.command(now, Command::Vanish));
             let _ = unmount(path.as_path(), UnmountFlags::DETACH);
-            std::process::exit(tell(&counter, log.as_deref()).into());
+            std::process::exit(tell(&timer, log.as_deref()).into());
         }
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(heed).map_err(failed)?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(handle).map_err(failed)?;
     Ok(())
 }
 
-fn end(counter: &Counter, options: &Options) -> u8 {
-    tell(counter, options.log.as_deref())
+fn end(timer: &ReplyTimer, options: &Options) -> u8 {
+    tell(timer, options.log.as_deref())
 }
 
 /// The last words; the exit code.
-fn tell(counter: &Counter, log: Option<&Path>) -> u8 {
-    let (report, too_slow) = counter.at_desk(|desk, _| (desk.report(), desk.too_slow()));
+fn tell(timer: &ReplyTimer, log: Option<&Path>) -> u8 {
+    let (report, too_slow) = timer.with_schedule(|schedule, _| (schedule.report(), schedule.too_slow()));
     print!("{report}");
     if let Some(path) = log {
         let file = std::fs::File::options().create(true).append(true).open(path);

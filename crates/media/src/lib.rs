@@ -42,12 +42,12 @@ pub use lane::Lane;
 pub use memory::MemoryDisk;
 pub use plain::PlainDisk;
 pub use priority::{LaneOptions, run_first};
-pub use privilege::shed;
+pub use privilege::drop_privileges;
 pub use profile::{
     BySize, Described, Identity, MAX_ZONES, PROFILE_DEPTH, Profile, ProfileBuffers, ProfileError,
     ProfileProgress, ReadError, Reposition, Stalls, Subject, Zone, describe, profile,
 };
 pub use real::RealDisk;
 pub use seed::Seed;
-pub use share::{CommonMemory, Door, DoorError, copy_out};
+pub use share::{CommonMemory, FdListener, FdListenerError, copy_out};
 pub use uring::{MAX_DEPTH, UringDisk};

@@ -1,7 +1,7 @@
 //! Where and how urgently the I/O threads run. What the system forbids is told, and done without.
 #![allow(unsafe_code)]
 
-use crate::privilege::shed;
+use crate::privilege::drop_privileges;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// How the I/O thread of a lane is to run.
@@ -12,7 +12,7 @@ pub struct LaneOptions {
     /// Whether it goes before all ordinary threads (`SCHED_FIFO`).
     pub realtime: bool,
     /// Whether it gives up its privileges once it runs so.
-    pub sheds: bool,
+    pub drops_privileges: bool,
 }
 
 /// Above ordinary threads, below what the kernel itself runs at 50 (interrupt threads).
@@ -37,7 +37,7 @@ pub(crate) fn apply(options: LaneOptions, name: &str) -> Vec<String> {
 /// Gives up the calling thread's privileges, if `options` say so, once it and those that it starts run as they are to;
 /// returns a warning where that is forbidden.
 pub(crate) fn settle(options: LaneOptions, name: &str) -> Option<String> {
-    let cause = options.sheds.then(shed)?.err()?;
+    let cause = options.drops_privileges.then(drop_privileges)?.err()?;
     Some(format!(
         "{name}: its I/O thread cannot give up its privileges ({cause}): it keeps those that it was started with"
     ))

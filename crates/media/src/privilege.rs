@@ -14,7 +14,7 @@ const KEPT: CapabilitySet = CapabilitySet::IPC_LOCK;
 
 /// Lets the calling thread do from here on what any program of its user may, and lock memory; by no program that it
 /// runs it gets more. Files, devices and sockets that are open stay as they are.
-pub fn shed() -> io::Result<()> {
+pub fn drop_privileges() -> io::Result<()> {
     set_no_new_privs(true)?;
     // Not known to kernels before 4.3: then there are none.
     let _ = clear_ambient_capability_set();
@@ -33,19 +33,19 @@ mod tests {
     use rustix::thread::no_new_privs;
 
     #[test]
-    fn a_thread_sheds_all_but_locked_memory_and_so_do_those_it_starts() {
+    fn a_thread_drops_all_but_locked_memory_and_so_do_those_it_starts() {
         // A thread of its own: the test's other threads go on as they are.
-        let shed_by = || {
-            shed().unwrap();
+        let dropped_by = || {
+            drop_privileges().unwrap();
             let within = std::thread::spawn(|| (capabilities(None).unwrap(), no_new_privs().unwrap()));
             (capabilities(None).unwrap(), within.join().unwrap())
         };
         let before = capabilities(None).unwrap();
-        let (has, (inherited, closed)) = std::thread::spawn(shed_by).join().unwrap();
+        let (has, (inherited, closed)) = std::thread::spawn(dropped_by).join().unwrap();
         assert_eq!((has.permitted, has.effective), (before.permitted & KEPT, before.effective & KEPT));
         assert_eq!((has, has.inheritable, closed), (inherited, CapabilitySet::empty(), true));
         assert_eq!(capabilities(None).unwrap(), before);
-        // Again, there is nothing more to shed.
-        std::thread::spawn(|| shed().and_then(|()| shed()).unwrap()).join().unwrap();
+        // Again, there is nothing more to drop.
+        std::thread::spawn(|| drop_privileges().and_then(|()| drop_privileges()).unwrap()).join().unwrap();
     }
 }

@@ -9,7 +9,7 @@ use crate::wire::{
     HEAD_BYTES, Head, MAX_FRAME, MAX_PENDING, MAX_REQUEST, PIECE, Reply, Request, VERSION, Welcome,
 };
 use holdfast_base::RingId;
-use holdfast_media::{Door, DoorError};
+use holdfast_media::{FdListener, FdListenerError};
 use rustix::io::Errno;
 use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, accept_with, sendmsg,
@@ -28,7 +28,7 @@ const MAX_QUEUED: usize = 2 * PIECE + MAX_FRAME / 4;
 /// A ring's socket, listening.
 #[derive(Debug)]
 pub struct Listener {
-    door: Door,
+    listener: FdListener,
 }
 
 /// Who came.
@@ -53,15 +53,15 @@ impl Listener {
     /// Listens at `path`.
     pub fn bind_at(path: PathBuf) -> Result<Self, LinkError> {
         let wrong = |what, cause| LinkError::Socket { path: path.clone(), what, cause };
-        match Door::open(path.clone()) {
-            Ok(door) => Ok(Self { door }),
-            Err(DoorError::InUse(other)) => {
+        match FdListener::open(path.clone()) {
+            Ok(listener) => Ok(Self { listener }),
+            Err(FdListenerError::InUse(other)) => {
                 let pid = rustix::net::sockopt::socket_peercred(&other).ok();
                 let pid = pid.map(|peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
                 Err(LinkError::InUse { path, pid })
             }
-            Err(DoorError::Failed { cause, .. }) => Err(wrong("cannot listen here", cause)),
-            Err(occupied @ DoorError::Occupied) => {
+            Err(FdListenerError::Failed { cause, .. }) => Err(wrong("cannot listen here", cause)),
+            Err(occupied @ FdListenerError::Occupied) => {
                 Err(wrong("cannot listen here", io::Error::other(occupied)))
             }
         }
@@ -69,13 +69,13 @@ impl Listener {
 
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        self.door.path()
+        self.listener.path()
     }
 
     /// Takes the next client, if it is of our user or root, and `room` finds a place for it: nobody else makes it look.
     pub fn accept(&self, room: impl FnOnce() -> bool) -> Result<Arrival, LinkError> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = match accept_with(&self.door, flags) {
+        let socket = match accept_with(&self.listener, flags) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(Arrival::Nobody),
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Ok(Arrival::Later),
@@ -105,7 +105,7 @@ impl Listener {
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.door.as_fd()
+        self.listener.as_fd()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::args::{self, Settings, Wanted};
 use crate::capture::Capture;
-use crate::desk::{Bell, Counter, Desk, Facts, JOB_THREAD, Report, Setup, Watch, passage};
+use crate::control::{
+    ControlServer, ControlThread, ControlWaker, Facts, JOB_THREAD, Report, Setup, Watch, channel,
+};
 use crate::signals;
 use crate::start::{Cores, Ready, StartError, lock_memory, start};
 use crate::summary::{StreamSummary, Summary, failure_json, gained};
@@ -12,7 +14,7 @@ use holdfast_format::Cause;
 use holdfast_ingest::packet::LinkType;
 use holdfast_ingest::packet::filter::Filter;
 use holdfast_ingest::{Parker, StopFlag, is_source_thread, spawn};
-use holdfast_media::{Disk, shed};
+use holdfast_media::{Disk, drop_privileges};
 use holdfast_ring::NOTHING_PROMISED;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -100,9 +102,9 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let begun = Instant::now();
     // The threads that it starts go with it. Where it is forbidden they go beside all others, as they would have.
     let _ = rustix::process::nice(-AHEAD);
-    let bell = Bell::new().map_err(thread("the signals"))?;
+    let waker = ControlWaker::new().map_err(thread("the signals"))?;
     // From here on a signal is heeded: a preamble that is a pipe of its own may be waited for.
-    signals::heed(stop.clone(), bell.clone()).map_err(thread("the signals"))?;
+    signals::install_handlers(stop.clone(), waker.clone()).map_err(thread("the signals"))?;
     let mut ready = start(settings, &stop)?;
     ready.warnings.extend(lock_memory());
     ready.warnings.extend(give_up_privileges());
@@ -117,7 +119,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         mut capture, sources, listener, file, area, clock, mut parker, cores, warnings, view, ..
     } = ready;
 
-    let (mut counter, way) = passage(parker.waker(), bell.clone());
+    let (mut server, way) = channel(parker.waker(), waker.clone());
     let over = Arc::new(AtomicBool::new(false));
     let lane = settings.ring.display().to_string();
     let (mut running, mut facts) = (Vec::new(), Vec::new());
@@ -143,7 +145,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         view,
     };
     let progress = !settings.quiet && std::io::stderr().is_terminal();
-    let desk = Desk::new(
+    let control = ControlThread::new(
         Setup {
             listener,
             area,
@@ -156,15 +158,15 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
         },
         way,
     );
-    let desk = Builder::new().name("holdfast-desk".to_owned()).spawn(move || desk.run());
-    let desk = desk.map_err(thread("the socket"))?;
+    let control = Builder::new().name("holdfast-ctl".to_owned()).spawn(move || control.run());
+    let control = control.map_err(thread("the socket"))?;
 
     Cores::stay(cores.capture);
-    let ended = capture_loop(&mut capture, &mut counter, &mut parker, &*clock, &stop, settings);
-    drop(counter);
+    let ended = capture_loop(&mut capture, &mut server, &mut parker, &*clock, &stop, settings);
+    drop(server);
     over.store(true, Ordering::Release);
-    bell.ring();
-    let report = finish(desk, &ended);
+    waker.wake();
+    let report = finish(control, &ended);
     let summary = summarize(settings, &capture, &kept, begun.elapsed(), report, &ended);
     let text = if settings.json { summary.json() } else { summary.text() };
     let told = tell(&text);
@@ -178,7 +180,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
 /// All that needs a privilege is open, and nothing has been read from outside. The threads that are started from here on
 /// have no more than this one; the disk's and the one for signals, which are there already, give up their own.
 fn give_up_privileges() -> Option<String> {
-    let cause = shed().err()?;
+    let cause = drop_privileges().err()?;
     Some(format!(
         "privileges cannot be given up ({cause}): those that the recorder was started with stay; start it as a user of its own with just the rights that it needs"
     ))
@@ -254,7 +256,7 @@ impl Patience {
 /// Captures until all is written. Nothing is allocated here.
 fn capture_loop<D: Disk>(
     capture: &mut Capture<D>,
-    counter: &mut Counter,
+    server: &mut ControlServer,
     parker: &mut Parker,
     clock: &dyn holdfast_base::Clock,
     stop: &StopFlag,
@@ -265,16 +267,16 @@ fn capture_loop<D: Disk>(
     let mut patience = Patience::new(settings.patience);
     loop {
         let now = clock.now();
-        while let Some((id, ask)) = counter.ask() {
+        while let Some((id, ask)) = server.ask() {
             if let Some(answer) = capture.ask(id, ask, now) {
-                counter.answer(Some(id), answer);
+                server.answer(Some(id), answer);
             }
         }
         let round = capture.step(now, Duration::ZERO);
         while let Some((id, answer)) = capture.answer() {
-            counter.answer(id, answer);
+            server.answer(id, answer);
         }
-        counter.deliver();
+        server.deliver();
         if round.done {
             return Ended::Well;
         }
@@ -301,10 +303,10 @@ fn capture_loop<D: Disk>(
     }
 }
 
-/// Waits for the desk, unless sources could keep it waiting for a ring that takes nothing.
-fn finish(desk: JoinHandle<Report>, ended: &Ended) -> Report {
+/// Waits for the control thread, unless sources could keep it waiting for a ring that takes nothing.
+fn finish(control: JoinHandle<Report>, ended: &Ended) -> Report {
     match ended {
-        Ended::Well => desk.join().unwrap_or_default(),
+        Ended::Well => control.join().unwrap_or_default(),
         Ended::Stuck { .. } => Report::default(),
     }
 }
@@ -394,7 +396,7 @@ mod tests {
         }
         assert!(fails_alone(JOB_THREAD));
         for name in
-            ["holdfast-recorder", "main", "holdfast-lane", "holdfast-desk", "holdfast-signal", "a thread"]
+            ["holdfast-recorder", "main", "holdfast-lane", "holdfast-ctl", "holdfast-signal", "a thread"]
         {
             assert!(!fails_alone(name), "{name}");
         }

@@ -1,8 +1,8 @@
-//! SIGINT, SIGTERM and SIGHUP: the first ends the recording well, the second ends the process.
+//! Handlers of SIGINT, SIGTERM and SIGHUP: the first signal ends the recording well, the second ends the process.
 
-use crate::desk::Bell;
+use crate::control::ControlWaker;
 use holdfast_ingest::StopFlag;
-use holdfast_media::shed;
+use holdfast_media::drop_privileges;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level;
@@ -42,18 +42,18 @@ impl Heard {
     }
 }
 
-/// Raises `stop` at the first signal and rings `bell`.
-pub(crate) fn heed(stop: StopFlag, bell: Bell) -> io::Result<()> {
+/// Raises `stop` at the first signal and wakes the control thread.
+pub(crate) fn install_handlers(stop: StopFlag, waker: ControlWaker) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     Builder::new().name("holdfast-signal".to_owned()).stack_size(64 << 10).spawn(move || {
         // It was started before the others: what it cannot give up they cannot either, and that is told.
-        let _ = shed();
+        let _ = drop_privileges();
         let mut heard = Heard::default();
         for signal in signals.forever() {
             match heard.take(signal, Instant::now()) {
                 Order::End => {
                     stop.stop();
-                    bell.ring();
+                    waker.wake();
                 }
                 Order::Echo => {}
                 Order::AtOnce => low_level::exit(AT_ONCE),

@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         args.because.export_alone(&path, &Selection::ALL, &what)?;
     }
     let index = Index::at(args.index.place(&args.ring)?);
-    session::goes_first();
+    session::prefer_oom_kill();
     let sql = sql::open(&path, &args.limits.limits(), &index, &OpenSlots::default())?;
     let mut made = None;
     let rows = match written {

@@ -88,7 +88,7 @@ struct Shown<'a> {
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     session::give_way();
-    session::goes_first();
+    session::prefer_oom_kill();
     let (path, mut reader) = args.ring.open()?;
     let all = reader.streams().map_err(|error| link(&error))?;
     // The only stream need not be named.

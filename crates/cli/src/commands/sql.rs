@@ -57,7 +57,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let path = args.ring.path()?;
     let index = Index::at(args.index.place(&args.ring)?);
-    session::goes_first();
+    session::prefer_oom_kill();
     let format = if out.is_json() { Format::Jsonl } else { Format::Table };
     let slots = OpenSlots::default();
     let open = || sql::open(&path, &args.limits.limits(), &index, &slots);

@@ -4,17 +4,16 @@
 //! device's interrupts, at ordinary priority: behind a thread that spins there, a write of 5 ms ends 100 ms later. Whoever
 //! waits for a write ends it itself, on any core. On a block device nothing has to be ended: it is `uring`'s alone.
 
-mod crew;
 #[cfg(test)]
 mod shuttled;
 mod signal;
 mod sync;
 mod target;
+mod writer_pool;
 
 use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::priority::{self, LaneOptions};
 use crate::{InflightLimiter, UringDisk};
-use crew::Crew;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use std::collections::VecDeque;
@@ -24,6 +23,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use target::Target;
+use writer_pool::WriterPool;
 
 /// Writes that are under way at once: two slots keep a device busy, and a commit need not wait for either.
 const WRITERS: usize = 4;
@@ -37,7 +37,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// A file whose writes are done by threads.
 pub struct FileDisk {
     uring: Box<UringDisk>,
-    crew: Arc<Crew>,
+    writer_pool: Arc<WriterPool>,
     target: Arc<Target>,
     writers: Vec<JoinHandle<()>>,
     /// Whether the writers were asked for: who only reads needs none.
@@ -54,11 +54,11 @@ impl FileDisk {
     /// Takes over from `uring` what it is for; gives it back where it should stay as it is: what is no file, or only
     /// looked at.
     pub fn over(uring: Box<UringDisk>) -> Result<Self, Box<UringDisk>> {
-        let Some((crew, target)) = prepare(&uring) else { return Err(uring) };
+        let Some((writer_pool, target)) = prepare(&uring) else { return Err(uring) };
         Ok(Self {
             refused: VecDeque::with_capacity(uring.info().depth),
             uring,
-            crew,
+            writer_pool,
             target,
             writers: Vec::with_capacity(WRITERS),
             begun: false,
@@ -74,7 +74,7 @@ impl FileDisk {
 
     /// Readable when a completion is there.
     pub fn ready(&self) -> BorrowedFd<'_> {
-        self.crew.signal().as_fd()
+        self.writer_pool.signal().as_fd()
     }
 
     /// Starts the writers, to run like the thread that this disk belongs to.
@@ -85,7 +85,8 @@ impl FileDisk {
         self.begun = true;
         let (tell, told) = std::sync::mpsc::sync_channel(WRITERS);
         for _ in 0..WRITERS {
-            let (crew, target, tell) = (Arc::clone(&self.crew), Arc::clone(&self.target), tell.clone());
+            let (writer_pool, target, tell) =
+                (Arc::clone(&self.writer_pool), Arc::clone(&self.target), tell.clone());
             let builder = Builder::new().name("holdfast-write".to_owned()).stack_size(STACK);
             let started = builder.spawn(move || {
                 // What is forbidden to them is forbidden to the lane's thread, which tells.
@@ -93,7 +94,7 @@ impl FileDisk {
                 let _ = priority::settle(options, "");
                 let _ = tell.send(());
                 drop(tell);
-                crew.work(|op| target.run(op));
+                writer_pool.work(|op| target.run(op));
             });
             // With fewer it goes on, and without any as a device does.
             self.writers.extend(started);
@@ -104,7 +105,7 @@ impl FileDisk {
 
     /// Says which requests take turns, while none is in flight.
     pub(crate) fn limit_inflight(&mut self, limiter: InflightLimiter) {
-        self.crew.limit_inflight(limiter);
+        self.writer_pool.limit_inflight(limiter);
         self.uring.limit_inflight(limiter);
     }
 
@@ -112,23 +113,23 @@ impl FileDisk {
         if let Some(done) = self.refused.pop_front().or_else(|| self.uring.complete(Duration::ZERO)) {
             return Some(done);
         }
-        let done = self.crew.take()?;
+        let done = self.writer_pool.take()?;
         self.writing -= 1;
         Some(done)
     }
 }
 
-fn prepare(uring: &UringDisk) -> Option<(Arc<Crew>, Arc<Target>)> {
+fn prepare(uring: &UringDisk) -> Option<(Arc<WriterPool>, Arc<Target>)> {
     let info = uring.info();
     let writable = rustix::fs::fcntl_getfl(uring.file()).is_ok_and(|flags| flags.contains(OFlags::RDWR));
     if info.medium != Medium::File || !writable {
         return None;
     }
     let file = uring.file().try_clone().ok()?;
-    let crew = Crew::new(info.depth).ok()?;
-    uring.tell(crew.signal().as_fd()).ok()?;
+    let writer_pool = WriterPool::new(info.depth).ok()?;
+    uring.tell(writer_pool.signal().as_fd()).ok()?;
     let target = Target { file, info: info.clone(), syncs_apart: AtomicBool::new(false) };
-    Some((Arc::new(crew), Arc::new(target)))
+    Some((Arc::new(writer_pool), Arc::new(target)))
 }
 
 impl Disk for FileDisk {
@@ -148,7 +149,7 @@ impl Disk for FileDisk {
             if self.writers.is_empty() {
                 self.uring.submit(request)?;
             } else {
-                self.crew.give(request);
+                self.writer_pool.give(request);
                 self.writing += 1;
             }
         } else {
@@ -162,7 +163,7 @@ impl Disk for FileDisk {
         let mut deadline = None;
         loop {
             // Before looking: what is done later rings anew.
-            self.crew.signal().hush();
+            self.writer_pool.signal().hush();
             if let Some(done) = self.fetch() {
                 self.flying -= 1;
                 return Some(done);
@@ -183,7 +184,7 @@ impl Disk for FileDisk {
 
 impl Drop for FileDisk {
     fn drop(&mut self) {
-        self.crew.end();
+        self.writer_pool.end();
         let end = Instant::now() + FAREWELL;
         while self.writing > 0 && Instant::now() < end {
             self.complete(end.saturating_duration_since(Instant::now()));
@@ -215,16 +216,16 @@ mod tests {
     // Promise 1: a commit waits for no slot that has no turn yet; promise 6: what waits at the end is written.
     #[test]
     fn those_without_a_turn_wait_and_others_pass_them() {
-        let crew = Crew::new(8).unwrap();
-        crew.limit_inflight(InflightLimiter::new(|tag| tag < 10, 2));
+        let writer_pool = WriterPool::new(8).unwrap();
+        writer_pool.limit_inflight(InflightLimiter::new(|tag| tag < 10, 2));
         for tag in [1, 2, 3, 4, 10, 5] {
-            crew.give(Request { tag, op: Op::Flush });
+            writer_pool.give(Request { tag, op: Op::Flush });
         }
         // So that nobody sleeps here.
-        crew.end();
-        let next = || crew.next().map(|request| request.tag);
+        writer_pool.end();
+        let next = || writer_pool.next().map(|request| request.tag);
         assert_eq!([next(), next(), next(), next()], [Some(1), Some(2), Some(10), None]);
-        let end = |tag| crew.done(Completion { tag, buffer: None, result: Ok(()) });
+        let end = |tag| writer_pool.done(Completion { tag, buffer: None, result: Ok(()) });
         end(10);
         assert_eq!(next(), None, "that was nobody's turn");
         end(2);
@@ -232,7 +233,7 @@ mod tests {
         end(3);
         end(1);
         assert_eq!([next(), next(), next()], [Some(4), Some(5), None]);
-        let done: Vec<u64> = std::iter::from_fn(|| crew.take()).map(|done| done.tag).collect();
+        let done: Vec<u64> = std::iter::from_fn(|| writer_pool.take()).map(|done| done.tag).collect();
         assert_eq!(done, [10, 2, 3, 1]);
     }
 }

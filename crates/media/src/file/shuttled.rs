@@ -35,15 +35,15 @@ mod sync {
 }
 
 #[allow(clippy::duplicate_mod, reason = "the point: the same source over other primitives")]
-#[path = "crew.rs"]
-mod crew;
+#[path = "writer_pool.rs"]
+mod writer_pool;
 
 use crate::InflightLimiter;
 use crate::disk::{Op, Request};
-use crew::Crew;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
+use writer_pool::WriterPool;
 
 const RUNS: usize = 1000;
 
@@ -52,14 +52,14 @@ const SLOTS: u64 = 10;
 
 /// The disk gives slots and commits, fetches what is done as `FileDisk` does, and ends with writes still waiting.
 fn handed_over(writers: usize, most: usize) {
-    let crew = Arc::new(Crew::new(8).unwrap());
-    crew.limit_inflight(InflightLimiter::new(|tag| tag < SLOTS, most));
+    let writer_pool = Arc::new(WriterPool::new(8).unwrap());
+    writer_pool.limit_inflight(InflightLimiter::new(|tag| tag < SLOTS, most));
     let at_work = Arc::new(AtomicUsize::new(0));
     let threads: Vec<_> = (0..writers)
         .map(|_| {
-            let (crew, at_work) = (Arc::clone(&crew), Arc::clone(&at_work));
+            let (writer_pool, at_work) = (Arc::clone(&writer_pool), Arc::clone(&at_work));
             thread::spawn(move || {
-                crew.work(|op| {
+                writer_pool.work(|op| {
                     let slot = usize::from(matches!(op, Op::Flush));
                     let before = at_work.fetch_add(slot, Ordering::SeqCst);
                     assert!(slot == 0 || before < most, "{before} have their turn already");
@@ -76,19 +76,19 @@ fn handed_over(writers: usize, most: usize) {
     while done.len() < tags.len() {
         while given < tags.len() && flying < 4 {
             let op = if tags[given] < SLOTS { Op::Flush } else { Op::Measure };
-            crew.give(Request { tag: tags[given], op });
+            writer_pool.give(Request { tag: tags[given], op });
             (given, flying) = (given + 1, flying + 1);
             if given == tags.len() {
-                crew.end();
+                writer_pool.end();
             }
         }
-        crew.signal().hush();
-        match crew.take() {
+        writer_pool.signal().hush();
+        match writer_pool.take() {
             Some(one) => {
                 done.push(one.tag);
                 flying -= 1;
             }
-            None => crew.signal().wait(),
+            None => writer_pool.signal().wait(),
         }
     }
     for thread in threads {

@@ -1,4 +1,4 @@
-//! A write to a file, from beginning to end, in the thread that asks for it. Who asks, and when, is the crew's.
+//! A write to a file, from beginning to end, in the thread that asks for it. Who asks, and when, is the writer_pool's.
 
 use crate::disk::{DiskError, DiskInfo, Fault, Op};
 use crate::{device, fault};

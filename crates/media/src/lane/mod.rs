@@ -1,17 +1,16 @@
 //! A disk with a thread of its own: the only one that touches it. The owner talks to it through two queues, and is
 //! itself a [`Disk`] to whoever uses it.
 
-mod bell;
 mod queue;
 mod serve;
 #[cfg(test)]
 mod shuttled;
 mod sync;
+mod waker;
 
 use crate::disk::{Completion, Disk, DiskInfo, Request};
 use crate::priority::{self, LaneOptions};
 use crate::real::RealDisk;
-use bell::Bell;
 use queue::{Receiver, Sender, queue};
 use serve::{Answer, Ports, serve};
 use std::os::fd::BorrowedFd;
@@ -19,13 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use waker::Waker;
 
 /// The owner's side of a lane's I/O thread. After [`Lane::spawn`] nothing is allocated.
 pub struct Lane {
     info: DiskInfo,
     orders: Sender<Request>,
     answers: Receiver<Answer>,
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     stop: Arc<AtomicBool>,
     flying: usize,
     thread: Option<JoinHandle<()>>,
@@ -69,12 +69,12 @@ impl Lane {
         let info = disk.info().clone();
         let (orders, orders_out) = queue(info.depth);
         let (answers_in, answers) = queue(info.depth);
-        let bell = Arc::new(Bell::new()?);
+        let waker = Arc::new(Waker::new()?);
         let stop = Arc::new(AtomicBool::new(false));
         let mut ports = Ports {
             orders: orders_out,
             answers: answers_in,
-            bell: Arc::clone(&bell),
+            waker: Arc::clone(&waker),
             stop: Arc::clone(&stop),
             notify,
         };
@@ -88,7 +88,7 @@ impl Lane {
             serve(&mut disk, ready, &mut ports);
         })?;
         warnings.extend(told.recv().unwrap_or_default());
-        Ok(Self { info, orders, answers, bell, stop, flying: 0, thread: Some(thread), warnings })
+        Ok(Self { info, orders, answers, waker, stop, flying: 0, thread: Some(thread), warnings })
     }
 
     /// What a person should know before relying on it.
@@ -120,7 +120,7 @@ impl Disk for Lane {
         }
         self.orders.push(request)?;
         self.flying += 1;
-        self.bell.ring();
+        self.waker.wake();
         Ok(())
     }
 
@@ -146,7 +146,7 @@ impl Disk for Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        self.bell.ring();
+        self.waker.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -1,7 +1,7 @@
 //! What the I/O thread of a lane does: orders in, completions out, asleep in between.
 
 use super::queue::{Receiver, Sender};
-use super::sync::{Arc, AtomicBool, Bell, Ordering};
+use super::sync::{Arc, AtomicBool, Ordering, Waker};
 use crate::disk::{Completion, Disk, Request};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct Answer {
 pub(super) struct Ports {
     pub(super) orders: Receiver<Request>,
     pub(super) answers: Sender<Answer>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<Waker>,
     pub(super) stop: Arc<AtomicBool>,
     /// Called after an answer was put into the queue.
     pub(super) notify: Box<dyn Fn() + Send>,
@@ -51,7 +51,7 @@ pub(super) fn serve<D: Disk>(disk: &mut D, ready: impl Fn(&D) -> Option<Borrowed
         }
         // A disk that holds requests back, or cannot tell when it is ready, is looked after without sleeping.
         if held.is_none() && (flying == 0 || ready(disk).is_some()) {
-            ports.bell.wait(ready(disk));
+            ports.waker.wait(ready(disk));
         }
     }
 }

@@ -2,20 +2,20 @@
 //! tries another order. A lost wake-up shows as a deadlock.
 
 mod sync {
-    //! Shuttle's stand-ins, and a bell of the same promise as the kernel's counter.
+    //! Shuttle's stand-ins, and a waker of the same promise as the kernel's counter.
 
     pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     pub(super) use shuttle::sync::{Arc, Condvar, Mutex};
     pub(super) use std::sync::PoisonError;
 
-    pub(super) struct Bell(Mutex<bool>, Condvar);
+    pub(super) struct Waker(Mutex<bool>, Condvar);
 
-    impl Bell {
+    impl Waker {
         pub(super) fn new() -> Self {
             Self(Mutex::new(false), Condvar::new())
         }
 
-        pub(super) fn ring(&self) {
+        pub(super) fn wake(&self) {
             *self.0.lock().unwrap() = true;
             self.1.notify_one();
         }
@@ -43,7 +43,7 @@ use queue::queue;
 use serve::{Answer, Ports, serve};
 use shuttle::thread;
 use std::time::Duration;
-use sync::{Arc, AtomicBool, Bell, Ordering};
+use sync::{Arc, AtomicBool, Ordering, Waker};
 
 const RUNS: usize = 2000;
 
@@ -83,12 +83,12 @@ fn all_items_arrive_once_and_in_order_through_a_small_queue() {
 fn round_trips() {
     let (mut orders, orders_out) = queue(2);
     let (answers_in, mut answers) = queue(2);
-    let (bell, stop) = (Arc::new(Bell::new()), Arc::new(AtomicBool::new(false)));
+    let (waker, stop) = (Arc::new(Waker::new()), Arc::new(AtomicBool::new(false)));
     let owner = thread::current();
     let mut ports = Ports {
         orders: orders_out,
         answers: answers_in,
-        bell: bell.clone(),
+        waker: waker.clone(),
         stop: stop.clone(),
         notify: Box::new(move || owner.unpark()),
     };
@@ -101,7 +101,7 @@ fn round_trips() {
         while sent < 5 && flying < 2 {
             let op = if sent == 3 { Op::Measure } else { Op::Flush };
             orders.push(Request { tag: sent, op }).ok().unwrap();
-            bell.ring();
+            waker.wake();
             (sent, flying) = (sent + 1, flying + 1);
         }
         match answers.pop() {
@@ -115,7 +115,7 @@ fn round_trips() {
     }
     assert_eq!(fetched, [0, 1, 2, 3, 4]);
     stop.store(true, Ordering::Release);
-    bell.ring();
+    waker.wake();
     io.join().unwrap();
 }
 

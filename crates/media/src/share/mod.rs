@@ -1,12 +1,12 @@
-//! What is shared with other processes: memory that they write, too, and the door through which it is handed to them.
+//! Memory shared with other processes, which may write it too, and the socket through which it is handed to them.
 //! What the bytes mean, and who may come in, is for whoever shares.
 #![allow(unsafe_code)]
 
 mod common;
-mod door;
+mod fd_listener;
 
 pub use common::CommonMemory;
-pub use door::{Door, DoorError};
+pub use fd_listener::{FdListener, FdListenerError};
 
 /// Copies what stands at `from` now. Others may be writing there: what was copied may be a mixture of old and new, so
 /// that it is to be checked afterwards, and is not looked at twice.

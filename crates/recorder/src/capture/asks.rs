@@ -1,4 +1,4 @@
-//! What clients may ask of the capture thread, through the desk. Every ask brings the memory of its answer along, so that
+//! What clients may ask of the capture thread, through the control thread. Every ask brings the memory of its answer along, so that
 //! answering allocates nothing; what is too much for one step is asked for in pieces.
 //!
 //! The exceptions are orders, holds and the audit log: what they leave in the ring, and the texts in lists of them, are bounded by
@@ -34,7 +34,7 @@ const MOST_COPIED: usize = 1 << 20;
 
 /// Figures of a moment. Made once and sent to and fro.
 #[derive(Debug)]
-pub struct Sheet {
+pub struct Stats {
     /// The ring's.
     pub ring: RingStatus,
     /// What passed through the driver.
@@ -73,7 +73,7 @@ pub struct Sheet {
 #[derive(Debug)]
 pub enum Ask {
     /// The figures.
-    Figures(Box<Sheet>),
+    Figures(Box<Stats>),
     /// Slots from one on, as many as the vector has room for.
     Slots(SlotNo, Vec<SlotStatus>),
     /// Holds with higher numbers.
@@ -111,7 +111,7 @@ pub struct Reader {
 #[derive(Debug)]
 pub enum Answer {
     /// The figures.
-    Figures(Box<Sheet>),
+    Figures(Box<Stats>),
     /// How many slots there are, and some of them.
     Slots(u32, Vec<SlotStatus>),
     /// Whether there are more, and these.
@@ -193,9 +193,9 @@ impl<D: Disk> Capture<D> {
     /// Takes an ask; most are answered at once. The answers of orders, job steps and reads come by [`Capture::answer`].
     pub fn ask(&mut self, id: u64, ask: Ask, now: Timestamp) -> Option<Answer> {
         match ask {
-            Ask::Figures(mut sheet) => {
-                self.fill_sheet(&mut sheet, now);
-                Some(Answer::Figures(sheet))
+            Ask::Figures(mut stats) => {
+                self.fill_sheet(&mut stats, now);
+                Some(Answer::Figures(stats))
             }
             Ask::Slots(from, mut out) => {
                 let room = out.capacity() as u32;
@@ -268,44 +268,44 @@ impl<D: Disk> Capture<D> {
         self.driver.step_reply().map(|reply| (None, Answer::JobStep(reply)))
     }
 
-    fn fill_sheet(&mut self, sheet: &mut Sheet, now: Timestamp) {
-        self.driver.ring().refresh(&mut sheet.ring);
+    fn fill_sheet(&mut self, stats: &mut Stats, now: Timestamp) {
+        self.driver.ring().refresh(&mut stats.ring);
         if self.packer.is_open() {
             let bounds = self.bounds();
             if bounds.first <= bounds.last {
-                sheet.ring.newest = sheet.ring.newest.max(Some(bounds.last));
-                sheet.ring.oldest =
-                    Some(sheet.ring.oldest.map_or(bounds.first, |first| first.min(bounds.first)));
+                stats.ring.newest = stats.ring.newest.max(Some(bounds.last));
+                stats.ring.oldest =
+                    Some(stats.ring.oldest.map_or(bounds.first, |first| first.min(bounds.first)));
             }
         }
         let superblock = self.driver.superblock();
-        if sheet.superblock.0 != superblock.generation {
+        if stats.superblock.0 != superblock.generation {
             // Once, and whenever the ring has grown.
-            sheet.superblock = (superblock.generation, superblock.encode());
+            stats.superblock = (superblock.generation, superblock.encode());
         }
-        sheet.counts = *self.driver.counts();
-        sheet.buffers = self.driver.buffers();
-        sheet.fewest_at = self.driver.schedule().most_buffers().1;
-        sheet.device = self.driver.ring().device();
-        sheet.margin = self.driver.schedule().margin();
-        sheet.view = self.driver.birds_eye();
-        sheet.eldest = self.driver.eldest();
-        sheet.away = self.away();
-        sheet.now = now;
-        sheet.slots_sealed = self.slots_sealed;
-        sheet.last_error.clear();
+        stats.counts = *self.driver.counts();
+        stats.buffers = self.driver.buffers();
+        stats.fewest_at = self.driver.schedule().most_buffers().1;
+        stats.device = self.driver.ring().device();
+        stats.margin = self.driver.schedule().margin();
+        stats.view = self.driver.birds_eye();
+        stats.eldest = self.driver.eldest();
+        stats.away = self.away();
+        stats.now = now;
+        stats.slots_sealed = self.slots_sealed;
+        stats.last_error.clear();
         let error = self.driver.last_error().unwrap_or_default();
-        sheet.last_error.push_str(&error[..error.floor_char_boundary(sheet.last_error.capacity())]);
-        sheet.feeds.clear();
-        for (at, feed) in self.feeds.iter().enumerate().take(sheet.feeds.capacity()) {
-            sheet.feeds.push((feed.began, self.counters(at), self.excess(at)));
+        stats.last_error.push_str(&error[..error.floor_char_boundary(stats.last_error.capacity())]);
+        stats.feeds.clear();
+        for (at, feed) in self.feeds.iter().enumerate().take(stats.feeds.capacity()) {
+            stats.feeds.push((feed.began, self.counters(at), self.excess(at)));
         }
-        sheet.counters.clear();
-        sheet.counters.extend(self.driver.ring().stream_counters().take(sheet.counters.capacity()));
-        sheet.preambles.clear();
-        sheet.preambles.extend(self.driver.ring().stream_preambles().take(sheet.preambles.capacity()));
+        stats.counters.clear();
+        stats.counters.extend(self.driver.ring().stream_counters().take(stats.counters.capacity()));
+        stats.preambles.clear();
+        stats.preambles.extend(self.driver.ring().stream_preambles().take(stats.preambles.capacity()));
         for (at, entry) in self.entries.iter().enumerate() {
-            if let Some(known) = sheet.counters.iter_mut().find(|(stream, _)| *stream == entry.stream) {
+            if let Some(known) = stats.counters.iter_mut().find(|(stream, _)| *stream == entry.stream) {
                 known.1 = self.counters(at);
             }
         }

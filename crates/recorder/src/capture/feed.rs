@@ -136,9 +136,9 @@ impl<D: Disk> Capture<D> {
             let room = self.packer.is_open().then(|| self.packer.slot().room() as u64);
             let (bytes, elements) = batch.weight();
             let piece = Piece { arrived: batch.arrived().unwrap_or(now), bytes, elements };
-            let passage = rates.pass(at, &piece, self.driver.spare(room, now), now);
-            feed.inlet.set_beyond(passage != Passage::Within);
-            feed.held = match passage {
+            let channel = rates.pass(at, &piece, self.driver.spare(room, now), now);
+            feed.inlet.set_beyond(channel != Passage::Within);
+            feed.held = match channel {
                 Passage::Held(until) => Some(until),
                 Passage::Within | Passage::Beyond => None,
             };

@@ -11,7 +11,7 @@ mod feed;
 mod opening;
 
 use asks::WaitingOrder;
-pub use asks::{Answer, Ask, NotRead, Reader, Sheet};
+pub use asks::{Answer, Ask, NotRead, Reader, Stats};
 pub use end::Phase;
 pub use opening::{CRASH_STEP, Stream};
 

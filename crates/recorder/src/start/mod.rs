@@ -14,7 +14,7 @@ pub use error::StartError;
 
 use crate::args::Settings;
 use crate::capture::{Capture, Stream};
-use crate::desk::SourceFacts;
+use crate::control::SourceFacts;
 use crate::plan::{Needs, Plan, fitting, plan};
 use attributes::Attributes;
 use holdfast_base::{ByteSize, Clock, Rate, SystemClock, Timestamp, many, typed};
@@ -155,7 +155,7 @@ fn start_on(
     let opened = open_sources(settings, replayed, stop, &mut warnings)?;
     let parker = Parker::new();
     let waker = parker.waker();
-    let options = LaneOptions { cpu: cores.lane, realtime: settings.realtime, sheds: true };
+    let options = LaneOptions { cpu: cores.lane, realtime: settings.realtime, drops_privileges: true };
     let lane = Lane::spawn(disk, "holdfast-lane", options, Box::new(move || waker.wake()))
         .map_err(|cause| StartError::Thread { what: "the disk", cause })?;
     // The disk's own warnings are among the lane's.

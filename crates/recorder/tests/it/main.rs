@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod capture;
-mod desk;
+mod control;
 mod guarantee;
 mod no_allocation;
 mod patience;

@@ -11,7 +11,7 @@ use holdfast_media::{
     RealDisk, create_file,
 };
 use holdfast_protocol::wire::OpenWanted;
-use holdfast_recorder::capture::{Answer, Ask, Capture, Sheet, Stream};
+use holdfast_recorder::capture::{Answer, Ask, Capture, Stats, Stream};
 use holdfast_ring::{
     BirdsEye, Config, Declared, DeviceState, Driver, DriverCounts, HoldRequest, NewRing, NewStream, Order,
     Range, Rates, create, is_slot_write, recover,
@@ -41,8 +41,8 @@ fn hold_from(sequence: Sequence) -> Order {
 }
 
 /// The memory for figures.
-fn sheet(capture: &Capture<Lane>, now: Timestamp) -> Box<Sheet> {
-    Box::new(Sheet {
+fn stats(capture: &Capture<Lane>, now: Timestamp) -> Box<Stats> {
+    Box::new(Stats {
         ring: capture.driver().ring().status("r.hf"),
         counts: DriverCounts::default(),
         buffers: (0, 0, 0),
@@ -123,7 +123,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
     let (stop, stopped) = StopFlag::new().map(|stop| (stop.clone(), stop)).unwrap();
     let source = std::thread::spawn(move || feed(producer, &stopped));
 
-    let mut sheet = Some(sheet(&capture, clock.now()));
+    let mut stats = Some(stats(&capture, clock.now()));
     let mut values = Some(vec![7; 64]);
     let wanted = OpenWanted { stream: None, rows: true, columns: vec![0, 1] };
     let (mut slots, mut index) = (Some(Vec::with_capacity(64)), Some((vec![0; 200 << 10], wanted)));
@@ -137,8 +137,8 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
             if !capture.step(now, Duration::ZERO).busy {
                 parker.wait(Some(Duration::from_millis(1)));
             }
-            if let Some(Answer::Figures(back)) = capture.ask(1, Ask::Figures(sheet.take().unwrap()), now) {
-                sheet = Some(back);
+            if let Some(Answer::Figures(back)) = capture.ask(1, Ask::Figures(stats.take().unwrap()), now) {
+                stats = Some(back);
             }
             if let Some(Answer::Slots(_, mut back)) =
                 capture.ask(2, Ask::Slots(SlotNo(0), slots.take().unwrap()), now)
@@ -155,7 +155,7 @@ fn laps_commits_and_questions_allocate_nothing_in_the_capture_thread() {
                 back.clear();
                 slots = Some(back);
             }
-            let open = sheet.as_ref().unwrap().ring.sequence;
+            let open = stats.as_ref().unwrap().ring.sequence;
             let stream = entry.stream;
             // Columns and rows of all that has come, and then of none.
             let (mut out, mut wanted) = index.take().unwrap();

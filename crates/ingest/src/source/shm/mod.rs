@@ -19,7 +19,7 @@ use crate::framing::{Cutter, Framing};
 use crate::producer::Producer;
 use area::{Area, Closed, Next, Said, Taken};
 use holdfast_base::{ByteSize, Timestamp};
-use holdfast_media::{Door, DoorError};
+use holdfast_media::{FdListener, FdListenerError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -58,7 +58,7 @@ enum Answer {
 #[derive(Debug)]
 pub(super) struct ShmSource {
     name: String,
-    door: Door,
+    listener: FdListener,
     deaf: bool,
     framing: Framing,
     bytes: ByteSize,
@@ -97,22 +97,22 @@ impl ShmSource {
         framing: Framing,
     ) -> Result<Self, SourceError> {
         let unfit = |what: String| SourceError::Unfit { name: name.clone(), what };
-        let door = Door::open(path.to_owned()).map_err(|error| match error {
-            DoorError::InUse(_) => unfit(
+        let listener = FdListener::open(path.to_owned()).map_err(|error| match error {
+            FdListenerError::InUse(_) => unfit(
                 "another recorder or source answers there: give each a path of its own, or stop that one"
                     .to_owned(),
             ),
-            DoorError::Occupied => {
+            FdListenerError::Occupied => {
                 unfit("there is something that is no socket: give another path, or move that away".to_owned())
             }
-            DoorError::Failed { what, cause } => problem(&name, what, cause),
+            FdListenerError::Failed { what, cause } => problem(&name, what, cause),
         })?;
         let area = Area::new(bytes, framing).map_err(|cause| {
             unfit(format!(
                 "{bytes} of shared memory cannot be had ({cause}): give a smaller --area, or free memory"
             ))
         })?;
-        Ok(Self { name, door, deaf: false, framing, bytes, area: Some(area), visit: None })
+        Ok(Self { name, listener, deaf: false, framing, bytes, area: Some(area), visit: None })
     }
 
     fn take_all(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
@@ -162,11 +162,11 @@ impl ShmSource {
     /// Sees to who comes, rings or goes; waits for that.
     fn look(&mut self, out: &Producer, stop: &StopFlag, at_most: Option<Duration>) -> Result<(), Fault> {
         // Who is not there, or not to be looked at, is stood in for by the flag.
-        let door = if self.deaf { stop.as_fd() } else { self.door.as_fd() };
+        let listener = if self.deaf { stop.as_fd() } else { self.listener.as_fd() };
         let visit = self.visit.as_ref().map_or(stop.as_fd(), |visit| visit.socket.as_fd());
         let at_most =
             if take(&mut self.deaf) { Some(at_most.map_or(DEAF, |time| time.min(DEAF))) } else { at_most };
-        let mut fds = [stop.as_fd(), door, visit].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut fds = [stop.as_fd(), listener, visit].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         match poll(&mut fds, at_most.map(timespec).as_ref()) {
             Ok(_) => {}
             // A signal: the caller looks around and comes back.
@@ -194,7 +194,7 @@ impl ShmSource {
     }
 
     fn let_in(&mut self, out: &Producer) {
-        let socket = match accept_with(&self.door, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        let socket = match accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
             Err(_) => {

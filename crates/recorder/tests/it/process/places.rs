@@ -73,7 +73,7 @@ fn threads_stay_on_the_cores_that_they_were_given() {
     assert_eq!(threads[CAPTURE].cores, second.to_string(), "{threads:?}");
     assert_eq!([&threads[LANE].cores, &threads[WRITER].cores], [&first.to_string(); 2]);
     assert_eq!(threads[SOURCE].cores, anywhere);
-    assert_eq!(threads["holdfast-desk"].cores, anywhere);
+    assert_eq!(threads["holdfast-ctl"].cores, anywhere);
     assert!(!said.contains("--cpu"), "{said}");
     // A core that is not there leaves its thread where it was, and the others on theirs.
     let (threads, said) = recorded(&["--cpu", &format!("8000,8001,{first}")]);

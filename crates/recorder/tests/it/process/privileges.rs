@@ -48,15 +48,15 @@ fn a_recorder_of_root_keeps_no_privilege_but_locked_memory() {
     let begun = Instant::now();
     let rights = loop {
         let rights = rights(recorder.child.id());
-        let shed = |(effective, permitted, open): &(u64, u64, bool)| {
+        let dropped = |(effective, permitted, open): &(u64, u64, bool)| {
             (effective | permitted) & !IPC_LOCK == 0 && !open
         };
-        if rights.values().all(shed) {
+        if rights.values().all(dropped) {
             break rights;
         }
         assert!(begun.elapsed() < Duration::from_mins(1), "{rights:x?}");
     };
-    for name in ["holdfast-rec", "holdfast-lane", "holdfast-signal", "holdfast-desk"] {
+    for name in ["holdfast-rec", "holdfast-lane", "holdfast-signal", "holdfast-ctl"] {
         assert!(rights.keys().any(|known| known.starts_with(name)), "{name}: {rights:x?}");
     }
     // It records from all of them, with what is open.

@@ -1,7 +1,6 @@
-//! The thread that answers: it sleeps until an answer is due, and sends it. Where the bytes are, and how reads and
-//! writes get at them.
+//! Timer of replies: a thread that sleeps until a reply is due and sends it. Holds the bytes of the drive.
 
-use crate::desk::{Answer, Desk};
+use crate::schedule::{Answer, RequestSchedule};
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp};
 use holdfast_media::drive::{Access, Kind};
@@ -14,7 +13,7 @@ use std::time::Duration;
 /// Above the recorder's I/O threads: a drive is hardware, and those wait for it.
 const PRIORITY: i32 = 45;
 
-/// So long before an answer is due the clerk is up, if it may run first: a kernel that is busy with something long wakes
+/// So long before an answer is due the thread wakes, if it may run first: a kernel that is busy with something long wakes
 /// even the most urgent thread late.
 const EARLY: Duration = Duration::from_millis(4);
 
@@ -29,11 +28,11 @@ pub(crate) enum Token {
     Flush(ReplyEmpty),
 }
 
-/// The desk, the bytes, and the clock that both threads look at.
+/// The schedule, the bytes, and the clock that both threads look at.
 #[derive(Debug)]
-pub(crate) struct Counter {
-    desk: Mutex<Desk<Token>>,
-    bell: Condvar,
+pub(crate) struct ReplyTimer {
+    schedule: Mutex<RequestSchedule<Token>>,
+    due_earlier: Condvar,
     bytes: RwLock<Buffer>,
     length: u64,
     clock: SystemClock,
@@ -46,10 +45,10 @@ fn whatever<T>(lock: Result<T, PoisonError<T>>) -> T {
     lock.unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Counter {
-    /// With as many bytes as the desk's drive; `warn` is told what was wanted and could not be had.
+impl ReplyTimer {
+    /// With as many bytes as the schedule's drive; `warn` is told what was wanted and could not be had.
     pub(crate) fn new(
-        desk: Desk<Token>,
+        schedule: RequestSchedule<Token>,
         bytes: ByteSize,
         realtime: bool,
         warn: impl Fn(&str),
@@ -65,8 +64,8 @@ impl Counter {
         let clock = SystemClock::new();
         let start = clock.now();
         Ok(Self {
-            desk: Mutex::new(desk),
-            bell: Condvar::new(),
+            schedule: Mutex::new(schedule),
+            due_earlier: Condvar::new(),
             bytes: RwLock::new(buffer),
             length: bytes.0,
             clock,
@@ -85,22 +84,25 @@ impl Counter {
         self.length
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk<Token>> {
-        whatever(self.desk.lock())
+    fn schedule(&self) -> MutexGuard<'_, RequestSchedule<Token>> {
+        whatever(self.schedule.lock())
     }
 
-    /// Does something at the desk; the clerk looks up when there is an answer earlier than it knew.
-    pub(crate) fn at_desk<R>(&self, what: impl FnOnce(&mut Desk<Token>, Timestamp) -> R) -> R {
-        let mut desk = self.desk();
-        let before = desk.next();
-        let result = what(&mut desk, self.now());
-        let earlier = match (before, desk.next()) {
+    /// Calls `what` with the schedule; wakes the replying thread if the next reply became due earlier.
+    pub(crate) fn with_schedule<R>(
+        &self,
+        what: impl FnOnce(&mut RequestSchedule<Token>, Timestamp) -> R,
+    ) -> R {
+        let mut schedule = self.schedule();
+        let before = schedule.next();
+        let result = what(&mut schedule, self.now());
+        let earlier = match (before, schedule.next()) {
             (Some(before), Some(next)) => next < before,
             (None, Some(_)) => true,
             (_, None) => false,
         };
         if earlier {
-            self.bell.notify_one();
+            self.due_earlier.notify_one();
         }
         result
     }
@@ -115,7 +117,7 @@ impl Counter {
     pub(crate) fn read(&self, offset: u64, len: u64, reply: ReplyData) {
         let len = self.inside(offset, len).len() as u64;
         let access = Access { kind: Kind::Read, offset, len };
-        self.at_desk(|desk, now| desk.arrive(now, access, Token::Read(reply)));
+        self.with_schedule(|schedule, now| schedule.arrive(now, access, Token::Read(reply)));
     }
 
     /// A write arrived. What is beyond the end finds no space.
@@ -125,7 +127,8 @@ impl Counter {
             return reply.error(Errno::ENOSPC);
         }
         let access = Access { kind: Kind::Write, offset, len: range.len() as u64 };
-        let carried_out = self.at_desk(|desk, now| desk.arrive(now, access, Token::Write(reply)));
+        let carried_out =
+            self.with_schedule(|schedule, now| schedule.arrive(now, access, Token::Write(reply)));
         if carried_out {
             let count = range.len();
             whatever(self.bytes.write())[range].copy_from_slice(&data[..count]);
@@ -135,7 +138,7 @@ impl Counter {
     /// A flush arrived.
     pub(crate) fn flush(&self, reply: ReplyEmpty) {
         let access = Access { kind: Kind::Flush, offset: 0, len: 0 };
-        self.at_desk(|desk, now| desk.arrive(now, access, Token::Flush(reply)));
+        self.with_schedule(|schedule, now| schedule.arrive(now, access, Token::Flush(reply)));
     }
 
     /// Lets the calling thread run before all others, if that was asked for.
@@ -147,34 +150,34 @@ impl Counter {
         run_first(PRIORITY)
     }
 
-    /// The clerk's work, for ever.
+    /// Sends replies when they are due, for ever.
     pub(crate) fn serve(&self) -> ! {
-        let mut desk = self.desk();
+        let mut schedule = self.schedule();
         loop {
             let now = self.now();
-            if let Some(answer) = desk.take(now) {
-                drop(desk);
+            if let Some(answer) = schedule.take(now) {
+                drop(schedule);
                 let due = answer.due;
                 self.send(answer);
-                desk = self.desk();
-                desk.answered(self.now(), due);
+                schedule = self.schedule();
+                schedule.answered(self.now(), due);
                 continue;
             }
             let early = if self.realtime { EARLY } else { Duration::ZERO };
-            desk = match desk.next() {
+            schedule = match schedule.next() {
                 Some(due) if due.since(now) > early => {
-                    whatever(self.bell.wait_timeout(desk, due.since(now).saturating_sub(early))).0
+                    whatever(self.due_earlier.wait_timeout(schedule, due.since(now).saturating_sub(early))).0
                 }
                 // Something earlier may arrive meanwhile.
                 Some(due) => {
-                    drop(desk);
+                    drop(schedule);
                     let until = due.min(now + GLANCE);
                     while self.now() < until {
                         std::hint::spin_loop();
                     }
-                    self.desk()
+                    self.schedule()
                 }
-                None => whatever(self.bell.wait(desk)),
+                None => whatever(self.due_earlier.wait(schedule)),
             };
         }
     }

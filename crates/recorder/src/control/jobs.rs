@@ -1,8 +1,8 @@
 //! An order that takes many steps (a purge, a distilling) at work: on a thread of its own, which asks the capture thread for
 //! one small step after the other. One at a time.
 
-use super::tickets::CallerId;
-use super::{Bell, JOB};
+use super::tickets::ClientId;
+use super::{ControlWaker, JOB};
 use crate::capture::Ask;
 use crate::run::AHEAD;
 use holdfast_base::Timestamp;
@@ -21,7 +21,7 @@ pub const THREAD: &str = "holdfast-job";
 /// A job that ended, and what its client is told.
 #[derive(Debug)]
 pub(super) struct Ended {
-    pub(super) caller: CallerId,
+    pub(super) client: ClientId,
     pub(super) request: u64,
     pub(super) reply: Reply,
 }
@@ -32,7 +32,7 @@ struct Job {
     name: &'static str,
     answers: SyncSender<StepReply>,
     thread: JoinHandle<()>,
-    caller: CallerId,
+    client: ClientId,
     request: u64,
     /// Something more urgent waits for its end.
     enough: Arc<AtomicBool>,
@@ -43,15 +43,15 @@ struct Job {
 pub(super) struct Jobs {
     asks: SyncSender<(u64, Ask)>,
     capture: Waker,
-    bell: Bell,
+    waker: ControlWaker,
     /// Where the steps' answers go while one is at work.
     job: Option<Job>,
     results: (Sender<Ended>, Receiver<Ended>),
 }
 
 impl Jobs {
-    pub(super) fn new(asks: SyncSender<(u64, Ask)>, capture: Waker, bell: Bell) -> Self {
-        Self { asks, capture, bell, job: None, results: channel() }
+    pub(super) fn new(asks: SyncSender<(u64, Ask)>, capture: Waker, waker: ControlWaker) -> Self {
+        Self { asks, capture, waker, job: None, results: channel() }
     }
 
     /// What is at work now, if anything is.
@@ -69,14 +69,14 @@ impl Jobs {
     /// Begins one while none is at work; `false` where no thread is to be had.
     pub(super) fn begin(
         &mut self,
-        caller: CallerId,
+        client: ClientId,
         request: u64,
         work: Work,
         superblock: Superblock,
         now: Timestamp,
     ) -> bool {
         let (answers, answered) = sync_channel(1);
-        let (asks, capture, bell) = (self.asks.clone(), self.capture.clone(), self.bell.clone());
+        let (asks, capture, waker) = (self.asks.clone(), self.capture.clone(), self.waker.clone());
         let results = self.results.0.clone();
         let (name, enough) = (work.name(), Arc::new(AtomicBool::new(false)));
         let hurried = Arc::clone(&enough);
@@ -93,12 +93,12 @@ impl Jobs {
                 Ok(outcome) => Reply::Outcome(outcome),
                 Err(error) => Reply::Error { text: error.to_string() },
             };
-            let _ = results.send(Ended { caller, request, reply });
-            bell.ring();
+            let _ = results.send(Ended { client, request, reply });
+            waker.wake();
         });
         match thread {
             Ok(thread) => {
-                self.job = Some(Job { name, answers, thread, caller, request, enough });
+                self.job = Some(Job { name, answers, thread, client, request, enough });
                 true
             }
             Err(_) => false,
@@ -118,7 +118,7 @@ impl Jobs {
         if done.is_none() && !self.job.as_ref().is_some_and(|job| job.thread.is_finished()) {
             return None;
         }
-        let Job { name, thread, caller, request, .. } = self.job.take()?;
+        let Job { name, thread, client, request, .. } = self.job.take()?;
         let failed = thread.join().is_err();
         // It may have said so between our two looks.
         let done = done.or_else(|| self.results.1.try_recv().ok());
@@ -127,6 +127,6 @@ impl Jobs {
         } else {
             format!("the {name} ended")
         };
-        Some(done.unwrap_or(Ended { caller, request, reply: Reply::Error { text } }))
+        Some(done.unwrap_or(Ended { client, request, reply: Reply::Error { text } }))
     }
 }

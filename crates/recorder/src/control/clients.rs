@@ -1,10 +1,10 @@
-//! The clients: what each has asked and waits for. A client that misbehaves is dropped; nobody else notices.
+//! Connected clients and their requests under way. A client that misbehaves is dropped; nobody else notices.
 
 use super::figures::Figures;
 use super::jobs::Jobs;
 use super::sources::Watch;
-use super::tickets::{CallerId, Tickets};
-use super::{Window, interest};
+use super::tickets::{ClientId, Tickets};
+use super::{CaptureClient, interest};
 use crate::capture::{Answer, Ask, NotRead, Reader};
 use holdfast_base::BLOCK;
 use holdfast_format::{MAX_COLUMNS, OPEN_REPLY};
@@ -29,10 +29,10 @@ const _: () = assert!(PIECE >= OPEN_REPLY);
 /// Sequences that can be on their way at once: every slot buffer, and what recovery rebuilt.
 const OPEN_SLOTS: usize = 160;
 
-/// One client.
+/// Connection of one client and its requests under way.
 #[derive(Debug)]
-struct Caller {
-    id: CallerId,
+struct Session {
+    id: ClientId,
     client: Client,
     /// Requests that found no room, in their order. They count as unanswered, so that there are few.
     parked: Vec<(u64, Request)>,
@@ -54,20 +54,20 @@ enum Waits {
 
 /// All clients.
 #[derive(Debug, Default)]
-pub(super) struct Callers {
-    all: Vec<Caller>,
-    next: CallerId,
+pub(super) struct Clients {
+    all: Vec<Session>,
+    next: ClientId,
     /// Who begins, so that nobody is always last.
     turn: usize,
     /// Asks under way: whose, and the request's id.
-    asked: BTreeMap<u64, (CallerId, u64)>,
+    asked: BTreeMap<u64, (ClientId, u64)>,
     /// Those who are gone, and whose pins are to be taken away as soon as there is room to ask for it.
-    unpin: Vec<CallerId>,
+    unpin: Vec<ClientId>,
 }
 
 /// What serving a request takes.
 pub(super) struct Help<'a> {
-    pub(super) window: &'a mut Window,
+    pub(super) capture: &'a mut CaptureClient,
     pub(super) tickets: &'a mut Tickets,
     pub(super) figures: &'a mut Figures,
     pub(super) jobs: &'a mut Jobs,
@@ -90,22 +90,22 @@ enum Served {
     Later(Request),
 }
 
-impl Callers {
-    /// What to poll for, in the order of the callers.
+impl Clients {
+    /// Descriptors and events to poll for, in the order of the clients.
     pub(super) fn interests(&self, room: bool) -> impl Iterator<Item = PollFd<'_>> {
-        self.all.iter().map(move |caller| {
-            let read = room && caller.client.wants_read();
-            interest(&caller.client, read, caller.client.wants_write())
+        self.all.iter().map(move |session| {
+            let read = room && session.client.wants_read();
+            interest(&session.client, read, session.client.wants_write())
         })
     }
 
-    /// Drops callers by their places, in rising order.
+    /// Drops clients by their places, in rising order.
     pub(super) fn hang_up(&mut self, places: &[usize], tickets: &mut Tickets) {
         for at in places.iter().rev() {
             if *at < self.all.len() {
-                let caller = self.all.remove(*at);
-                tickets.forget(caller.id);
-                self.unpin.extend(caller.pins.then_some(caller.id));
+                let session = self.all.remove(*at);
+                tickets.forget(session.id);
+                self.unpin.extend(session.pins.then_some(session.id));
             }
         }
     }
@@ -117,7 +117,7 @@ impl Callers {
             match listener.accept(|| self.has_room(tickets, now)) {
                 Ok(Arrival::Client(client)) => {
                     self.next += 1;
-                    self.all.push(Caller {
+                    self.all.push(Session {
                         id: self.next,
                         client,
                         parked: Vec::new(),
@@ -137,12 +137,15 @@ impl Callers {
         if self.all.len() < MAX_CLIENTS {
             return true;
         }
-        let idle = |caller: &Caller| !caller.client.is_busy() && now.duration_since(caller.active) >= IDLE;
-        let places = self.all.iter().enumerate().filter(|(_, caller)| idle(caller));
-        let Some(at) = places.min_by_key(|(_, caller)| caller.active).map(|(at, _)| at) else { return false };
-        let caller = &mut self.all[at];
-        let idle = now.duration_since(caller.active).as_secs();
-        caller.client.turn_away(format!(
+        let idle =
+            |session: &Session| !session.client.is_busy() && now.duration_since(session.active) >= IDLE;
+        let places = self.all.iter().enumerate().filter(|(_, session)| idle(session));
+        let Some(at) = places.min_by_key(|(_, session)| session.active).map(|(at, _)| at) else {
+            return false;
+        };
+        let session = &mut self.all[at];
+        let idle = now.duration_since(session.active).as_secs();
+        session.client.turn_away(format!(
             "{MAX_CLIENTS} clients are connected, and this one has asked nothing for {idle} s: its place was given to \
              another; connect again"
         ));
@@ -152,11 +155,11 @@ impl Callers {
 
     /// Takes what every client asks, in turn, as long as there is room for it.
     pub(super) fn serve(&mut self, help: &mut Help<'_>) {
-        while help.window.has_room()
+        while help.capture.has_room()
             && let Some(gone) = self.unpin.pop()
         {
             // Behind all that it has asked itself; nobody waits for the answer.
-            help.window.ask(Ask::Pin(gone, Vec::new()));
+            help.capture.ask(Ask::Pin(gone, Vec::new()));
         }
         let count = self.all.len();
         let turn = self.turn;
@@ -182,23 +185,23 @@ impl Callers {
     }
 
     fn receive_from(&mut self, at: usize, help: &mut Help<'_>) -> Result<(), Hangup> {
-        let caller = &mut self.all[at];
-        if caller.client.is_busy() {
-            caller.active = help.now;
+        let session = &mut self.all[at];
+        if session.client.is_busy() {
+            session.active = help.now;
         }
-        if caller.client.wants_write() {
-            caller.client.flush()?;
+        if session.client.wants_write() {
+            session.client.flush()?;
         }
-        while help.window.has_room() {
-            let Some((id, request)) = caller.client.receive()? else { break };
-            caller.active = help.now;
-            caller.serve_or_park(id, request, help, &mut self.asked)?;
+        while help.capture.has_room() {
+            let Some((id, request)) = session.client.receive()? else { break };
+            session.active = help.now;
+            session.serve_or_park(id, request, help, &mut self.asked)?;
         }
         Ok(())
     }
 
     /// Answers a request of a client that may be gone by now.
-    pub(super) fn reply(&mut self, caller: CallerId, request: u64, reply: &Reply, tickets: &mut Tickets) {
+    pub(super) fn reply(&mut self, caller: ClientId, request: u64, reply: &Reply, tickets: &mut Tickets) {
         let Some(at) = self.all.iter().position(|c| c.id == caller) else { return };
         if self.all[at].client.reply(request, reply).is_err() {
             self.hang_up(&[at], tickets);
@@ -251,8 +254,8 @@ impl Callers {
     /// Answers those who wait for figures.
     pub(super) fn answer_waiting(&mut self, figures: &Figures, sources: &Watch, tickets: &mut Tickets) {
         let mut gone = Vec::new();
-        for (at, caller) in self.all.iter_mut().enumerate() {
-            if caller.answer_waiting(figures, sources, tickets).is_err() {
+        for (at, session) in self.all.iter_mut().enumerate() {
+            if session.answer_waiting(figures, sources, tickets).is_err() {
                 gone.push(at);
             }
         }
@@ -260,12 +263,12 @@ impl Callers {
     }
 }
 
-impl Caller {
+impl Session {
     /// Serves what found no room before, as far as there is some now; whether there was for anything.
     fn serve_parked(
         &mut self,
         help: &mut Help<'_>,
-        asked: &mut BTreeMap<u64, (CallerId, u64)>,
+        asked: &mut BTreeMap<u64, (ClientId, u64)>,
     ) -> Result<bool, Hangup> {
         let parked = std::mem::take(&mut self.parked);
         let before = parked.len();
@@ -280,7 +283,7 @@ impl Caller {
         id: u64,
         request: Request,
         help: &mut Help<'_>,
-        asked: &mut BTreeMap<u64, (CallerId, u64)>,
+        asked: &mut BTreeMap<u64, (ClientId, u64)>,
     ) -> Result<(), Hangup> {
         let later =
             if self.must_wait(&request) { Some(request) } else { self.serve(id, request, help, asked)? };
@@ -304,7 +307,7 @@ impl Caller {
         id: u64,
         request: Request,
         help: &mut Help<'_>,
-        asked: &mut BTreeMap<u64, (CallerId, u64)>,
+        asked: &mut BTreeMap<u64, (ClientId, u64)>,
     ) -> Result<Option<Request>, Hangup> {
         self.pins |= matches!(request, Request::Pin { .. });
         match answer(self.id, id, request, help) {
@@ -357,7 +360,7 @@ fn not_read(why: NotRead) -> Reply {
 }
 
 /// Answers a request, or says who will.
-fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> Served {
+fn answer(caller: ClientId, id: u64, request: Request, help: &mut Help<'_>) -> Served {
     let wrong = |text: &str| Served::Now(Reply::Error { text: text.to_owned() });
     if let Request::Order(order) = &request
         && let Some(work) = Work::of(order)
@@ -381,26 +384,26 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             wrong(&format!("an open slot is asked for {MAX_COLUMNS} attributes at once at most"))
         }
         Request::Done { offset } => Served::Now(Reply::Done { kept: help.tickets.done(caller, offset) }),
-        request if !help.window.has_room() => Served::Later(request),
-        Request::Order(order) => Served::Asked(help.window.ask(Ask::Order(order))),
+        request if !help.capture.has_room() => Served::Later(request),
+        Request::Order(order) => Served::Asked(help.capture.ask(Ask::Order(order))),
         Request::Slots { from, count } => {
             let slots = Vec::with_capacity(SLOTS.min(count.max(1) as usize));
-            Served::Asked(help.window.ask(Ask::Slots(holdfast_base::SlotNo(from), slots)))
+            Served::Asked(help.capture.ask(Ask::Slots(holdfast_base::SlotNo(from), slots)))
         }
         Request::Preamble { stream, version, offset } => {
             let bytes = Vec::with_capacity(PIECE);
-            Served::Asked(help.window.ask(Ask::Preamble(stream, version, offset, bytes)))
+            Served::Asked(help.capture.ask(Ask::Preamble(stream, version, offset, bytes)))
         }
-        Request::Holds { after } => Served::Asked(help.window.ask(Ask::Holds(after))),
-        Request::Acts { after } => Served::Asked(help.window.ask(Ask::Acts(after))),
-        Request::OpenSlots => Served::Asked(help.window.ask(Ask::OpenSlots(Vec::with_capacity(OPEN_SLOTS)))),
+        Request::Holds { after } => Served::Asked(help.capture.ask(Ask::Holds(after))),
+        Request::Acts { after } => Served::Asked(help.capture.ask(Ask::Acts(after))),
+        Request::OpenSlots => Served::Asked(help.capture.ask(Ask::OpenSlots(Vec::with_capacity(OPEN_SLOTS)))),
         Request::OpenIndex { sequence, cursor, wanted } => {
-            Served::Asked(help.window.ask(Ask::Index(sequence, cursor, wanted, vec![0; PIECE])))
+            Served::Asked(help.capture.ask(Ask::Index(sequence, cursor, wanted, vec![0; PIECE])))
         }
         Request::OpenOutline { sequence, stream, attribute, values } => {
-            Served::Asked(help.window.ask(Ask::Outline(sequence, stream, attribute, values)))
+            Served::Asked(help.capture.ask(Ask::Outline(sequence, stream, attribute, values)))
         }
-        Request::Pin { sequences } => Served::Asked(help.window.ask(Ask::Pin(caller, sequences))),
+        Request::Pin { sequences } => Served::Asked(help.capture.ask(Ask::Pin(caller, sequences))),
         Request::Read { sequence, offset, len, purpose } => {
             let block = BLOCK as u32;
             let quantum = help.tickets.pool().stride() as u64;
@@ -418,7 +421,7 @@ fn answer(caller: CallerId, id: u64, request: Request, help: &mut Help<'_>) -> S
             match help.tickets.take(caller, help.now) {
                 Some(buffer) => {
                     let reader = Reader { class: class(purpose), client: caller };
-                    Served::Asked(help.window.ask(Ask::Read(sequence, offset, len, buffer, reader)))
+                    Served::Asked(help.capture.ask(Ask::Read(sequence, offset, len, buffer, reader)))
                 }
                 None => Served::Later(Request::Read { sequence, offset, len, purpose }),
             }
@@ -437,7 +440,7 @@ fn class(purpose: Purpose) -> Class {
 }
 
 /// Begins an order that takes many steps, if it can begin now.
-fn begin(caller: CallerId, id: u64, request: Request, work: Work, help: &mut Help<'_>) -> Served {
+fn begin(caller: ClientId, id: u64, request: Request, work: Work, help: &mut Help<'_>) -> Served {
     let refused = |what| Served::Now(Reply::Outcome(Outcome::Refused(Refusal::Busy(what))));
     match help.jobs.at_work() {
         // Distilling goes on for as long as somebody asks for it, and nobody should wait for that who destroys something.
@@ -469,7 +472,7 @@ mod tests {
         _directory: tempfile::TempDir,
         path: std::path::PathBuf,
         listener: Listener,
-        callers: Callers,
+        table: Clients,
         tickets: Tickets,
         clients: Vec<UnixStream>,
         last: Instant,
@@ -480,25 +483,25 @@ mod tests {
         let path = directory.path().join("s");
         let listener = Listener::bind_at(path.clone()).unwrap();
         let mut tickets = Tickets::new(BufferPool::shared(1, 4096, Lock::No).unwrap());
-        let (mut callers, mut clients) = (Callers::default(), Vec::new());
+        let (mut table, mut clients) = (Clients::default(), Vec::new());
         let mut last = Instant::now();
         for _ in 0..MAX_CLIENTS {
             last += Duration::from_millis(1);
             clients.push(UnixStream::connect(&path).unwrap());
-            assert!(callers.accept(&listener, &mut tickets, last));
+            assert!(table.accept(&listener, &mut tickets, last));
         }
-        assert_eq!(callers.all.len(), MAX_CLIENTS);
-        Full { _directory: directory, path, listener, callers, tickets, clients, last }
+        assert_eq!(table.all.len(), MAX_CLIENTS);
+        Full { _directory: directory, path, listener, table, tickets, clients, last }
     }
 
     impl Full {
         /// Another one comes: who had to leave for it, or what it was told.
-        fn comes(&mut self, now: Instant) -> Result<Option<CallerId>, String> {
-            let before: Vec<_> = self.callers.all.iter().map(|caller| caller.id).collect();
+        fn comes(&mut self, now: Instant) -> Result<Option<ClientId>, String> {
+            let before: Vec<_> = self.table.all.iter().map(|session| session.id).collect();
             let mut new = UnixStream::connect(&self.path).unwrap();
-            assert!(self.callers.accept(&self.listener, &mut self.tickets, now));
-            assert!(self.callers.all.len() <= MAX_CLIENTS);
-            let there = |id: &CallerId| self.callers.all.iter().any(|caller| caller.id == *id);
+            assert!(self.table.accept(&self.listener, &mut self.tickets, now));
+            assert!(self.table.all.len() <= MAX_CLIENTS);
+            let there = |id: &ClientId| self.table.all.iter().any(|session| session.id == *id);
             if there(&(before.last().unwrap() + 1)) {
                 self.clients.push(new);
                 return Ok(before.into_iter().find(|id| !there(id)));
@@ -517,15 +520,15 @@ mod tests {
         assert!(full.comes(soon).unwrap_err().contains("connected already"));
         // The first waits for an answer, the second has asked since, the third has not.
         full.clients[0].write_all(&Request::Hello { version: VERSION }.encode(1)).unwrap();
-        assert!(matches!(full.callers.all[0].client.receive(), Ok(Some(_))));
-        full.callers.all[1].active = soon;
+        assert!(matches!(full.table.all[0].client.receive(), Ok(Some(_))));
+        full.table.all[1].active = soon;
         let late = full.last + IDLE;
         assert_eq!(full.comes(late), Ok(Some(3)));
         let mut told = Vec::new();
         full.clients[2].read_to_end(&mut told).unwrap();
         let told = String::from_utf8_lossy(&told);
         assert!(told.contains("asked nothing for 10 s"), "{told}");
-        for id in 4..=MAX_CLIENTS as CallerId {
+        for id in 4..=MAX_CLIENTS as ClientId {
             assert_eq!(full.comes(late), Ok(Some(id)));
         }
         assert!(full.comes(late).unwrap_err().contains("all are busy"));

@@ -1,5 +1,5 @@
-//! What came in the last minute, and when something was last lost, out of looks at the counters. Time is passed in; who
-//! looks, and how often, is the desk's business.
+//! Sliding window over the counters: amounts of the last minute, and the time of the last loss. Time is passed in; the
+//! control thread decides how often to sample.
 
 use holdfast_base::Timestamp;
 use holdfast_protocol::wire::{LatelySource, LatelyStatus};
@@ -40,14 +40,14 @@ pub(super) struct Look {
 
 /// The looks of the last minute.
 #[derive(Debug)]
-pub(super) struct Lately {
+pub(super) struct RateWindow {
     /// Never empty; the first is as old as what is told reaches back.
     kept: VecDeque<Look>,
     /// What the last look saw of each source, and when it had last lost something by then.
     sources: Vec<(Count, Option<Timestamp>)>,
 }
 
-impl Lately {
+impl RateWindow {
     /// At the start of a run, at which all counts are zero.
     pub(super) fn new(sources: usize) -> Self {
         let start = Look { sources: vec![Count::default(); sources], ..Look::default() };
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn what_is_told_reaches_back_a_minute_and_less_than_a_look_more() {
-        let mut lately = Lately::new(1);
+        let mut window = RateWindow::new(1);
         for second in 0..1000 {
-            let told = lately.told(&look(second), at(second));
+            let told = window.told(&look(second), at(second));
             let span = told.span.as_secs();
             assert!(
                 span == second.min(span) && (span == second || (60..70).contains(&span)),
@@ -134,25 +134,25 @@ mod tests {
                 (source.elements, source.bytes, source.lost, source.last_lost),
                 (span, 2 * span, 0, None)
             );
-            lately.look(look(second), at(second));
-            assert!(lately.kept.len() <= 8, "a limit on everything");
+            window.look(look(second), at(second));
+            assert!(window.kept.len() <= 8, "a limit on everything");
         }
         // Nobody looked for an hour, as on a machine that slept.
-        let told = lately.told(&look(4600), at(4600));
+        let told = window.told(&look(4600), at(4600));
         assert_eq!((told.span.as_secs(), told.sources[0].elements), (4600 - 990, 4600 - 990));
     }
 
     // Promise 2: when something was last lost is told for as long as the recorder runs.
     #[test]
     fn a_loss_is_lately_for_a_minute_and_the_last_one_for_ever() {
-        let mut lately = Lately::new(1);
+        let mut window = RateWindow::new(1);
         let (mut lost, mut unknown) = (0, 0);
         for second in 0..500 {
             lost += if second == 100 { 7 } else { 0 };
             unknown += u64::from(second == 300);
             let now = with_losses(second, lost, unknown);
-            let told = lately.told(&now, at(second)).sources.remove(0);
-            lately.look(now, at(second));
+            let told = window.told(&now, at(second)).sources.remove(0);
+            window.look(now, at(second));
             let wanted = match second {
                 0..100 => None,
                 100..300 => Some(at(100)),

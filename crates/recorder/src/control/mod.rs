@@ -1,14 +1,14 @@
-//! The desk: the control thread. It serves the socket, knows sources that end, progress and jobs, and asks the capture
-//! thread what only that one knows. The capture thread never waits for it.
+//! Control thread of a recorder: serves the socket, notices sources that end, shows progress, runs jobs, and asks the capture
+//! thread for what only that thread knows. The capture thread never waits for it.
 //!
 //! One loop, all sockets non-blocking. What a client asks goes to the capture thread only while there is a place among
 //! the [`ASKS`] under way; a client whose request finds none is not read from until there is.
 
-mod callers;
+mod clients;
 mod figures;
 mod jobs;
-mod lately;
 mod progress;
+mod rate_window;
 mod sources;
 mod tickets;
 
@@ -18,7 +18,7 @@ pub use sources::Watch;
 
 use crate::capture::{Answer, Ask};
 use crate::plan::MOST_TICKETS;
-use callers::Callers;
+use clients::Clients;
 use figures::Figures;
 use holdfast_ingest::StopFlag;
 use holdfast_ingest::Waker;
@@ -37,64 +37,64 @@ use tickets::Tickets;
 /// Asks under way at once: reads, which wait for their turn, as many as there may be tickets, and a few others.
 pub const ASKS: usize = MOST_TICKETS + 16;
 
-/// How often the desk looks around when nothing happens.
+/// Interval between two rounds of the control thread when nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The id of what a job asks; callers' are counted from 1.
+/// Id of requests that a job sends; ids of clients' requests count from 1.
 const JOB: u64 = 0;
 
-/// Wakes the desk.
+/// Wakes the control thread.
 #[derive(Clone, Debug)]
-pub struct Bell(Arc<OwnedFd>);
+pub struct ControlWaker(Arc<OwnedFd>);
 
-impl Bell {
-    /// A bell that nobody has rung.
+impl ControlWaker {
+    /// Creates a waker without a pending wake-up.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
     }
 
-    /// Wakes the desk, or keeps it from falling asleep once.
-    pub fn ring(&self) {
-        // It fails only where the counter is full: then it is ringing already.
+    /// Wakes the control thread, or makes its next sleep return at once.
+    pub fn wake(&self) {
+        // It fails only if the event counter is full: a wake-up is pending then.
         let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
     }
 
-    fn quiet(&self) {
+    fn clear(&self) {
         let _ = rustix::io::read(&*self.0, &mut [0u8; 8]);
     }
 }
 
-/// The capture thread's end: what it is asked, and where its answers go.
+/// Server end of the control channel, owned by the capture thread: receives requests and sends replies.
 #[derive(Debug)]
-pub struct Counter {
+pub struct ControlServer {
     asks: Receiver<(u64, Ask)>,
     answers: SyncSender<(Option<u64>, Answer)>,
-    bell: Bell,
+    waker: ControlWaker,
     answered: bool,
 }
 
-impl Counter {
+impl ControlServer {
     /// The next ask, if there is one.
     pub fn ask(&mut self) -> Option<(u64, Ask)> {
         self.asks.try_recv().ok()
     }
 
-    /// Answers. There is room for every ask that can be under way; without a desk, nobody wants to know.
+    /// Sends a reply. The channel has room for every request under way; without a control thread the reply is dropped.
     pub fn answer(&mut self, id: Option<u64>, answer: Answer) {
         self.answered |= self.answers.try_send((id, answer)).is_ok();
     }
 
-    /// Wakes the desk if there is something for it.
+    /// Wakes the control thread if replies were sent since the last call.
     pub fn deliver(&mut self) {
         if std::mem::take(&mut self.answered) {
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 }
 
-/// The desk's end.
+/// Client end of the control channel, owned by the control thread: sends requests to the capture thread.
 #[derive(Debug)]
-struct Window {
+struct CaptureClient {
     asks: SyncSender<(u64, Ask)>,
     answers: Receiver<(Option<u64>, Answer)>,
     capture: Waker,
@@ -102,7 +102,7 @@ struct Window {
     next: u64,
 }
 
-impl Window {
+impl CaptureClient {
     fn has_room(&self) -> bool {
         self.under_way < ASKS
     }
@@ -119,24 +119,24 @@ impl Window {
     }
 }
 
-/// Both ends of the passage between the capture thread, which `capture` wakes, and the desk, which `bell` wakes.
-pub fn passage(capture: Waker, bell: Bell) -> (Counter, Passage) {
+/// Creates both ends of the channel between the capture thread, which `capture` wakes, and the control thread, which `waker` wakes.
+pub fn channel(capture: Waker, waker: ControlWaker) -> (ControlServer, Channel) {
     // One more each way for a job.
     let (asks, asked) = sync_channel(ASKS + 1);
     let (answers, answered) = sync_channel(ASKS + 1);
-    let counter = Counter { asks: asked, answers, bell: bell.clone(), answered: false };
-    let window = Window { asks, answers: answered, capture, under_way: 0, next: JOB };
-    (counter, Passage { window, bell })
+    let server = ControlServer { asks: asked, answers, waker: waker.clone(), answered: false };
+    let client = CaptureClient { asks, answers: answered, capture, under_way: 0, next: JOB };
+    (server, Channel { client, waker })
 }
 
-/// The desk's end of a passage, before there is a desk.
+/// Client end of a control channel, before the control thread exists.
 #[derive(Debug)]
-pub struct Passage {
-    window: Window,
-    bell: Bell,
+pub struct Channel {
+    client: CaptureClient,
+    waker: ControlWaker,
 }
 
-/// What the desk is given.
+/// Everything that the control thread is started with.
 #[derive(Debug)]
 pub struct Setup {
     /// The socket.
@@ -157,7 +157,7 @@ pub struct Setup {
     pub quiet: bool,
 }
 
-/// What the desk knows at the end.
+/// Result of the control thread.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Sources that failed, and how.
@@ -165,13 +165,13 @@ pub struct Report {
 }
 
 /// The control thread's state.
-pub struct Desk {
-    window: Window,
-    bell: Bell,
+pub struct ControlThread {
+    client: CaptureClient,
+    waker: ControlWaker,
     listener: Listener,
     /// Whether somebody who comes is a reason to wake.
     listens: bool,
-    callers: Callers,
+    clients: Clients,
     tickets: Tickets,
     figures: Figures,
     jobs: Jobs,
@@ -182,20 +182,20 @@ pub struct Desk {
     progress: Progress,
 }
 
-impl Desk {
-    /// A desk that is not open yet.
-    pub fn new(setup: Setup, passage: Passage) -> Self {
+impl ControlThread {
+    /// Creates the state; [`ControlThread::run`] starts to serve.
+    pub fn new(setup: Setup, channel: Channel) -> Self {
         Self {
             jobs: Jobs::new(
-                passage.window.asks.clone(),
-                passage.window.capture.clone(),
-                passage.bell.clone(),
+                channel.client.asks.clone(),
+                channel.client.capture.clone(),
+                channel.waker.clone(),
             ),
-            window: passage.window,
-            bell: passage.bell,
+            client: channel.client,
+            waker: channel.waker,
             listener: setup.listener,
             listens: true,
-            callers: Callers::default(),
+            clients: Clients::default(),
             tickets: Tickets::new(setup.area),
             figures: Figures::new(setup.facts),
             sources: setup.sources,
@@ -228,16 +228,16 @@ impl Desk {
         if self.progress.is_due(now) {
             self.figures.want();
         }
-        self.figures.ask(&mut self.window, now);
+        self.figures.ask(&mut self.client, now);
     }
 
     /// Sleeps until a socket or the capture thread has something.
     fn wait(&mut self) {
-        let room = self.window.has_room();
+        let room = self.client.has_room();
         let mut fds =
-            vec![PollFd::new(&*self.bell.0, PollFlags::IN), interest(&self.listener, self.listens, false)];
+            vec![PollFd::new(&*self.waker.0, PollFlags::IN), interest(&self.listener, self.listens, false)];
         let fixed = fds.len();
-        fds.extend(self.callers.interests(room));
+        fds.extend(self.clients.interests(room));
         let tick = self.figures.due_in(Instant::now()).map_or(TICK, |due| due.min(TICK));
         // Rounded up: a poll that ends too early finds nothing due.
         let tick = Timespec { tv_sec: 0, tv_nsec: (tick.subsec_nanos() + 1_000).min(999_999_999).into() };
@@ -249,8 +249,8 @@ impl Desk {
             .map(|(at, _)| at)
             .collect();
         drop(fds);
-        self.callers.hang_up(&gone, &mut self.tickets);
-        self.bell.quiet();
+        self.clients.hang_up(&gone, &mut self.tickets);
+        self.waker.clear();
     }
 
     fn notice_stop(&mut self) {
@@ -261,46 +261,46 @@ impl Desk {
 
     fn take_answers(&mut self, now: Instant) {
         loop {
-            match self.window.answers.try_recv() {
+            match self.client.answers.try_recv() {
                 Ok((None, Answer::JobStep(reply))) => self.jobs.reply(reply),
                 Ok((Some(id), answer)) => {
-                    self.window.under_way = self.window.under_way.saturating_sub(1);
+                    self.client.under_way = self.client.under_way.saturating_sub(1);
                     match answer {
-                        Answer::Figures(sheet) => self.take_figures(sheet, now),
-                        answer => self.callers.answer(id, answer, &mut self.tickets, &mut self.figures, now),
+                        Answer::Figures(stats) => self.take_figures(stats, now),
+                        answer => self.clients.answer(id, answer, &mut self.tickets, &mut self.figures, now),
                     }
                 }
                 Ok((None, _)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
-        while let Some(Ended { caller, request, reply }) = self.jobs.ended() {
+        while let Some(Ended { client, request, reply }) = self.jobs.ended() {
             self.figures.forget(false);
-            self.callers.reply(caller, request, &reply, &mut self.tickets);
+            self.clients.reply(client, request, &reply, &mut self.tickets);
         }
     }
 
-    fn take_figures(&mut self, sheet: Box<crate::capture::Sheet>, now: Instant) {
-        self.figures.take(sheet, now);
-        self.callers.answer_waiting(&self.figures, &self.sources, &mut self.tickets);
-        if let Some(sheet) = self.figures.sheet() {
-            self.progress.show(sheet, &self.figures, now);
+    fn take_figures(&mut self, stats: Box<crate::capture::Stats>, now: Instant) {
+        self.figures.take(stats, now);
+        self.clients.answer_waiting(&self.figures, &self.sources, &mut self.tickets);
+        if let Some(stats) = self.figures.stats() {
+            self.progress.show(stats, &self.figures, now);
         }
     }
 
     fn accept(&mut self, now: Instant) {
-        self.listens = self.callers.accept(&self.listener, &mut self.tickets, now);
+        self.listens = self.clients.accept(&self.listener, &mut self.tickets, now);
     }
 
     fn serve(&mut self, now: Instant) {
-        let Self { window, callers, tickets, figures, jobs, sources, .. } = self;
-        callers.serve(&mut callers::Help { window, tickets, figures, jobs, sources, now });
+        let Self { client, clients, tickets, figures, jobs, sources, .. } = self;
+        clients.serve(&mut clients::Help { capture: client, tickets, figures, jobs, sources, now });
     }
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for ControlThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("listener", &self.listener).finish_non_exhaustive()
+        f.debug_struct("ControlThread").field("listener", &self.listener).finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a person sees while it runs, on standard error: a line that is renewed every second, and what goes wrong, once.
 
 use super::figures::{Figures, Watched, watched};
-use crate::capture::Sheet;
+use crate::capture::Stats;
 use crate::voice::{complain, mention, say};
 use holdfast_base::{Rate, Timestamp, many};
 use holdfast_media::Fault;
@@ -53,25 +53,25 @@ impl Progress {
     }
 
     /// Renews the line, and tells of a device that went or came back.
-    pub(super) fn show(&mut self, sheet: &Sheet, figures: &Figures, now: Instant) {
+    pub(super) fn show(&mut self, stats: &Stats, figures: &Figures, now: Instant) {
         let absent = |state: &DeviceState| matches!(state, DeviceState::Absent { .. });
-        match (absent(&self.device), absent(&sheet.device)) {
-            (false, true) if sheet.last_error.ends_with(&Fault::NoSpace.to_string()) => self.error(&format!(
+        match (absent(&self.device), absent(&stats.device)) {
+            (false, true) if stats.last_error.ends_with(&Fault::NoSpace.to_string()) => self.error(&format!(
                 "{}: the device does not answer, for the file system under it is full ({}): make room there; what \
                  arrives is lost from when the buffers are full; it is tried again every second",
-                sheet.ring.lane, sheet.last_error
+                stats.ring.lane, stats.last_error
             )),
             (false, true) => self.error(&format!(
                 "{}: the device does not answer ({}): what arrives is lost from when the buffers are full; it is tried again every second",
-                sheet.ring.lane, sheet.last_error
+                stats.ring.lane, stats.last_error
             )),
-            (true, false) => self.say(&format!("{}: the device answers again", sheet.ring.lane)),
+            (true, false) => self.say(&format!("{}: the device answers again", stats.ring.lane)),
             _ => {}
         }
-        self.device = sheet.device;
-        self.tell_of_margin(sheet);
+        self.device = stats.device;
+        self.tell_of_margin(stats);
         self.tell_of_refused(figures);
-        let seen = watched(sheet);
+        let seen = watched(stats);
         let Some((before, last)) = self.last else {
             self.last = Some((now, seen));
             return;
@@ -82,7 +82,7 @@ impl Progress {
         }
         self.last = Some((now, seen));
         let elements = Rate::of(seen.elements.saturating_sub(last.elements), span).0;
-        let reach = sheet.ring.oldest.map_or(Duration::ZERO, |oldest| Timestamp::since(sheet.now, oldest));
+        let reach = stats.ring.oldest.map_or(Duration::ZERO, |oldest| Timestamp::since(stats.now, oldest));
         let mut line = format!(
             "{}  in {}  {elements} el/s  disk {}  back {}",
             span_text(figures.uptime()),
@@ -90,8 +90,8 @@ impl Progress {
             Rate::of(seen.written.saturating_sub(last.written), span),
             span_text(reach),
         );
-        if sheet.ring.slots.held > 0 {
-            let _ = write!(line, "  held {}/{}", sheet.ring.slots.held, sheet.ring.slots.total);
+        if stats.ring.slots.held > 0 {
+            let _ = write!(line, "  held {}/{}", stats.ring.slots.held, stats.ring.slots.total);
         }
         if seen.gaps > 0 {
             let _ = write!(line, "  GAPS {} ({} lost)", seen.gaps, many(seen.lost, "element"));
@@ -102,11 +102,11 @@ impl Progress {
     }
 
     /// Says once that the margin has become small, and again when it is half of that.
-    fn tell_of_margin(&mut self, sheet: &Sheet) {
-        let Some(margin) = sheet.margin else { return };
+    fn tell_of_margin(&mut self, stats: &Stats) {
+        let Some(margin) = stats.margin else { return };
         if let Some(text) = small(&margin, self.told) {
             self.told = Some(margin.least);
-            self.error(&format!("{}: {text}", sheet.ring.lane));
+            self.error(&format!("{}: {text}", stats.ring.lane));
         }
     }
 

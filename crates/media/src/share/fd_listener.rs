@@ -1,4 +1,4 @@
-//! A door: a Unix socket at a path, at which one process answers those that come.
+//! Listening Unix socket at a path, through which a process hands file descriptors to its clients.
 
 use std::fs::Permissions;
 use std::io::{self, ErrorKind};
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 /// A listening socket, without blocking, open to its user only; its path goes with it.
 #[derive(Debug)]
-pub struct Door {
+pub struct FdListener {
     socket: UnixListener,
     path: PathBuf,
     /// Device and inode of the socket, so that only our own is removed at the end.
     node: (u64, u64),
 }
 
-/// Why there is no door at a path.
+/// Reasons why a path cannot be listened at.
 #[derive(Debug, thiserror::Error)]
-pub enum DoorError {
+pub enum FdListenerError {
     /// Somebody answers there: a connection to them.
     #[error("somebody else answers there")]
     InUse(UnixStream),
@@ -35,16 +35,16 @@ pub enum DoorError {
     },
 }
 
-impl Door {
+impl FdListener {
     /// Opens one at `path`. A dead socket there is replaced; whatever else is there stays.
-    pub fn open(path: PathBuf) -> Result<Self, DoorError> {
-        let failed = |what, cause| DoorError::Failed { what, cause };
+    pub fn open(path: PathBuf) -> Result<Self, FdListenerError> {
+        let failed = |what, cause| FdListenerError::Failed { what, cause };
         match path.symlink_metadata() {
-            Ok(about) if !about.file_type().is_socket() => return Err(DoorError::Occupied),
+            Ok(about) if !about.file_type().is_socket() => return Err(FdListenerError::Occupied),
             _ => {}
         }
         match UnixStream::connect(&path) {
-            Ok(other) => return Err(DoorError::InUse(other)),
+            Ok(other) => return Err(FdListenerError::InUse(other)),
             Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {}
             Err(cause) => return Err(failed("look who listens there", cause)),
         }
@@ -76,13 +76,13 @@ impl Door {
     }
 }
 
-impl AsFd for Door {
+impl AsFd for FdListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Door {
+impl Drop for FdListener {
     fn drop(&mut self) {
         let ours = self.path.symlink_metadata().is_ok_and(|about| (about.dev(), about.ino()) == self.node);
         if ours {
@@ -99,27 +99,27 @@ mod tests {
     #[test]
     fn only_a_dead_socket_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("door");
-        let door = Door::open(path.clone()).unwrap();
+        let path = folder.path().join("listener");
+        let listener = FdListener::open(path.clone()).unwrap();
         assert_eq!(path.symlink_metadata().unwrap().mode() & 0o777, 0o600);
-        assert!(matches!(Door::open(path.clone()), Err(DoorError::InUse(_))));
-        drop(door);
+        assert!(matches!(FdListener::open(path.clone()), Err(FdListenerError::InUse(_))));
+        drop(listener);
         assert!(path.symlink_metadata().is_err(), "it goes with its owner");
 
         // As a process that was killed leaves it.
         drop(UnixListener::bind(&path).unwrap());
-        let door = Door::open(path.clone()).unwrap();
+        let listener = FdListener::open(path.clone()).unwrap();
         // Somebody put another in its place: that is not ours to remove.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, b"theirs").unwrap();
-        drop(door);
+        drop(listener);
         assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
-        assert!(matches!(Door::open(path.clone()), Err(DoorError::Occupied)));
+        assert!(matches!(FdListener::open(path.clone()), Err(FdListenerError::Occupied)));
 
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
-        assert!(matches!(Door::open(link), Err(DoorError::Occupied)));
+        assert!(matches!(FdListener::open(link), Err(FdListenerError::Occupied)));
         let nowhere = folder.path().join("no/such/folder");
-        assert!(matches!(Door::open(nowhere), Err(DoorError::Failed { .. })));
+        assert!(matches!(FdListener::open(nowhere), Err(FdListenerError::Failed { .. })));
     }
 }

@@ -1,5 +1,5 @@
-//! Which request is answered when, and how: a state machine over the model. Requests come in with the time, answers
-//! go out when they are due. It neither sleeps nor knows bytes, and has no clock.
+//! Schedule of requests: a state machine over the drive model that decides when and how each request is answered. It
+//! neither sleeps nor holds bytes, and has no clock.
 //!
 //! The account is kept in modelled time. A machine wakes up a little late for every answer, and whoever waited for it
 //! asks again so much later. If that counted as their pause, every late answer would cost the drive a revolution. So a
@@ -107,7 +107,7 @@ impl Counts {
 
 /// The requests of a drive. How many there are at once is bounded by the kernel.
 #[derive(Debug)]
-pub(crate) struct Desk<T> {
+pub(crate) struct RequestSchedule<T> {
     drive: Drive,
     mode: Mode,
     /// By the time at which they are due, and in the order of arrival.
@@ -123,7 +123,7 @@ pub(crate) struct Desk<T> {
     counts: Counts,
 }
 
-impl<T> Desk<T> {
+impl<T> RequestSchedule<T> {
     /// Without requests; answers that are later than `limit` count as late.
     pub(crate) fn new(drive: Drive, limit: Duration) -> Self {
         Self {
@@ -277,8 +277,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn desk() -> Desk<u32> {
-        Desk::new(Drive::new(DriveModel::paper(), 1), Duration::from_millis(1))
+    fn schedule() -> RequestSchedule<u32> {
+        RequestSchedule::new(Drive::new(DriveModel::paper(), 1), Duration::from_millis(1))
     }
 
     fn write(n: u64) -> Access {
@@ -294,10 +294,10 @@ mod tests {
     }
 
     /// Answers what is first, so much later than it was due; when that was.
-    fn answer(desk: &mut Desk<u32>, late: Duration) -> Timestamp {
-        let now = desk.next().unwrap() + late;
-        let answer = desk.take(now).unwrap();
-        desk.answered(now, answer.due);
+    fn answer(schedule: &mut RequestSchedule<u32>, late: Duration) -> Timestamp {
+        let now = schedule.next().unwrap() + late;
+        let answer = schedule.take(now).unwrap();
+        schedule.answered(now, answer.due);
         now
     }
 
@@ -305,14 +305,14 @@ mod tests {
     fn a_late_answer_does_not_cost_a_revolution() {
         // A host that keeps two writes in the queue, asked for as soon as one is answered.
         let run = |late: Duration| {
-            let mut desk = desk();
-            desk.arrive(at(0), write(0), 0);
-            desk.arrive(at(0), write(1), 0);
+            let mut schedule = schedule();
+            schedule.arrive(at(0), write(0), 0);
+            schedule.arrive(at(0), write(1), 0);
             for n in 2..200 {
-                let now = answer(&mut desk, late);
-                desk.arrive(now, write(n), 0);
+                let now = answer(&mut schedule, late);
+                schedule.arrive(now, write(n), 0);
             }
-            desk.drive.free()
+            schedule.drive.free()
         };
         // Later than a write takes: without the account in modelled time the queue would be empty each time.
         for late in [Duration::from_micros(40), ms(3), ms(14), ms(40)] {
@@ -324,18 +324,18 @@ mod tests {
 
     #[test]
     fn what_comes_before_an_overdue_answer_was_in_the_queue() {
-        let mut desk = desk();
-        desk.arrive(at(0), write(0), 0);
-        let due = desk.next().unwrap();
-        desk.arrive(due + ms(5), write(1), 0);
-        let stream = desk.drive.stream_time(Kind::Write, MIB, MIB);
-        answer(&mut desk, ms(6));
-        assert!(desk.next().unwrap().since(due).abs_diff(stream) < Duration::from_nanos(3));
+        let mut schedule = schedule();
+        schedule.arrive(at(0), write(0), 0);
+        let due = schedule.next().unwrap();
+        schedule.arrive(due + ms(5), write(1), 0);
+        let stream = schedule.drive.stream_time(Kind::Write, MIB, MIB);
+        answer(&mut schedule, ms(6));
+        assert!(schedule.next().unwrap().since(due).abs_diff(stream) < Duration::from_nanos(3));
     }
 
     #[test]
     fn all_of_the_time_is_accounted_for() {
-        let mut desk = desk();
+        let mut schedule = schedule();
         let read = |n: u64| Access { kind: Kind::Read, ..write(n) };
         // In a row, far away, back again, one after a pause, and two in a row of which the second comes late.
         let asked = [write(0), write(1), read(9000), read(4000), write(2), read(100), read(101)];
@@ -343,14 +343,14 @@ mod tests {
         let (mut now, mut sum, mut rested) = (at(0), Duration::ZERO, Duration::ZERO);
         for (access, pause) in asked.into_iter().zip(pauses) {
             let before = now;
-            desk.arrive(now + ms(pause), access, 0);
-            now = answer(&mut desk, Duration::ZERO);
+            schedule.arrive(now + ms(pause), access, 0);
+            now = answer(&mut schedule, Duration::ZERO);
             sum += now.since(before);
             // The drive reads on where somebody read.
             rested += if pause == 500 { ms(500) } else { Duration::ZERO };
         }
-        let Counts { reading, writing, .. } = desk.counts;
-        let stream = |kind, from: u64, count| desk.drive.stream_time(kind, from * MIB, count * MIB);
+        let Counts { reading, writing, .. } = schedule.counts;
+        let stream = |kind, from: u64, count| schedule.drive.stream_time(kind, from * MIB, count * MIB);
         assert_eq!(
             writing.streaming,
             stream(Kind::Write, 0, 1) + stream(Kind::Write, 1, 1) + stream(Kind::Write, 2, 1)
@@ -360,63 +360,63 @@ mod tests {
         let all = reading.streaming + reading.getting_there + writing.streaming + writing.getting_there;
         assert!((all + rested).abs_diff(sum) < Duration::from_nanos(20), "{all:?} and {rested:?} of {sum:?}");
         assert!(reading.getting_there > ms(15) && writing.getting_there > ms(5), "{reading:?} {writing:?}");
-        assert!(desk.report().contains(&format!("\nto_read_us {}\n", reading.getting_there.as_micros())));
+        assert!(schedule.report().contains(&format!("\nto_read_us {}\n", reading.getting_there.as_micros())));
     }
 
     #[test]
     fn a_real_pause_loses_a_revolution_and_only_one() {
-        let mut desk = desk();
-        desk.arrive(at(0), write(0), 0);
-        let due = desk.next().unwrap();
+        let mut schedule = schedule();
+        schedule.arrive(at(0), write(0), 0);
+        let due = schedule.next().unwrap();
         // Answered more than a revolution late; the host takes one more millisecond to ask again.
-        let now = answer(&mut desk, ms(14)) + ms(1);
-        desk.arrive(now, write(1), 0);
-        let stream = desk.drive.stream_time(Kind::Write, MIB, MIB);
-        let lost = desk.next().unwrap().since(due).saturating_sub(stream);
+        let now = answer(&mut schedule, ms(14)) + ms(1);
+        schedule.arrive(now, write(1), 0);
+        let stream = schedule.drive.stream_time(Kind::Write, MIB, MIB);
+        let lost = schedule.next().unwrap().since(due).saturating_sub(stream);
         assert!(lost.abs_diff(Duration::from_nanos(11_111_111)) < Duration::from_micros(1), "{lost:?}");
     }
 
     #[test]
     fn a_drive_hangs_stalls_fails_and_vanishes_as_told() {
-        let mut desk = desk();
-        assert!(desk.arrive(at(0), write(0), 0));
-        let due = desk.next().unwrap();
-        desk.command(at(1), Command::Stall(ms(3000)));
-        assert_eq!(desk.next(), Some(due + ms(3000)));
-        desk.command(at(2), Command::Hang);
-        assert!(desk.arrive(at(10), write(1), 1), "it may yet be carried out");
-        desk.command(at(20), Command::Hang);
-        assert_eq!((desk.next(), desk.take(at(1 << 40))), (None, None));
-        assert!(desk.report().contains("mode hang\n") && desk.report().contains("under_way 2\n"));
-        desk.command(at(10_002), Command::Ok);
-        assert_eq!(desk.next(), Some(due + ms(3000 + 10_000)));
-        answer(&mut desk, Duration::ZERO);
+        let mut schedule = schedule();
+        assert!(schedule.arrive(at(0), write(0), 0));
+        let due = schedule.next().unwrap();
+        schedule.command(at(1), Command::Stall(ms(3000)));
+        assert_eq!(schedule.next(), Some(due + ms(3000)));
+        schedule.command(at(2), Command::Hang);
+        assert!(schedule.arrive(at(10), write(1), 1), "it may yet be carried out");
+        schedule.command(at(20), Command::Hang);
+        assert_eq!((schedule.next(), schedule.take(at(1 << 40))), (None, None));
+        assert!(schedule.report().contains("mode hang\n") && schedule.report().contains("under_way 2\n"));
+        schedule.command(at(10_002), Command::Ok);
+        assert_eq!(schedule.next(), Some(due + ms(3000 + 10_000)));
+        answer(&mut schedule, Duration::ZERO);
         // That one came while the drive hung; its predecessor was at work then.
-        let next = desk.next().unwrap();
+        let next = schedule.next().unwrap();
         assert!(next.since(due) < ms(13_000 + 30), "{next:?}");
 
-        desk.command(next, Command::Eio);
-        assert!(!desk.arrive(next, write(2), 2));
-        let order: Vec<_> = std::iter::from_fn(|| desk.take(next)).map(|a| (a.token, a.fault)).collect();
+        schedule.command(next, Command::Eio);
+        assert!(!schedule.arrive(next, write(2), 2));
+        let order: Vec<_> = std::iter::from_fn(|| schedule.take(next)).map(|a| (a.token, a.fault)).collect();
         assert_eq!(order, [(1, None), (2, Some(Fault::Io))]);
 
-        assert!(desk.report().contains("writes 3\n"), "counted when it is answered");
-        desk.command(next, Command::Ok);
-        desk.arrive(next, write(3), 3);
-        assert!(desk.report().contains("writes 3\n") && desk.report().contains("under_way 1\n"));
-        desk.command(next, Command::Vanish);
-        assert!(!desk.arrive(next, write(4), 4));
-        let order: Vec<_> = std::iter::from_fn(|| desk.take(next)).map(|a| (a.token, a.fault)).collect();
+        assert!(schedule.report().contains("writes 3\n"), "counted when it is answered");
+        schedule.command(next, Command::Ok);
+        schedule.arrive(next, write(3), 3);
+        assert!(schedule.report().contains("writes 3\n") && schedule.report().contains("under_way 1\n"));
+        schedule.command(next, Command::Vanish);
+        assert!(!schedule.arrive(next, write(4), 4));
+        let order: Vec<_> = std::iter::from_fn(|| schedule.take(next)).map(|a| (a.token, a.fault)).collect();
         assert_eq!(order, [(3, Some(Fault::Gone)), (4, Some(Fault::Gone))]);
-        assert!(desk.report().contains("faults 3\n"));
+        assert!(schedule.report().contains("faults 3\n"));
 
-        desk.command(next, Command::Fast);
-        assert!(desk.arrive(next, write(5), 5));
-        let answer = desk.take(next).unwrap();
+        schedule.command(next, Command::Fast);
+        assert!(schedule.arrive(next, write(5), 5));
+        let answer = schedule.take(next).unwrap();
         assert_eq!((answer.due, answer.fault), (None, None));
-        desk.answered(next + ms(500), answer.due);
-        assert!(desk.report().contains("late 0\n"), "nothing is late that has no time");
-        desk.command(next, Command::Reset);
-        assert!(desk.report().contains("writes 0\nwritten_bytes 0\n"));
+        schedule.answered(next + ms(500), answer.due);
+        assert!(schedule.report().contains("late 0\n"), "nothing is late that has no time");
+        schedule.command(next, Command::Reset);
+        assert!(schedule.report().contains("writes 0\nwritten_bytes 0\n"));
     }
 }

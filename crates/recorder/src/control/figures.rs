@@ -1,9 +1,9 @@
 //! The figures that clients see: what never changes, what the capture thread told last, and the sources' own counters.
 
-use super::Window;
-use super::lately::{Count, Lately, Look};
+use super::CaptureClient;
+use super::rate_window::{Count, Look, RateWindow};
 use super::sources::Watch;
-use crate::capture::{Ask, Away, Sheet};
+use crate::capture::{Ask, Away, Stats};
 use holdfast_base::{ByteSize, MAX_STREAMS, StreamId, Timestamp};
 use holdfast_format::{Cause, Superblock};
 use holdfast_ingest::SourceCounters;
@@ -77,24 +77,24 @@ pub struct Watched {
     pub written: u64,
 }
 
-/// The desk's figures.
+/// Figures of the run, as the control thread knows them.
 pub(super) struct Figures {
     facts: Facts,
-    sheet: Option<Box<Sheet>>,
-    /// The sheet that is not with the capture thread.
-    spare: Option<Box<Sheet>>,
+    stats: Option<Box<Stats>>,
+    /// The stats that is not with the capture thread.
+    spare: Option<Box<Stats>>,
     taken: Option<Instant>,
     /// Whether the superblock is the one in force.
     current: bool,
     wanted: bool,
     asked: bool,
     device: (DeviceState, Timestamp),
-    lately: Lately,
+    window: RateWindow,
 }
 
 impl Figures {
     pub(super) fn new(facts: Facts) -> Self {
-        let spare = Some(Box::new(Sheet {
+        let spare = Some(Box::new(Stats {
             ring: facts.ring.clone(),
             counts: DriverCounts::default(),
             buffers: (0, 0, 0),
@@ -113,17 +113,17 @@ impl Figures {
             slots_sealed: 0,
         }));
         let device = (DeviceState::Ok, facts.since);
-        let lately = Lately::new(facts.sources.len());
+        let window = RateWindow::new(facts.sources.len());
         Self {
             facts,
-            sheet: None,
+            stats: None,
             spare,
             taken: None,
             current: false,
             wanted: true,
             asked: false,
             device,
-            lately,
+            window,
         }
     }
 
@@ -134,7 +134,7 @@ impl Figures {
 
     /// Whether the last figures are as good as new ones.
     pub(super) fn are_fresh(&self, now: Instant) -> bool {
-        self.sheet.is_some() && self.taken.is_some_and(|taken| now.duration_since(taken) < LEAST_AGE)
+        self.stats.is_some() && self.taken.is_some_and(|taken| now.duration_since(taken) < LEAST_AGE)
     }
 
     /// When they are to be asked for, if somebody wants them and nobody asks yet.
@@ -144,37 +144,37 @@ impl Figures {
     }
 
     /// Asks for them, if somebody wants them and the last are old enough.
-    pub(super) fn ask(&mut self, window: &mut Window, now: Instant) {
-        if self.due_in(now).is_some_and(|due| due.is_zero()) && window.has_room() {
-            let sheet = self.spare.take().or_else(|| self.sheet.take());
-            if let Some(sheet) = sheet {
+    pub(super) fn ask(&mut self, capture: &mut CaptureClient, now: Instant) {
+        if self.due_in(now).is_some_and(|due| due.is_zero()) && capture.has_room() {
+            let stats = self.spare.take().or_else(|| self.stats.take());
+            if let Some(stats) = stats {
                 self.wanted = false;
                 self.asked = true;
-                window.ask(Ask::Figures(sheet));
+                capture.ask(Ask::Figures(stats));
             }
         }
     }
 
-    pub(super) fn take(&mut self, sheet: Box<Sheet>, now: Instant) {
-        if let Ok(superblock) = Superblock::decode(&sheet.superblock.1) {
+    pub(super) fn take(&mut self, stats: Box<Stats>, now: Instant) {
+        if let Ok(superblock) = Superblock::decode(&stats.superblock.1) {
             self.facts.superblock = superblock;
         }
-        let state = match sheet.device {
+        let state = match stats.device {
             RingDevice::Absent { since, .. } => (DeviceState::Absent, since),
             RingDevice::Well => {
-                (DeviceState::Ok, if self.device.0 == DeviceState::Ok { self.device.1 } else { sheet.now })
+                (DeviceState::Ok, if self.device.0 == DeviceState::Ok { self.device.1 } else { stats.now })
             }
         };
         self.device = state;
-        self.lately.look(self.look(&sheet, self.uptime()), sheet.now);
-        self.spare = self.sheet.replace(sheet).or(self.spare.take());
+        self.window.look(self.look(&stats, self.uptime()), stats.now);
+        self.spare = self.stats.replace(stats).or(self.spare.take());
         self.taken = Some(now);
         self.current = true;
         self.asked = false;
     }
 
-    pub(super) fn sheet(&self) -> Option<&Sheet> {
-        self.sheet.as_deref()
+    pub(super) fn stats(&self) -> Option<&Stats> {
+        self.stats.as_deref()
     }
 
     /// An order was carried out: whoever is told so and asks then sees what it did. If the ring has `grown`, the superblock is another.
@@ -227,13 +227,13 @@ impl Figures {
 
     pub(super) fn streams(&self) -> Vec<StreamStatus> {
         let mut streams = self.facts.streams.clone();
-        let Some(sheet) = &self.sheet else { return streams };
+        let Some(stats) = &self.stats else { return streams };
         for stream in &mut streams {
-            if let Some((_, now)) = sheet.counters.iter().find(|(id, _)| *id == stream.id) {
+            if let Some((_, now)) = stats.counters.iter().find(|(id, _)| *id == stream.id) {
                 stream.counters = *now;
             }
             // One that comes with the input is not there at the start.
-            if let Some((_, version, bytes)) = sheet.preambles.iter().find(|(id, _, _)| *id == stream.id) {
+            if let Some((_, version, bytes)) = stats.preambles.iter().find(|(id, _, _)| *id == stream.id) {
                 (stream.preamble, stream.preamble_bytes) = (*version, *bytes);
             }
         }
@@ -246,50 +246,50 @@ impl Figures {
     }
 
     pub(super) fn status(&self, sources: &Watch) -> Status {
-        let Some(sheet) = &self.sheet else {
+        let Some(stats) = &self.stats else {
             return Status { ring: self.facts.ring.clone(), recorder: None };
         };
-        let (all, free, fewest) = sheet.buffers;
+        let (all, free, fewest) = stats.buffers;
         let uptime = self.uptime();
         let recorder =
             RecorderStatus {
                 pid: std::process::id(),
                 since: self.facts.since,
-                now: sheet.now,
+                now: stats.now,
                 uptime,
                 device: DeviceStatus {
                     state: self.device.0,
                     since: self.device.1,
-                    error: sheet.last_error.clone(),
+                    error: stats.last_error.clone(),
                 },
-                sources: (0..self.facts.sources.len()).map(|at| self.source(at, sheet, sources)).collect(),
-                lanes: vec![lane(&sheet.ring.lane, &sheet.counts)],
+                sources: (0..self.facts.sources.len()).map(|at| self.source(at, stats, sources)).collect(),
+                lanes: vec![lane(&stats.ring.lane, &stats.counts)],
                 buffers: BufferStatus {
                     count: all as u32,
                     in_use: all.saturating_sub(free) as u32,
                     most_in_use: all.saturating_sub(fewest) as u32,
                     // Nothing was seen yet: since the start.
-                    most_at: sheet.fewest_at.max(self.facts.since),
+                    most_at: stats.fewest_at.max(self.facts.since),
                 },
-                away: AwayStatus { longest: sheet.away.longest, since: sheet.away.since },
+                away: AwayStatus { longest: stats.away.longest, since: stats.away.since },
                 warnings: self.facts.warnings.clone(),
-                margin: sheet.margin.map(|margin| MarginStatus {
+                margin: stats.margin.map(|margin| MarginStatus {
                     rate: margin.rate,
                     kept: margin.kept,
                     least: margin.least,
                     since: margin.since,
-                    eldest: sheet.eldest,
+                    eldest: stats.eldest,
                 }),
-                view: sheet.view.zip(self.facts.view.as_ref()).map(|((bytes, slots), (_, place))| {
+                view: stats.view.zip(self.facts.view.as_ref()).map(|((bytes, slots), (_, place))| {
                     ViewStatus { bytes, place: ByteSize(*place as u64), slots }
                 }),
-                lately: Some(self.lately.told(&self.look(sheet, uptime), self.now())),
+                lately: Some(self.window.told(&self.look(stats, uptime), self.now())),
             };
-        Status { ring: sheet.ring.clone(), recorder: Some(recorder) }
+        Status { ring: stats.ring.clone(), recorder: Some(recorder) }
     }
 
     /// All that is told of the recent past, as it is now.
-    fn look(&self, sheet: &Sheet, at: Duration) -> Look {
+    fn look(&self, stats: &Stats, at: Duration) -> Look {
         let sources = self.facts.sources.iter().map(|source| {
             let counters = &source.counters;
             Count {
@@ -299,14 +299,14 @@ impl Figures {
                 unknown: counters.unknown.load(Ordering::Relaxed),
             }
         });
-        let (slot_bytes, journal_bytes) = (sheet.counts.write_bytes, sheet.counts.journal_bytes);
+        let (slot_bytes, journal_bytes) = (stats.counts.write_bytes, stats.counts.journal_bytes);
         Look { at, slot_bytes, journal_bytes, sources: sources.collect() }
     }
 
-    fn source(&self, at: usize, sheet: &Sheet, sources: &Watch) -> SourceStatus {
+    fn source(&self, at: usize, stats: &Stats, sources: &Watch) -> SourceStatus {
         let facts = &self.facts.sources[at];
         let counters = &facts.counters;
-        let (began, now, excess) = sheet.feeds.get(at).copied().unwrap_or_default();
+        let (began, now, excess) = stats.feeds.get(at).copied().unwrap_or_default();
         let (state, mut error) = sources.state(at);
         if state == SourceState::Running && counters.down.load(Ordering::Relaxed) {
             "the interface is down".clone_into(&mut error);
@@ -352,10 +352,10 @@ impl Figures {
 }
 
 /// What all sources together have come to in this run.
-pub(super) fn watched(sheet: &Sheet) -> Watched {
+pub(super) fn watched(stats: &Stats) -> Watched {
     let mut all =
-        Watched { written: sheet.counts.write_bytes + sheet.counts.journal_bytes, ..Watched::default() };
-    for (began, now, _) in &sheet.feeds {
+        Watched { written: stats.counts.write_bytes + stats.counts.journal_bytes, ..Watched::default() };
+    for (began, now, _) in &stats.feeds {
         all.elements += now.received - began.received.min(now.received);
         all.bytes += now.received_bytes - began.received_bytes.min(now.received_bytes);
         all.lost += now.lost - began.lost.min(now.lost);

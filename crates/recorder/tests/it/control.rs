@@ -1,4 +1,4 @@
-//! The desk with a capture thread that answers reads only when it is told to: what clients have to wait for, and what not.
+//! Tests of the control thread with a capture thread that answers reads only when told to.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_base::{Clock as _, ManualClock, RingId, Sequence};
@@ -9,7 +9,7 @@ use holdfast_protocol::client::Connection;
 use holdfast_protocol::server::Listener;
 use holdfast_protocol::wire::{LaneFile, Purpose, Reply, Request};
 use holdfast_recorder::capture::{Answer, Ask};
-use holdfast_recorder::desk::{Bell, Counter, Desk, Facts, Setup, Watch, passage};
+use holdfast_recorder::control::{ControlServer, ControlThread, ControlWaker, Facts, Setup, Watch, channel};
 use holdfast_ring::{Config, Driver, NewRing, create, recover};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ const SLOT: u64 = 64 << 10;
 const PIECE: u32 = 4096;
 const TICKETS: usize = 4;
 
-/// A desk over a ring that nobody writes.
+/// Control thread over a ring without a writer.
 struct Rig {
     folder: tempfile::TempDir,
     /// Raised when reads are to be answered.
     reads: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
-    bell: Bell,
+    waker: ControlWaker,
     capture: Waker,
     threads: Vec<JoinHandle<()>>,
 }
@@ -57,9 +57,9 @@ impl Rig {
             view: None,
         };
         let (reads, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (parker, bell) = (Parker::new(), Bell::new().unwrap());
+        let (parker, waker) = (Parker::new(), ControlWaker::new().unwrap());
         let capture = parker.waker();
-        let (counter, way) = passage(parker.waker(), bell.clone());
+        let (server, way) = channel(parker.waker(), waker.clone());
         let setup = Setup {
             listener: Listener::bind_at(folder.path().join("socket")).unwrap(),
             area: BufferPool::shared(TICKETS, PIECE as usize, Lock::No).unwrap(),
@@ -70,13 +70,13 @@ impl Rig {
             progress: false,
             quiet: true,
         };
-        let desk = Desk::new(setup, way);
+        let control = ControlThread::new(setup, way);
         let answering = {
             let (reads, over) = (Arc::clone(&reads), Arc::clone(&over));
-            std::thread::spawn(move || answer(counter, parker, &reads, &over))
+            std::thread::spawn(move || answer(server, parker, &reads, &over))
         };
-        let threads = vec![std::thread::spawn(move || drop(desk.run())), answering];
-        Self { folder, reads, over, bell, capture, threads }
+        let threads = vec![std::thread::spawn(move || drop(control.run())), answering];
+        Self { folder, reads, over, waker, capture, threads }
     }
 
     fn connect(&self) -> Connection {
@@ -93,7 +93,7 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        self.bell.ring();
+        self.waker.wake();
         self.capture.wake();
         for thread in self.threads.drain(..) {
             let ended = thread.join();
@@ -103,24 +103,24 @@ impl Drop for Rig {
 }
 
 /// The capture thread's part.
-fn answer(mut counter: Counter, mut parker: Parker, reads: &AtomicBool, over: &AtomicBool) {
+fn answer(mut server: ControlServer, mut parker: Parker, reads: &AtomicBool, over: &AtomicBool) {
     let mut waiting = Vec::new();
     while !over.load(Ordering::Acquire) {
-        while let Some((id, ask)) = counter.ask() {
+        while let Some((id, ask)) = server.ask() {
             match ask {
-                Ask::Figures(sheet) => counter.answer(Some(id), Answer::Figures(sheet)),
-                Ask::Slots(_, slots) => counter.answer(Some(id), Answer::Slots(0, slots)),
-                Ask::Pin(_, sequences) => counter.answer(Some(id), Answer::Pinned(0, sequences)),
+                Ask::Figures(stats) => server.answer(Some(id), Answer::Figures(stats)),
+                Ask::Slots(_, slots) => server.answer(Some(id), Answer::Slots(0, slots)),
+                Ask::Pin(_, sequences) => server.answer(Some(id), Answer::Pinned(0, sequences)),
                 Ask::Read(_, _, len, buffer, _) => waiting.push((id, buffer, len)),
                 other => panic!("nobody asks for this: {other:?}"),
             }
         }
         if reads.load(Ordering::Acquire) {
             for (id, buffer, len) in waiting.drain(..) {
-                counter.answer(Some(id), Answer::Read(buffer, len, Ok(())));
+                server.answer(Some(id), Answer::Read(buffer, len, Ok(())));
             }
         }
-        counter.deliver();
+        server.deliver();
         parker.wait(None);
     }
 }

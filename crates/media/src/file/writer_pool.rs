@@ -1,4 +1,4 @@
-//! The threads that write: each does one write at a time, from beginning to end, and fetches the next by itself.
+//! Writer threads of a file: each does one write at a time, from beginning to end, and fetches the next by itself.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, Signal};
 use crate::InflightLimiter;
@@ -6,7 +6,7 @@ use crate::disk::{Completion, DiskError, Op, Request};
 use std::collections::VecDeque;
 
 /// What all of them share with the disk.
-pub(super) struct Crew {
+pub(super) struct WriterPool {
     state: Mutex<State>,
     /// Rung when a write is there, or no more will come.
     work: Condvar,
@@ -21,7 +21,7 @@ struct State {
     over: bool,
 }
 
-impl Crew {
+impl WriterPool {
     /// For at most `depth` writes at once.
     pub(super) fn new(depth: usize) -> std::io::Result<Self> {
         let state = State {

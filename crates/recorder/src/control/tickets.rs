@@ -14,15 +14,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_OWED: usize = 64;
 
 /// A client, as tickets know it.
-pub(super) type CallerId = u64;
+pub(super) type ClientId = u64;
 
 #[derive(Debug)]
 enum State {
     Free(Buffer),
     /// With the capture thread, for this client.
-    Reading(CallerId),
+    Reading(ClientId),
     Lent {
-        to: CallerId,
+        to: ClientId,
         since: Instant,
         buffer: Buffer,
     },
@@ -35,9 +35,9 @@ pub(super) struct Tickets {
     pool: BufferPool,
     places: Vec<State>,
     /// Pieces that were taken back, in that order.
-    owed: Vec<(CallerId, u64)>,
+    owed: Vec<(ClientId, u64)>,
     /// Clients with a read that waits for a piece.
-    waiting: Vec<CallerId>,
+    waiting: Vec<ClientId>,
 }
 
 impl Tickets {
@@ -57,27 +57,27 @@ impl Tickets {
     }
 
     /// How many pieces a client has, or is going to.
-    fn held(&self, caller: CallerId) -> usize {
+    fn held(&self, client: ClientId) -> usize {
         let own = |place: &&State| match place {
             State::Free(_) => false,
-            State::Reading(to) | State::Lent { to, .. } => *to == caller,
+            State::Reading(to) | State::Lent { to, .. } => *to == client,
         };
         self.places.iter().filter(own).count()
     }
 
     /// A piece for a read of a client: a free one, or one whose time is up. Not where somebody waits who has fewer.
-    pub(super) fn take(&mut self, caller: CallerId, now: Instant) -> Option<Buffer> {
-        let held = self.held(caller);
-        let first = self.waiting.iter().all(|other| *other == caller || self.held(*other) >= held);
-        let taken = if first { self.take_any(caller, now) } else { None };
-        self.waiting.retain(|other| *other != caller);
+    pub(super) fn take(&mut self, client: ClientId, now: Instant) -> Option<Buffer> {
+        let held = self.held(client);
+        let first = self.waiting.iter().all(|other| *other == client || self.held(*other) >= held);
+        let taken = if first { self.take_any(client, now) } else { None };
+        self.waiting.retain(|other| *other != client);
         if taken.is_none() {
-            self.waiting.push(caller);
+            self.waiting.push(client);
         }
         taken
     }
 
-    fn take_any(&mut self, caller: CallerId, now: Instant) -> Option<Buffer> {
+    fn take_any(&mut self, client: ClientId, now: Instant) -> Option<Buffer> {
         let free = self.places.iter().position(|place| matches!(place, State::Free(_)));
         let late = || {
             let late = |place: &State| match place {
@@ -88,7 +88,7 @@ impl Tickets {
             lates.min().map(|(_, at)| at)
         };
         let at = free.or_else(late)?;
-        match std::mem::replace(&mut self.places[at], State::Reading(caller)) {
+        match std::mem::replace(&mut self.places[at], State::Reading(client)) {
             State::Free(buffer) => Some(buffer),
             State::Lent { to, buffer, .. } => {
                 self.owed.push((to, buffer.position() as u64));
@@ -99,7 +99,7 @@ impl Tickets {
     }
 
     /// The read is answered: the piece is the client's.
-    pub(super) fn lend(&mut self, buffer: Buffer, to: CallerId, now: Instant) -> u64 {
+    pub(super) fn lend(&mut self, buffer: Buffer, to: ClientId, now: Instant) -> u64 {
         let offset = buffer.position() as u64;
         let at = buffer.index();
         if let Some(place) = self.places.get_mut(at) {
@@ -117,16 +117,16 @@ impl Tickets {
     }
 
     /// The client has copied what was at `offset`: whether it was its own until now.
-    pub(super) fn done(&mut self, caller: CallerId, offset: u64) -> bool {
-        if let Some(at) = self.owed.iter().position(|owed| *owed == (caller, offset)) {
+    pub(super) fn done(&mut self, client: ClientId, offset: u64) -> bool {
+        if let Some(at) = self.owed.iter().position(|owed| *owed == (client, offset)) {
             self.owed.remove(at);
             return false;
         }
-        let own = |place: &State| matches!(place, State::Lent { to, buffer, .. } if *to == caller && buffer.position() as u64 == offset);
+        let own = |place: &State| matches!(place, State::Lent { to, buffer, .. } if *to == client && buffer.position() as u64 == offset);
         match self.places.iter().position(own) {
             Some(at) => {
                 if let State::Lent { buffer, .. } =
-                    std::mem::replace(&mut self.places[at], State::Reading(caller))
+                    std::mem::replace(&mut self.places[at], State::Reading(client))
                 {
                     self.places[at] = State::Free(buffer);
                 }
@@ -137,17 +137,17 @@ impl Tickets {
     }
 
     /// Whether a client lets its pieces be taken back again and again without ever saying done.
-    pub(super) fn is_abused(&self, caller: CallerId) -> bool {
-        self.owed.iter().filter(|(owed, _)| *owed == caller).count() > MOST_OWED
+    pub(super) fn is_abused(&self, client: ClientId) -> bool {
+        self.owed.iter().filter(|(owed, _)| *owed == client).count() > MOST_OWED
     }
 
     /// The client is gone.
-    pub(super) fn forget(&mut self, caller: CallerId) {
-        self.owed.retain(|(owed, _)| *owed != caller);
-        self.waiting.retain(|waits| *waits != caller);
+    pub(super) fn forget(&mut self, client: ClientId) {
+        self.owed.retain(|(owed, _)| *owed != client);
+        self.waiting.retain(|waits| *waits != client);
         for place in &mut self.places {
-            if matches!(place, State::Lent { to, .. } if *to == caller)
-                && let State::Lent { buffer, .. } = std::mem::replace(place, State::Reading(caller))
+            if matches!(place, State::Lent { to, .. } if *to == client)
+                && let State::Lent { buffer, .. } = std::mem::replace(place, State::Reading(client))
             {
                 *place = State::Free(buffer);
             }
@@ -202,8 +202,8 @@ mod tests {
     fn where_all_are_taken_the_next_goes_to_who_has_fewest() {
         let mut tickets = Tickets::new(BufferPool::shared(6, 4096, Lock::No).unwrap());
         let now = Instant::now();
-        let of = |tickets: &mut Tickets, caller| {
-            tickets.take(caller, now).map(|buffer| tickets.lend(buffer, caller, now))
+        let of = |tickets: &mut Tickets, client| {
+            tickets.take(client, now).map(|buffer| tickets.lend(buffer, client, now))
         };
         let greedy: Vec<u64> = (0..6).map(|_| of(&mut tickets, 1).unwrap()).collect();
         assert!(of(&mut tickets, 2).is_none() && of(&mut tickets, 1).is_none());
