@@ -8,6 +8,9 @@ use crate::{Scale, Trouble, tool};
 use std::fmt::Write as _;
 use std::path::Path;
 
+/// Characters of a line of prose in a document.
+const WIDTH: usize = 110;
+
 /// What a figure is to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
@@ -74,7 +77,7 @@ impl Report {
         let path = Path::new(&path);
         let old = std::fs::read_to_string(path).map_err(Trouble::file(path, "read it"))?;
         let command = format!("`cargo bench -p holdfast-bench --bench {}`", self.name);
-        let text = format!("{}{command}, {}.\n", self.text, machine());
+        let text = wrapped(&format!("{}{command}, {}.\n", self.text, machine()));
         let new = replaced(&old, self.name, &text).ok_or_else(|| Trouble::Holdfast {
             what: "writing the table",
             said: format!("{} has no `<!-- {} -->`", path.display(), self.name),
@@ -89,6 +92,25 @@ fn replaced(document: &str, name: &str, text: &str) -> Option<String> {
     let from = document.find(&begin)? + begin.len();
     let to = from + document[from..].find(&end)?;
     Some(format!("{}\n{text}\n{}", &document[..from], &document[to..]))
+}
+
+/// Wraps prose at the width of a document's line; rows of tables stay as they are.
+fn wrapped(text: &str) -> String {
+    let mut wrapped = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let mut width = 0;
+        for word in line.split_inclusive(' ') {
+            let long = width + word.trim_end().chars().count() > WIDTH && !line.starts_with('|');
+            if long && width > 0 {
+                wrapped.truncate(wrapped.trim_end().len());
+                wrapped.push('\n');
+                width = 0;
+            }
+            width += word.chars().count();
+            wrapped.push_str(word);
+        }
+    }
+    wrapped
 }
 
 fn table(rows: &[Vec<String>]) -> String {
@@ -148,6 +170,15 @@ mod tests {
     fn a_table_is_aligned_markdown() {
         let text = table(&[row!["a", "rate"], row!["long", 5], row!["x"]]);
         assert_eq!(text, "| a    | rate |\n|------|------|\n| long | 5    |\n| x    |      |\n");
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_tables_are_not() {
+        let (word, row) = ("12345678 ", "| cell ".repeat(40));
+        let text = wrapped(&format!("{}end.\n\n{row}|\n", word.repeat(13)));
+        let first = word.repeat(12);
+        assert_eq!(text, format!("{}\n{word}end.\n\n{row}|\n", first.trim_end()));
+        assert_eq!(wrapped("short\n"), "short\n");
     }
 
     #[test]
