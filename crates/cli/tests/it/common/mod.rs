@@ -96,36 +96,50 @@ pub fn ends(folder: &Path, line: &str, code: i32) -> Said {
     said
 }
 
-/// Every field of these objects is in the paragraph of docs/commands.md that begins with the command's name.
+/// Every field of these objects is a row of the command's table in docs/commands.md.
 pub fn documented<'a>(command: &str, objects: impl IntoIterator<Item = &'a Value>) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
     let text = std::fs::read_to_string(docs).unwrap();
-    let start = text.find(&format!("**{command}**")).unwrap_or_else(|| panic!("{command} is not documented"));
-    let rest = &text[start + command.len() + 4..];
-    let paragraph = &rest[..rest.find("\n\n").unwrap_or(rest.len())];
-    let mut names = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     for object in objects {
-        collect(object, &mut names);
+        collect(object, "", &mut paths);
     }
-    let missing: Vec<_> = names.iter().filter(|name| !paragraph.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/commands.md does not tell {missing:?} of {command}");
+    let missing: Vec<_> = paths.iter().filter(|path| !has_row(&text, command, path)).collect();
+    assert!(missing.is_empty(), "docs/commands.md has no row for {missing:?} of {command}");
 }
 
-fn collect(value: &Value, names: &mut BTreeSet<String>) {
+/// Collects the paths of all members, as the tables write them: `a.b`, `a[].b`.
+fn collect(value: &Value, at: &str, paths: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                names.insert(name.clone());
-                collect(value, names);
+                let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                collect(value, &path, paths);
+                paths.insert(path);
             }
         }
         Value::Array(values) => {
             for value in values {
-                collect(value, names);
+                collect(value, &format!("{at}[]"), paths);
             }
         }
         _ => {}
     }
+}
+
+/// True if the table below the heading `### NAME` has a row for `path`, or for an object that contains it and whose type
+/// links to another table with such a row.
+fn has_row(text: &str, name: &str, path: &str) -> bool {
+    let heading = format!("\n### {name}\n");
+    let start = text.find(&heading).unwrap_or_else(|| panic!("docs/commands.md has no heading for {name}"));
+    let section = &text[start + heading.len()..];
+    let section = &section[..section.find("\n#").unwrap_or(section.len())];
+    section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).any(|(field, rest)| {
+        let kind = rest.split(" | ").next().unwrap_or_default();
+        let linked = kind.split_once("](#").and_then(|(_, rest)| rest.split_once(')'));
+        let inner = path.strip_prefix(field).and_then(|rest| rest.strip_prefix('.'));
+        field == path || linked.zip(inner).is_some_and(|((table, _), inner)| has_row(text, table, inner))
+    })
 }
 
 /// A tool that is not part of this repository; a test that wants it says so and goes on without.
