@@ -8,7 +8,7 @@ use holdfast_bench::emulated::Emulated;
 use holdfast_bench::place::{Loop, Place};
 use holdfast_bench::report::{Goal, Report};
 use holdfast_bench::{Scale, Trouble, row, run};
-use holdfast_media::drive::{Access, Drive, DriveKind, DriveModel, Kind};
+use holdfast_media::drive::{AccessKind, Drive, DriveAccess, DriveKind, DriveModel};
 use holdfast_media::{Buffer, BufferPool, Device, Disk, Lock, Op, Request, Seed, UringDisk, run_first};
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -83,7 +83,8 @@ impl Bench<'_> {
     /// Streams and random reads in one place.
     fn all(&self, name: &str, path: &Path) -> Result<Vec<Vec<String>>, Trouble> {
         let mut rows = Vec::new();
-        for (work, kind) in [("sequential writes", Kind::Write), ("sequential reads", Kind::Read)] {
+        for (work, kind) in [("sequential writes", AccessKind::Write), ("sequential reads", AccessKind::Read)]
+        {
             let (ratio, discarded) = self.rounds(|round| self.stream(path, kind, round))?;
             let twin = Drive::new(self.model.clone(), 0);
             let all = twin.stream_time(kind, 0, self.amount.bytes).as_secs_f64();
@@ -127,7 +128,7 @@ impl Bench<'_> {
     }
 
     /// A stream, each round elsewhere; the rate from the first completion to the last, to the model's.
-    fn stream(&self, path: &Path, kind: Kind, round: u64) -> Result<f64, Trouble> {
+    fn stream(&self, path: &Path, kind: AccessKind, round: u64) -> Result<f64, Trouble> {
         let pool = BufferPool::new(DEPTH, PIECE as usize, Lock::Prefault);
         let mut pool = pool.map_err(Trouble::of("getting buffers"))?;
         let device = Device::open(path, holdfast_media::Access::Own);
@@ -140,7 +141,7 @@ impl Bench<'_> {
         let request = |n: u64, buffer: Buffer| {
             let (offset, len) = (n * PIECE, PIECE as usize);
             let op = match kind {
-                Kind::Write => Op::Write { offset, buffer, len, durable: false },
+                AccessKind::Write => Op::Write { offset, buffer, len, durable: false },
                 _ => Op::Read { offset, buffer, len },
             };
             Request { tag: n, op }
@@ -169,7 +170,7 @@ impl Bench<'_> {
         let twin = Drive::new(self.model.clone(), 0);
         let wanted = twin.stream_time(kind, (first + 1) * PIECE, (last - first - 1) * PIECE);
         let counted = match kind {
-            Kind::Write => "written_bytes",
+            AccessKind::Write => "written_bytes",
             _ => "read_bytes",
         };
         // The kernel may read more, ahead or beside; never less.
@@ -195,7 +196,7 @@ impl Bench<'_> {
             let offset = seed.below(self.amount.bytes / BLOCK as u64) * BLOCK as u64;
             file.read_exact_at(&mut buffer[..BLOCK], offset).map_err(failed())?;
             let now = twin.free();
-            twin.serve(Access { kind: Kind::Read, offset, len: BLOCK as u64 }, now);
+            twin.serve(DriveAccess { kind: AccessKind::Read, offset, len: BLOCK as u64 }, now);
         }
         let took = begin.elapsed();
         let wanted = twin.free().since(holdfast_base::Timestamp(0));

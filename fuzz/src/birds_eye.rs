@@ -2,7 +2,7 @@
 
 use crate::world;
 use holdfast_base::Sequence;
-use holdfast_format::{Glance, Outline, PartHeader, Place, SectionKind, Summary, Told, crc32c};
+use holdfast_format::{Glance, Outline, PartHeader, PlaceState, SectionKind, Summary, ViewPlace, crc32c};
 
 const BLOCK: usize = 4096;
 const SEQUENCE: Sequence = Sequence(20);
@@ -51,9 +51,9 @@ fn look(data: &[u8]) {
 fn fill(data: &[u8]) {
     for bytes in PLACES {
         let mut memory = vec![0; bytes];
-        let Some(mut place) = Place::new(&mut memory) else { continue };
+        let Some(mut place) = ViewPlace::new(&mut memory) else { continue };
         if !place.begin(SEQUENCE, data) {
-            assert_eq!(place.told(), Told::Never(SEQUENCE));
+            assert_eq!(place.told(), PlaceState::Never(SEQUENCE));
             continue;
         }
         let (mut from, mut turns) = (0, 0);
@@ -63,7 +63,7 @@ fn fill(data: &[u8]) {
             (from, turns) = (range.end, turns + 1);
         }
         place.publish();
-        assert_eq!(place.told(), Told::All(SEQUENCE));
+        assert_eq!(place.told(), PlaceState::All(SEQUENCE));
         let told = Glance::bytes(memory.first_chunk().unwrap_or(&[0; 16]), SEQUENCE, bytes).unwrap_or(0);
         assert!(Glance::new(memory[..told].to_vec(), bytes).is_some());
         look(&memory);
@@ -76,7 +76,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut all = vec![image.clone()];
     for bytes in PLACES {
         let mut memory = vec![0; bytes];
-        if let Some(mut place) = Place::new(&mut memory)
+        if let Some(mut place) = ViewPlace::new(&mut memory)
             && place.begin(SEQUENCE, &image)
         {
             place.take(0, &image);

@@ -1,4 +1,4 @@
-//! Copying much at once.
+//! Copying of many bytes at once.
 
 /// Bytes that are copied at once: few enough that no C library hands them to the processor as one string instruction
 /// (`rep movsb`), which on some processors takes half as long again, depending on how the two places lie to each other.

@@ -1,4 +1,4 @@
-//! What every other crate needs and nothing else: units, ids, the clock, and the limits.
+//! Foundation of every other crate: units, ids, the clock, and the limits.
 //!
 //! No I/O, no threads, no formats. A type belongs here when two crates that do not know each other must
 //! agree on it.

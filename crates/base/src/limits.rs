@@ -1,4 +1,4 @@
-//! Every limit that more than one crate relies on, each with its reason.
+//! Limits that more than one crate relies on, each with its reason.
 
 use std::time::Duration;
 

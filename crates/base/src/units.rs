@@ -1,4 +1,4 @@
-//! Sizes, rates and points in time: how they are kept, read from text and shown.
+//! Sizes, rates and points in time: their types, their parsing and their display.
 
 use std::fmt;
 use std::ops::{Add, Sub};

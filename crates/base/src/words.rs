@@ -1,4 +1,4 @@
-//! Words for counts, as people write and type them. What is counted, and where it is said, is not known here.
+//! Words for counts, as people write and type them. Callers decide what is counted.
 
 use std::fmt::Display;
 

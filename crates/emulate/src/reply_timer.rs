@@ -3,7 +3,7 @@
 use crate::schedule::{Answer, RequestSchedule};
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 use holdfast_base::{ByteSize, Clock, SystemClock, Timestamp};
-use holdfast_media::drive::{Access, Kind};
+use holdfast_media::drive::{AccessKind, DriveAccess};
 use holdfast_media::{Buffer, BufferPool, Fault, Lock, PoolError, run_first};
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -116,7 +116,7 @@ impl ReplyTimer {
     /// A read arrived.
     pub(crate) fn read(&self, offset: u64, len: u64, reply: ReplyData) {
         let len = self.inside(offset, len).len() as u64;
-        let access = Access { kind: Kind::Read, offset, len };
+        let access = DriveAccess { kind: AccessKind::Read, offset, len };
         self.with_schedule(|schedule, now| schedule.arrive(now, access, Token::Read(reply)));
     }
 
@@ -126,7 +126,7 @@ impl ReplyTimer {
         if range.is_empty() && !data.is_empty() {
             return reply.error(Errno::ENOSPC);
         }
-        let access = Access { kind: Kind::Write, offset, len: range.len() as u64 };
+        let access = DriveAccess { kind: AccessKind::Write, offset, len: range.len() as u64 };
         let carried_out =
             self.with_schedule(|schedule, now| schedule.arrive(now, access, Token::Write(reply)));
         if carried_out {
@@ -137,7 +137,7 @@ impl ReplyTimer {
 
     /// A flush arrived.
     pub(crate) fn flush(&self, reply: ReplyEmpty) {
-        let access = Access { kind: Kind::Flush, offset: 0, len: 0 };
+        let access = DriveAccess { kind: AccessKind::Flush, offset: 0, len: 0 };
         self.with_schedule(|schedule, now| schedule.arrive(now, access, Token::Flush(reply)));
     }
 
@@ -183,7 +183,7 @@ impl ReplyTimer {
     }
 
     fn send(&self, answer: Answer<Token>) {
-        let Access { offset, len, .. } = answer.access;
+        let DriveAccess { offset, len, .. } = answer.access;
         let errno = match answer.fault {
             None => None,
             Some(Fault::Gone) => Some(Errno::ENODEV),

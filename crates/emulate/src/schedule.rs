@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::lateness::Lateness;
 use holdfast_base::Timestamp;
 use holdfast_media::Fault;
-use holdfast_media::drive::{Access, Drive, Kind};
+use holdfast_media::drive::{AccessKind, Drive, DriveAccess};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ enum Mode {
 /// A request that waits for its time; `token` is how it is answered.
 #[derive(Debug)]
 struct Waiting<T> {
-    access: Access,
+    access: DriveAccess,
     token: T,
     fault: Option<Fault>,
     /// Whether the model says when; others go out as soon as they can.
@@ -60,7 +60,7 @@ impl Takes {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer<T> {
     /// What was asked.
-    pub(crate) access: Access,
+    pub(crate) access: DriveAccess,
     /// How it is answered.
     pub(crate) token: T,
     /// What went wrong.
@@ -83,23 +83,23 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, access: &Access, failed: bool, takes: Takes) {
+    fn add(&mut self, access: &DriveAccess, failed: bool, takes: Takes) {
         let sum = |sum: &mut Takes| {
             sum.streaming += takes.streaming;
             sum.getting_there += takes.getting_there;
         };
         match access.kind {
-            Kind::Read => {
+            AccessKind::Read => {
                 self.reads += 1;
                 self.read_bytes += access.len;
                 sum(&mut self.reading);
             }
-            Kind::Write => {
+            AccessKind::Write => {
                 self.writes += 1;
                 self.written_bytes += access.len;
                 sum(&mut self.writing);
             }
-            Kind::Flush => self.flushes += 1,
+            AccessKind::Flush => self.flushes += 1,
         }
         self.faults += u64::from(failed);
     }
@@ -113,7 +113,7 @@ pub(crate) struct RequestSchedule<T> {
     /// By the time at which they are due, and in the order of arrival.
     waiting: BTreeMap<(Timestamp, u64), Waiting<T>>,
     /// What came while the drive hung.
-    held: Vec<(Access, T)>,
+    held: Vec<(DriveAccess, T)>,
     arrivals: u64,
     /// When, for the model, the last request arrived.
     arrived: Timestamp,
@@ -140,7 +140,7 @@ impl<T> RequestSchedule<T> {
     }
 
     /// A request arrived. Whether it is to be carried out at all: what fails for being told to changes no bytes.
-    pub(crate) fn arrive(&mut self, now: Timestamp, access: Access, token: T) -> bool {
+    pub(crate) fn arrive(&mut self, now: Timestamp, access: DriveAccess, token: T) -> bool {
         let mut takes = Takes::default();
         let (due, fault, timed) = match self.mode {
             Mode::Timed => {
@@ -281,8 +281,8 @@ mod tests {
         RequestSchedule::new(Drive::new(DriveModel::paper(), 1), Duration::from_millis(1))
     }
 
-    fn write(n: u64) -> Access {
-        Access { kind: Kind::Write, offset: n * MIB, len: MIB }
+    fn write(n: u64) -> DriveAccess {
+        DriveAccess { kind: AccessKind::Write, offset: n * MIB, len: MIB }
     }
 
     fn ms(millis: u64) -> Duration {
@@ -318,7 +318,7 @@ mod tests {
         for late in [Duration::from_micros(40), ms(3), ms(14), ms(40)] {
             assert_eq!(run(late), run(Duration::ZERO), "{late:?}");
         }
-        let stream = Drive::new(DriveModel::paper(), 1).stream_time(Kind::Write, 0, 200 * MIB);
+        let stream = Drive::new(DriveModel::paper(), 1).stream_time(AccessKind::Write, 0, 200 * MIB);
         assert!(run(ms(14)).since(at(0)) < stream + ms(15));
     }
 
@@ -328,7 +328,7 @@ mod tests {
         schedule.arrive(at(0), write(0), 0);
         let due = schedule.next().unwrap();
         schedule.arrive(due + ms(5), write(1), 0);
-        let stream = schedule.drive.stream_time(Kind::Write, MIB, MIB);
+        let stream = schedule.drive.stream_time(AccessKind::Write, MIB, MIB);
         answer(&mut schedule, ms(6));
         assert!(schedule.next().unwrap().since(due).abs_diff(stream) < Duration::from_nanos(3));
     }
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn all_of_the_time_is_accounted_for() {
         let mut schedule = schedule();
-        let read = |n: u64| Access { kind: Kind::Read, ..write(n) };
+        let read = |n: u64| DriveAccess { kind: AccessKind::Read, ..write(n) };
         // In a row, far away, back again, one after a pause, and two in a row of which the second comes late.
         let asked = [write(0), write(1), read(9000), read(4000), write(2), read(100), read(101)];
         let pauses = [0, 0, 0, 0, 0, 500, 2];
@@ -353,9 +353,11 @@ mod tests {
         let stream = |kind, from: u64, count| schedule.drive.stream_time(kind, from * MIB, count * MIB);
         assert_eq!(
             writing.streaming,
-            stream(Kind::Write, 0, 1) + stream(Kind::Write, 1, 1) + stream(Kind::Write, 2, 1)
+            stream(AccessKind::Write, 0, 1)
+                + stream(AccessKind::Write, 1, 1)
+                + stream(AccessKind::Write, 2, 1)
         );
-        let far = [9000, 4000, 100, 101].map(|from| stream(Kind::Read, from, 1));
+        let far = [9000, 4000, 100, 101].map(|from| stream(AccessKind::Read, from, 1));
         assert_eq!(reading.streaming, far.iter().sum());
         let all = reading.streaming + reading.getting_there + writing.streaming + writing.getting_there;
         assert!((all + rested).abs_diff(sum) < Duration::from_nanos(20), "{all:?} and {rested:?} of {sum:?}");
@@ -371,7 +373,7 @@ mod tests {
         // Answered more than a revolution late; the host takes one more millisecond to ask again.
         let now = answer(&mut schedule, ms(14)) + ms(1);
         schedule.arrive(now, write(1), 0);
-        let stream = schedule.drive.stream_time(Kind::Write, MIB, MIB);
+        let stream = schedule.drive.stream_time(AccessKind::Write, MIB, MIB);
         let lost = schedule.next().unwrap().since(due).saturating_sub(stream);
         assert!(lost.abs_diff(Duration::from_nanos(11_111_111)) < Duration::from_micros(1), "{lost:?}");
     }

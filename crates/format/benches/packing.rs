@@ -1,5 +1,6 @@
-//! What packing costs: nanoseconds an element and MiB/s for four sizes, beside a bare copy with checksums, and
-//! reading the rows and the cells of attributes back. `cargo bench -p holdfast-format`; in a test run it does a tiny amount and asserts nothing.
+//! Benchmark of packing: nanoseconds an element and MiB/s for four sizes, beside a bare copy with checksums,
+//! and reading the rows and the cells of attributes back. `cargo bench -p holdfast-format`; in a test run it
+//! does a tiny amount and asserts nothing.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_base::{Age, CHECK_BLOCK, Epoch, Ordinal, RingId, Sequence, SlotNo, Timestamp};

@@ -1,4 +1,4 @@
-//! A place of the bird's-eye view: what a search passes over one slot by, in memory. docs/protocol.md draws it.
+//! Entry of the bird's-eye view: a slot's pruning statistics in memory. docs/protocol.md draws it.
 //!
 //! The bytes are the slot's own, as many as have room, so that whoever copies them out checks them as if they came from the
 //! medium. They may change while they are copied: a mixture does not pass. Whose memory it is, and when a place is filled, is
@@ -25,7 +25,7 @@ pub const LEAST_PLACE: usize = 512;
 
 /// How much of a slot a place tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum PlaceState {
     /// Nothing.
     Nothing,
     /// Nothing yet: it is being filled.
@@ -38,9 +38,9 @@ pub enum Told {
 
 /// A slot's place, for who fills it.
 #[derive(Debug)]
-pub struct Place<'a>(&'a mut [u8]);
+pub struct ViewPlace<'a>(&'a mut [u8]);
 
-impl<'a> Place<'a> {
+impl<'a> ViewPlace<'a> {
     /// Bytes of a place that has room for all there can be to tell of a slot with so many streams and columns of theirs.
     pub fn most(slot_bytes: u64, streams: usize, columns: usize) -> u64 {
         // The builder gives all filters of a slot so much.
@@ -54,13 +54,13 @@ impl<'a> Place<'a> {
     }
 
     /// What it tells.
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> PlaceState {
         let sequence = Sequence(u64_at(self.0, 0));
         match (u32_at(self.0, 8), u32_at(self.0, 12)) {
-            (0, 0) => Told::Nothing,
-            (0, 1) => Told::Begun(sequence),
-            (0, _) => Told::Never(sequence),
-            _ => Told::All(sequence),
+            (0, 0) => PlaceState::Nothing,
+            (0, 1) => PlaceState::Begun(sequence),
+            (0, _) => PlaceState::Never(sequence),
+            _ => PlaceState::All(sequence),
         }
     }
 
@@ -103,7 +103,7 @@ impl<'a> Place<'a> {
 
     /// Which stretch of the slot, from `from` on, it wants next, once it has begun.
     pub fn wants(&self, from: usize) -> Option<Range<usize>> {
-        let room = Room::of(self.0, self.0.len())?;
+        let room = PlaceRoom::of(self.0, self.0.len())?;
         let wanted = || room.pieces(self.0).map(|piece| piece.wanted()).filter(|range| range.end > from);
         let first = wanted().min_by_key(|range| range.start)?;
         let mut end = first.end;
@@ -115,7 +115,7 @@ impl<'a> Place<'a> {
 
     /// Takes what it wants of these bytes of the slot, which lie there from `offset` on.
     pub fn take(&mut self, offset: usize, bytes: &[u8]) {
-        let Some(room) = Room::of(self.0, self.0.len()) else { return };
+        let Some(room) = PlaceRoom::of(self.0, self.0.len()) else { return };
         let (head, rest) = self.0.split_at_mut(room.outlines);
         let mut put = |range: Range<usize>, at: usize| {
             let (start, end) = (range.start.max(offset), range.end.min(offset + bytes.len()));
@@ -124,7 +124,7 @@ impl<'a> Place<'a> {
                 rest[to..to + (end - start)].copy_from_slice(&bytes[start - offset..end - offset]);
             }
         };
-        for Piece { start, size, outline, filter } in room.pieces(head) {
+        for StoredOutline { start, size, outline, filter } in room.pieces(head) {
             put(start..start + OUTLINE_BYTES, outline);
             if let Some(filter) = filter {
                 put(start + OUTLINE_BYTES..start + OUTLINE_BYTES + size, filter);
@@ -134,7 +134,8 @@ impl<'a> Place<'a> {
 
     /// It has all that it wants: from here on it counts. Nothing is left of what it told before.
     pub fn publish(&mut self) {
-        if let (Told::Begun(sequence), Some(room)) = (self.told(), Room::of(self.0, self.0.len())) {
+        if let (PlaceState::Begun(sequence), Some(room)) = (self.told(), PlaceRoom::of(self.0, self.0.len()))
+        {
             let ends = room.pieces(self.0).filter_map(|piece| Some(piece.filter? + piece.size));
             let end = ends.max().unwrap_or(room.filters());
             self.0[end..].fill(0);
@@ -147,7 +148,7 @@ impl<'a> Place<'a> {
 
 /// What of a slot's outlines and filters a place has room for: the outlines, and of the filters the smallest.
 #[derive(Clone, Copy, Debug)]
-struct Room {
+struct PlaceRoom {
     /// Where outlines begin.
     outlines: usize,
     /// How many there are: of all columns, or of none.
@@ -160,7 +161,7 @@ struct Room {
 
 /// What becomes of a column's outline and filter.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct StoredOutline {
     /// Where they begin in the slot.
     start: usize,
     /// Bytes of the filter.
@@ -171,7 +172,7 @@ struct Piece {
     filter: Option<usize>,
 }
 
-impl Piece {
+impl StoredOutline {
     fn wanted(&self) -> Range<usize> {
         let filter = if self.filter.is_some() { self.size } else { 0 };
         self.start..self.start + OUTLINE_BYTES + filter
@@ -183,7 +184,7 @@ fn size(section: &Section) -> usize {
     (section.bytes as usize).saturating_sub(OUTLINE_BYTES)
 }
 
-impl Room {
+impl PlaceRoom {
     /// Of a place of `place` bytes that begins with these, of which the summary is there.
     fn of(bytes: &[u8], place: usize) -> Option<Self> {
         let outlines = SUMMARY.checked_add(u32_at(bytes.get(FRONT..SUMMARY)?, 112) as usize)?;
@@ -213,15 +214,19 @@ impl Room {
     }
 
     /// Where everything goes, by the summary that these bytes of a place have.
-    fn pieces(self, bytes: &[u8]) -> impl Iterator<Item = Piece> {
+    fn pieces(self, bytes: &[u8]) -> impl Iterator<Item = StoredOutline> {
         let (mut outline, mut filter, mut some) = (self.outlines, self.filters(), self.some.1);
         filter_sections(&bytes[SUMMARY..self.outlines]).take(self.count).map(move |section| {
             let size = size(&section);
             let is_of_some = size == self.some.0 && some > 0;
             some -= usize::from(is_of_some);
             let has = size <= self.all || is_of_some;
-            let piece =
-                Piece { start: section.offset as usize, size, outline, filter: has.then_some(filter) };
+            let piece = StoredOutline {
+                start: section.offset as usize,
+                size,
+                outline,
+                filter: has.then_some(filter),
+            };
             outline += OUTLINE_BYTES;
             filter += if has { size } else { 0 };
             piece
@@ -255,7 +260,7 @@ impl Glance {
         let right = u32_at(&bytes, 8) as usize == head.len()
             && crc32c(head) == u32_at(&bytes, 12)
             && u64_at(head, HEADER_SEQUENCE) == u64_at(&bytes, 0);
-        let whole = Room::of(&bytes, place).is_some_and(|room| room.filters() == bytes.len());
+        let whole = PlaceRoom::of(&bytes, place).is_some_and(|room| room.filters() == bytes.len());
         (right && whole).then_some(Self { bytes, place })
     }
 
@@ -277,7 +282,7 @@ impl Glance {
         section: &Section,
         mut copy: impl FnMut(usize, &mut [u8]) -> bool,
     ) -> Option<(Section, Vec<u8>)> {
-        let room = Room::of(&self.bytes, self.place)?;
+        let room = PlaceRoom::of(&self.bytes, self.place)?;
         let sections = filter_sections(&self.bytes[SUMMARY..room.outlines]);
         let (_, piece) = sections.zip(room.pieces(&self.bytes)).find(|(other, _)| other == section)?;
         let mut bytes = self.bytes.get(piece.outline..piece.outline + OUTLINE_BYTES)?.to_vec();

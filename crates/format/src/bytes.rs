@@ -1,4 +1,4 @@
-//! Little-endian fields out of a slice and into one, without panics. Knows no structure of the format.
+//! Little-endian reader and writer of fields in a slice, without panics. It knows no structure of the format.
 
 use crate::FormatError;
 use holdfast_base::Timestamp;

@@ -1,4 +1,5 @@
-//! The two checks: CRC32C against damage, keyed tags against forgery. What they cover is said by each structure.
+//! Checksums and tags: CRC32C against damage, keyed tags against forgery. Each structure says what they
+//! cover.
 
 use std::fmt;
 

@@ -24,4 +24,4 @@ pub(crate) use bounds::{Shape, Spread, most_bytes, put_bounds};
 pub(crate) use filter::{BLOCK_BYTES, Filter};
 pub(crate) use outline::{OUTLINE_BYTES, put_outline};
 pub(crate) use rare::{Stretches, TOLD_BYTES};
-pub(crate) use write::{BESIDE, ColumnWriter, Place, cell_bytes};
+pub(crate) use write::{BESIDE, BlockAddress, ColumnWriter, cell_bytes};

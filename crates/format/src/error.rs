@@ -1,4 +1,4 @@
-//! What can be wrong with bytes that claim to be of the format. Nothing about devices or I/O.
+//! Errors of decoding: bytes that claim to be of the format and are not. Nothing about devices or I/O.
 
 use holdfast_base::{ByteSize, RingId};
 

@@ -1,4 +1,4 @@
-//! Where everything lies on a lane: extents, slots, skipped regions, and the limits that follow from the slot size.
+//! Geometry of a lane: extents, slots, skipped regions, and the limits that follow from the slot size.
 
 use crate::FormatError;
 use holdfast_base::{BLOCK, HEAD, MAX_SLOT, MIN_SLOT, SlotNo};

@@ -1,4 +1,5 @@
-//! What an index drive keeps of a slot: everything but its payload, with checks of its own. `docs/format.md` draws it.
+//! Index copy: a slot without its payload, with checks of its own, as an index drive keeps it.
+//! `docs/format.md` draws it.
 
 use crate::bytes::{Get, Put, u32_at};
 use crate::{FormatError, PartHeader, crc32c};

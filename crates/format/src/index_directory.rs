@@ -1,5 +1,5 @@
-//! What an index drive that is a device, and not a folder, begins with: its head, and a directory of the copies on it, in blocks
-//! that are written one by one. `docs/format.md` draws it.
+//! Head and directory of an index drive that is a device: the directory of the copies on it, in blocks that
+//! are written one by one. `docs/format.md` draws it.
 
 use crate::bytes::{Get, Put, u32_at};
 use crate::{FormatError, crc32c};

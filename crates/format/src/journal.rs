@@ -1,4 +1,5 @@
-//! The journal: commits, and the records in them. When to write what, and what recovery concludes, is for `ring`.
+//! The journal: commits, and the records in them. `ring` decides when to write what, and what recovery
+//! concludes.
 
 mod act;
 mod commit;

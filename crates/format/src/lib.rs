@@ -20,7 +20,7 @@ mod slot;
 mod superblock;
 mod terms;
 
-pub use birds_eye::{Glance, LEAST_PLACE, Place, Told};
+pub use birds_eye::{Glance, LEAST_PLACE, PlaceState, ViewPlace};
 pub use check::{Key, crc32c};
 pub use column::{
     Bits, Block, BlockBounds, Blocks, BlocksComing, Cell, CellBuffer, Cells, Class, Classes, Column,

@@ -1,4 +1,4 @@
-//! A name of at most 64 bytes that is kept in place, so that opening a slot copies and never allocates.
+//! Inline name of at most 64 bytes, so that opening a slot copies and never allocates.
 
 use crate::FormatError;
 use holdfast_base::MAX_NAME;

@@ -1,5 +1,5 @@
-//! A slot: header, summary, payload, index, footer. [`Builder`] makes one, [`Rebuild`] makes one from the journal,
-//! the rest reads. What goes into which slot is for `ingest` and `ring`.
+//! A slot: header, summary, payload, index, footer. [`Builder`] makes one, [`Rebuild`] makes one from the
+//! journal, the other modules read. `ingest` and `ring` decide what goes into which slot.
 
 mod attribute_columns;
 mod audit;

@@ -1,5 +1,5 @@
-//! The superblock: what must be known of a lane before anything else on it can be read. Where its copies go and in
-//! which order they are written is for `ring` to do; here are only their bytes.
+//! The superblock: the description of a lane that is needed to read anything else on it. This module has only
+//! its bytes; `ring` decides where its copies go and in which order they are written.
 
 use crate::bytes::{Get, Put};
 use crate::geometry::MAX_SKIPPED;

@@ -1,5 +1,5 @@
-//! What a guarantee rests on: what was measured of a lane, and what was declared of the load. The superblock keeps it,
-//! so that every run can weigh it anew. What follows from it is not known here: the `ring` crate's.
+//! Terms of a guarantee: the lane's measurements and the load's declarations. The superblock keeps them, so
+//! that every run can weigh the guarantee anew; the `ring` crate does that.
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};

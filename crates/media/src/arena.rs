@@ -1,6 +1,5 @@
-//! Memory maps: one stretch of address space that buffers are cut from, and large vectors on pages as large. All `unsafe` of the
-//! buffers' memory is here.
-//! Who owns which piece is not known here: that is `buffer`'s, and `share`'s for what others write, too.
+//! Memory maps: one stretch of address space that buffers are cut from, and large vectors on pages as large.
+//! All `unsafe` of the buffers' memory is here. `buffer` and `share` decide who owns which piece.
 #![allow(unsafe_code)]
 
 use crate::buffer::PoolError;

@@ -1,5 +1,4 @@
-//! Buffers for direct I/O: aligned, allocated once, owned by one party at a time.
-//! How the memory is mapped is `arena`'s.
+//! Buffers for direct I/O: aligned, allocated once, owned by one party at a time. `arena` maps the memory.
 #![allow(unsafe_code)]
 
 use crate::arena::Arena;

@@ -1,4 +1,4 @@
-//! The storage trait and what passes through it. No implementation lives here.
+//! The storage trait [`Disk`], its requests and its errors. No implementation lives here.
 
 use crate::Buffer;
 use std::time::Duration;

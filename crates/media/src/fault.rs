@@ -1,4 +1,4 @@
-//! From the kernel's error numbers to the few kinds of failure that matter.
+//! Mapping of the kernel's error numbers to the few kinds of failure that matter.
 
 use crate::Fault;
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! The contents of a disk in memory: sparse, and cheap to copy. No requests, no faults.
+//! Contents of a disk in memory: sparse, and cheap to copy. No requests, no faults.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

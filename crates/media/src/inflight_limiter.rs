@@ -1,6 +1,6 @@
-//! Requests that take turns: of a kind that the owner tells by its tags, so many are with the kernel at once. One more
-//! may wait beside the disk, where it begins when another ends, without asking the owner's thread. Whatever is not of
-//! that kind takes no turn and waits for none. Where they wait is the disk's.
+//! Limiter of requests in flight: of the requests whose tags it covers, so many are with the kernel at once.
+//! One more may wait beside the disk, where it begins when another ends, without asking the owner's thread.
+//! Other requests are not limited. The disk has the queue.
 
 /// Who takes turns, and how many at once; nobody unless told.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! The plainest disk: memory, no faults, every request done at once and in order.
+//! Memory disk: no faults, every request done at once and in order.
 
 use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::image::Image;

@@ -1,4 +1,5 @@
-//! The disk for places where `io_uring` is forbidden: each request is done while it is submitted. Slow, and correct.
+//! Plain disk for places where `io_uring` is forbidden: each request is done while it is submitted. Slow, and
+//! correct.
 
 use crate::device::{self, Claim, Device, Parts};
 use crate::disk::{Completion, Disk, DiskError, DiskInfo, Op, Request};

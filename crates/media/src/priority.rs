@@ -1,4 +1,4 @@
-//! Where and how urgently the I/O threads run. What the system forbids is told, and done without.
+//! Placement and priority of the I/O threads. What the system forbids is reported, and done without.
 #![allow(unsafe_code)]
 
 use crate::privilege::drop_privileges;

@@ -1,5 +1,5 @@
-//! Rights beyond those of any program, given up when all that needs them is open. They belong to threads: each gives up
-//! its own, and what it starts afterwards has no more.
+//! Process privileges, given up when everything that needs them is open. Privileges belong to threads: each
+//! gives up its own, and threads that it starts afterwards have no more.
 
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, set_capabilities,

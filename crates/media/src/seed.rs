@@ -1,5 +1,5 @@
-//! A source of chance for tests and simulations: the same seed gives the same run, on every machine and version.
-//! Not for secrets.
+//! Seeded random numbers for tests and simulations: the same seed gives the same run, on every machine and
+//! version. Not for secrets.
 
 /// A small generator (splitmix64 by Guy Steele and others, "Fast splittable pseudorandom number generators").
 #[derive(Clone, Debug)]

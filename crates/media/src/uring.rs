@@ -1,5 +1,5 @@
-//! The disk that capture runs on: `io_uring`, direct I/O, registered buffers, one fixed file.
-//! Opening and claiming the file is `device`'s; where `io_uring` is forbidden `plain` serves.
+//! The disk that capture runs on: `io_uring`, direct I/O, registered buffers, one fixed file. `device` opens
+//! and claims the file; where `io_uring` is forbidden `plain` serves.
 #![allow(unsafe_code)]
 
 use crate::device::{self, Claim, Device, Parts};
@@ -30,7 +30,7 @@ pub struct UringDisk {
     claim: Option<Claim>,
     info: DiskInfo,
     /// By slot number, which travels through the kernel as user data.
-    flights: Box<[Option<Flight>]>,
+    flights: Box<[Option<KernelRequest>]>,
     vacant: Vec<u32>,
     limiter: InflightLimiter,
     /// Slots whose requests have no turn yet.
@@ -46,7 +46,7 @@ pub struct UringDisk {
 }
 
 /// A request in the kernel's hands.
-struct Flight {
+struct KernelRequest {
     request: Request,
     done: usize,
     stuck: u32,
@@ -245,7 +245,7 @@ impl UringDisk {
     }
 }
 
-impl Flight {
+impl KernelRequest {
     /// Takes in what the kernel returned.
     fn advance(&mut self, result: i32, block: usize, syncs_apart: &mut bool) -> Next {
         let (wanted, durable) = match &self.request.op {
@@ -303,7 +303,7 @@ impl Disk for UringDisk {
         }
         let Some(slot) = self.vacant.pop() else { return Err(request) };
         let begins = self.limiter.begin(request.tag);
-        self.flights[slot as usize] = Some(Flight { request, done: 0, stuck: 0, syncing: false });
+        self.flights[slot as usize] = Some(KernelRequest { request, done: 0, stuck: 0, syncing: false });
         if begins {
             self.push(slot);
         } else {
@@ -374,11 +374,11 @@ impl std::fmt::Debug for UringDisk {
 mod tests {
     use super::*;
 
-    fn flight(op: Op) -> Flight {
-        Flight { request: Request { tag: 0, op }, done: 0, stuck: 0, syncing: false }
+    fn flight(op: Op) -> KernelRequest {
+        KernelRequest { request: Request { tag: 0, op }, done: 0, stuck: 0, syncing: false }
     }
 
-    fn write(durable: bool) -> Flight {
+    fn write(durable: bool) -> KernelRequest {
         flight(Op::Write { offset: 0, buffer: Buffer::aligned(8192).unwrap(), len: 8192, durable })
     }
 

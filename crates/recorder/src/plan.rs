@@ -2,7 +2,7 @@
 
 use crate::capture::Capture;
 use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, MAX_AWAY, Rate};
-use holdfast_format::{Classes, Place};
+use holdfast_format::{Classes, ViewPlace};
 use holdfast_ingest::{BATCH_BYTES, BATCH_ROWS, Batch, BatchRow, MIN_BATCH_BYTES};
 use holdfast_media::MemoryDisk;
 use holdfast_ring::BirdsEye;
@@ -91,7 +91,7 @@ impl Needs<'_> {
     /// What the bird's-eye view has if it may have as much: no more than there can be to tell.
     fn view(&self, most: ByteSize) -> ByteSize {
         let columns = self.columns.iter().map(Classes::len).sum();
-        let place = Place::most(self.slot_bytes, self.sources.max(USUAL_STREAMS), columns);
+        let place = ViewPlace::most(self.slot_bytes, self.sources.max(USUAL_STREAMS), columns);
         BirdsEye::memory(most, place, self.slots)
     }
 

@@ -1,4 +1,4 @@
-//! Stretches of ages, from a slot back to where an element began that ends in it. Pure.
+//! Age ranges: from a slot's age back to the age at which its oldest unfinished element began. Pure.
 
 use holdfast_base::Age;
 

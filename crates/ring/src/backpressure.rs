@@ -1,4 +1,5 @@
-//! How many full slots may wait for the disk when a source that can wait wants one more. A pure value.
+//! Back-pressure on blocking sources: how many full slots may wait for the disk before such a source gets
+//! another. A pure value.
 //!
 //! Buffers are there for a disk's pauses and for bursts. A source that is faster than the disk for good has all of them full
 //! for good: that absorbs nothing, for it waits all the same, and takes them from sources that cannot wait; and what is written has

@@ -1,5 +1,6 @@
-//! Who fills the bird's-eye view: for each slot of data, what a search passes over it by, in memory that clients see. What is
-//! written goes there out of its buffer; what was there before is read behind capture, once that has been checked.
+//! Writer of the bird's-eye view: copies each data slot's pruning statistics into memory that clients map. A
+//! slot that is being written is copied out of its buffer; a slot that was there before is read behind
+//! capture, once it has been checked.
 //!
 //! A place counts for the sequence that it names, and nobody asks for one that is not in the slot table. The places are made to
 //! agree with the table a few at a time; what a purge destroys is wiped before that is done. What a place looks like is
@@ -9,7 +10,7 @@ use crate::driver::{Driver, EYE};
 use crate::scan::SCAN_PAUSE;
 use crate::table::State;
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, Timestamp};
-use holdfast_format::{LEAST_PLACE, PartHeader, Place, Superblock, Told, crc32c};
+use holdfast_format::{LEAST_PLACE, PartHeader, PlaceState, Superblock, ViewPlace, crc32c};
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, Request};
 
 /// Places that are looked at before capture has its turn again.
@@ -30,7 +31,7 @@ pub struct BirdsEye {
     /// Slots of data that have been found told, and how many that were when last all had been looked at.
     counted: u32,
     told: u32,
-    reading: Option<Reading>,
+    reading: Option<ViewRead>,
     /// Not before this time: the device did not answer.
     after: Timestamp,
     /// Nothing is read any more.
@@ -39,7 +40,7 @@ pub struct BirdsEye {
 
 /// A piece of a slot that is being read.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct ViewRead {
     slot: SlotNo,
     sequence: Sequence,
     offset: usize,
@@ -79,9 +80,9 @@ impl BirdsEye {
     }
 
     /// The place of a slot; a lane that has grown may have slots without one.
-    fn place(&mut self, slot: SlotNo) -> Option<Place<'_>> {
+    fn place(&mut self, slot: SlotNo) -> Option<ViewPlace<'_>> {
         let at = (slot.0 as usize).checked_mul(self.place)?;
-        Place::new(self.memory.get_mut(at..at.checked_add(self.place)?)?)
+        ViewPlace::new(self.memory.get_mut(at..at.checked_add(self.place)?)?)
     }
 
     /// Tells of a slot that has been written.
@@ -95,11 +96,11 @@ impl BirdsEye {
     }
 
     /// Takes what was read of a slot; its head is believed if it is that of this slot.
-    fn take(&mut self, read: Reading, bytes: &[u8], superblock: &Superblock) {
-        let Reading { slot, sequence, offset, len } = read;
+    fn take(&mut self, read: ViewRead, bytes: &[u8], superblock: &Superblock) {
+        let ViewRead { slot, sequence, offset, len } = read;
         self.from = offset + len;
         let Some(mut place) = self.place(slot) else { return };
-        if place.told() == Told::Begun(sequence) {
+        if place.told() == PlaceState::Begun(sequence) {
             place.take(offset, bytes);
         } else if is_head(bytes, slot, sequence, superblock) {
             place.begin(sequence, bytes);
@@ -148,7 +149,7 @@ impl<D: Disk> Driver<D> {
         let is_beginning = offset == self.ring.ledger.geometry.slot_offset(slot);
         let Self { view: Some(view), superblock, .. } = self else { return };
         let Some(mut place) = view.place(slot).filter(|_| is_beginning) else { return };
-        if place.told() != Told::All(sequence)
+        if place.told() != PlaceState::All(sequence)
             && is_head(bytes, slot, sequence, superblock)
             && place.begin(sequence, bytes)
         {
@@ -197,17 +198,17 @@ impl<D: Disk> Driver<D> {
             let told = place.told();
             let mut wanted = None;
             match told {
-                Told::Nothing if !is_data => {}
+                PlaceState::Nothing if !is_data => {}
                 _ if !is_data => {
                     place.wipe();
                     view.next += 1;
                     // One at a time: places may be large.
                     return;
                 }
-                Told::All(of) if of == sequence => view.counted += 1,
-                Told::Never(of) if of == sequence => {}
+                PlaceState::All(of) if of == sequence => view.counted += 1,
+                PlaceState::Never(of) if of == sequence => {}
                 _ if here.damaged => {}
-                Told::Begun(of) if of == sequence => {
+                PlaceState::Begun(of) if of == sequence => {
                     wanted = place.wants(from);
                     if wanted.is_none() {
                         place.publish();
@@ -244,7 +245,7 @@ impl<D: Disk> Driver<D> {
             self.scan.give_back(Some(buffer));
             return;
         };
-        view.reading = Some(Reading { slot, sequence, offset, len });
+        view.reading = Some(ViewRead { slot, sequence, offset, len });
         self.push_request(Request { tag: EYE, op: Op::Read { offset: at, buffer, len } }, now);
     }
 

@@ -1,4 +1,5 @@
-//! One request at a time over a disk: for what happens before capture starts, and for readers without a recorder.
+//! Blocking I/O: one request at a time over a disk. Used before capture starts, and by readers without a
+//! recorder.
 
 use holdfast_base::BLOCK;
 use holdfast_media::{Buffer, Disk, DiskError, Fault, Op, PoolError, Request};

@@ -1,5 +1,5 @@
-//! The cells of a slot's attributes, read chunk by chunk: what copies of its rows take along. They are taken as they stand in its
-//! columns; what an attribute means is not known here.
+//! Attribute cells of a slot, read chunk by chunk so that copies of its rows keep them. The cells are copied
+//! as stored; this module does not interpret them.
 
 use crate::job::{Job, JobError, STEP};
 use holdfast_base::BLOCK;
@@ -36,7 +36,7 @@ pub(crate) fn column_bytes(summary: &Summary, entry: usize) -> u64 {
 pub(crate) struct SlotCells<'h> {
     header: &'h PartHeader,
     /// The columns of each dictionary entry, in the order of its schema; none where the slot has none of it.
-    entries: Vec<Vec<Reader>>,
+    entries: Vec<Vec<CellReader>>,
     /// The cells of the chunk that was come to last, where they are wanted.
     cells: Vec<Vec<CellBuffer>>,
 }
@@ -45,12 +45,12 @@ impl<'h> SlotCells<'h> {
     /// Those of the dictionary entries for which `wanted` says so.
     pub(crate) fn of(header: &'h PartHeader, summary: &Summary, wanted: impl Fn(usize) -> bool) -> Self {
         let columns = |entry: usize| {
-            let column = |number| summary.column(entry as u16, number).map(Reader::new);
+            let column = |number| summary.column(entry as u16, number).map(CellReader::new);
             let schema = summary.entries[entry].schema as u16;
-            let readers: Option<Vec<Reader>> = (0..schema).map(column).collect();
+            let readers: Option<Vec<CellReader>> = (0..schema).map(column).collect();
             readers.filter(|_| wanted(entry)).unwrap_or_default()
         };
-        let entries: Vec<Vec<Reader>> = (0..summary.entries.len()).map(columns).collect();
+        let entries: Vec<Vec<CellReader>> = (0..summary.entries.len()).map(columns).collect();
         let cells = entries.iter().map(|_| Vec::new()).collect();
         Self { header, entries, cells }
     }
@@ -59,8 +59,9 @@ impl<'h> SlotCells<'h> {
     /// because they were not kept.
     pub(crate) fn classes(&mut self, job: &mut Job<'_, '_>) -> Result<Vec<Classes>, JobError> {
         let header = self.header;
-        let of_entry =
-            |columns: &mut Vec<Reader>| columns.iter_mut().map(|column| column.class(job, header)).collect();
+        let of_entry = |columns: &mut Vec<CellReader>| {
+            columns.iter_mut().map(|column| column.class(job, header)).collect()
+        };
         self.entries.iter_mut().map(of_entry).collect()
     }
 
@@ -92,14 +93,14 @@ impl<'h> SlotCells<'h> {
 }
 
 /// Reads the blocks of one column.
-struct Reader {
+struct CellReader {
     section: Section,
     /// How far it has come in the section, and what of it has been read from there on.
     at: usize,
     window: Vec<u8>,
 }
 
-impl Reader {
+impl CellReader {
     fn new(section: &Section) -> Self {
         Self { section: *section, at: 0, window: Vec::new() }
     }

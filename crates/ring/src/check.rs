@@ -1,5 +1,5 @@
-//! Verifying a slot piece by piece: which range to read next, and whether what was read is sound. Pure: the driver reads behind
-//! capture, `holdfast check` reads in a row.
+//! Incremental slot verification: the next range to read, and the verdict on what was read. Pure: the driver
+//! reads behind capture, `holdfast check` reads in a row.
 
 use crate::blocking::Blocking;
 use crate::table::Bounds;

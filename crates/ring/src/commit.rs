@@ -1,5 +1,5 @@
-//! Commits: when one is due, what goes into it, and what its end means. Where it goes is the journal's to say, what its records
-//! say the ledger's.
+//! Commits of the journal: when one is due, which records it holds, and what follows when it is durable.
+//! `journal` chooses its place, `ledger` its contents.
 
 use crate::event::{Action, DeviceState};
 use crate::journal::Flight;

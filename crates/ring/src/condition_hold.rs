@@ -1,5 +1,5 @@
-//! Holds by condition: what they may look for, how they grow, and the slots that are promised to them. What a condition
-//! means, and what it finds, is known to an evaluator outside of the recorder.
+//! Holds by condition: their limits, their growth, and the slots that they are promised. An evaluator outside
+//! the recorder interprets the condition and finds the hits.
 
 use crate::event::OpenBrief;
 use crate::ledger::Ledger;
@@ -19,7 +19,7 @@ const SHARED: u32 = 4;
 
 /// The slots of a hold by condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Promise {
+pub(crate) struct SlotQuota {
     pub(crate) hold: HoldId,
     /// As many as it may keep; 0: none are promised.
     quota: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Promise {
 }
 
 /// Slots that are set aside for what is still to be found.
-pub(crate) fn promised<'p>(promises: impl IntoIterator<Item = &'p Promise>) -> u32 {
+pub(crate) fn promised<'p>(promises: impl IntoIterator<Item = &'p SlotQuota>) -> u32 {
     let left = promises.into_iter().map(|promise| promise.quota.saturating_sub(promise.kept));
     left.fold(0, u32::saturating_add)
 }
@@ -101,9 +101,9 @@ impl Ledger {
         &self,
         hold: &HoldRecord,
         unwritten: impl Iterator<Item = Sequence>,
-    ) -> Option<Promise> {
+    ) -> Option<SlotQuota> {
         let quota = hold.condition_hold.as_ref()?.quota;
-        Some(Promise { hold: hold.id, quota, kept: self.kept(hold, unwritten) })
+        Some(SlotQuota { hold: hold.id, quota, kept: self.kept(hold, unwritten) })
     }
 }
 
@@ -225,7 +225,7 @@ impl Ring {
         }
         let ranges = joined(request.sequences);
         let named = self.named(hold, &ranges, open);
-        let Promise { quota, kept, .. } = self.promises[promise];
+        let SlotQuota { quota, kept, .. } = self.promises[promise];
         let slots = kept + named.added.len() as u32;
         if quota > 0 && slots > quota && !named.added.is_empty() {
             return Err(Refusal::Quota { quota, wanted: slots });
@@ -414,7 +414,7 @@ mod tests {
             ring.replace(&originals, &copies);
             let promise = ring.promises.iter().find(|promise| promise.hold == holds[0]).unwrap();
             assert_eq!(promise.kept, kept);
-            let miscounted = ring.miscounts().filter(|what| what.contains("Promise"));
+            let miscounted = ring.miscounts().filter(|what| what.contains("SlotQuota"));
             assert_eq!(miscounted, None);
         }
     }

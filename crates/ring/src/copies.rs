@@ -1,5 +1,5 @@
-//! Reading slots row by row, and filling copies with what is kept of them. Which rows those are is for `cut` and `distil`
-//! to say.
+//! Row-by-row reader of slots, and writer of the copies that keep some of the rows. `redact` and `distil`
+//! choose the rows.
 
 use crate::PlacedCopy;
 use crate::job::{Job, JobError, STEP};

@@ -1,5 +1,6 @@
-//! What a crash has taken out of the middle: ordinals of a slot that was on its way and is not there, though a later one is. What it
-//! took at the end is not known here: nobody knows how much that was. Pure.
+//! Gaps that a crash left between slots: ordinals of a slot that was being written and is missing, though a
+//! later one is present. Losses at the end are not known here, because nothing tells how many there were.
+//! Pure.
 
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::{EntrySummary, PurgeRecord, StreamRecord};
@@ -22,7 +23,7 @@ pub struct CrashGap {
 
 /// What a slot has of a stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct StreamExtent {
     stream: StreamId,
     first: Ordinal,
     /// What the stream had come to with it.
@@ -30,7 +31,7 @@ pub(crate) struct Span {
     arrivals: Option<(Timestamp, Timestamp)>,
 }
 
-impl From<&EntrySummary> for Span {
+impl From<&EntrySummary> for StreamExtent {
     fn from(entry: &EntrySummary) -> Self {
         let end = entry.counters.next_ordinal;
         let first = entry.ordinals.map_or(end, |(first, _)| first);
@@ -40,15 +41,15 @@ impl From<&EntrySummary> for Span {
 
 /// A slot that a restart has found.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct FoundSlot {
     pub(crate) sequence: Sequence,
-    pub(crate) found: Kind,
-    pub(crate) spans: Vec<Span>,
+    pub(crate) found: FoundAs,
+    pub(crate) spans: Vec<StreamExtent>,
 }
 
 /// What it was found as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FoundAs {
     /// As it was sealed.
     Whole,
     /// The beginning of it, which the journal had.
@@ -60,21 +61,21 @@ pub(crate) enum Kind {
 /// The gaps between the slots that were found: where a sequence is missing that was still to be written when the runway was
 /// `named` last, or where only the beginning of a slot is there. Of those `freed` a copy tells, or nothing is to be there.
 pub(crate) fn crash_gaps(
-    mut told: Vec<Told>,
+    mut told: Vec<FoundSlot>,
     named: Sequence,
     freed: &[Sequence],
     streams: &[StreamRecord],
     purges: &[PurgeRecord],
 ) -> Vec<CrashGap> {
-    told.sort_by_key(|told| (told.sequence, told.found != Kind::Whole));
+    told.sort_by_key(|told| (told.sequence, told.found != FoundAs::Whole));
     told.dedup_by_key(|told| told.sequence);
     let mut come_to: BTreeMap<StreamId, (Ordinal, Timestamp)> = BTreeMap::new();
     let (mut crash_gaps, mut before) = (Vec::new(), (Sequence(named.0.saturating_sub(1)), true));
-    for Told { sequence, found, spans } in &told {
+    for FoundSlot { sequence, found, spans } in &told {
         let (behind, whole) = before;
         let missing =
             || (behind.0.saturating_add(1).max(named.0)..sequence.0).any(|m| !freed.contains(&Sequence(m)));
-        let may_lack = *found != Kind::Copy && (!whole || missing());
+        let may_lack = *found != FoundAs::Copy && (!whole || missing());
         for span in spans {
             let known = come_to.get(&span.stream).copied().or_else(|| {
                 let stream = streams.iter().find(|stream| stream.id == span.stream)?;
@@ -95,8 +96,8 @@ pub(crate) fn crash_gaps(
             let end = come_to.get(&span.stream).map_or(span.end, |(end, _)| span.end.max(*end));
             come_to.insert(span.stream, (end, since));
         }
-        if *found != Kind::Copy {
-            before = (*sequence, *found == Kind::Whole);
+        if *found != FoundAs::Copy {
+            before = (*sequence, *found == FoundAs::Whole);
         }
     }
     // What was purged since the last of them is in no slot either.
@@ -126,8 +127,8 @@ fn behind<'a>(
 }
 
 /// What is lost where of a slot only the beginning turned out to be there.
-pub(crate) fn rest(whole: &[Span], beginning: &[Span]) -> Vec<CrashGap> {
-    let gap = |span: &Span| {
+pub(crate) fn rest(whole: &[StreamExtent], beginning: &[StreamExtent]) -> Vec<CrashGap> {
+    let gap = |span: &StreamExtent| {
         let there = beginning.iter().find(|there| there.stream == span.stream);
         let first = there.map_or(span.first, |there| there.end);
         let (start, last) = span.arrivals?;

@@ -1,4 +1,4 @@
-//! Making a ring: the first snapshot, then the superblocks. What was on the lane is lost.
+//! Creation of a ring: the first snapshot, then the superblocks. Earlier contents of the lane are lost.
 
 use crate::blocking::Blocking;
 use crate::ledger::Ledger;

@@ -1,4 +1,5 @@
-//! Distilling: what holds want of the slots that they keep is copied together, dense, and the slots are given back.
+//! Distilling: the wanted elements of held slots are copied into fewer slots, and the originals are given
+//! back.
 //!
 //! Nothing expires before its turn: only slots are taken that would have expired by now but for these holds. In order: the
 //! ring says which of the originals those are; what is wanted of each is measured; neighbours that come to fewer slots
@@ -41,7 +42,7 @@ const WIDER_CELLS: u64 = 4;
 type Ordinals = Vec<(Ordinal, Ordinal)>;
 
 /// Which rows are wanted.
-struct Wanted {
+struct KeepSet {
     /// What is named of each original.
     named: HashMap<Sequence, HashMap<StreamId, Ordinals>>,
     /// The holds that keep it.
@@ -50,7 +51,7 @@ struct Wanted {
     together: HashSet<(StreamId, Ordinal)>,
 }
 
-impl Wanted {
+impl KeepSet {
     fn of(request: &DistilRequest) -> Result<Self, &'static str> {
         if request.originals.is_empty() {
             return Err("it names no slots to be distilled");
@@ -174,7 +175,7 @@ struct Source {
 
 impl Source {
     /// Whether it has something of an element that is kept for the sake of another slot.
-    fn has_more(&self, wanted: &Wanted) -> bool {
+    fn has_more(&self, wanted: &KeepSet) -> bool {
         self.across.iter().any(|element| {
             wanted.together.contains(element) && !wanted.names(self.sequence, element.0, element.1)
         })
@@ -249,7 +250,7 @@ struct Done {
 /// A distilling at work.
 struct Distil<'j, 'a, 'p> {
     job: &'j mut Job<'a, 'p>,
-    wanted: Wanted,
+    wanted: KeepSet,
     /// About what fits into a copy, and how many may wait for a record.
     capacity: u64,
     most_copies: u64,
@@ -262,7 +263,7 @@ pub(crate) fn distil(
     request: &DistilRequest,
     enough: &dyn Fn() -> bool,
 ) -> Result<Outcome, JobError> {
-    let wanted = match Wanted::of(request) {
+    let wanted = match KeepSet::of(request) {
         Ok(wanted) => wanted,
         Err(why) => return Ok(Outcome::Refused(Refusal::Wrong(why.to_owned()))),
     };
@@ -521,7 +522,7 @@ impl Distil<'_, '_, '_> {
 fn kept<'c>(
     chunk: &'c Chunk,
     summary: &'c Summary,
-    wanted: &'c Wanted,
+    wanted: &'c KeepSet,
     original: Sequence,
 ) -> impl Iterator<Item = (Row, u32, usize)> + use<'c> {
     numbered(chunk).filter(move |(row, ..)| {

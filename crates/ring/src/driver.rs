@@ -1,5 +1,6 @@
-//! Carries the ring's actions out on a disk, in the order of the schedule. Thin: it moves buffers, keeps tags, and decides
-//! nothing. What waits for its turn is in `requests`, a lane that grows in `growth`, slot buffers in `buffers`.
+//! Driver of a ring: carries the ring's actions out on a disk, in the order of the schedule. It moves buffers
+//! and keeps tags, and decides nothing. Waiting requests are in `request_queue`, a lane that grows in
+//! `growth`, slot buffers in `buffers`.
 //!
 //! Used by the recorder (over a lane with a thread of its own), by commands on a ring that nobody records to, and by the
 //! simulator (over a faulty disk in virtual time).

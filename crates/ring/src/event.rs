@@ -1,4 +1,4 @@
-//! What goes into the ring's state machine and what comes out: plain data.
+//! Events and actions of the ring's state machine: its input and output as plain data.
 
 use crate::table::Bounds;
 use crate::{Order, OrderId, Outcome};

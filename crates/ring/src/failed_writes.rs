@@ -1,4 +1,5 @@
-//! Slots whose writes fail: is the place bad, or does the device not answer? What else succeeds tells.
+//! Slots whose writes failed, and the verdict on each: a bad place, or an absent device. Later successes
+//! decide.
 //!
 //! A slot that has failed twice is set aside. If a write that begins later succeeds elsewhere, it is in doubt: the device may
 //! have been away for just so long. It is tried once more, and if it fails again and what follows succeeds again, it is

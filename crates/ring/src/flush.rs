@@ -1,4 +1,5 @@
-//! Whether what the open slot gained goes to the journal now, or soon enough to its place with the slot itself. Pure.
+//! Write-behind policy of the open slot: journal its newest rows now, or wait until the slot itself is
+//! written. Pure.
 
 use holdfast_base::Timestamp;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! How many holds keep each slot, kept up to date: what a hold touches is counted when it comes and when it has ended, and
-//! nothing else is looked at. What a hold takes is decided in `orders`.
+//! Hold reference counts of slots, kept up to date: only the slots that a hold touches are counted when it
+//! begins and ends. `orders` decides which slots a hold takes.
 
 use crate::ledger::Ledger;
 use crate::orders::keeps;

@@ -1,4 +1,4 @@
-//! What a ring shows of itself, the same whether a recorder runs or not.
+//! Inspection of a ring: status, holds, slots and streams, the same with and without a recorder.
 
 use crate::condition_hold::promised;
 use crate::ledger::Ledger;

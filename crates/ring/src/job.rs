@@ -1,6 +1,6 @@
-//! Orders that take many steps, and what they have in common: they run beside capture and never in it, ask for one small
-//! step at a time ([`JobStep`]) and do the thinking in between. What each does is in `purge` and `distil`, how slots are
-//! copied in `copies`.
+//! Jobs: orders that take many steps. A job runs beside capture, requests one small step at a time
+//! ([`JobStep`]) and computes in between. The jobs are in `purge` and `distil`, the copying of slots in
+//! `copies`.
 
 use crate::check::{Damage, Depth, SlotCheck};
 use crate::job_step::{JobStep, StepReply};

@@ -1,5 +1,5 @@
-//! The small steps of work in the background (a purge, a distilling): each is asked for by its number and answered when it is
-//! durable.
+//! Steps of background jobs (purge, distilling): a job requests one step by number and is answered when that
+//! step is durable.
 //!
 //! The sequence of steps is the job's (`purge`, `distil`); here the driver carries single steps out between capture's writes, so that
 //! no job ever holds the capture thread.

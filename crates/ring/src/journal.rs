@@ -1,5 +1,5 @@
-//! Where the next commit goes and what is still to be written: two extents that alternate, each beginning with a
-//! snapshot. Positions and queues only; the contents are the ledger's.
+//! Write position and queue of the journal: two extents that alternate, each beginning with a snapshot.
+//! Positions and queues only; the contents are the ledger's.
 
 use crate::OrderId;
 use crate::snapshot::{Item, Walk};

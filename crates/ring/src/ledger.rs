@@ -1,4 +1,5 @@
-//! All that the journal knows of a ring: applied record by record after a restart. How it is written is in `snapshot`.
+//! The ledger: everything that the journal records of a ring, applied record by record after a restart.
+//! `snapshot` writes it.
 //!
 //! Applying is idempotent, so that a snapshot taken over several commits may overlap what is recorded meanwhile.
 

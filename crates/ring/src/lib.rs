@@ -1,4 +1,5 @@
-//! The heart: which slot is overwritten next, what is held, what the journal says, what a restart concludes.
+//! The state machine of a ring: which slot is overwritten next, what is held, what the journal records, what
+//! a restart concludes.
 //!
 //! [`Ring`] is a pure state machine: events in, actions out, no I/O and no clock. [`Driver`] carries its actions out on
 //! a disk. What arrives and how it is packed is not known here: the `ingest` crate's.
@@ -77,14 +78,14 @@ pub use order::{
     DistilRequest, ExportRequest, ExtendRequest, HoldRequest, Order, OrderId, Original, Outcome,
     PurgeRequest, Range, Refusal, ReleaseRequest,
 };
-pub use rates::{Excess, Passage, Piece, Rates, Spare};
+pub use rates::{Excess, Piece, RateVerdict, Rates, Spare};
 pub use rebuild::Rebuilt;
 pub use recover::{
     RecoverError, Recovered, as_journaled, find_superblock, read_superblock, recover, recover_for_capture,
 };
 pub use runway::{fewest_slots, least_named, least_slots};
 pub use scan::SCAN_READS;
-pub use schedule::{Class, Margin, Next, Policy, Promise, Reads, Schedule, View, Wanted, visit};
+pub use schedule::{Class, Margin, Next, Policy, Promise, ReadRequest, Reads, Schedule, View, visit};
 pub use state::Ring;
 pub use status::{
     ActKind, ActNumbers, ActStatus, HoldStatus, RingStatus, SlotCounts, SlotLook, SlotStatus, StreamStatus,

@@ -1,5 +1,5 @@
-//! Rings so small that capture needs all of their slots: nothing on them could ever be held. Told when one is made or
-//! recorded to, with what would do. Pure.
+//! Minimum size of a ring: on a smaller one capture needs all slots and nothing can be held. Checked when a
+//! ring is made or recorded to, with the sizes that suffice. Pure.
 
 use crate::create::default_reserve;
 use crate::runway::runway_of;

@@ -1,4 +1,4 @@
-//! An order on a ring that nobody records to: open, give it, see it durable, close.
+//! Orders on a ring without a recorder: open it, carry one order out, wait until it is durable, close it.
 
 use crate::driver::Driver;
 use crate::event::Config;

@@ -1,4 +1,4 @@
-//! What can be asked of a ring, and what it answers. Plain data: the wire form is the `link` crate's.
+//! Orders to a ring and their outcomes. Plain data; the `protocol` crate has their wire form.
 
 use holdfast_base::{ByteSize, HoldId, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::ConditionHold;

@@ -1,4 +1,5 @@
-//! Orders: what a hold takes, what a release frees, when it may be said that they stand.
+//! Execution of orders: the slots that a hold takes, the slots that a release frees, and when each is
+//! acknowledged.
 
 use crate::ages::Ages;
 use crate::condition_hold;

@@ -1,6 +1,6 @@
-//! Pins of queries on slots that they are going to read: these expire after all others. A pin is nobody's right: there is a
-//! budget for all together, what capture needs it takes, and who has lost one finds that out by reading. The journal does not
-//! know of them. What work in the background keeps for sure is `job_step`'s.
+//! Pins: slots that queries are going to read, which expire after all others. A pin is revocable: all pins
+//! share one budget, capture takes what it needs, and a client learns that it lost a pin by reading. The
+//! journal does not record pins. Slots that a background job must keep are locked by `job_step`.
 
 use crate::state::Ring;
 use crate::table::{Slot, Table};

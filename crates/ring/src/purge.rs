@@ -1,4 +1,5 @@
-//! Destroying a range on purpose: what is destroyed, in which order, so that at every instant what stays is whole.
+//! The purge job: destroys a range of elements, in an order that keeps everything else whole at every
+//! instant.
 //!
 //! The job runs beside capture and never in it: it asks for one small step at a time ([`JobStep`]), and does the thinking
 //! in between. In order: the intent is recorded; what is open goes to the medium; expired remains that may have the

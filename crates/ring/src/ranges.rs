@@ -1,4 +1,4 @@
-//! Ranges of sequences, first and last, as holds have them: in order and apart from each other. Pure.
+//! Ranges of sequences, first and last, as holds have them: sorted and apart from each other. Pure.
 
 use holdfast_base::Sequence;
 

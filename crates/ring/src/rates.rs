@@ -1,5 +1,6 @@
-//! Who keeps to what was declared: a token bucket a stream, of bytes and of elements. What is within it is packed at once,
-//! what is beyond takes only what the others leave. A pure value: times come in, and buffers are somebody else's.
+//! Rate limits of streams: a token bucket a stream, of bytes and of elements. Data within the declared rate
+//! is packed at once; data beyond it takes only what other streams leave. A pure value: the caller passes
+//! times and owns the buffers.
 
 use crate::Declared;
 use holdfast_base::Timestamp;
@@ -36,7 +37,7 @@ impl Piece {
 
 /// What becomes of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Passage {
+pub enum RateVerdict {
     /// It is within what was declared.
     Within,
     /// It is beyond that, and there is room for it all the same.
@@ -166,7 +167,7 @@ impl Share {
 /// The rates of all streams of a run.
 ///
 /// It goes by when things arrived, not by when they are looked at: that the packer is late makes nobody too fast. Within
-/// any time *t* a stream gets *burst + rate·t* and one piece through as [`Passage::Within`].
+/// any time *t* a stream gets *burst + rate·t* and one piece through as [`RateVerdict::Within`].
 #[derive(Clone, Debug)]
 pub struct Rates {
     shares: Vec<Share>,
@@ -194,13 +195,13 @@ impl Rates {
     }
 
     /// What becomes of a piece of a stream now, where so much is to spare. A stream that nothing is known of is beyond its rate.
-    pub fn pass(&mut self, stream: usize, piece: &Piece, spare: Spare, now: Timestamp) -> Passage {
+    pub fn pass(&mut self, stream: usize, piece: &Piece, spare: Spare, now: Timestamp) -> RateVerdict {
         let declared = self.of.get(stream).and_then(|(at, cells)| self.shares.get_mut(*at).zip(Some(cells)));
         let Some((own, cells)) = declared else {
             return if piece.on_medium(&ElementLoad::NONE) > spare.beside {
-                Passage::Held(Timestamp::MAX)
+                RateVerdict::Held(Timestamp::MAX)
             } else {
-                Passage::Beyond
+                RateVerdict::Beyond
             };
         };
         let due = own.due(piece.arrived.min(now));
@@ -210,14 +211,14 @@ impl Rates {
             own.bytes.take(piece.bytes);
             own.elements.take(piece.elements);
         } else if piece.on_medium(cells) > if own.alone { spare.alone } else { spare.beside } {
-            return Passage::Held(due);
+            return RateVerdict::Held(due);
         }
         let beyond = own.beyond(piece);
         if let Some(excess) = self.excess.get_mut(stream) {
             excess.bytes += beyond.bytes;
             excess.elements += beyond.elements;
         }
-        if within { Passage::Within } else { Passage::Beyond }
+        if within { RateVerdict::Within } else { RateVerdict::Beyond }
     }
 
     /// What of a stream passed beyond its rate.
@@ -254,11 +255,11 @@ mod tests {
         let mut rates = Rates::new(&[Some(declared(1000, 10, 0)), OTHER], &NOTHING, at(0));
         for n in 0..100 {
             let piece = Piece { arrived: at(n * 500), bytes: 500, elements: 5 };
-            assert_eq!(rates.pass(0, &piece, spare(0), at(100_000)), Passage::Within, "{n}");
+            assert_eq!(rates.pass(0, &piece, spare(0), at(100_000)), RateVerdict::Within, "{n}");
         }
         let more = Piece { arrived: at(49_501), bytes: 1, elements: 0 };
-        assert_eq!(rates.pass(0, &more, spare(0), at(49_501)), Passage::Held(at(50_000)));
-        assert_eq!(rates.pass(0, &more, spare(0), at(50_000)), Passage::Within);
+        assert_eq!(rates.pass(0, &more, spare(0), at(49_501)), RateVerdict::Held(at(50_000)));
+        assert_eq!(rates.pass(0, &more, spare(0), at(50_000)), RateVerdict::Within);
         assert_eq!(rates.excess(0), Excess::default());
     }
 
@@ -266,13 +267,21 @@ mod tests {
     fn elements_count_as_bytes_do_and_a_burst_is_both() {
         let mut rates = Rates::new(&[Some(declared(1000, 10, 5000)), OTHER], &NOTHING, at(0));
         let piece = |bytes, elements| Piece { arrived: at(0), bytes, elements };
-        assert_eq!(rates.pass(0, &piece(100, 51), spare(0), at(0)), Passage::Within);
-        assert_eq!(rates.pass(0, &piece(1, 1), spare(64), at(0)), Passage::Held(at(100)), "a row takes room");
-        assert_eq!(rates.pass(0, &piece(1, 1), spare(65), at(0)), Passage::Beyond);
-        assert_eq!(rates.pass(0, &piece(5000, 0), spare(0), at(100)), Passage::Within);
+        assert_eq!(rates.pass(0, &piece(100, 51), spare(0), at(0)), RateVerdict::Within);
+        assert_eq!(
+            rates.pass(0, &piece(1, 1), spare(64), at(0)),
+            RateVerdict::Held(at(100)),
+            "a row takes room"
+        );
+        assert_eq!(rates.pass(0, &piece(1, 1), spare(65), at(0)), RateVerdict::Beyond);
+        assert_eq!(rates.pass(0, &piece(5000, 0), spare(0), at(100)), RateVerdict::Within);
         // Ten elements may be early by a second; of 52 there is one for each tenth of a second besides.
         assert_eq!(rates.excess(0), Excess::default());
-        assert_eq!(rates.pass(0, &piece(2000, 20), spare(0), at(100)), Passage::Within, "taken on credit");
+        assert_eq!(
+            rates.pass(0, &piece(2000, 20), spare(0), at(100)),
+            RateVerdict::Within,
+            "taken on credit"
+        );
         assert_eq!(rates.excess(0), Excess { bytes: 5101 + 2000 - 6100, elements: 52 + 20 - 61 });
     }
 
@@ -286,7 +295,7 @@ mod tests {
                 let piece = Piece { arrived: at(n * 100 + n * 7 % 5), bytes: 100 * times, elements: times };
                 assert_ne!(
                     rates.pass(0, &piece, spare(u64::MAX), at(n * 100 + 5)),
-                    Passage::Held(Timestamp::MAX)
+                    RateVerdict::Held(Timestamp::MAX)
                 );
             }
             let Excess { bytes, elements } = rates.excess(0);
@@ -301,13 +310,17 @@ mod tests {
     fn who_declares_nothing_shares_what_is_left_or_gets_only_what_is_spare() {
         let mut rates = Rates::new(&[None, Some(declared(1000, 10, 0)), None], &NOTHING, at(0));
         let piece = Piece { arrived: at(9), bytes: 10, elements: 0 };
-        assert_eq!(rates.pass(0, &piece, spare(9), at(9)), Passage::Held(Timestamp::MAX));
-        assert_eq!(rates.pass(2, &piece, spare(10), at(9)), Passage::Beyond);
-        assert_eq!(rates.pass(7, &piece, spare(9), at(9)), Passage::Held(Timestamp::MAX), "nobody knows it");
+        assert_eq!(rates.pass(0, &piece, spare(9), at(9)), RateVerdict::Held(Timestamp::MAX));
+        assert_eq!(rates.pass(2, &piece, spare(10), at(9)), RateVerdict::Beyond);
+        assert_eq!(
+            rates.pass(7, &piece, spare(9), at(9)),
+            RateVerdict::Held(Timestamp::MAX),
+            "nobody knows it"
+        );
         let mut rates = Rates::new(&[None, None, OTHER], &declared(1000, 10, 0), at(0));
         let piece = Piece { bytes: 1000, ..piece };
-        assert_eq!(rates.pass(0, &piece, spare(0), at(9)), Passage::Within);
-        assert_eq!(rates.pass(1, &piece, spare(0), at(9)), Passage::Held(at(1009)));
+        assert_eq!(rates.pass(0, &piece, spare(0), at(9)), RateVerdict::Within);
+        assert_eq!(rates.pass(1, &piece, spare(0), at(9)), RateVerdict::Held(at(1009)));
     }
 
     // The bursts that are published for a ring are ridden out, by whoever has it for himself.
@@ -317,20 +330,20 @@ mod tests {
         for streams in [vec![Some(declared(1, 1, 0))], vec![None, None]] {
             let rest = if streams[0].is_some() { NOTHING } else { declared(1, 1, 0) };
             let mut rates = Rates::new(&streams, &rest, at(0));
-            assert_eq!(rates.pass(0, &piece, spare(0), at(0)), Passage::Within);
-            assert_eq!(rates.pass(0, &piece, spare(0), at(0)), Passage::Beyond);
+            assert_eq!(rates.pass(0, &piece, spare(0), at(0)), RateVerdict::Within);
+            assert_eq!(rates.pass(0, &piece, spare(0), at(0)), RateVerdict::Beyond);
             let none = Spare { beside: u64::MAX, alone: 0 };
-            assert!(matches!(rates.pass(0, &piece, none, at(0)), Passage::Held(_)), "readers come first");
+            assert!(matches!(rates.pass(0, &piece, none, at(0)), RateVerdict::Held(_)), "readers come first");
         }
         let mut rates = Rates::new(&[Some(declared(1, 1, 0)), None], &NOTHING, at(0));
         assert_eq!(
             rates.pass(1, &piece, spare(0), at(0)),
-            Passage::Held(Timestamp::MAX),
+            RateVerdict::Held(Timestamp::MAX),
             "but who is promised nothing"
         );
         assert_eq!(
             [0, 0].map(|_| rates.pass(0, &piece, spare(0), at(0))),
-            [Passage::Within, Passage::Beyond]
+            [RateVerdict::Within, RateVerdict::Beyond]
         );
     }
 
@@ -351,13 +364,13 @@ mod tests {
                 look = look.max(now + late);
                 for _ in 0..other {
                     let wild = Piece { arrived: at(now), bytes, elements: 1 };
-                    if rates.pass(0, &wild, spare(0), at(look)) == Passage::Within {
+                    if rates.pass(0, &wild, spare(0), at(look)) == RateVerdict::Within {
                         through.push((look, bytes));
                     }
                 }
                 if now >= free {
                     let tame = Piece { arrived: at(now), bytes, elements: 1 };
-                    prop_assert_eq!(rates.pass(1, &tame, spare(0), at(look)), Passage::Within);
+                    prop_assert_eq!(rates.pass(1, &tame, spare(0), at(look)), RateVerdict::Within);
                     free = now + (bytes * 1000).div_ceil(rate) as i64;
                 }
             }

@@ -1,7 +1,7 @@
-//! Slots that only the journal has a part of, built anew while it is read: once, since reading it is what a restart takes
-//! most of its time for. Whether they are needed is recovery's to say.
+//! Slots rebuilt from the journal during a restart, each once: reading the journal takes most of a restart's
+//! time. `recover` decides which are needed.
 
-use crate::crash_gaps::Span;
+use crate::crash_gaps::StreamExtent;
 use crate::event::SealedSlot;
 use crate::ledger::Ledger;
 use crate::recover::RecoverError;
@@ -26,7 +26,7 @@ pub struct Rebuilt {
     /// What its streams had come to.
     pub counters: Vec<(StreamId, u32, Counters)>,
     /// What it has of them.
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<StreamExtent>,
 }
 
 /// A slot with a header and a footer that may have been in flight, so that its middle may be torn.
@@ -36,7 +36,7 @@ pub(crate) struct Doubt {
     /// What takes its place if it is.
     pub(crate) rebuilt: Rebuilt,
     /// What it says that it has of its streams.
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<StreamExtent>,
 }
 
 /// What the journal has of slots that may not be on the medium.
@@ -148,7 +148,7 @@ fn seal_rebuilt(rebuild: Rebuild, mut image: Buffer, superblock: &Superblock) ->
     let sealed = builder.seal(&mut image, &superblock.key, SlotNo(0), bounds.last.max(opened), flags);
     let counters = summaries.iter().map(|e| (e.stream, e.preamble, e.counters)).collect();
     let sealed = SealedSlot { sequence: id.sequence, age: id.age, bytes: sealed.bytes, bounds };
-    let spans = summaries.iter().map(Span::from).collect();
+    let spans = summaries.iter().map(StreamExtent::from).collect();
     Some(Rebuilt { sealed, image, counters, spans })
 }
 

@@ -1,12 +1,12 @@
-//! What a restart concludes: superblock, newest whole snapshot, what was recorded since, which slots of the runway
-//! were written, and slots of which only the journal has a part.
+//! Recovery: the superblock, the newest whole snapshot, later records, the slots of the runway that were
+//! written, and slots that only the journal has.
 //!
 //! It reads the journal, the superblocks and the headers of the last runway, so that capture can start in seconds on a
 //! ring of any size; everything else is checked behind capture. It writes nothing.
 
 use crate::blocking::Blocking;
 use crate::check::{Depth, check_slot};
-use crate::crash_gaps::{self, CrashGap, Kind, Span, Told};
+use crate::crash_gaps::{self, CrashGap, FoundAs, FoundSlot, StreamExtent};
 use crate::journal::JournalEnd;
 use crate::ledger::{Ledger, Preamble};
 use crate::rebuild::{Candidates, Doubt, Rebuilt};
@@ -157,7 +157,7 @@ pub fn read_superblock(disk: &mut dyn Disk) -> Result<Superblock, RecoverError> 
 }
 
 /// A recovery string that was found at the head of an extent.
-struct Found {
+struct FoundSuperblock {
     superblock: Superblock,
     offset: u64,
     generation: u64,
@@ -172,7 +172,7 @@ pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, Recove
     let mut window = Blocking::new(disk, WINDOW)?;
     let sizes =
         std::iter::successors(Some(MIN_SLOT), |size| Some(size * 2)).take_while(|size| *size <= MAX_SLOT);
-    let mut all: Vec<Found> = Vec::new();
+    let mut all: Vec<FoundSuperblock> = Vec::new();
     for offset in std::iter::once(HEAD).chain(sizes.map(|size| HEAD + 2 * size)) {
         let len = bytes.saturating_sub(offset).min(1 << 20) as usize / BLOCK * BLOCK;
         let Ok(head) = window.read(offset, len) else { continue };
@@ -184,8 +184,12 @@ pub fn find_superblock(disk: &mut dyn Disk) -> Result<Option<Superblock>, Recove
             Record::Epoch { wall, .. } => Some(wall),
             _ => None,
         });
-        let found =
-            Found { offset, generation: commit.generation, wall: wall.unwrap_or(Timestamp::MIN), superblock };
+        let found = FoundSuperblock {
+            offset,
+            generation: commit.generation,
+            wall: wall.unwrap_or(Timestamp::MIN),
+            superblock,
+        };
         let placed = (0..2).any(|extent| found.superblock.geometry.extent_offset(extent) == offset);
         // Of a ring that was overwritten no snapshot may be whole.
         if placed && matches!(newest_snapshot(&mut window, &found.superblock, false), Ok(Some(_))) {
@@ -316,9 +320,9 @@ pub fn recover_for_capture(disk: &mut dyn Disk) -> Result<Recovered, RecoverErro
         }
     }
     ledger.count_holds();
-    let beginnings = rebuilt.iter().map(|slot| Told {
+    let beginnings = rebuilt.iter().map(|slot| FoundSlot {
         sequence: slot.sealed.sequence,
-        found: Kind::Beginning,
+        found: FoundAs::Beginning,
         spans: slot.spans.clone(),
     });
     told.extend(beginnings);
@@ -415,7 +419,7 @@ fn note_newest(
     ledger: &mut Ledger,
     written: &[(SlotNo, PartHeader)],
     last_arrival: &mut Option<Timestamp>,
-) -> Vec<Told> {
+) -> Vec<FoundSlot> {
     let geometry = ledger.geometry.clone();
     // The newest of all may be torn, so that its summary says nothing.
     let older = ledger.table.iter().filter(|(no, _)| written.iter().all(|(w, _)| w != no));
@@ -436,9 +440,9 @@ fn note_newest(
         let Some(summary) = headers.summary(*no, header) else {
             continue;
         };
-        let found = if header.flags.has(SlotFlags::DISTILLED) { Kind::Copy } else { Kind::Whole };
-        let spans = summary.entries.iter().map(Span::from).collect();
-        told.push(Told { sequence: header.sequence, found, spans });
+        let found = if header.flags.has(SlotFlags::DISTILLED) { FoundAs::Copy } else { FoundAs::Whole };
+        let spans = summary.entries.iter().map(StreamExtent::from).collect();
+        told.push(FoundSlot { sequence: header.sequence, found, spans });
         let bounds = Bounds::of(summary.entries.iter().copied());
         if bounds.first <= bounds.last {
             *last_arrival = (*last_arrival).max(Some(bounds.last));

@@ -1,5 +1,5 @@
-//! What a purge takes out of a slot, and the copy of the rest: it keeps the original's age and order, and in the place of
-//! what was left out stand gaps that say so.
+//! Redaction of a slot for a purge: the rows to destroy, and the copy of the others. The copy keeps the
+//! original's age and order; gaps stand for the destroyed rows.
 
 use crate::cells::{SlotCells, column_bytes, numbered};
 use crate::check::SlotCheck;

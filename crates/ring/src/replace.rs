@@ -1,5 +1,5 @@
-//! Putting copies in the place of originals: which originals may go, and what becomes of table, holds and preambles. How copies
-//! come to be is the job's (`copies`).
+//! Replacement of original slots by their copies: which originals may go, and what changes in table, holds
+//! and preambles. `copies` makes the copies.
 
 use crate::driver::Driver;
 use crate::hold_refcounts::extend;

@@ -1,4 +1,4 @@
-//! The runway: which slots are named to be overwritten, in which order, and who takes them.
+//! The runway: the slots that are named to be overwritten, their order, and who takes them.
 
 use crate::guarantee::{Guarantee, Shape};
 use crate::snapshot::Item;

@@ -1,5 +1,5 @@
-//! Whether the places of a list of the runway tell the sequences of its slots: copies take both out of turn, and then the
-//! next list says so.
+//! Order flag of runway lists: false once copies have taken slots or sequences out of order, so that the
+//! places of a list no longer tell the sequences.
 
 use holdfast_base::Sequence;
 

@@ -1,5 +1,5 @@
-//! Which of the slots that the journal has named were written since, and with what: followed list by list while the
-//! journal is read, and settled by the headers of the last list.
+//! Replay of runway lists: which slots that the journal named were written since, and with which sequences.
+//! Each list is followed while the journal is read; the headers of the last list settle the rest.
 //!
 //! Sequences go to the slots of a list in its order. Where the next list begins with just what that leaves, the slots that
 //! were used up need not be read; where it does not (a write failed, a sequence was never used), or nothing

@@ -1,6 +1,6 @@
-//! The check behind capture: after a restart every slot of data is looked at; first those that may have been in flight, one
-//! at a time and in full, then all others by header and summary. While capture writes, one piece is read at a time; while
-//! it has nothing to write, several.
+//! The check behind capture: after a restart it verifies every data slot. Slots that may have been in flight
+//! come first, one at a time and in full; the others follow by header and summary. It reads one piece at a
+//! time while capture writes, and several while capture is idle.
 
 use crate::CHECK_QUANTUM;
 use crate::check::{Depth, SlotCheck, most_of_a_head};
@@ -28,7 +28,7 @@ const LOOKS: usize = SCAN_READS + 1;
 #[derive(Debug)]
 pub(crate) struct Scan {
     /// The first one's buffer takes a quantum, the others' any slot's head.
-    looks: [Look; LOOKS],
+    looks: [SlotScan; LOOKS],
     /// Reads with the disk.
     in_flight: usize,
     /// Reads that may still be asked for before capture has its turn again, however fast the disk is.
@@ -42,7 +42,7 @@ pub(crate) struct Scan {
 
 /// One slot at a time, piece by piece.
 #[derive(Debug)]
-struct Look {
+struct SlotScan {
     /// The slot at hand, and the sequence it should have.
     check: Option<SlotCheck>,
     sequence: Sequence,
@@ -50,7 +50,7 @@ struct Look {
     buffer: Option<Buffer>,
 }
 
-impl Look {
+impl SlotScan {
     fn new(bytes: usize) -> Result<Self, PoolError> {
         Ok(Self { check: None, sequence: Sequence(0), buffer: Some(Buffer::aligned(bytes)?) })
     }
@@ -58,8 +58,8 @@ impl Look {
 
 impl Scan {
     pub(crate) fn new(suspects: Vec<SlotNo>, geometry: &Geometry) -> Result<Self, PoolError> {
-        let head = || Look::new(most_of_a_head(geometry));
-        let looks = [Look::new(CHECK_QUANTUM + 2 * BLOCK)?, head()?, head()?, head()?, head()?];
+        let head = || SlotScan::new(most_of_a_head(geometry));
+        let looks = [SlotScan::new(CHECK_QUANTUM + 2 * BLOCK)?, head()?, head()?, head()?, head()?];
         Ok(Self { looks, in_flight: 0, turn: 0, next: 0, after: Timestamp::MIN, suspects })
     }
 

@@ -1,5 +1,5 @@
-//! How the slot table keeps its memory within 64 bytes a slot: a row of 56, and 8 for finding a sequence. (The spans of whole
-//! blocks of slots are a 32nd of a byte each.) Bits only; what they mean is the table's.
+//! Packed rows of the slot table and its index of sequences: 56 and 8 bytes a slot, 64 together. (Each block
+//! of slots adds the span of its times, a 32nd of a byte a slot.) Bits only; `table` gives them meaning.
 
 use crate::table::{Bounds, Slot, State};
 use holdfast_base::{Age, Sequence, SlotNo, Timestamp};

@@ -1,5 +1,5 @@
-//! Writing what the ledger knows: single items as they happen, and all of it as a snapshot, which is walked part by part over
-//! as many commits as it takes. Nothing is copied or allocated: items name things, the ledger has the contents.
+//! Serialisation of the ledger: single items as they happen, and all items as a snapshot that is written part
+//! by part over several commits. It copies and allocates nothing: items name what the ledger holds.
 
 use crate::PlacedCopy;
 use crate::ledger::{ClockStep, Ledger};

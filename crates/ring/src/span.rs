@@ -1,5 +1,5 @@
-//! Over which time the data of all slots reaches, kept up to date with every change, so that asking costs a look at
-//! every block of slots and not at every slot. Which slots count is the table's to say.
+//! Time span of all slots' data, kept up to date with every change, so that a query looks at blocks of slots
+//! and not at every slot. The table decides which slots count.
 
 use holdfast_base::Timestamp;
 

@@ -1,9 +1,9 @@
-//! The ring as a state machine: what happened goes in, what is to be done comes out.
+//! The ring as a state machine: events in, actions out.
 //!
 //! It knows neither buffers nor bytes: a slot on its way to the medium goes by its sequence. One instance belongs to one
 //! thread; nothing here blocks, reads a clock or touches a disk.
 
-use crate::condition_hold::Promise;
+use crate::condition_hold::SlotQuota;
 use crate::event::{Action, Config, DeviceState, Event, OpenBrief, SealedSlot};
 use crate::failed_writes::FailedWrites;
 use crate::flush::{Filled, Filling, Waits};
@@ -93,7 +93,7 @@ pub struct Ring {
     /// Held sequences that are not on the medium yet.
     pub(crate) unwritten_refcounts: UnwrittenRefcounts,
     /// The slots of holds by condition, also of those whose release is not durable yet.
-    pub(crate) promises: Vec<Promise>,
+    pub(crate) promises: Vec<SlotQuota>,
     pub(crate) jobs: JobState,
     pub(crate) pins: Pins,
     /// What was promised, if anything was.

@@ -1,4 +1,4 @@
-//! What a ring says of itself: plain data for `status`, `slots`, `streams` and metrics.
+//! Status of a ring: plain data for `status`, `slots`, `streams` and metrics.
 
 use holdfast_base::{Age, ByteSize, Epoch, HoldId, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{ConditionHold, Counters, StreamKind};

@@ -1,4 +1,4 @@
-//! The streams of a ring: names, preambles, and what a new run must know of them.
+//! Streams of a ring: names, preambles, and the state that a new run continues.
 
 use crate::journal;
 use crate::ledger::{Ledger, Preamble};

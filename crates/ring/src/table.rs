@@ -1,4 +1,5 @@
-//! The slot table: what is in every slot, where a sequence is, and which slot goes next. Pure bookkeeping.
+//! The slot table: the contents of every slot, the place of a sequence, and the slot that goes next. Pure
+//! bookkeeping.
 
 use crate::ranges::{count, within};
 use crate::slot_row::{MOST_SEQUENCE, SequenceIndex, SlotRow};

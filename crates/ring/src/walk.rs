@@ -1,4 +1,4 @@
-//! Reading a journal extent commit by commit, in large pieces.
+//! Journal reader: reads an extent commit by commit, in large pieces.
 
 use crate::blocking::Blocking;
 use holdfast_base::{BLOCK, RingId};

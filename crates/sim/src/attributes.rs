@@ -1,4 +1,4 @@
-//! What elements have as attributes: made from their ordinals, so that whoever reads them knows what must be there.
+//! Attributes of simulated elements: made from their ordinals, so that a reader knows the expected values.
 
 use holdfast_format::{
     Blocks, CellBuffer, Chunk, Class, Classes, Entry, FormatError, MAX_TEXT, Outline, PartHeader, Row,

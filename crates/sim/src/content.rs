@@ -1,4 +1,5 @@
-//! What is in an element: bytes that can be made again at any time, so that a model of much data takes little memory.
+//! Contents of simulated elements: bytes that can be made again at any time, so that a model of much data
+//! takes little memory.
 
 use holdfast_media::Seed;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Comparing what a restart finds after a crash with what the model allows: nothing is missing but what was younger
-//! than *durable after*, no hold is lost, and nothing is there that was not pushed.
+//! Comparison of a restart after a crash with the model: nothing is missing but what was younger than
+//! *durable after*, no hold is lost, and nothing is there that was not pushed.
 
 use crate::model::{Model, ModelHold, Preambles, Stage, Swap};
 use crate::observe::prefix;

@@ -24,10 +24,10 @@ pub use hours::{
     Burst, Habit, Lull, Places, Reader, Scene, Shares, Stream, Tightness, Verdict, Wild, play, play_under,
 };
 pub use model::{Before, Model, ModelHold, ModelSlot, Preambles, Pushed, Stage, Swap};
-pub use observe::{Shown, prefix, same_rows};
+pub use observe::{RingSnapshot, prefix, same_rows};
 pub use op::{Diet, Doom, Op, ops};
 pub use recorder::Recorder;
-pub use shrink::{Told, check, run, seeds};
+pub use shrink::{SeedReport, check, run, seeds};
 pub use sparse::SparseDisk;
-pub use view::{Found, SeenRow, SeenSlot, Survey, read_slot, survey, survey_disk};
+pub use view::{SeenRow, SeenSlot, Survey, SurveyedSlot, read_slot, survey, survey_disk};
 pub use world::{Setup, World};

@@ -1,5 +1,5 @@
-//! What a ring must hold, kept the naive way: everything that was ever pushed, in plain collections, with the rules of
-//! the design written out. Nothing here asks the ring how it decides.
+//! The reference model of a ring: everything that was ever pushed, in plain collections, with the rules of
+//! the design written out. It never asks the ring how it decides.
 
 use crate::content::Content;
 use crate::view::SeenRow;

@@ -1,4 +1,4 @@
-//! Comparing a running ring with the model: what is visible, what expired, what is held.
+//! Comparison of a running ring with the model: what is visible, what expired, what is held.
 
 use crate::model::{Model, ModelSlot, Stage};
 use crate::view::{SeenSlot, read_slot};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What a ring shows at one moment.
 #[derive(Debug)]
-pub struct Shown {
+pub struct RingSnapshot {
     /// Its slots.
     pub slots: Vec<SlotStatus>,
     /// Its holds.
@@ -66,7 +66,7 @@ impl Model {
     /// because they are pinned.
     pub fn observe(
         &mut self,
-        shown: &Shown,
+        shown: &RingSnapshot,
         image: &Image,
         superblock: &Superblock,
         now: Timestamp,

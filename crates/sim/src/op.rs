@@ -1,5 +1,5 @@
-//! What can happen to a ring, as plain values: drawn from a seed, printed when a test fails, and left out one by one to
-//! find the fewest that still fail.
+//! Operations on a simulated ring, as plain values: drawn from a seed, printed when a test fails, and left
+//! out one by one to find the fewest that still fail.
 
 use holdfast_media::Seed;
 use std::time::Duration;

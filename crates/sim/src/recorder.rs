@@ -1,5 +1,5 @@
-//! A recorder in miniature: one open slot over a driver, with the same steps in the same order as the real one.
-//! What is recorded, and what must come of it, is not known here.
+//! A recorder in miniature: one open slot over a driver, with the same steps in the same order as the real
+//! one. Its callers decide what is recorded, and what must come of it.
 
 use crate::attributes;
 use holdfast_base::{Age, Clock, LaneNo, ManualClock, Sequence, SlotNo, StreamId};

@@ -1,4 +1,4 @@
-//! Running a list of steps from a seed, and finding a shorter list that fails as well.
+//! Shrinker: runs a list of steps from a seed, and finds a shorter list that fails as well.
 
 use crate::op::{Diet, Op, ops};
 use crate::world::{Setup, World};
@@ -65,9 +65,9 @@ fn shrink(seed: u64, mut steps: Vec<Op>, mut error: String) -> (Vec<Op>, String)
 
 /// Says which seed it was, and how to run it again, where a test of it fails: its package and its own name.
 #[derive(Debug)]
-pub struct Told(pub u64, pub &'static str, pub &'static str);
+pub struct SeedReport(pub u64, pub &'static str, pub &'static str);
 
-impl Drop for Told {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let Self(seed, package, test) = self;

@@ -1,5 +1,5 @@
-//! A disk in memory that keeps only what is not zero, so that a large ring with little in each slot fits; it counts what is
-//! asked of it. No faults, no time.
+//! Sparse disk in memory: it keeps only what is not zero, so that a large ring with little in each slot fits;
+//! it counts its requests. No faults, no time.
 
 use holdfast_base::BLOCK;
 use holdfast_media::{Completion, Disk, DiskInfo, Medium, Op, Request};

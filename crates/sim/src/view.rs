@@ -1,4 +1,4 @@
-//! Reading what is on a medium the way a reader does: every byte checked, or an error.
+//! Survey of a medium the way a reader does it: every byte checked, or an error.
 
 use crate::attributes;
 use holdfast_base::{Sequence, SlotNo, StreamId, Timestamp};
@@ -77,7 +77,7 @@ pub fn read_slot(bytes: &[u8], superblock: &Superblock) -> Result<SeenSlot, Form
 
 /// A slot as a restart would find it.
 #[derive(Debug)]
-pub struct Found {
+pub struct SurveyedSlot {
     /// Its sequence, by the table.
     pub sequence: Sequence,
     /// Its age, by the table.
@@ -94,7 +94,7 @@ pub struct Survey {
     /// What recovery says.
     pub recovered: Recovered,
     /// The slots.
-    pub found: Vec<Found>,
+    pub found: Vec<SurveyedSlot>,
 }
 
 /// Recovers from a copy of the medium and reads everything.
@@ -116,12 +116,12 @@ pub fn survey_disk(disk: &mut dyn Disk, image: &Image) -> Result<Survey, Recover
             let what = "it holds another slot";
             right.then_some(slot).ok_or(FormatError::Malformed { structure: "slot", at: 0, what })
         });
-        found.push(Found { sequence, age: age.0, place: Some(no), slot });
+        found.push(SurveyedSlot { sequence, age: age.0, place: Some(no), slot });
     }
     for rebuilt in &recovered.rebuilt {
         let sealed = &rebuilt.sealed;
         let slot = read_slot(&rebuilt.image, superblock);
-        found.push(Found { sequence: sealed.sequence, age: sealed.age.0, place: None, slot });
+        found.push(SurveyedSlot { sequence: sealed.sequence, age: sealed.age.0, place: None, slot });
     }
     Ok(Survey { recovered, found })
 }

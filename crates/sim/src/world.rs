@@ -11,7 +11,7 @@ mod purge;
 use crate::content::Content;
 use crate::crash::Bound;
 use crate::model::{Model, Pushed};
-use crate::observe::Shown;
+use crate::observe::RingSnapshot;
 use crate::op::Op;
 use crate::recorder::Recorder;
 use holdfast_base::{Clock, ManualClock, Ordinal, RingId, SlotNo, StreamId, Timestamp};
@@ -105,7 +105,7 @@ impl Setup {
 
 /// A stream of the world.
 #[derive(Clone, Debug)]
-struct Source {
+struct WorldStream {
     id: StreamId,
     entry: u16,
     next: u64,
@@ -133,7 +133,7 @@ pub struct World {
     seed: Seed,
     run: Option<Recorder<FaultyDisk>>,
     superblock: Superblock,
-    sources: Vec<Source>,
+    sources: Vec<WorldStream>,
     asked: BTreeMap<u64, Asked>,
     orders: u64,
     runs: u64,
@@ -313,7 +313,7 @@ impl World {
         self.set_aside = self.set_aside.max(self.left_aside + ring.failed_writes());
         let on_top = (torn + self.set_aside) as u32;
         let doubted = || slots.iter().map(|look| look.sequence).filter(|s| ring.is_doubted(*s));
-        let shown = Shown {
+        let shown = RingSnapshot {
             holds: ring.hold_looks().collect(),
             on_the_way: driver.on_the_way().chain(doubted()).map(|s| s.0).collect(),
             doubted: doubted().map(|s| s.0).collect(),
@@ -463,7 +463,7 @@ impl World {
             let piece = if offset + piece < len { piece / 8 * 8 } else { piece };
             let last = offset + piece == len;
             let now = self.now();
-            let Source { id, entry, next, .. } = self.sources[source];
+            let WorldStream { id, entry, next, .. } = self.sources[source];
             let event = event.then(|| Timestamp(now.0 / 2 + i64::from(number)));
             let mut row = Row {
                 stream: entry,

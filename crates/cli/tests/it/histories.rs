@@ -12,7 +12,7 @@ use crate::common::recording;
 use common::{ends, folder, run};
 use evaluating::Evaluator;
 use holdfast_media::Seed;
-use holdfast_sim::{Told, seeds};
+use holdfast_sim::{SeedReport, seeds};
 use recording::{PATIENCE, Recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -217,7 +217,7 @@ impl History<'_> {
 #[test]
 fn a_search_finds_what_is_there_and_what_was_found_stays_whatever_happens_to_a_ring() {
     for seed in seeds(2) {
-        let _told = Told(seed, "holdfast-cli", "histories");
+        let _report = SeedReport(seed, "holdfast-cli", "histories");
         let folder = folder();
         let mut history = History {
             dir: folder.path(),

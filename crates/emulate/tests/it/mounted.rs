@@ -2,7 +2,7 @@
 //! Promise 1 is shown on it, so it must not lie. Needs /dev/fuse; loop devices where root may make them.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
-use holdfast_media::drive::{Drive, DriveModel, Kind};
+use holdfast_media::drive::{AccessKind, Drive, DriveModel};
 use holdfast_media::{Buffer, Seed};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
@@ -191,11 +191,11 @@ fn it_is_never_earlier_than_the_model() {
     let taken = |begin: Instant| begin.elapsed() + drive.worst();
     let begin = Instant::now();
     file.write_all_at(&data[..8 * MIB], 0).unwrap();
-    let least = twin.stream_time(Kind::Write, 0, 8 << 20);
+    let least = twin.stream_time(AccessKind::Write, 0, 8 << 20);
     assert!(taken(begin) >= least, "{:?} {least:?}", taken(begin));
     let begin = Instant::now();
     file.read_exact_at(&mut data[..8 * MIB], 0).unwrap();
-    let least = twin.stream_time(Kind::Read, 0, 8 << 20);
+    let least = twin.stream_time(AccessKind::Read, 0, 8 << 20);
     assert!(taken(begin) >= least, "{:?} {least:?}", taken(begin));
     file.sync_all().unwrap();
     let report = drive.report();

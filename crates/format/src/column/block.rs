@@ -1,5 +1,5 @@
-//! Blocks: what the elements of one dictionary entry that end in one chunk have of one attribute, as bytes that are checked
-//! by themselves. Reading them is here; how they are written is in `write`.
+//! Blocks of cells: one attribute of the elements of one dictionary entry that end in one chunk, as bytes
+//! with a checksum of their own. Reading is here; `write` makes them.
 
 use super::cells::{Column, OwnCells};
 use super::planes::Planes;

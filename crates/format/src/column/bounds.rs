@@ -1,5 +1,5 @@
-//! What a slot tells of the blocks of a column: where each of them ends, and as far as that leaves blocks out, its bounds, and where
-//! values are that few of them have, so that a search reads those that may have what it looks for, and no others.
+//! Block statistics of a column: where each block ends, its bounds where these exclude blocks, and the blocks
+//! of rare values. With them a search reads only the blocks that may match.
 
 use super::block::HEAD_BYTES as LEAST_BLOCK;
 use super::rare::Rare;

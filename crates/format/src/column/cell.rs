@@ -1,5 +1,5 @@
-//! One cell: its rank, which bounds are made of, and its hash, which filters are made of. `docs/format.md` has both with
-//! examples: they are on the medium.
+//! A cell: its rank, which bounds are made of, and its hash, which filters are made of. `docs/format.md` has
+//! both with examples: they are on the medium.
 
 use super::Class;
 

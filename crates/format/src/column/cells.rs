@@ -1,4 +1,4 @@
-//! Cells of a column in memory that is allocated once: on their way from a source to a slot.
+//! Buffers of a column's cells, allocated once: cells on their way from a source to a slot.
 
 use super::Cell;
 use std::ops::Range;

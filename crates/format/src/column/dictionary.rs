@@ -1,4 +1,4 @@
-//! The values of a block where they are few, and which of them each cell has.
+//! Dictionary encoding of a block with few distinct values: the values, and the number of each cell's value.
 
 /// A code is one byte.
 pub(super) const MAX_VALUES: usize = 256;

@@ -1,6 +1,6 @@
-//! Filters: split-block Bloom filters over the hashes of cells (F. Putze, P. Sanders, J. Singler, "Cache-, hash- and
-//! space-efficient Bloom filters", 2007). One is filled at its largest, and folded to what its values need when the slot is
-//! sealed.
+//! Bloom filters of cell hashes, split-block (F. Putze, P. Sanders, J. Singler, "Cache-, hash- and
+//! space-efficient Bloom filters", 2007). A filter is filled at its largest size, and folded to the size that
+//! its values need when the slot is sealed.
 
 /// Bytes of a block: eight words, in each of which a value has one bit.
 pub(crate) const BLOCK_BYTES: usize = 32;

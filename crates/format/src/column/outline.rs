@@ -1,5 +1,5 @@
-//! What a slot holds of one column, in short: how many cells, their bounds, and a filter, so that a search can pass over the
-//! slot without reading the column.
+//! Column outlines: number of cells, bounds and a filter, with which a search skips a slot without reading
+//! the column.
 
 use super::filter::{BLOCK_BYTES, may_have};
 use super::{Cell, Class};

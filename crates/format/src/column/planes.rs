@@ -1,6 +1,6 @@
-//! Numbers in no more bits than they take: in planes 32, 16, 8, 4, 2 and 1 bits wide, of those widths that add up to that. The
-//! widest comes first and has the lowest bits of each number, the next one those above. The loops are over one plane at a time,
-//! so that the compiler can use vector instructions.
+//! Bit planes: numbers packed in no more bits than they take, in planes 32, 16, 8, 4, 2 and 1 bits wide, of
+//! those widths that add up to that. The widest comes first and has the lowest bits of each number, the next
+//! one those above. The loops are over one plane at a time, so that the compiler can use vector instructions.
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};

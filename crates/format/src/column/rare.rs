@@ -1,5 +1,5 @@
-//! Where in a column the values are that are in few of its blocks, so that a search for one of them reads these and no others:
-//! told by their hashes, and never wrong. What it is told in is `bounds`'s.
+//! Rare values of a column: the hashes of values that occur in few blocks, and those blocks, so that a search
+//! for one reads no other block. `bounds` stores them.
 
 use crate::FormatError;
 use crate::bytes::{Get, Put, u32_at};

@@ -1,4 +1,5 @@
-//! Cells into the bytes of a block. The loops are over one width at a time so that the compiler can use vector instructions.
+//! Encoder of blocks: cells into bytes. The loops are over one width at a time so that the compiler can use
+//! vector instructions.
 
 use super::block::{DICTIONARY, EACH, HEAD_BYTES, Head, MAX_VALUE_BYTES, PLANES};
 use super::bounds::bounds_bytes;
@@ -10,7 +11,7 @@ use crate::slot::MAX_CHUNK_ROWS;
 
 /// Whose block it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct BlockAddress {
     /// The slot's, its low half.
     pub(crate) sequence: u32,
     pub(crate) chunk: u32,
@@ -154,7 +155,12 @@ impl ColumnWriter {
 
     /// Writes the block of these cells to the start of `space`; how many bytes it has, a multiple of 8. `None` when it does
     /// not fit, or there are more cells than a chunk has rows.
-    pub(crate) fn write(&mut self, space: &mut [u8], place: Place, buffer: &CellBuffer) -> Option<Written> {
+    pub(crate) fn write(
+        &mut self,
+        space: &mut [u8],
+        place: BlockAddress,
+        buffer: &CellBuffer,
+    ) -> Option<Written> {
         let (count, nulls) = (buffer.len(), buffer.nulls());
         if count > MAX_CHUNK_ROWS {
             return None;
@@ -381,7 +387,7 @@ mod tests {
         #[test]
         fn a_block_reads_as_it_was_written((class, cells) in cells(), numbers: (u32, u32, u16, u16), behind in 0..20usize) {
             let (sequence, chunk, entry, column) = numbers;
-            let place = Place { sequence, chunk, entry, column };
+            let place = BlockAddress { sequence, chunk, entry, column };
             let buffer = buffer_of(class, &cells);
             let mut writer = ColumnWriter::new();
             let mut space = vec![0xa5; most(&buffer) + behind];
@@ -427,7 +433,7 @@ mod tests {
         let cells: Vec<OwnCell> = cells.map(Some).collect();
         let buffer = buffer_of(class, &cells);
         let mut space = vec![0; most(&buffer)];
-        ColumnWriter::new().write(&mut space, Place::default(), &buffer).unwrap().bytes
+        ColumnWriter::new().write(&mut space, BlockAddress::default(), &buffer).unwrap().bytes
     }
 
     #[test]

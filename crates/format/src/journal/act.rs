@@ -1,4 +1,4 @@
-//! What somebody did with data, for the record: the audit of holds, their ends, and exports. That of a purge is a record of its own.
+//! Audit records of acts: holds, their ends, and exports. A purge has a record of its own.
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};

@@ -1,4 +1,4 @@
-//! What a hold by condition looks for, behind the other fields of its record.
+//! Condition of a hold: the optional part of a hold's record behind its other fields.
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};

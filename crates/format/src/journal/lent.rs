@@ -1,5 +1,5 @@
-//! Records written straight from where their contents are kept, so that writing them copies and allocates nothing. Byte for
-//! byte what the same [`Record`] would be.
+//! Records encoded from borrowed contents, without copy or allocation. Byte for byte what the same [`Record`]
+//! would be.
 
 use super::{ActRecord, CommitWriter, CopyRecord, HoldRecord, PurgeRecord, Record, StreamRecord, TableEntry};
 use crate::bytes::Put;

@@ -1,4 +1,4 @@
-//! The record of an open slot: what its header and dictionary will say, kept as bytes so that making it allocates
+//! Record of an open slot: its future header and dictionary, kept as bytes so that making it allocates
 //! nothing.
 
 use crate::FormatError;

@@ -1,4 +1,4 @@
-//! The larger control records: streams, holds and purges.
+//! Control records of streams, holds and purges.
 
 use super::ConditionHold;
 use crate::FormatError;

@@ -1,4 +1,4 @@
-//! The kinds of record, and their bodies as bytes.
+//! Kinds of journal record, and their bodies as bytes.
 
 use super::{ActRecord, CopyRecord, HoldRecord, OpenSlot, PurgeRecord, StreamRecord, TableEntry, lent};
 use crate::FormatError;

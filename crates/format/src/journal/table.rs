@@ -1,4 +1,4 @@
-//! What the slot table says of one slot, 16 bytes each, and of one distilled copy.
+//! Slot table records: 16 bytes a slot, and one entry a distilled copy.
 
 use crate::FormatError;
 use crate::bytes::{Get, Put};

@@ -1,13 +1,13 @@
-//! The cells of an open slot: the pending ones, the blocks that they become when their chunk is closed, and the filters over
-//! them. At the seal blocks are put together by column. All memory is allocated by [`AttributeColumns::prepare`]; a slot without
-//! columns needs none and costs nothing.
+//! Attribute columns of an open slot: the pending cells, the blocks of closed chunks, and the filters over
+//! them. At the seal blocks are put together by column. All memory is allocated by
+//! [`AttributeColumns::prepare`]; a slot without columns needs none and costs nothing.
 
 use super::column_builder::ColumnBuilder;
 use super::{Entry, Section, chunk_rows, max_chunks, max_columns};
 use crate::bytes::Put;
 use crate::column::{
-    BESIDE, BLOCK_BYTES, ColumnWriter, Filter, OUTLINE_BYTES, Place, Shape, Stretches, bounds_of, cell_bytes,
-    place_of, put_bounds, put_outline,
+    BESIDE, BLOCK_BYTES, BlockAddress, ColumnWriter, Filter, OUTLINE_BYTES, Shape, Stretches, bounds_of,
+    cell_bytes, place_of, put_bounds, put_outline,
 };
 use crate::{CellBuffer, Class, Classes, FormatError, MAX_TEXT, OpenOutline, crc32c};
 use std::ops::Range;
@@ -363,7 +363,7 @@ impl AttributeColumns {
             self.arena.resize(end, 0);
         }
         for column in self.columns.iter_mut().filter(|column| !column.pending.is_empty()) {
-            let place = Place { sequence, chunk, entry: column.entry, column: column.number };
+            let place = BlockAddress { sequence, chunk, entry: column.entry, column: column.number };
             let Some(block) = self.writer.write(&mut self.arena[self.used..], place, &column.pending) else {
                 panic!("there is room for every block of cells that found room");
             };
@@ -394,7 +394,7 @@ impl AttributeColumns {
     }
 
     /// Writes what the blocks of the pending cells would be, of some columns of the entry that `place` names; whether there was room.
-    pub(super) fn pending_blocks(&mut self, place: Place, columns: &[u16], put: &mut Put<'_>) -> bool {
+    pub(super) fn pending_blocks(&mut self, place: BlockAddress, columns: &[u16], put: &mut Put<'_>) -> bool {
         let Some(owner) = self.owners.get(usize::from(place.entry)).filter(|owner| owner.active) else {
             return true;
         };
@@ -402,7 +402,7 @@ impl AttributeColumns {
             if column.pending.is_empty() || !columns.contains(&column.number) {
                 continue;
             }
-            let place = Place { column: column.number, ..place };
+            let place = BlockAddress { column: column.number, ..place };
             let Some(block) = self.writer.write(put.rest(), place, &column.pending) else { return false };
             put.space(block.bytes);
         }

@@ -1,5 +1,5 @@
-//! Checks over the columns of a slot: that there are those that its summary speaks of, with a cell for each element that ends
-//! in the slot, and that what is told of them in short is so.
+//! Consistency checks of a slot's columns: every column that the summary names exists, has a cell for each
+//! element that ends in the slot, and agrees with its outline.
 
 use super::{PartHeader, Section, SectionKind, Summary};
 use crate::bytes::Get;

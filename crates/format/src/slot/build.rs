@@ -1,6 +1,6 @@
-//! The builder: elements in, a sealed slot out. Here is what happens for every element; many rows at once are in `run`,
-//! sealing is in `seal`, what the journal gets in `journal_delta`, the cells of attributes in `attribute_columns`. All memory is allocated by
-//! [`Builder::new`] and [`Builder::prepare`].
+//! The slot builder: elements in, a sealed slot out. This file has the work of every element; many rows at
+//! once are in `run`, sealing in `seal`, journaling in `journal_delta`, attribute cells in
+//! `attribute_columns`. All memory is allocated by [`Builder::new`] and [`Builder::prepare`].
 
 use super::attribute_columns::{AttributeColumns, Cost};
 use super::columns::{ChunkHead, ChunkStream, Plan, ROW_BYTES, worst};

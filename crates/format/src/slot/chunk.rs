@@ -1,4 +1,4 @@
-//! Reading a chunk: its bytes back into rows. Everything about it is checked before the first row is given out.
+//! Chunk decoder: bytes back into rows. Everything is checked before the first row is given out.
 
 use super::columns::{COLUMN_BYTES, COLUMNS, ChunkStream, HEAD_BYTES, TABLE_BYTES};
 use super::{DirectoryEntry, Flags, Kind, MAX_CHUNK_ROWS, Row};
@@ -41,7 +41,7 @@ const GREATEST: [u64; COLUMNS] = [
 
 /// A column: where its cells are, how wide, and what to add to each.
 #[derive(Clone, Copy, Default, Debug)]
-struct Column {
+struct ChunkColumn {
     at: usize,
     width: usize,
     mask: u64,
@@ -58,7 +58,7 @@ pub struct Chunk {
     payload_offset: u32,
     payload_bytes: u32,
     sequence: u32,
-    columns: [Column; COLUMNS],
+    columns: [ChunkColumn; COLUMNS],
     /// The first row, and a bit for each column in which others may differ from it.
     first: Row,
     differing: u16,
@@ -235,7 +235,7 @@ impl Chunk {
 
     #[inline]
     fn cell(&self, column: usize, row: usize) -> u64 {
-        let Column { at, width, mask, base } = self.columns[column];
+        let ChunkColumn { at, width, mask, base } = self.columns[column];
         let at = at + row * width;
         let cell = self.bytes.get(at..at + 8).and_then(|cell| cell.first_chunk());
         base.wrapping_add(u64::from_le_bytes(*cell.unwrap_or(&[0; 8])) & mask)
@@ -274,9 +274,9 @@ impl Chunk {
 
     /// Whether a column may have a value that it cannot have: it has to be looked at row by row.
     fn doubtful(&self) -> bool {
-        let greatest = |column: &Column| column.base.checked_add(column.mask);
+        let greatest = |column: &ChunkColumn| column.base.checked_add(column.mask);
         let fits =
-            |(column, most): (&Column, &u64)| greatest(column).is_some_and(|greatest| greatest <= *most);
+            |(column, most): (&ChunkColumn, &u64)| greatest(column).is_some_and(|greatest| greatest <= *most);
         let asked = self.differing & !ANYTHING;
         let mut columns = self.columns.iter().zip(&GREATEST).enumerate();
         columns.any(|(number, column)| asked & 1 << number != 0 && !fits(column))
@@ -310,18 +310,18 @@ impl Chunk {
 }
 
 /// A bit for each column that has more than its base.
-fn differing(columns: &[Column; COLUMNS]) -> u16 {
+fn differing(columns: &[ChunkColumn; COLUMNS]) -> u16 {
     let wide = columns.iter().zip(0..).filter(|(column, _)| column.width > 0);
     let differing = wide.fold(0, |bits, (_, number)| bits | 1 << number);
     // Whether a row has an event time is a flag.
     if differing & 1 << FLAGS == 0 { differing } else { differing | 1 << EVENT }
 }
 
-fn columns(get: &mut Get<'_>, count: usize, rows: usize) -> Result<[Column; COLUMNS], FormatError> {
+fn columns(get: &mut Get<'_>, count: usize, rows: usize) -> Result<[ChunkColumn; COLUMNS], FormatError> {
     let mut widths = get.clone();
     let mut data = get.clone();
     data.take(count * COLUMN_BYTES)?;
-    let mut columns = [Column::default(); COLUMNS];
+    let mut columns = [ChunkColumn::default(); COLUMNS];
     for column in &mut columns {
         let width = usize::from(widths.u8()?);
         let mask = match width {
@@ -330,7 +330,7 @@ fn columns(get: &mut Get<'_>, count: usize, rows: usize) -> Result<[Column; COLU
             _ => return Err(widths.malformed("a width that no column can have")),
         };
         widths.take(7)?;
-        *column = Column { at: data.at(), width, mask, base: widths.u64()? };
+        *column = ChunkColumn { at: data.at(), width, mask, base: widths.u64()? };
         data.take((width * rows).next_multiple_of(8))?;
     }
     Ok(columns)

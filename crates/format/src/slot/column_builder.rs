@@ -1,5 +1,5 @@
-//! One column of an open slot: its pending cells, its filter, and what is known of the blocks that there are. Where these lie
-//! is `attribute_columns`'s.
+//! Builder of one column of an open slot: its pending cells, its filter, and the statistics of its blocks.
+//! `attribute_columns` stores the blocks.
 
 use super::attribute_columns::Sizes;
 use super::{Section, SectionKind};

@@ -1,7 +1,7 @@
-//! Rows into the bytes of a chunk: each column as a base and what exceeds it, in as few bytes as that takes.
-//! The loops are over one column at a time so that the compiler can use vector instructions.
+//! Chunk encoder: rows into bytes, each column as a base and offsets, in as few bytes as these take. The
+//! loops are over one column at a time so that the compiler can use vector instructions.
 
-use super::pending::{Cells, Pending};
+use super::pending::{Pending, PendingCells};
 use crate::bytes::Put;
 use crate::crc32c;
 use std::ops::Range;
@@ -47,13 +47,13 @@ pub(super) struct Plan {
     bytes: usize,
 }
 
-trait Cell: Copy + Ord + Default {
+trait PackedCell: Copy + Ord + Default {
     fn wide(self) -> u64;
 }
 
 macro_rules! cells {
     ($($cell:ty),*) => {$(
-        impl Cell for $cell {
+        impl PackedCell for $cell {
             #[inline]
             fn wide(self) -> u64 {
                 u64::from(self)
@@ -64,12 +64,12 @@ macro_rules! cells {
 cells!(u8, u16, u32, u64);
 
 /// Width and base of a column.
-fn measure<T: Cell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output = T>>(
-    cells: &Cells<'_, T>,
+fn measure<T: PackedCell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output = T>>(
+    cells: &PendingCells<'_, T>,
 ) -> (u8, u64) {
     let cells = match cells {
-        Cells::Same(value) => return (0, value.wide()),
-        Cells::Each(cells) => *cells,
+        PendingCells::Same(value) => return (0, value.wide()),
+        PendingCells::Each(cells) => *cells,
     };
     let Some(&one) = cells.first() else { return (0, 0) };
     // Many columns are of one value again in the end, and that is quickly seen.
@@ -87,8 +87,8 @@ fn measure<T: Cell + std::ops::BitXor<Output = T> + std::ops::BitOr<Output = T>>
     (width, least.wide())
 }
 
-fn narrow<T: Cell>(put: &mut Put<'_>, cells: &Cells<'_, T>, (width, base): (u8, u64)) {
-    let Cells::Each(cells) = *cells else { return };
+fn narrow<T: PackedCell>(put: &mut Put<'_>, cells: &PendingCells<'_, T>, (width, base): (u8, u64)) {
+    let PendingCells::Each(cells) = *cells else { return };
     let width = usize::from(width);
     let Some(space) = put.space(width * cells.len()) else { return };
     match width {

@@ -1,4 +1,4 @@
-//! The chunk directory: where each chunk is and what it may contain, so that a reader fetches only those it needs.
+//! Chunk directory: the place of each chunk and its statistics, so that a reader fetches only those it needs.
 
 use super::columns::ChunkHead;
 use crate::bytes::{Get, Put};

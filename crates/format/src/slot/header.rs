@@ -1,4 +1,4 @@
-//! Part header and footer: what a slot is, and that it is whole.
+//! Part header and footer: the identity of a slot, and the proof that it is whole.
 
 use crate::bytes::{Get, Put};
 use crate::superblock::Codec;

@@ -1,4 +1,5 @@
-//! What the journal gets of an open slot: the record of the slot itself, and what it gained since the last commit.
+//! Journal delta of an open slot: the record of the slot itself, and its rows and bytes since the last
+//! commit.
 
 use super::Builder;
 use super::columns::{ChunkHead, ChunkStream, Plan};

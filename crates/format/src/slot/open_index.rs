@@ -1,5 +1,6 @@
-//! What a reader knows of an open slot: the parts that `open_slot_wire` writes, put together to the index of a slot, and that laid out as if
-//! the slot had been sealed just now. The payload stays where it is: it has its place in the slot already.
+//! Index of an open slot on the reader's side: the parts that `open_slot_wire` writes, assembled and laid out
+//! as if the slot had been sealed just now. The payload stays where it is: it has its place in the slot
+//! already.
 
 use super::header::PartHeader;
 use super::open_slot_wire::{CHUNK_HEAD, CLOSED, COMPLETE, PENDING, ROWS, STATE, STATE_HEAD};
@@ -17,7 +18,7 @@ const WHAT: &str = "index of an open slot";
 
 /// A column as far as it has come.
 #[derive(Clone, Debug)]
-struct Blocks {
+struct OpenColumn {
     entry: u16,
     number: u16,
     bytes: Vec<u8>,
@@ -54,7 +55,7 @@ pub struct OpenIndex {
     slot_bytes: usize,
     directory: Vec<DirectoryEntry>,
     chunks: Vec<u8>,
-    columns: Vec<Blocks>,
+    columns: Vec<OpenColumn>,
     closed: Closed,
     /// What has come of a closed chunk of which more is to come.
     piece: Vec<u8>,
@@ -64,9 +65,9 @@ pub struct OpenIndex {
 impl OpenIndex {
     /// Of a slot of so many bytes, with these columns of a stream.
     pub fn new(slot_bytes: u64, columns: &[u16]) -> Self {
-        let mut columns: Vec<Blocks> = columns
+        let mut columns: Vec<OpenColumn> = columns
             .iter()
-            .map(|number| Blocks { entry: 0, number: *number, bytes: Vec::new(), count: 0 })
+            .map(|number| OpenColumn { entry: 0, number: *number, bytes: Vec::new(), count: 0 })
             .collect();
         columns.sort_by_key(|column| column.number);
         columns.dedup_by_key(|column| column.number);

@@ -1,11 +1,11 @@
-//! What is told of an open slot to whoever reads it: its index as far as it has come, part by part. What a reader makes of that
-//! is in `open_index`. Nothing is allocated here.
+//! Wire form of an open slot's index, part by part, as far as it has come. `open_index` assembles it at the
+//! reader. Nothing is allocated here.
 
 use super::columns::{ChunkHead, Plan};
 use super::summary::ENTRY_BYTES;
 use super::{Builder, DirectoryEntry};
 use crate::bytes::Put;
-use crate::column::Place;
+use crate::column::BlockAddress;
 use crate::crc32c;
 use holdfast_base::{CHECK_BLOCK, MAX_SLOT, MAX_STREAMS};
 use std::ops::Range;
@@ -201,7 +201,7 @@ impl Builder {
             let Some(space) = put.space(plan.bytes()) else { return false };
             plan.write(space, &self.pending, &head, part.streams());
         }
-        let place = Place {
+        let place = BlockAddress {
             sequence: head.sequence,
             chunk: self.directory.len() as u32,
             entry: entry.unwrap_or(u16::MAX),

@@ -1,4 +1,4 @@
-//! The rows that are not a chunk yet, as columns of fixed size, allocated once.
+//! Pending rows: rows that are not a chunk yet, as columns of fixed size, allocated once.
 
 use super::MAX_CHUNK_ROWS;
 use super::row::{Flags, Kind, Row};
@@ -11,7 +11,7 @@ const MASK: usize = MAX_CHUNK_ROWS - 1;
 /// A column of the pending rows. Most are of one value from the first row to the last, and cost nothing while they are:
 /// a cell a row is written from the first one on that differs.
 #[derive(Clone, Debug)]
-pub(super) struct Column<T> {
+pub(super) struct PendingColumn<T> {
     cells: Box<[T; MAX_CHUNK_ROWS]>,
     /// Of all rows, until the cells are in use.
     value: T,
@@ -19,12 +19,12 @@ pub(super) struct Column<T> {
 }
 
 /// What some rows have in a column.
-pub(super) enum Cells<'a, T> {
+pub(super) enum PendingCells<'a, T> {
     Same(T),
     Each(&'a [T]),
 }
 
-impl<T: Copy + Default + PartialEq> Column<T> {
+impl<T: Copy + Default + PartialEq> PendingColumn<T> {
     fn new() -> Self {
         let cells = match vec![T::default(); MAX_CHUNK_ROWS].into_boxed_slice().try_into() {
             Ok(cells) => cells,
@@ -40,10 +40,10 @@ impl<T: Copy + Default + PartialEq> Column<T> {
     }
 
     /// What `rows` have.
-    pub(super) fn of(&self, rows: &Range<usize>) -> Cells<'_, T> {
+    pub(super) fn of(&self, rows: &Range<usize>) -> PendingCells<'_, T> {
         match self.cells.get(rows.clone()) {
-            Some(cells) if self.in_cells => Cells::Each(cells),
-            _ => Cells::Same(self.value),
+            Some(cells) if self.in_cells => PendingCells::Each(cells),
+            _ => PendingCells::Same(self.value),
         }
     }
 
@@ -99,38 +99,38 @@ impl<T: Copy + Default + PartialEq> Column<T> {
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     pub(super) len: usize,
-    pub(super) stream: Column<u16>,
-    pub(super) kind: Column<u8>,
-    pub(super) flags: Column<u8>,
-    pub(super) bytes: Column<u32>,
-    pub(super) excess: Column<u64>,
-    pub(super) arrival: Column<u64>,
-    pub(super) span: Column<u64>,
-    pub(super) event: Column<u64>,
-    pub(super) meta: Column<u16>,
-    pub(super) tag: Column<u16>,
-    pub(super) extra: Column<u32>,
-    pub(super) number: Column<u32>,
-    pub(super) offset: Column<u64>,
+    pub(super) stream: PendingColumn<u16>,
+    pub(super) kind: PendingColumn<u8>,
+    pub(super) flags: PendingColumn<u8>,
+    pub(super) bytes: PendingColumn<u32>,
+    pub(super) excess: PendingColumn<u64>,
+    pub(super) arrival: PendingColumn<u64>,
+    pub(super) span: PendingColumn<u64>,
+    pub(super) event: PendingColumn<u64>,
+    pub(super) meta: PendingColumn<u16>,
+    pub(super) tag: PendingColumn<u16>,
+    pub(super) extra: PendingColumn<u32>,
+    pub(super) number: PendingColumn<u32>,
+    pub(super) offset: PendingColumn<u64>,
 }
 
 impl Pending {
     pub(super) fn new() -> Self {
         Self {
             len: 0,
-            stream: Column::new(),
-            kind: Column::new(),
-            flags: Column::new(),
-            bytes: Column::new(),
-            excess: Column::new(),
-            arrival: Column::new(),
-            span: Column::new(),
-            event: Column::new(),
-            meta: Column::new(),
-            tag: Column::new(),
-            extra: Column::new(),
-            number: Column::new(),
-            offset: Column::new(),
+            stream: PendingColumn::new(),
+            kind: PendingColumn::new(),
+            flags: PendingColumn::new(),
+            bytes: PendingColumn::new(),
+            excess: PendingColumn::new(),
+            arrival: PendingColumn::new(),
+            span: PendingColumn::new(),
+            event: PendingColumn::new(),
+            meta: PendingColumn::new(),
+            tag: PendingColumn::new(),
+            extra: PendingColumn::new(),
+            number: PendingColumn::new(),
+            offset: PendingColumn::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! An open slot made again from the journal, after a crash. It allocates; nothing is hot here.
+//! Rebuild of an open slot from the journal, after a crash. It allocates; nothing is hot here.
 
 use super::{Builder, CellsAt, Chunk, Entry, Row, RunRoom, SlotId};
 use crate::journal::Record;

@@ -1,4 +1,4 @@
-//! A row: what a slot says of one element, fragment, abort, gap or note. How rows become bytes is in `columns`.
+//! A row: the entry of one element, fragment, abort, gap or note in a slot. `columns` encodes rows as bytes.
 
 use holdfast_base::{Ordinal, Timestamp};
 

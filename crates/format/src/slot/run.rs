@@ -1,5 +1,5 @@
-//! Many rows at once: whole elements of one stream, described by loops over one column at a time. What comes of it is
-//! exactly what [`Builder::row`], in `build`, makes of the same rows.
+//! Runs of rows: whole elements of one stream, added by loops over one column at a time. The result equals
+//! that of [`Builder::row`], in `build`, for the same rows.
 
 use super::attribute_columns::Cost;
 use super::build::Builder;

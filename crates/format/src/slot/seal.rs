@@ -1,4 +1,4 @@
-//! The end of an open slot: index, summary, header and footer around the payload that is there.
+//! Sealing of an open slot: index, summary, header and footer around the payload that is there.
 
 use super::header::{TAG_AT, put_footer};
 use super::summary::{SECTIONS, bytes_with, put_summary};

@@ -1,4 +1,5 @@
-//! What payload comes to on the medium: heads, summary, checks, rows and cells at their widest, and what stays empty at the end.
+//! Overhead of payload on the medium: heads, summary, checks, rows and cells at their widest, and the unused
+//! end of a slot.
 
 use super::build::FEW_ROWS;
 use super::columns::{ROW_BYTES, worst};
@@ -111,7 +112,7 @@ const ALIKE_SECONDS: f64 = 4.29;
 const MOST_ALIKE: u64 = 4096;
 
 /// What rows take.
-struct Rows {
+struct RowBytes {
     /// Bytes of each, at most.
     each: usize,
     /// Bytes a slot has beside that: a chunk's rows are as wide as its widest, such as a gap's.
@@ -120,7 +121,7 @@ struct Rows {
     a_second: f64,
 }
 
-impl Rows {
+impl RowBytes {
     /// Of whatever elements.
     const ANY: Self = Self { each: ROW_BYTES, a_slot: 0, a_second: 0.0 };
 
@@ -143,12 +144,12 @@ const EARLY: usize = 8;
 /// Bytes a second that a ring with slots of `slot_bytes` writes into them, at most, for what comes of its streams;
 /// infinite when the slots are too small for them.
 pub fn on_medium(slot_bytes: u64, streams: &[Coming]) -> f64 {
-    let any = with_rows(&Rows::ANY, slot_bytes, streams);
-    Rows::alike(slot_bytes, streams).map_or(any, |rows| any.min(with_rows(&rows, slot_bytes, streams)))
+    let any = with_rows(&RowBytes::ANY, slot_bytes, streams);
+    RowBytes::alike(slot_bytes, streams).map_or(any, |rows| any.min(with_rows(&rows, slot_bytes, streams)))
 }
 
 /// The same where rows take so much.
-fn with_rows(taken: &Rows, slot_bytes: u64, streams: &[Coming]) -> f64 {
+fn with_rows(taken: &RowBytes, slot_bytes: u64, streams: &[Coming]) -> f64 {
     let slot = slot_bytes as usize;
     let sum = |of: &dyn Fn(&Coming) -> f64| streams.iter().map(of).sum::<f64>();
     let columns: usize = streams.iter().map(|stream| usize::from(stream.each.columns)).sum();

@@ -1,4 +1,4 @@
-//! What is counted of a stream: over the ring's life, and in one slot.
+//! Counters of a stream: over the ring's life, and in one slot.
 
 use super::gap::{Cause, Gap};
 use super::row::{Flags, Kind, Row};

@@ -1,4 +1,4 @@
-//! The summary: which sections the index has, and what the slot holds of each stream.
+//! The summary: the sections of the index, and each stream's share of the slot.
 
 use super::stats::EntryStats;
 use super::{Counters, MAX_CHUNK_ROWS, PartHeader, StreamKind};

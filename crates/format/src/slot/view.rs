@@ -1,4 +1,4 @@
-//! Checks over a slot's payload, and over a slot as a whole. Reading the parts is with each part.
+//! Checks over a slot's payload, and over a slot as a whole. Each part's own module reads that part.
 
 use super::audit::{Ended, check_columns};
 use super::{

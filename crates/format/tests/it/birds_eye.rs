@@ -1,11 +1,11 @@
-//! Places of the bird's-eye view: what is copied out of one is the slot's, whatever of it has room, however it came there, and
-//! whatever becomes of it while it is copied (promise 5).
+//! Tests of the bird's-eye view's entries: a copy out of one is the slot's, whatever fits, however it came
+//! there, and whatever becomes of it while it is copied (promise 5).
 
 use crate::world::{RING, key, slot_id};
 use holdfast_base::{BLOCK, Ordinal, Sequence, SlotNo, Timestamp};
 use holdfast_format::{
     Builder, Cell, CellBuffer, CellsAt, Class, Classes, Entry, Glance, LEAST_PLACE, Outline, PartHeader,
-    Place, Row, Section, SectionKind, SlotFlags, Summary, Told,
+    PlaceState, Row, Section, SectionKind, SlotFlags, Summary, ViewPlace,
 };
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -49,7 +49,7 @@ fn filters(image: &[u8]) -> Vec<Section> {
 /// The bytes of a place that tells of an image.
 fn told(image: &[u8], sequence: u64, bytes: usize) -> Vec<u8> {
     let mut memory = vec![0; bytes];
-    let mut place = Place::new(&mut memory).unwrap();
+    let mut place = ViewPlace::new(&mut memory).unwrap();
     if place.begin(Sequence(sequence), image) {
         place.take(0, image);
         place.publish();
@@ -125,7 +125,7 @@ fn a_place_tells_as_much_as_it_has_room_for() {
     let image = &IMAGES[0];
     let sizes: Vec<u32> = filters(image).iter().map(|section| section.bytes - 48).collect();
     assert!(sizes[0] == 0 && sizes[2] < sizes[4] && sizes[4] < sizes[1], "{sizes:?}");
-    let most = Place::most(1 << 20, 1, VALUES.len()) as usize;
+    let most = ViewPlace::most(1 << 20, 1, VALUES.len()) as usize;
     let (mut nothing, mut kinds) = (0, std::collections::BTreeSet::new());
     for bytes in (LEAST_PLACE..most).step_by(64).chain([most]) {
         let place = told(image, 40, bytes);
@@ -137,7 +137,7 @@ fn a_place_tells_as_much_as_it_has_room_for() {
     }
     assert!(nothing > 0 && kinds.len() == 8, "{nothing} {kinds:?}");
     assert!(kinds.contains(&Some(((0..VALUES.len()).collect(), VALUES.len()))));
-    assert!(Place::new(&mut [0; LEAST_PLACE - 1]).is_none());
+    assert!(ViewPlace::new(&mut [0; LEAST_PLACE - 1]).is_none());
 }
 
 #[test]
@@ -146,29 +146,29 @@ fn a_place_is_filled_from_stretches_as_they_are_read() {
     for (bytes, at_once) in [(4 << 10, 4 << 10), (9 << 10, 4 << 10), (64 << 10, 8 << 10), (64 << 10, 1 << 20)]
     {
         let mut memory = vec![0; bytes];
-        assert_eq!(Place::new(&mut memory).unwrap().told(), Told::Nothing);
+        assert_eq!(ViewPlace::new(&mut memory).unwrap().told(), PlaceState::Nothing);
         // Something was told before.
         memory[16..].fill(0xee);
-        let mut place = Place::new(&mut memory).unwrap();
+        let mut place = ViewPlace::new(&mut memory).unwrap();
         assert!(place.begin(Sequence(40), &image[..8 << 10]));
         let (mut from, mut read) = (0, 0);
         while let Some(range) = place.wants(from) {
-            assert_eq!(place.told(), Told::Begun(Sequence(40)));
+            assert_eq!(place.told(), PlaceState::Begun(Sequence(40)));
             let offset = range.start / BLOCK * BLOCK;
             let end = range.end.min(offset + at_once);
             place.take(offset, &image[offset..end]);
             (from, read) = (end, read + end - offset);
         }
         place.publish();
-        assert_eq!(place.told(), Told::All(Sequence(40)));
+        assert_eq!(place.told(), PlaceState::All(Sequence(40)));
         assert!(read < 80 << 10, "{read} bytes were read");
         assert!(memory == told(image, 40, bytes), "{bytes} {at_once}");
     }
     // Not all of the summary, or a header that is not all told: nothing.
     let mut memory = vec![0; 64 << 10];
-    let mut place = Place::new(&mut memory).unwrap();
+    let mut place = ViewPlace::new(&mut memory).unwrap();
     assert!(!place.begin(Sequence(40), &image[..4200]));
-    assert_eq!(place.told(), Told::Never(Sequence(40)));
+    assert_eq!(place.told(), PlaceState::Never(Sequence(40)));
     let mut odd = image.clone();
     odd[1000] = 1;
     assert!(!place.begin(Sequence(40), &odd));

@@ -1,5 +1,5 @@
-//! Columns of attributes in a slot: what its summary says of them, what filters are worth, and what is refused. That they
-//! hold what was given is tested with the slots, whatever rows and cells they have.
+//! Tests of attribute columns in a slot: what its summary says of them, what filters are worth, and what is
+//! refused. The tests of slots show that columns hold what was given.
 
 use crate::world::{Item, RING, STREAMS, Slot, entries_with, key, read_column, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};

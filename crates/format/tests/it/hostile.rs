@@ -1,4 +1,4 @@
-//! Damage and forgery: never wrong data, never a panic (promises 5 and 8).
+//! Tests of damage and forgery: never wrong data, never a panic (promises 5 and 8).
 
 use crate::lanes::superblock;
 use crate::world::{Item, RING, STREAMS, Slot, items, key, read_items};

@@ -1,5 +1,4 @@
-//! What an index drive keeps of a slot: each byte is where it was in the slot, and one that is another than it was is noticed
-//! (promise 5).
+//! Tests of index copies: each byte is where it was in the slot, and a changed byte is noticed (promise 5).
 
 use crate::golden::{golden, slot, slot_with};
 use crate::world::{RING, key};

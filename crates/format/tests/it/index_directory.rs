@@ -1,4 +1,5 @@
-//! What an index drive that is a device begins with: read back as it was written, and never with a copy outside of it (promise 5).
+//! Tests of an index drive's directory: read back as it was written, and never with a copy outside of the
+//! drive (promise 5).
 
 use crate::golden::golden;
 use crate::world::RING;

@@ -1,5 +1,5 @@
-//! What a reader makes of what is told of an open slot is what the slot would be if it were sealed then, however it is told and
-//! whatever comes meanwhile (promise 5).
+//! Tests of an open slot's index: assembled by a reader, it equals that of the slot sealed at that moment,
+//! however it was transferred and whatever comes meanwhile (promise 5).
 
 use crate::world::{
     Item, RING, STREAMS, Slot, classes, items, key, model, read_column, read_items, slot_id, values,

@@ -1,4 +1,5 @@
-//! What the journal gets of an open slot is enough to make it again, from wherever it was cut off (promise 6).
+//! Tests of rebuilding: the journal's records of an open slot suffice to make it again, from wherever it was
+//! cut off (promise 6).
 
 use crate::world::{RING, STREAMS, Slot, classes, entries, items, key, slot_id};
 use holdfast_base::{Age, Epoch, SlotNo, Timestamp};

@@ -1,4 +1,5 @@
-//! The journal's records and commits: what is written is read back, what does not fit is not half written.
+//! Tests of the journal's records and commits: what is written is read back, what does not fit is not half
+//! written.
 
 use crate::world::{RING, Slot, key};
 use holdfast_base::{

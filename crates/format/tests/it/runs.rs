@@ -1,4 +1,4 @@
-//! Many rows at once against the same rows one by one: the slot must not tell the difference (promise 5).
+//! Tests of runs against the same rows one by one: the slots are equal (promise 5).
 
 use crate::world::{Item, Slot, buffers, classes, items};
 use holdfast_base::{Ordinal, Timestamp};

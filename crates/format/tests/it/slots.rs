@@ -1,4 +1,5 @@
-//! The builder against a naive list: what is packed is read back (promise 5), and sealing never fails (promise 1).
+//! Tests of the builder against a naive list: what is packed is read back (promise 5), and sealing never
+//! fails (promise 1).
 
 use crate::world::{Item, RING, STREAMS, Slot, classes, entries, items, key, read_items, slot_id};
 use holdfast_base::{Ordinal, SlotNo, Timestamp};

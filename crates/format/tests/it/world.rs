@@ -1,4 +1,4 @@
-//! What the tests share: a key, a ring, elements to pack, and a naive model of what a slot then holds.
+//! Shared test world: a key, a ring, elements to pack, and a naive model of what a slot then holds.
 
 use holdfast_base::{Age, Epoch, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{

@@ -1,4 +1,4 @@
-//! What uses a block device that refuses to be opened exclusively: mounts, swap, and devices built on it.
+//! Users of a block device that refuses to be opened exclusively: mounts, swap, and devices built on it.
 
 use std::path::Path;
 

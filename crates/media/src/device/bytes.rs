@@ -1,4 +1,4 @@
-//! Moving bytes by plain system calls, and the length of a file: for all that is not capture.
+//! Plain system calls that move bytes and measure files: for all that is not capture.
 
 use crate::disk::{DiskError, DiskInfo, Fault};
 use crate::{Buffer, fault};

@@ -1,4 +1,4 @@
-//! Making the file of a ring: its space reserved, so that no write finds the file system full later.
+//! Creation of a ring's file: its space is reserved, so that no write finds the file system full later.
 
 use super::space::{Space, free};
 use super::{Access, Device, OpenError};

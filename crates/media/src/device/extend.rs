@@ -1,4 +1,4 @@
-//! Making the file of a ring longer, whoever owns the ring: it takes note of that later, by a measurement.
+//! Extension of a ring's file, whoever owns the ring: the owner notices it later, by a measurement.
 
 use super::bytes::length;
 use super::space::Space;

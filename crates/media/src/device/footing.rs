@@ -1,4 +1,5 @@
-//! What a ring stands on, as far as a guarantee is concerned: told by the system, without opening anything.
+//! Footing of a ring: the properties of its file or device that a guarantee depends on, reported by the
+//! system without opening anything.
 
 use super::{busy, caution};
 use rustix::fs::FileType;

@@ -1,4 +1,4 @@
-//! One owner at a time: the lock on a ring's file or device, and who holds it when it is refused.
+//! Exclusive lock on a ring's file or device, and the holder that is named when it is refused.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -49,8 +49,8 @@ pub(super) fn claim(file: &File) -> Result<Result<(), Option<Holder>>, Errno> {
             return Ok(Ok(()));
         }
         match holder(&stat) {
-            Some((holder, Kind::Exclusive)) => return Ok(Err(Some(holder))),
-            Some((_, Kind::Shared)) | None => std::thread::sleep(PAUSE),
+            Some((holder, LockKind::Exclusive)) => return Ok(Err(Some(holder))),
+            Some((_, LockKind::Shared)) | None => std::thread::sleep(PAUSE),
         }
     }
     Ok(Err(holder(&stat).map(|(holder, _)| holder)))
@@ -73,7 +73,7 @@ pub fn owner(path: &Path) -> std::io::Result<Option<Option<Holder>>> {
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LockKind {
     /// As an owner does.
     Exclusive,
     /// As one who only looks.
@@ -81,7 +81,7 @@ pub(super) enum Kind {
 }
 
 /// Who holds a lock on the file of `stat`. `None` when it is gone by now, or out of our sight (another container).
-pub(super) fn holder(stat: &Stat) -> Option<(Holder, Kind)> {
+pub(super) fn holder(stat: &Stat) -> Option<(Holder, LockKind)> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
     let (pid, kind) = find(&locks, major, minor, stat.st_ino)?;
@@ -105,13 +105,13 @@ fn program(pid: u32) -> Option<String> {
 
 /// Finds a process in the text of `/proc/locks`, whose lines read
 /// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF` (device in hexadecimal, then the inode).
-fn find(locks: &str, major: u32, minor: u32, inode: u64) -> Option<(u32, Kind)> {
-    let flocks: Vec<(u32, Kind, u32, u32)> = locks
+fn find(locks: &str, major: u32, minor: u32, inode: u64) -> Option<(u32, LockKind)> {
+    let flocks: Vec<(u32, LockKind, u32, u32)> = locks
         .lines()
         .filter_map(|line| {
             let fields: Vec<&str> = line.split_whitespace().collect();
             let [_, "FLOCK", _, kind, pid, place, ..] = fields[..] else { return None };
-            let kind = if kind == "READ" { Kind::Shared } else { Kind::Exclusive };
+            let kind = if kind == "READ" { LockKind::Shared } else { LockKind::Exclusive };
             let mut place = place.split(':');
             let major = u32::from_str_radix(place.next()?, 16).ok()?;
             let minor = u32::from_str_radix(place.next()?, 16).ok()?;
@@ -151,10 +151,10 @@ garbage";
 
     #[test]
     fn the_holder_is_found_by_device_and_inode() {
-        assert_eq!(find(LOCKS, 0xfe, 0, 1234), Some((701, Kind::Exclusive)));
-        assert_eq!(find(LOCKS, 0, 0x1b, 1234), Some((703, Kind::Shared)));
+        assert_eq!(find(LOCKS, 0xfe, 0, 1234), Some((701, LockKind::Exclusive)));
+        assert_eq!(find(LOCKS, 0, 0x1b, 1234), Some((703, LockKind::Shared)));
         assert_eq!(find(LOCKS, 9, 9, 1234), None, "two candidates");
-        assert_eq!(find(LOCKS, 9, 9, 77), Some((704, Kind::Exclusive)), "the only one with that inode");
+        assert_eq!(find(LOCKS, 9, 9, 77), Some((704, LockKind::Exclusive)), "the only one with that inode");
         assert_eq!(find(LOCKS, 0xfe, 0, 9), None, "a process that we cannot see");
     }
 }

@@ -1,5 +1,5 @@
-//! Devices and files as a ring's place: opening, claiming, looking what they carry, creating, extending.
-//! Moving bytes fast is not done here: that is `uring` and `plain`.
+//! Files and devices of rings: opening, claiming, recognising foreign contents, creating, extending. Fast I/O
+//! is in `uring` and `plain`.
 
 mod busy;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Opening a ring's path, to look or to own.
+//! Opening of a ring's path, to look or to own.
 
 use super::lock::{self, Holder};
 use super::{busy, bytes, caution};
@@ -72,7 +72,7 @@ pub enum OpenError {
     },
     /// It is neither a file nor a block device.
     #[error("{}: is {found}; a ring lives on a block device, a partition or a regular file", path.display())]
-    Kind {
+    LockKind {
         /// The path.
         path: PathBuf,
         /// What it is.
@@ -234,7 +234,7 @@ fn medium(path: &Path, stat: &Stat) -> Result<Medium, OpenError> {
         FileType::Socket => "a socket",
         _ => "something else",
     };
-    Err(OpenError::Kind { path: path.to_owned(), found })
+    Err(OpenError::LockKind { path: path.to_owned(), found })
 }
 
 /// Makes sure that nobody else owns `path`.
@@ -291,7 +291,7 @@ fn refused(path: &Path, access: Access, cause: Errno) -> OpenError {
         }
         Errno::BUSY => {
             let stat = rustix::fs::stat(&path).ok();
-            if let Some((holder, lock::Kind::Exclusive)) = stat.as_ref().and_then(lock::holder) {
+            if let Some((holder, lock::LockKind::Exclusive)) = stat.as_ref().and_then(lock::holder) {
                 return OpenError::InUse { path, holder: Some(holder) };
             }
             let numbers = stat.map(|stat| (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)));

@@ -1,5 +1,6 @@
-//! What a device already carries: file systems, volumes, partition tables, another ring, any data. Only told apart,
-//! never read further; decided upon elsewhere. Where is looked for data without a mark is in `spread`.
+//! Recognition of a device's contents: file systems, volumes, partition tables, another ring, any data. The
+//! contents are only told apart, never read further; the caller decides. `spread` lists where data without a
+//! mark is searched.
 
 use super::Device;
 use super::spread::{PIECE, places};

@@ -1,5 +1,6 @@
-//! Where on a device is looked for what has no mark at its ends: all of a small one; of a large one its beginning, the
-//! places where a ring of any slot size has its journal and its first slots, and samples all over. Places only, no I/O.
+//! Sample places of a device that has no mark at its ends: all of a small one; of a large one its beginning,
+//! the places where a ring of any slot size has its journal and its first slots, and samples all over. Places
+//! only, no I/O.
 
 use holdfast_base::{BLOCK, HEAD, MAX_SLOT, MIN_SLOT};
 

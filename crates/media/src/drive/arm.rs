@@ -1,4 +1,5 @@
-//! Platters and an arm: where the head is, what it passes, and how long it takes to any place. One access at a time.
+//! Platters and an arm: the position of the head, and the time that it takes to any place. One access at a
+//! time.
 
 use super::curve::Track;
 use super::{DriveModel, Mechanics, Nanos, nanos};
@@ -18,7 +19,7 @@ enum Last {
 
 /// What it is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum HeadDirection {
     Read,
     Write,
 }
@@ -102,7 +103,7 @@ impl Arm {
     }
 
     /// Streaming over a stretch, nanoseconds.
-    pub(super) fn stream(&self, way: Way, from: u64, to: u64) -> f64 {
+    pub(super) fn stream(&self, way: HeadDirection, from: u64, to: u64) -> f64 {
         self.track(way).time(from, to)
     }
 
@@ -112,10 +113,10 @@ impl Arm {
         self.passed += by;
     }
 
-    fn track(&self, way: Way) -> &Track {
+    fn track(&self, way: HeadDirection) -> &Track {
         match way {
-            Way::Read => &self.read,
-            Way::Write => &self.write,
+            HeadDirection::Read => &self.read,
+            HeadDirection::Write => &self.write,
         }
     }
 
@@ -155,11 +156,11 @@ impl Arm {
     }
 
     /// When the head, which is free at `now`, is over the byte `to`.
-    fn go(&self, way: Way, to: u64, now: Nanos) -> f64 {
+    fn go(&self, way: HeadDirection, to: u64, now: Nanos) -> f64 {
         let track = self.track(way);
         let turn = match (self.last, way) {
-            (Last::Read, Way::Write) => self.to_write,
-            (Last::Write | Last::Log, Way::Read) => self.to_read,
+            (Last::Read, HeadDirection::Write) => self.to_write,
+            (Last::Write | Last::Log, HeadDirection::Read) => self.to_read,
             _ => 0.0,
         };
         let seek = match self.position(now) {
@@ -189,7 +190,7 @@ impl Arm {
                 self.head = limit;
             }
         } else {
-            self.passed = self.go(Way::Read, offset, asked).round() as Nanos;
+            self.passed = self.go(HeadDirection::Read, offset, asked).round() as Nanos;
             self.head = offset;
         }
         // What the head has left behind is in the drive's memory, even where it stopped and is to go on.
@@ -216,7 +217,7 @@ impl Arm {
         let there = if goes_on {
             self.free as f64
         } else {
-            self.go(Way::Write, offset, self.free.max(arrived + self.overhead))
+            self.go(HeadDirection::Write, offset, self.free.max(arrived + self.overhead))
         };
         (self.last, self.end) = (Last::Write, offset + len);
         self.free = (there + self.write.time(offset, offset + len)).round() as Nanos;

@@ -1,6 +1,6 @@
 //! Flash: many commands side by side, one stream of bytes, and pauses in which garbage is collected.
 
-use super::arm::Way;
+use super::arm::HeadDirection;
 use super::curve::Track;
 use super::{DriveModel, Flash, Nanos, nanos};
 
@@ -68,23 +68,23 @@ impl Cells {
     }
 
     /// Streaming over a stretch, nanoseconds.
-    pub(super) fn stream(&self, way: Way, from: u64, to: u64) -> f64 {
+    pub(super) fn stream(&self, way: HeadDirection, from: u64, to: u64) -> f64 {
         match way {
-            Way::Read => self.read.time(from, to),
-            Way::Write => self.write.time(from, to),
+            HeadDirection::Read => self.read.time(from, to),
+            HeadDirection::Write => self.write.time(from, to),
         }
     }
 
     /// Reads or writes; when it is done.
-    pub(super) fn serve(&mut self, way: Way, offset: u64, len: u64, arrived: Nanos) -> Nanos {
+    pub(super) fn serve(&mut self, way: HeadDirection, offset: u64, len: u64, arrived: Nanos) -> Nanos {
         let idle = (arrived - self.pipe).max(0) as f64;
         self.debt = (self.debt - idle * self.tidies).max(0.0);
         let unit = (0..self.parallel).min_by_key(|unit| self.units[*unit]).unwrap_or(0);
-        let latency = if way == Way::Read { self.read_latency } else { self.write_latency };
+        let latency = if way == HeadDirection::Read { self.read_latency } else { self.write_latency };
         let begun = self.units[unit].max(arrived) + self.overhead + latency;
         let stream = self.stream(way, offset, offset + len).max(len as f64 * self.bus);
         let mut done = begun.max(self.pipe) + stream.round() as Nanos;
-        if way == Way::Write {
+        if way == HeadDirection::Write {
             self.debt += len as f64;
             let pauses = (self.debt / self.pause_after).floor();
             self.debt -= pauses * self.pause_after;

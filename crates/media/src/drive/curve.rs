@@ -1,5 +1,5 @@
-//! How fast a drive streams from place to place, and how long a stretch takes: the integral of one over the rate,
-//! solved. No heads, no time of day.
+//! Rate curve of a drive: how fast it streams from place to place, and how long a stretch takes (the integral
+//! of one over the rate, solved). No heads, no time of day.
 
 use holdfast_base::Rate;
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! An emulated drive as a [`Disk`], in virtual time: it moves a clock of its own, and what it is asked is done when
-//! the model says so. No faults but the model's.
+//! An emulated drive as a [`Disk`], in virtual time: it moves a clock of its own, and completes requests when
+//! the model says so. It has no faults but the model's.
 
-use super::{Access, Drive, DriveModel, Kind, Served};
+use super::{AccessKind, Drive, DriveAccess, DriveModel, Served};
 use crate::disk::{Completion, Disk, DiskInfo, Medium, Op, Request};
 use crate::{Fault, Image};
 use holdfast_base::{BLOCK, Clock, ManualClock, Timestamp};
@@ -26,12 +26,12 @@ pub struct EmulatedDisk {
     drive: Drive,
     clock: ManualClock,
     payload: Payload,
-    flying: Vec<Flight>,
+    flying: Vec<EmulatedRequest>,
 }
 
 /// A request under way.
 #[derive(Debug)]
-struct Flight {
+struct EmulatedRequest {
     request: Request,
     due: Timestamp,
     fault: Option<Fault>,
@@ -75,8 +75,8 @@ impl EmulatedDisk {
         self.flying.iter().map(|flight| flight.due).min()
     }
 
-    fn finish(&mut self, flight: Flight) -> Completion {
-        let Flight { mut request, fault, .. } = flight;
+    fn finish(&mut self, flight: EmulatedRequest) -> Completion {
+        let EmulatedRequest { mut request, fault, .. } = flight;
         let (what, offset, len) = request.op.place();
         let result = self.info.check(&request.op).and_then(|()| match fault {
             Some(fault) => Err(self.info.error(what, offset, len, fault)),
@@ -107,17 +107,17 @@ impl Disk for EmulatedDisk {
         }
         let (_, offset, len) = request.op.place();
         let kind = match &request.op {
-            Op::Write { .. } => Some(Kind::Write),
-            Op::Read { .. } => Some(Kind::Read),
-            Op::Flush => Some(Kind::Flush),
+            Op::Write { .. } => Some(AccessKind::Write),
+            Op::Read { .. } => Some(AccessKind::Read),
+            Op::Flush => Some(AccessKind::Flush),
             Op::Measure => None,
         };
         let now = self.clock.now();
         let Served { done, fault, .. } = match kind.filter(|_| self.info.check(&request.op).is_ok()) {
-            Some(kind) => self.drive.serve(Access { kind, offset, len }, now),
+            Some(kind) => self.drive.serve(DriveAccess { kind, offset, len }, now),
             None => Served { began: now, done: now, fault: None },
         };
-        self.flying.push(Flight { request, due: done, fault });
+        self.flying.push(EmulatedRequest { request, due: done, fault });
         Ok(())
     }
 

@@ -16,7 +16,7 @@ mod zones;
 pub use curve::Curve;
 pub use disk::{EmulatedDisk, Payload};
 pub use model::{Damage, DriveKind, DriveModel, Flash, Flaw, Mechanics, SeekCurve, Shingles};
-pub use serve::{Access, Drive, Kind, Served};
+pub use serve::{AccessKind, Drive, DriveAccess, Served};
 
 /// Nanoseconds since the drive's start.
 type Nanos = i64;

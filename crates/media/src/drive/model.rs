@@ -1,4 +1,4 @@
-//! What a drive is: plain numbers, and those of a few drives. How they act together is in `serve`.
+//! Drive models: plain numbers, and those of a few drives. `serve` combines them.
 
 use super::Curve;
 use crate::{Seed, Stall};

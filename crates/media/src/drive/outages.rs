@@ -1,4 +1,4 @@
-//! Times at which a drive does nothing, looked up in the order of time. Which they are stands in the model.
+//! Outages: times at which a drive does nothing, looked up in the order of time. The model lists them.
 
 use super::Nanos;
 use crate::Stall;

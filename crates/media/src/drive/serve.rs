@@ -1,7 +1,7 @@
-//! A drive at work: accesses in the order of their arrival, and when each begins and is done. What is on the drive
-//! is not kept here.
+//! A drive at work: accesses in the order of their arrival, and when each begins and is done. Contents are
+//! not kept here.
 
-use super::arm::{Arm, Way};
+use super::arm::{Arm, HeadDirection};
 use super::cells::Cells;
 use super::outages::Outages;
 use super::zones::Zones;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AccessKind {
     /// Brings bytes from the medium.
     Read,
     /// Puts bytes on the medium; it is done when they are there.
@@ -23,9 +23,9 @@ pub enum Kind {
 
 /// One access. What lies beyond the drive's end is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct DriveAccess {
     /// What it does.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// Where.
     pub offset: u64,
     /// How much.
@@ -106,18 +106,18 @@ impl Drive {
 
     /// How long an access that arrives at `at` would take until it is done, waiting for others included. For tests:
     /// it works on a copy of the drive.
-    pub fn estimate(&self, access: Access, at: Timestamp) -> Duration {
+    pub fn estimate(&self, access: DriveAccess, at: Timestamp) -> Duration {
         self.clone().serve(access, at).done.since(at)
     }
 
     /// How long it takes to stream over `len` bytes at `offset` once the head is there: the model's limit. A flush
     /// takes nothing.
-    pub fn stream_time(&self, kind: Kind, offset: u64, len: u64) -> Duration {
+    pub fn stream_time(&self, kind: AccessKind, offset: u64, len: u64) -> Duration {
         let (from, to) = self.inside(offset, len);
         let way = match kind {
-            Kind::Read => Way::Read,
-            Kind::Write => Way::Write,
-            Kind::Flush => return Duration::ZERO,
+            AccessKind::Read => HeadDirection::Read,
+            AccessKind::Write => HeadDirection::Write,
+            AccessKind::Flush => return Duration::ZERO,
         };
         let time = match &self.works {
             Works::Rotating(arm) | Works::Shingled(arm, _) => arm.stream(way, from, to),
@@ -127,12 +127,12 @@ impl Drive {
     }
 
     /// Serves an access that arrived at `arrived`; not before those that were served already arrived.
-    pub fn serve(&mut self, access: Access, arrived: Timestamp) -> Served {
+    pub fn serve(&mut self, access: DriveAccess, arrived: Timestamp) -> Served {
         let (from, to) = self.inside(access.offset, access.len);
         let now = arrived.0.saturating_sub(self.start.0).max(0);
         let way = match access.kind {
-            Kind::Read if to > from => Way::Read,
-            Kind::Write if to > from => Way::Write,
+            AccessKind::Read if to > from => HeadDirection::Read,
+            AccessKind::Write if to > from => HeadDirection::Write,
             _ => return self.wait(arrived, now),
         };
         let turns = match &self.works {
@@ -148,8 +148,8 @@ impl Drive {
             Works::Shingled(arm, zones) => {
                 zones.tidy(arm, asked);
                 match way {
-                    Way::Read => arm.read(from, to - from, asked),
-                    Way::Write => zones.write(arm, from, to - from, asked),
+                    HeadDirection::Read => arm.read(from, to - from, asked),
+                    HeadDirection::Write => zones.write(arm, from, to - from, asked),
                 }
             }
             Works::Flash(cells) => cells.serve(way, from, to - from, asked),
@@ -187,13 +187,13 @@ impl Drive {
     }
 
     /// What the flaws between two bytes add to the access that was just served.
-    fn suffer(&mut self, way: Way, from: u64, to: u64) -> (Nanos, Option<Fault>) {
+    fn suffer(&mut self, way: HeadDirection, from: u64, to: u64) -> (Nanos, Option<Fault>) {
         let block = BLOCK as u64;
         let first = self.flaws.partition_point(|flaw| flaw.offset + block <= from);
         let last = self.flaws.partition_point(|flaw| flaw.offset < to);
         let (mut late, mut fault) = (0, None);
         for at in first..last {
-            if way == Way::Write {
+            if way == HeadDirection::Write {
                 self.flaws[at].flaw = Flaw::Remapped;
             }
             let Damage { offset, flaw } = self.flaws[at];
@@ -236,9 +236,9 @@ impl Drive {
     }
 }
 
-fn step(arm: &mut Arm, way: Way, from: u64, to: u64, asked: Nanos) -> Nanos {
+fn step(arm: &mut Arm, way: HeadDirection, from: u64, to: u64, asked: Nanos) -> Nanos {
     match way {
-        Way::Read => arm.read(from, to - from, asked),
-        Way::Write => arm.write(from, to - from, asked),
+        HeadDirection::Read => arm.read(from, to - from, asked),
+        HeadDirection::Write => arm.write(from, to - from, asked),
     }
 }

@@ -1,12 +1,12 @@
-//! Zones whose tracks overlap: which writes stream, which go to the media cache, and when that is cleaned.
+//! Shingled zones: which writes stream, which go to the media cache, and when that is cleaned.
 
-use super::arm::{Arm, Way};
+use super::arm::{Arm, HeadDirection};
 use super::{Nanos, Shingles};
 use std::ops::Range;
 
 /// What is known of a zone.
 #[derive(Clone, Copy, Debug, Default)]
-struct Zone {
+struct ZoneFill {
     /// The write pointer, counted from its start.
     written: u64,
     /// Bytes of it that stand in the media cache.
@@ -18,7 +18,7 @@ struct Zone {
 pub(super) struct Zones {
     size: u64,
     bytes: u64,
-    list: Vec<Zone>,
+    list: Vec<ZoneFill>,
     room: u64,
     cached: u64,
     /// Where cleaning looks next.
@@ -28,7 +28,7 @@ pub(super) struct Zones {
 impl Zones {
     pub(super) fn new(shingles: &Shingles, bytes: u64) -> Self {
         let size = shingles.zone.max(1 << 20);
-        let list = vec![Zone::default(); bytes.div_ceil(size) as usize];
+        let list = vec![ZoneFill::default(); bytes.div_ceil(size) as usize];
         Self { size, bytes, list, room: shingles.cache, cached: 0, next: 0 }
     }
 
@@ -98,7 +98,8 @@ impl Zones {
         while self.cached > 0 && left > 0.0 {
             let Some(dirty) = self.dirty() else { return };
             let Range { start, end } = self.range(dirty);
-            left -= arm.stream(Way::Read, start, end) + arm.stream(Way::Write, start, end);
+            left -=
+                arm.stream(HeadDirection::Read, start, end) + arm.stream(HeadDirection::Write, start, end);
             if left < 0.0 {
                 self.next = dirty;
                 return;

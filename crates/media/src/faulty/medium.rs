@@ -1,5 +1,5 @@
-//! What a faulty disk holds: on the medium, in its volatile cache, and what of that a crash leaves.
-//! No requests, no time.
+//! Contents of a faulty disk: on the medium, in its volatile cache, and what of that a crash leaves. No
+//! requests, no time.
 
 use crate::{Image, Seed};
 

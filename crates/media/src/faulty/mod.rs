@@ -1,5 +1,5 @@
-//! A disk in memory that fails as told, in virtual time, the same way for the same seed.
-//! For tests and simulations; never in the product's path.
+//! Faulty disk in memory: it fails as planned, in virtual time, the same way for the same seed. For tests and
+//! simulations; never in the product's path.
 
 mod medium;
 mod plan;
@@ -28,7 +28,7 @@ pub struct FaultyDisk {
     clock: ManualClock,
     start: Timestamp,
     contents: Contents,
-    flying: Vec<Flight>,
+    flying: Vec<FaultyRequest>,
     /// Writes that were reported failed and are still to land.
     zombies: Vec<(Timestamp, Loose)>,
     /// Writes that were under way when the power went.
@@ -41,7 +41,7 @@ pub struct FaultyDisk {
 
 /// A request under way.
 #[derive(Debug)]
-struct Flight {
+struct FaultyRequest {
     request: Request,
     due: Timestamp,
     /// What the cache held at its submission, for a flush.
@@ -217,8 +217,8 @@ impl FaultyDisk {
         (0..self.flying.len()).min_by_key(|at| self.flying[*at].due)
     }
 
-    fn serve(&mut self, flight: Flight) -> Completion {
-        let Flight { mut request, mark, doomed, .. } = flight;
+    fn serve(&mut self, flight: FaultyRequest) -> Completion {
+        let FaultyRequest { mut request, mark, doomed, .. } = flight;
         let (what, offset, len) = request.op.place();
         let result = self.info.check(&request.op).and_then(|()| {
             let outcome = match &mut request.op {
@@ -311,7 +311,7 @@ impl Disk for FaultyDisk {
         let (_, _, len) = request.op.place();
         let due = if self.alive { self.due(len as usize) } else { self.clock.now() };
         let counts = self.alive && !matches!(request.op, Op::Read { .. } | Op::Measure);
-        self.flying.push(Flight { request, due, mark: self.contents.mark(), doomed: !self.alive });
+        self.flying.push(FaultyRequest { request, due, mark: self.contents.mark(), doomed: !self.alive });
         if counts {
             self.submissions += 1;
             if self.cut_at == Some(self.submissions) {

@@ -1,4 +1,5 @@
-//! What a faulty disk does wrong, how often and where. Only numbers: what they cause is in `faulty` and `medium`.
+//! Fault plan of a faulty disk: which faults, how often and where. Only numbers: `faulty` and `medium` have
+//! their effects.
 
 use holdfast_base::{BLOCK, Rate};
 use std::ops::Range;

@@ -1,5 +1,6 @@
-//! The hand-over between the disk of a file and its writers, compiled once more over shuttle's locks and threads: every
-//! run tries another order. A write that is forgotten, or done and not told, shows as a deadlock.
+//! Shuttle tests of the hand-over between the disk of a file and its writers: the code is compiled once more
+//! over shuttle's locks and threads, and every run tries another order. A write that is forgotten, or done
+//! and not reported, shows as a deadlock.
 
 mod sync {
     //! Shuttle's stand-ins, and a signal of the same promise as the kernel's counter.

@@ -1,4 +1,4 @@
-//! Tells that something is done to whoever polls for it, among other things.
+//! Completion signal for a thread that polls several sources.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! A write to a file, from beginning to end, in the thread that asks for it. Who asks, and when, is the writer_pool's.
+//! A write to a file, from beginning to end, in the calling thread. `writer_pool` decides who calls, and
+//! when.
 
 use crate::disk::{DiskError, DiskInfo, Fault, Op};
 use crate::{device, fault};

@@ -1,5 +1,5 @@
-//! A bounded queue from one thread to one other, all of it allocated at the start. It never waits: who sleeps, and
-//! who wakes whom, is settled by its users.
+//! Bounded queue from one thread to one other, allocated at the start. It never waits: its users settle who
+//! sleeps and who wakes whom.
 
 use super::sync::{Arc, AtomicUsize, Mutex, Ordering, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What the I/O thread of a lane does: orders in, completions out, asleep in between.
+//! I/O thread of a lane: orders in, completions out, asleep in between.
 
 use super::queue::{Receiver, Sender};
 use super::sync::{Arc, AtomicBool, Ordering, Waker};

@@ -1,5 +1,5 @@
-//! The queue and the I/O thread's loop, compiled once more over shuttle's locks, counters and threads: every run
-//! tries another order. A lost wake-up shows as a deadlock.
+//! Shuttle tests of the queue and the I/O thread's loop: the code is compiled once more over shuttle's locks,
+//! counters and threads, and every run tries another order. A lost wake-up shows as a deadlock.
 
 mod sync {
     //! Shuttle's stand-ins, and a waker of the same promise as the kernel's counter.

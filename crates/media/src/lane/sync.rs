@@ -1,5 +1,5 @@
-//! What the queues between threads are built from. The tests put shuttle's versions in this place, to try the
-//! orders in which threads may run (see `shuttled`).
+//! Synchronisation primitives of the queues between threads. The tests put shuttle's versions in this place,
+//! to try the orders in which threads may run (see `shuttled`).
 
 pub(super) use super::waker::Waker;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What the system and the drive say of how it works: cache, discard, read errors. Nothing is measured here; which
-//! device it is, is asked elsewhere.
+//! Description of a device by the system and the drive: cache, discard, read errors. Nothing is measured
+//! here, and the device's identity is asked elsewhere.
 
 use super::{
     ReadError,

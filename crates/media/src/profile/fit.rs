@@ -1,4 +1,4 @@
-//! What measured times say: rates, repositioning, stalls. Pure; how times are measured is in `probe`.
+//! Fits of measured times: rates, repositioning, stalls. Pure; `probe` measures the times.
 
 use super::Stalls;
 use holdfast_base::{Rate, Timestamp};

@@ -1,10 +1,10 @@
-//! A profile from beginning to end: what is measured in which order, how the time is shared out, and what the results
-//! come to.
+//! A profile from beginning to end: the order of the measurements, their shares of the time, and their
+//! combined results.
 
 use super::fit;
 use super::plan::{Places, zones};
-use super::probe::{LARGE, PAIR, Probe, Way};
-use super::survey::{Sampled, Survey, Ways};
+use super::probe::{Direction, LARGE, PAIR, Probe};
+use super::survey::{Sampled, SeekTimes, Survey};
 use super::{Identity, Profile, ProfileBuffers, ProfileError, ReadError, Reposition};
 use crate::Disk;
 use holdfast_base::{ByteSize, Clock, Rate, Timestamp};
@@ -99,10 +99,10 @@ pub fn profile(
     };
     tell("writing, zone by zone", start);
     let rough = survey.rough(of(share::ROUGH))?;
-    survey.zones(Way::Write, &mut parts, rough, of(share::WRITE), &mut |now| {
+    survey.zones(Direction::Write, &mut parts, rough, of(share::WRITE), &mut |now| {
         tell("writing, zone by zone", now);
     })?;
-    survey.zones(Way::Read, &mut parts, rough, of(share::READ), &mut |now| {
+    survey.zones(Direction::Read, &mut parts, rough, of(share::READ), &mut |now| {
         tell("reading, zone by zone", now);
     })?;
     tell("going from place to place", survey.probe.now());
@@ -143,8 +143,8 @@ pub fn profile(
     })
 }
 
-fn reposition(ways: &Ways) -> Reposition {
-    let Ways { near, mean, worst, turnaround } = *ways;
+fn reposition(ways: &SeekTimes) -> Reposition {
+    let SeekTimes { near, mean, worst, turnaround } = *ways;
     Reposition { near, mean, worst: worst.max(mean), turnaround }
 }
 
@@ -177,7 +177,7 @@ fn write_all(
     let mut at = 0;
     while at < all {
         let pieces = survey.writable.pieces(at, lot, LARGE);
-        survey.probe.row(Way::Write, &pieces, PAIR, None)?;
+        survey.probe.row(Direction::Write, &pieces, PAIR, None)?;
         at += lot;
         let (done, took) = (at.min(all), survey.probe.now().since(start));
         let whole = took.mul_f64(all as f64 / done as f64);

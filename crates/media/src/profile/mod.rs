@@ -1,5 +1,5 @@
-//! What a device was measured to do. Plain data; how it is measured is in the files beside this one, what follows
-//! from it for a ring is the `ring` crate's.
+//! Measured profile of a device. Plain data; the files beside this one measure it, the `ring` crate draws the
+//! conclusions.
 
 mod describe;
 mod fit;

@@ -1,4 +1,4 @@
-//! What is measured where: zones, and places that may be written. Pure.
+//! Measurement plan: zones, and places that may be written. Pure.
 
 use crate::Seed;
 use holdfast_base::BLOCK;

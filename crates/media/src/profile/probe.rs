@@ -1,5 +1,5 @@
-//! Requests to a disk and how long they took: the thin part between the survey and the medium. What is asked is decided
-//! in `survey`, what the times mean in `fit`.
+//! Timed requests to a disk: the thin part between the survey and the medium. `survey` decides what is asked,
+//! `fit` interprets the times.
 
 use super::fit::Timing;
 use super::plan::Piece;
@@ -57,7 +57,7 @@ pub enum ProfileError {
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// From the medium.
     Read,
     /// To the medium; done when they are there.
@@ -118,9 +118,9 @@ impl Shelf {
 }
 
 /// A request under way.
-struct Flight {
+struct TimedRequest {
     tag: u64,
-    way: Way,
+    way: Direction,
     large: bool,
     timing: Timing,
 }
@@ -131,7 +131,7 @@ pub(super) struct Probe<'a> {
     clock: &'a dyn Clock,
     large: Shelf,
     small: Shelf,
-    flying: Vec<Flight>,
+    flying: Vec<TimedRequest>,
     tags: u64,
     /// Reads that failed for their place.
     pub(super) unread: u32,
@@ -157,26 +157,26 @@ impl<'a> Probe<'a> {
         self.disk.info().bytes
     }
 
-    fn shelf(&mut self, large: bool, way: Way) -> &mut Vec<Buffer> {
+    fn shelf(&mut self, large: bool, way: Direction) -> &mut Vec<Buffer> {
         let kind = if large { &mut self.large } else { &mut self.small };
-        if way == Way::Read { &mut kind.reads } else { &mut kind.writes }
+        if way == Direction::Read { &mut kind.reads } else { &mut kind.writes }
     }
 
     /// Hands a request over; whether that was possible now.
-    pub(super) fn ask(&mut self, way: Way, piece: Piece) -> bool {
+    pub(super) fn ask(&mut self, way: Direction, piece: Piece) -> bool {
         let large = piece.len > SMALL;
         let Some(buffer) = self.shelf(large, way).pop() else { return false };
         self.tags += 1;
         let (tag, Piece { offset, len, fresh }) = (self.tags, piece);
         let op = match way {
-            Way::Read => Op::Read { offset, buffer, len },
-            Way::Write => Op::Write { offset, buffer, len, durable: true },
+            Direction::Read => Op::Read { offset, buffer, len },
+            Direction::Write => Op::Write { offset, buffer, len, durable: true },
         };
         let asked = self.now();
         match self.disk.submit(Request { tag, op }) {
             Ok(()) => {
                 let timing = Timing { len: len as u64, fresh, asked, done: asked };
-                self.flying.push(Flight { tag, way, large, timing });
+                self.flying.push(TimedRequest { tag, way, large, timing });
                 true
             }
             Err(refused) => {
@@ -189,12 +189,12 @@ impl<'a> Probe<'a> {
     }
 
     /// Requests under way.
-    pub(super) fn flying(&self, way: Way) -> usize {
+    pub(super) fn flying(&self, way: Direction) -> usize {
         self.flying.iter().filter(|flight| flight.way == way).count()
     }
 
     /// The next that is done; `None` when nothing is under way.
-    pub(super) fn next(&mut self) -> Result<Option<(Way, Timing)>, ProfileError> {
+    pub(super) fn next(&mut self) -> Result<Option<(Direction, Timing)>, ProfileError> {
         let since = self.now();
         while !self.flying.is_empty() {
             let Some(done) = self.disk.complete(Duration::from_secs(1)) else {
@@ -205,13 +205,13 @@ impl<'a> Probe<'a> {
             };
             let now = self.now();
             let Some(at) = self.flying.iter().position(|flight| flight.tag == done.tag) else { continue };
-            let Flight { way, large, timing, .. } = self.flying.remove(at);
+            let TimedRequest { way, large, timing, .. } = self.flying.remove(at);
             if let Some(buffer) = done.buffer {
                 self.shelf(large, way).push(buffer);
             }
             match done.result {
                 // A place that cannot be read says nothing of the others.
-                Err(error) if way == Way::Read && error.fault == Fault::Io => self.unread += 1,
+                Err(error) if way == Direction::Read && error.fault == Fault::Io => self.unread += 1,
                 other => other?,
             }
             return Ok(Some((way, Timing { done: now, ..timing })));
@@ -222,7 +222,7 @@ impl<'a> Probe<'a> {
     /// All of these, `depth` in flight; stops asking after `until`, but for the first four.
     pub(super) fn row(
         &mut self,
-        way: Way,
+        way: Direction,
         pieces: &[Piece],
         depth: usize,
         until: Option<Timestamp>,
@@ -242,7 +242,7 @@ impl<'a> Probe<'a> {
     }
 
     /// One request, alone.
-    pub(super) fn one(&mut self, way: Way, offset: u64, len: usize) -> Result<Timing, ProfileError> {
+    pub(super) fn one(&mut self, way: Direction, offset: u64, len: usize) -> Result<Timing, ProfileError> {
         let timings = self.row(way, &[Piece { offset, len, fresh: true }], 1, None)?;
         timings.first().copied().ok_or_else(|| ProfileError::Silent { disk: self.name() })
     }

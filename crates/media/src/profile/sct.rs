@@ -1,5 +1,5 @@
-//! Asking an ATA drive how long it tries to read a bad place (SCT error recovery control), through the SCSI generic
-//! ioctl. Only asking: nothing is set.
+//! SCT error recovery control of an ATA drive: how long it tries to read a bad place, queried through the
+//! SCSI generic ioctl. Nothing is set.
 //!
 //! ACS-3, 8.3.4: the question is a sector that is written to the log at E0h; the answer is in the registers, in units of
 //! 100 ms. SAT-3, 12.2: how registers travel in a SCSI command and in its sense data.

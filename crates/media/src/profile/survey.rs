@@ -3,7 +3,7 @@
 
 use super::fit::{Stretch, Timing, repositioning, stretch};
 use super::plan::{Piece, Places, apart, floor};
-use super::probe::{LARGE, MOST, PAIR, Probe, ProfileError, SMALL, Way};
+use super::probe::{Direction, LARGE, MOST, PAIR, Probe, ProfileError, SMALL};
 use super::{BySize, Zone};
 use crate::Seed;
 use holdfast_base::{BLOCK, ByteSize, Rate, Timestamp};
@@ -39,7 +39,7 @@ pub(super) struct Sampled {
 
 /// What was found out about getting from place to place.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ways {
+pub(super) struct SeekTimes {
     pub(super) near: Duration,
     pub(super) mean: Duration,
     pub(super) worst: Duration,
@@ -86,7 +86,7 @@ impl<'a> Survey<'a> {
 
     /// A row of sequential writes; what stood still is noted.
     fn written(&mut self, pieces: &[Piece]) -> Result<Stretch, ProfileError> {
-        let found = stretch(&self.probe.row(Way::Write, pieces, PAIR, None)?, PAIR);
+        let found = stretch(&self.probe.row(Direction::Write, pieces, PAIR, None)?, PAIR);
         self.stalls.extend_from_slice(&found.stalls);
         self.watched += found.lasted;
         Ok(found)
@@ -96,13 +96,13 @@ impl<'a> Survey<'a> {
     pub(super) fn rough(&mut self, span: Duration) -> Result<Rate, ProfileError> {
         let (want, until) = (SAMPLE.min(self.writable.bytes() / 4), self.soon(span));
         let pieces = self.writable.at(0.0, want, SMALL);
-        Ok(stretch(&self.probe.row(Way::Write, &pieces, PAIR, Some(until))?, PAIR).rate)
+        Ok(stretch(&self.probe.row(Direction::Write, &pieces, PAIR, Some(until))?, PAIR).rate)
     }
 
     /// Sequential rates of every zone, one way, in about `span`; none for a zone with no room.
     pub(super) fn zones(
         &mut self,
-        way: Way,
+        way: Direction,
         zones: &mut [Sampled],
         rough: Rate,
         span: Duration,
@@ -111,24 +111,25 @@ impl<'a> Survey<'a> {
         let each = span / (zones.len() * WHERE.len()) as u32;
         let affordable = (rough.0 as f64 * each.as_secs_f64()) as u64;
         for sampled in zones {
-            let places = if way == Way::Write { &self.writable } else { &self.whole }.within(&sampled.zone);
+            let places =
+                if way == Direction::Write { &self.writable } else { &self.whole }.within(&sampled.zone);
             if !places.enough() {
                 continue;
             }
             let room = places.bytes().min(SAMPLE);
             let want = affordable.clamp(1 << 20, SAMPLE).min(room);
             let piece = (floor(want / 8) as usize).clamp(64 << 10, LARGE);
-            if way == Way::Write && want < room && piece < ENOUGH {
+            if way == Direction::Write && want < room && piece < ENOUGH {
                 self.hurried = Some(self.hurried.map_or(piece, |least| least.min(piece)));
             }
             for at in WHERE {
                 let pieces = places.at(at, want, piece);
                 let found = match way {
-                    Way::Write => self.written(&pieces)?,
+                    Direction::Write => self.written(&pieces)?,
                     // One after the other, as a ring reads: what a reader gets does not rest on a second one that is queued.
-                    Way::Read => stretch(&self.probe.row(Way::Read, &pieces, 1, None)?, 1),
+                    Direction::Read => stretch(&self.probe.row(Direction::Read, &pieces, 1, None)?, 1),
                 };
-                if way == Way::Write { &mut sampled.write } else { &mut sampled.read }.push(found.rate);
+                if way == Direction::Write { &mut sampled.write } else { &mut sampled.read }.push(found.rate);
                 told(self.probe.now());
             }
         }
@@ -136,14 +137,14 @@ impl<'a> Survey<'a> {
     }
 
     /// Getting from place to place: up to `count` samples of each kind, in about `span`.
-    pub(super) fn ways(&mut self, count: usize, span: Duration) -> Result<Ways, ProfileError> {
+    pub(super) fn ways(&mut self, count: usize, span: Duration) -> Result<SeekTimes, ProfileError> {
         let until = self.probe.now() + span;
         // Far apart, but spread over many tracks, so that every angle of the platter comes.
         let end = (self.bytes / 256).max(1 << 20);
         let (bytes, writable) = (self.bytes, self.writable.bytes());
         let low = |all: u64| 0..end.min(all);
         let high = |all: u64| all.saturating_sub(end)..all;
-        let [read, write] = [Way::Read, Way::Write];
+        let [read, write] = [Direction::Read, Direction::Write];
         let mut worst = Duration::ZERO;
         for (first, second) in [(read, read), (write, write), (write, read), (read, write)] {
             let mut samples = [Vec::with_capacity(count), Vec::with_capacity(count)];
@@ -181,12 +182,17 @@ impl<'a> Survey<'a> {
             }
         }
         let mean = |samples: &[Duration]| repositioning(samples).0;
-        Ok(Ways { near: mean(&near), mean: mean(&any), worst, turnaround: mean(&turned) })
+        Ok(SeekTimes { near: mean(&near), mean: mean(&any), worst, turnaround: mean(&turned) })
     }
 
     /// One request at any place within a part of what may be read, or written.
-    fn somewhere(&mut self, way: Way, within: Range<u64>, len: usize) -> Result<Duration, ProfileError> {
-        let places = if way == Way::Write { &self.writable } else { &self.whole };
+    fn somewhere(
+        &mut self,
+        way: Direction,
+        within: Range<u64>,
+        len: usize,
+    ) -> Result<Duration, ProfileError> {
+        let places = if way == Direction::Write { &self.writable } else { &self.whole };
         let offset = places.any(within, len, &mut self.seed).unwrap_or(0);
         Ok(self.probe.one(way, offset, len)?.took())
     }
@@ -203,7 +209,7 @@ impl<'a> Survey<'a> {
             let mut row = |at| {
                 let pieces = self.writable.at(at, SAMPLE.max(8 * block as u64), block);
                 let until = self.soon(span / (2 * BLOCKS.len()) as u32);
-                self.probe.row(Way::Write, &pieces, 1, Some(until))
+                self.probe.row(Direction::Write, &pieces, 1, Some(until))
             };
             let (first, last) = (row(0.0)?, row(1.0)?);
             let [write, at_end] = [&first, &last].map(|timings| stretch(timings, 1).rate);
@@ -223,16 +229,16 @@ impl<'a> Survey<'a> {
         for depth in DEPTHS {
             let writes = self.writable.at(0.0, SAMPLE, TOGETHER);
             let (deep, until) = (usize::from(depth), self.soon(each));
-            let write = stretch(&self.probe.row(Way::Write, &writes, deep, Some(until))?, deep).rate;
+            let write = stretch(&self.probe.row(Direction::Write, &writes, deep, Some(until))?, deep).rate;
             let (reads, until) = (self.whole.at(0.0, SAMPLE, TOGETHER), self.soon(each));
-            let read = stretch(&self.probe.row(Way::Read, &reads, deep, Some(until))?, deep).rate;
+            let read = stretch(&self.probe.row(Direction::Read, &reads, deep, Some(until))?, deep).rate;
             found.push((depth, write, read));
         }
         Ok(found)
     }
 
     /// Whether it has a head, as far as times tell.
-    pub(super) fn has_head(rotational: Option<bool>, ways: &Ways) -> bool {
+    pub(super) fn has_head(rotational: Option<bool>, ways: &SeekTimes) -> bool {
         rotational.unwrap_or(ways.mean > HEAD) || ways.mean > SURELY_HEAD
     }
 
@@ -246,7 +252,7 @@ impl<'a> Survey<'a> {
                 .map(|_| Piece { offset: place(&mut self.seed), len: SCATTERED, fresh: false })
                 .collect();
             let until = self.soon(each);
-            let timings = self.probe.row(Way::Read, &pieces, depth.into(), Some(until))?;
+            let timings = self.probe.row(Direction::Read, &pieces, depth.into(), Some(until))?;
             rates.push((depth, stretch(&timings, depth.into()).rate.0));
         }
         let best = rates.iter().map(|(_, rate)| *rate).max().unwrap_or(0);
@@ -261,20 +267,20 @@ impl<'a> Survey<'a> {
         let pieces = self.writable.at(0.0, 16 * SAMPLE, SMALL);
         let (mut next, mut timings): (usize, Vec<Timing>) = (0, Vec::new());
         while next < pieces.len() && (timings.len() < 8 || self.probe.now() < until) {
-            while self.probe.flying(Way::Read) < deep {
+            while self.probe.flying(Direction::Read) < deep {
                 let offset = self.whole.any(0..self.bytes, SMALL, &mut self.seed).unwrap_or(0);
                 let len = SMALL.min(self.bytes as usize);
-                if !self.probe.ask(Way::Read, Piece { offset, len, fresh: true }) {
+                if !self.probe.ask(Direction::Read, Piece { offset, len, fresh: true }) {
                     break;
                 }
             }
-            while next < pieces.len() && self.probe.flying(Way::Write) < deep {
-                if !self.probe.ask(Way::Write, pieces[next]) {
+            while next < pieces.len() && self.probe.flying(Direction::Write) < deep {
+                if !self.probe.ask(Direction::Write, pieces[next]) {
                     break;
                 }
                 next += 1;
             }
-            if let Some((Way::Write, timing)) = self.probe.next()? {
+            if let Some((Direction::Write, timing)) = self.probe.next()? {
                 timings.push(timing);
             }
         }

@@ -1,4 +1,4 @@
-//! Memory that other processes write, too. Nothing in it can be relied on for longer than a look, so nothing ever refers into
+//! Memory that other processes write, too. Its contents may change at any time, so nothing ever refers into
 //! it: words are read and written whole, all else is copied out.
 
 use super::copy_out;

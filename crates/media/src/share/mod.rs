@@ -1,5 +1,5 @@
-//! Memory shared with other processes, which may write it too, and the socket through which it is handed to them.
-//! What the bytes mean, and who may come in, is for whoever shares.
+//! Memory shared with other processes, which may write it too, and the socket through which it is handed to
+//! them. The users of this module decide what the bytes mean, and who may connect.
 #![allow(unsafe_code)]
 
 mod common;

@@ -1,4 +1,5 @@
-//! One owner at a time, nothing overwritten unseen, and the right message each time (promise 8).
+//! Tests of ownership: one owner at a time, nothing overwritten unseen, and the right message each time
+//! (promise 8).
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use crate::common;

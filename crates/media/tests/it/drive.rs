@@ -1,10 +1,10 @@
-//! The emulated drive does what its numbers say. What the guarantee (promise 1) is shown on must itself be known to
-//! be right: all in virtual time.
+//! Tests of the emulated drive against its own numbers. The guarantee (promise 1) is shown on it, so it must
+//! itself be known to be right: all in virtual time.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_base::{BLOCK, Clock, ManualClock, Rate, Timestamp};
 use holdfast_media::drive::{
-    Access, Curve, Damage, Drive, DriveKind, DriveModel, EmulatedDisk, Flaw, Kind, Payload, Served,
+    AccessKind, Curve, Damage, Drive, DriveAccess, DriveKind, DriveModel, EmulatedDisk, Flaw, Payload, Served,
 };
 use holdfast_media::{Buffer, Disk, Fault, Image, Op, Request, Seed, Stall};
 use proptest::prelude::*;
@@ -13,12 +13,12 @@ use std::time::Duration;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-fn read(offset: u64, len: u64) -> Access {
-    Access { kind: Kind::Read, offset, len }
+fn read(offset: u64, len: u64) -> DriveAccess {
+    DriveAccess { kind: AccessKind::Read, offset, len }
 }
 
-fn write(offset: u64, len: u64) -> Access {
-    Access { kind: Kind::Write, offset, len }
+fn write(offset: u64, len: u64) -> DriveAccess {
+    DriveAccess { kind: AccessKind::Write, offset, len }
 }
 
 fn at(seconds: f64) -> Timestamp {
@@ -26,13 +26,13 @@ fn at(seconds: f64) -> Timestamp {
 }
 
 /// Serves what arrives when the one before is done.
-fn next(drive: &mut Drive, access: Access) -> Served {
+fn next(drive: &mut Drive, access: DriveAccess) -> Served {
     let now = drive.free();
     drive.serve(access, now)
 }
 
 /// How long an access takes that arrives `gap` after all is done.
-fn after(drive: &mut Drive, gap: Duration, access: Access) -> Duration {
+fn after(drive: &mut Drive, gap: Duration, access: DriveAccess) -> Duration {
     let now = drive.free() + gap;
     drive.serve(access, now).done.since(now)
 }
@@ -48,15 +48,15 @@ fn revolution(model: &DriveModel) -> Duration {
 #[test]
 fn streams_follow_the_curve_over_the_whole_drive() {
     for model in [DriveModel::paper().squeezed(4 * GIB), DriveModel::rpm7200().squeezed(4 * GIB)] {
-        for kind in [Kind::Read, Kind::Write] {
-            let curve = if kind == Kind::Read { &model.read } else { &model.write };
+        for kind in [AccessKind::Read, AccessKind::Write] {
+            let curve = if kind == AccessKind::Read { &model.read } else { &model.write };
             let mut drive = Drive::new(model.clone(), 1);
-            let first = next(&mut drive, Access { kind, offset: 0, len: MIB });
+            let first = next(&mut drive, DriveAccess { kind, offset: 0, len: MIB });
             let mut last = first.done;
             for offset in (MIB..4 * GIB).step_by(32 * MIB as usize) {
                 let stretch = (32 * MIB).min(4 * GIB - offset);
                 for at in (offset..offset + stretch).step_by(MIB as usize) {
-                    next(&mut drive, Access { kind, offset: at, len: MIB });
+                    next(&mut drive, DriveAccess { kind, offset: at, len: MIB });
                 }
                 let rate = stretch as f64 / drive.free().since(last).as_secs_f64();
                 let wanted = curve.at((offset + stretch / 2) as f64 / (4 * GIB) as f64);
@@ -88,7 +88,7 @@ fn the_papers_drive_has_the_papers_rates() {
     let part = model.part(0.8, 2 * GIB);
     assert!((mib(part.least_write(0.0..1.0)) - 65.0).abs() < 0.2);
     let drive = Drive::new(part, 0);
-    let took = drive.stream_time(Kind::Write, 0, 65 * MIB).as_secs_f64();
+    let took = drive.stream_time(AccessKind::Write, 0, 65 * MIB).as_secs_f64();
     assert!((took - 1.0).abs() < 0.003, "{took}");
 }
 
@@ -146,7 +146,7 @@ fn a_sequential_write_with_a_gap_loses_a_revolution_and_one_in_the_queue_does_no
     let model = DriveModel::paper().part(0.3, 2 * GIB);
     let (turn, mut drive) = (revolution(&model), Drive::new(model, 9));
     next(&mut drive, write(0, MIB));
-    let pure = drive.stream_time(Kind::Write, MIB, MIB);
+    let pure = drive.stream_time(AccessKind::Write, MIB, MIB);
     // It came while its predecessor was being written.
     let free = drive.free();
     let queued = drive.serve(write(MIB, MIB), free - Duration::from_millis(1));
@@ -187,7 +187,7 @@ fn a_reader_that_is_a_little_late_finds_its_data_read_ahead() {
         after(&mut drive, Duration::from_millis(gap), read(place, MIB));
         place += MIB;
     }
-    let pure = drive.stream_time(Kind::Read, MIB, place - MIB);
+    let pure = drive.stream_time(AccessKind::Read, MIB, place - MIB);
     assert!(drive.free().since(begin).abs_diff(pure) < Duration::from_micros(1), "no revolution is lost");
     // After a long pause what was read ahead comes at the cable's rate; what lies behind it needs the platter.
     let pause = Duration::from_secs(1);
@@ -196,7 +196,7 @@ fn a_reader_that_is_a_little_late_finds_its_data_read_ahead() {
     assert!((millis(cable) - 4.0 / 4.096 - 0.1).abs() < 0.001, "{cable:?}");
     let more = after(&mut drive.clone(), pause, read(place, ahead + MIB));
     let turn = revolution(drive.model());
-    let platter = drive.stream_time(Kind::Read, place + ahead, MIB);
+    let platter = drive.stream_time(AccessKind::Read, place + ahead, MIB);
     assert!(more > platter && more < turn + platter, "{more:?} {platter:?}");
     // A place further on than a revolution is not waited for.
     let jump = after(&mut drive, Duration::ZERO, read(place + 3 * MIB, 4096));
@@ -232,7 +232,7 @@ fn turning_from_writing_to_reading_and_back_is_paid_for() {
 fn a_flush_waits_for_what_came_before_and_costs_a_command() {
     let mut drive = Drive::new(DriveModel::paper(), 1);
     let done = drive.serve(write(0, 8 * MIB), at(1.0)).done;
-    let flush = Access { kind: Kind::Flush, offset: 0, len: 0 };
+    let flush = DriveAccess { kind: AccessKind::Flush, offset: 0, len: 0 };
     assert_eq!(drive.serve(flush, at(1.001)).done, done);
     let later = done + Duration::from_secs(1);
     assert_eq!(drive.serve(flush, later).done, later + drive.model().overhead);
@@ -330,7 +330,7 @@ fn a_shingled_drive_appends_at_speed_and_pays_for_everything_else() {
         for offset in (0..8 * GIB).step_by(MIB as usize) {
             next(&mut drive, write(offset, MIB));
         }
-        let (took, pure) = (drive.free().since(begin), drive.stream_time(Kind::Write, 0, 8 * GIB));
+        let (took, pure) = (drive.free().since(begin), drive.stream_time(AccessKind::Write, 0, 8 * GIB));
         assert!(took < pure + Duration::from_millis(60), "lap {lap}: {took:?} {pure:?}");
     }
     // Behind the pointer: at first the media cache takes it …
@@ -340,7 +340,7 @@ fn a_shingled_drive_appends_at_speed_and_pays_for_everything_else() {
     let quick = after(&mut drive, Duration::from_millis(1), slot(2));
     assert!(quick < Duration::from_millis(250), "{quick:?}");
     // … until it is full, and a zone is read and rewritten for it …
-    let whole = drive.stream_time(Kind::Read, 0, zone) + drive.stream_time(Kind::Write, 0, zone);
+    let whole = drive.stream_time(AccessKind::Read, 0, zone) + drive.stream_time(AccessKind::Write, 0, zone);
     let rewriting = after(&mut drive, Duration::from_millis(1), slot(3));
     assert!(rewriting > whole && rewriting < whole + Duration::from_millis(350), "{rewriting:?} {whole:?}");
     // … or the drive had time to clean up.
@@ -350,7 +350,7 @@ fn a_shingled_drive_appends_at_speed_and_pays_for_everything_else() {
     let direct = after(&mut drive, Duration::from_millis(1), write(9 * zone + MIB, 128 * MIB));
     assert!(direct > whole && direct < whole + Duration::from_millis(350), "{direct:?}");
     // A zone that is begun anew costs nothing.
-    let pure = drive.stream_time(Kind::Write, 5 * zone, zone);
+    let pure = drive.stream_time(AccessKind::Write, 5 * zone, zone);
     let anew = after(&mut drive, Duration::from_millis(1), write(5 * zone, zone));
     assert!(anew < pure + Duration::from_millis(30), "{anew:?}");
 }
@@ -471,15 +471,17 @@ fn accesses() -> impl Strategy<Value = Vec<(u8, u64, u64, u64)>> {
 }
 
 /// The accesses with their places: every other one goes on where its predecessor ended.
-fn placed(steps: &[(u8, u64, u64, u64)]) -> impl Iterator<Item = (Access, Duration)> {
+fn placed(steps: &[(u8, u64, u64, u64)]) -> impl Iterator<Item = (DriveAccess, Duration)> {
     let mut end = 0;
     steps.iter().map(move |(kind, place, blocks, gap)| {
         let offset = if place % 2 == 0 { end } else { place * BLOCK as u64 };
         let len = blocks * BLOCK as u64;
         end = offset + len;
-        let kind = [Kind::Read, Kind::Write, Kind::Flush, Kind::Read, Kind::Write][usize::from(*kind)];
+        let kind =
+            [AccessKind::Read, AccessKind::Write, AccessKind::Flush, AccessKind::Read, AccessKind::Write]
+                [usize::from(*kind)];
         let gap = if gap % 3 == 0 { Duration::ZERO } else { Duration::from_nanos(*gap) };
-        (Access { kind, offset, len }, gap)
+        (DriveAccess { kind, offset, len }, gap)
     })
 }
 
@@ -498,14 +500,14 @@ proptest! {
             prop_assert_eq!(served.done, now + estimate);
             prop_assert!(served.began >= now && served.done >= served.began, "{:?}", served);
             // What moves nothing waits beside the queue.
-            let works = access.kind != Kind::Flush && access.len > 0 && access.offset < model.bytes;
+            let works = access.kind != AccessKind::Flush && access.len > 0 && access.offset < model.bytes;
             prop_assert!(served.done <= drive.free() || !works);
             if works && model.mechanics().is_some() {
                 prop_assert!(served.done >= last, "one at a time");
                 last = served.done;
             }
-            if access.kind == Kind::Write {
-                streamed += drive.stream_time(Kind::Write, access.offset, access.len);
+            if access.kind == AccessKind::Write {
+                streamed += drive.stream_time(AccessKind::Write, access.offset, access.len);
             }
         }
         // No byte is written faster than the curve says, whatever else happens. In the media cache all are as fast
@@ -518,7 +520,7 @@ proptest! {
     #[test]
     fn more_bytes_take_no_less_time(
         model in models(), steps in accesses(), place in 0u64..17_000, blocks in (0u64..2000, 0u64..2000), go_on: bool,
-        kind in prop::sample::select(vec![Kind::Read, Kind::Write]),
+        kind in prop::sample::select(vec![AccessKind::Read, AccessKind::Write]),
     ) {
         let mut model = model;
         if let DriveKind::Shingled(_, shingles) = &mut model.kind {
@@ -534,7 +536,7 @@ proptest! {
         }
         let offset = if go_on { end } else { place * BLOCK as u64 };
         let (short, long) = (blocks.0.min(blocks.1) * BLOCK as u64, blocks.0.max(blocks.1) * BLOCK as u64);
-        let time = |len| drive.estimate(Access { kind, offset, len }, now);
+        let time = |len| drive.estimate(DriveAccess { kind, offset, len }, now);
         prop_assert!(time(short) <= time(long), "{:?} {:?}", time(short), time(long));
     }
 }

@@ -1,5 +1,5 @@
-//! Every fault of the faulty disk can be seen, and the same seed gives the same run. What recovery is proven with
-//! (promise 6) must itself be known to bite.
+//! Tests of the faulty disk: every fault can be seen, and the same seed gives the same run. Recovery (promise
+//! 6) is proven with it, so its faults must be known to occur.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 #![allow(clippy::single_range_in_vec_init)] // lists of one range are meant
 

@@ -1,4 +1,4 @@
-//! A lane does what its disk does, from another thread, and wakes its owner.
+//! Tests of a lane: it does what its disk does, from another thread, and wakes its owner.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use crate::common;

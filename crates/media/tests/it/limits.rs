@@ -1,4 +1,4 @@
-//! What the system refuses is made up for, and told (promise 8). Alone in its binary: limits are the process's.
+//! Tests of refused system limits: each is worked around, and reported (promise 8).
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use crate::common;

@@ -1,5 +1,4 @@
-//! Promise 1: after the start, moving bytes through a lane allocates nothing. Alone in its binary, because the
-//! count is of the whole process.
+//! Test of promise 1: after the start, moving bytes through a lane allocates nothing.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_media::{

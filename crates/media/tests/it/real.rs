@@ -1,5 +1,5 @@
-//! The real disks on real files and devices: what is reported done is there (promises 4 and 6), what fails is told
-//! by kind (promise 8).
+//! Tests of the real disks on real files and devices: what is reported done is there (promises 4 and 6), what
+//! fails is reported by kind (promise 8).
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use crate::common;

@@ -6,7 +6,7 @@ use crate::common;
 
 use common::{Maker, bytes};
 use holdfast_base::{Clock, ManualClock, Ordinal, Timestamp};
-use holdfast_media::drive::{Drive, DriveModel, EmulatedDisk, Kind, Payload};
+use holdfast_media::drive::{AccessKind, Drive, DriveModel, EmulatedDisk, Payload};
 use holdfast_media::{Completion, Disk, DiskInfo, Image, Op, Request, Seed};
 use holdfast_reader::{RingReader, Selection};
 use std::ops::ControlFlow;
@@ -91,7 +91,7 @@ fn the_arm_does_not_go_back_and_forth_for_what_describes_small_elements() {
     for size in [20, 64 << 10] {
         let (image, elements) = ring(size);
         let drive = Drive::new(DriveModel::paper().part(0.3, image.bytes()), 1);
-        let stream = drive.stream_time(Kind::Read, 0, SLOT * SLOTS);
+        let stream = drive.stream_time(AccessKind::Read, 0, SLOT * SLOTS);
         let (moves, time, read) = read(image);
         assert_eq!(read, elements);
         assert!(moves <= 6 * SLOTS as usize, "{size}: the arm moved {moves} times");

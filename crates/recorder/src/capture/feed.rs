@@ -5,7 +5,7 @@ use holdfast_base::Timestamp;
 use holdfast_format::{Counters, Entry, SlotFlags};
 use holdfast_ingest::{Batch, Inlet, Place, Progress};
 use holdfast_media::Disk;
-use holdfast_ring::{NewStream, Passage, Piece, Refusal};
+use holdfast_ring::{NewStream, Piece, RateVerdict, Refusal};
 
 /// One source, as the capture thread sees it.
 pub(super) struct Feed {
@@ -136,11 +136,11 @@ impl<D: Disk> Capture<D> {
             let room = self.packer.is_open().then(|| self.packer.slot().room() as u64);
             let (bytes, elements) = batch.weight();
             let piece = Piece { arrived: batch.arrived().unwrap_or(now), bytes, elements };
-            let channel = rates.pass(at, &piece, self.driver.spare(room, now), now);
-            feed.inlet.set_beyond(channel != Passage::Within);
-            feed.held = match channel {
-                Passage::Held(until) => Some(until),
-                Passage::Within | Passage::Beyond => None,
+            let verdict = rates.pass(at, &piece, self.driver.spare(room, now), now);
+            feed.inlet.set_beyond(verdict != RateVerdict::Within);
+            feed.held = match verdict {
+                RateVerdict::Held(until) => Some(until),
+                RateVerdict::Within | RateVerdict::Beyond => None,
             };
             feed.passed = feed.held.is_none();
         }

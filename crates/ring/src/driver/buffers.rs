@@ -1,4 +1,4 @@
-//! The slot buffers: who may have one, and which. They are given out the last one first: it may still be in a processor's cache.
+//! Pool of slot buffers, last in first out: the buffer used last may still be in a processor's cache.
 
 use super::Driver;
 use holdfast_media::{Buffer, Disk};

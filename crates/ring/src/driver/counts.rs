@@ -1,4 +1,4 @@
-//! What passed through a driver, and how long it took. Plain data.
+//! Counters of a driver: bytes, requests and their durations. Plain data.
 
 use std::time::Duration;
 

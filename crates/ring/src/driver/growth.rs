@@ -1,4 +1,5 @@
-//! A lane that was made longer: it is measured, and the superblocks say so. When that is durable is the ring's to say.
+//! Growth of a lane: the longer lane is measured and recorded in the superblocks. The ring decides when the
+//! growth is durable.
 
 use super::{Driver, MEASURE, SUPERBLOCK};
 use crate::event::Event;

@@ -1,12 +1,12 @@
-//! What waits for its turn on the lane: full slots, the commit, superblocks, reads. The schedule says what is next; here it
-//! is begun.
+//! Requests that wait for the lane: full slots, the commit, superblocks, reads. The schedule chooses the next
+//! one; this module starts it.
 
 use super::{COMMIT, Driver, JournalDelta, WRITE};
 use crate::event::OpenBrief;
 use crate::guarantee::{Guarantee, Load, Refused, Shape, admit};
 use crate::rates::Spare;
 use crate::runway::Names;
-use crate::schedule::{Class, Next, Policy, Reads, Schedule, View, Wanted, visit};
+use crate::schedule::{Class, Next, Policy, ReadRequest, Reads, Schedule, View, visit};
 use crate::state::Pledge;
 use holdfast_base::{ByteSize, Sequence, SlotNo, Timestamp};
 use holdfast_format::{CommitWriter, Measured};
@@ -107,7 +107,7 @@ impl RequestQueue {
             Op::Read { offset, len, .. } | Op::Write { offset, len, .. } => (*offset, *len as u32),
             Op::Flush | Op::Measure => (0, 0),
         };
-        let wanted = Wanted { id: self.next, class, client, offset, bytes };
+        let wanted = ReadRequest { id: self.next, class, client, offset, bytes };
         if self.reads.push(wanted).is_err() {
             return Err(request);
         }

@@ -1,5 +1,5 @@
-//! What would do instead of what was refused: found by trying, so that what is offered is admitted, and nothing nearer is.
-//! What may be changed is the caller's to know. Pure.
+//! Nearest admissible alternatives to a refused guarantee, found by trial. The caller says which parameters
+//! may change. Pure.
 
 use holdfast_base::Rate;
 

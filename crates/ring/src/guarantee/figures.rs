@@ -1,5 +1,5 @@
-//! The figures that are published for a ring: what it takes without readers, what with them and how much is left for
-//! reading, how long a burst it rides out, and what its device may take for a request.
+//! Published figures of a ring: its rate with and without readers, the rate left for reading, the longest
+//! burst, and its device's largest request.
 
 use super::{Costs, Guarantee, Load, Shape, span};
 use holdfast_base::Rate;

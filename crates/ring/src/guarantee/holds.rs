@@ -1,4 +1,4 @@
-//! Whether what was admitted holds here and now, and the words in which every program says so. Pure.
+//! Preconditions of an admitted guarantee on this machine, and the messages for each that fails. Pure.
 
 use super::Refused;
 use holdfast_base::{Rate, grouped, plural};

@@ -1,5 +1,5 @@
-//! The guarantee: what rate a ring may be admitted for, and what follows from it. Pure arithmetic over what was
-//! measured and what is declared; nothing here knows slots, requests or a clock.
+//! The guarantee: the rate that a ring can be admitted for, and what follows from it. Pure arithmetic over
+//! measured and declared figures; no slots, requests or clock.
 //!
 //! After Bigelow, Brandt, Bent and Chen, “Mahanaxar: Quality of Service Guarantees in High-Bandwidth, Real-Time Streaming
 //! Data Storage” (MSST 2010), section IV: chunks so large that repositioning between any two of them is a small part of

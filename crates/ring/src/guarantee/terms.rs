@@ -1,4 +1,4 @@
-//! From a profile and declarations to what the inequality wants.
+//! Terms of the admission inequality, computed from a profile and declarations.
 
 use super::Load;
 use holdfast_base::{ByteSize, Rate};

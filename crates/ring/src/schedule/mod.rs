@@ -1,5 +1,6 @@
-//! What the lane does next: write first, and everything else with what is left. A pure function of what waits, what is in
-//! flight, what was measured, and the time. It moves no buffer and knows no disk; whose reads come first is in `reads`.
+//! The schedule of a lane: writes first, everything else with what is left. A pure function of waiting
+//! requests, requests in flight, measured times and the time. It moves no buffer and knows no disk; `reads`
+//! orders the reads.
 //!
 //! A full slot goes first, but while somebody reads, full slots are gathered, so that a drive goes back and forth once for
 //! several; then it is the readers' turn again. A read begins only if, should it take as long as reads may, the buffers
@@ -11,7 +12,7 @@
 
 mod reads;
 
-pub use reads::{Class, Reads, Wanted, visit};
+pub use reads::{Class, ReadRequest, Reads, visit};
 
 use crate::guarantee::{COMMIT_BYTES, Costs, Load, Shape, admit, figures};
 use crate::rates::Spare;

@@ -1,6 +1,6 @@
-//! Whose read is next: weighted deficit round-robin over classes, and over the clients of each (Shreedhar and Varghese,
-//! “Efficient Fair Queuing Using Deficit Round-Robin”, section 3). A client's visit is long where going to another
-//! place is dear, so that sequential reads run on.
+//! Fair queue of reads: weighted deficit round-robin over classes, and over the clients of each (Shreedhar
+//! and Varghese, “Efficient Fair Queuing Using Deficit Round-Robin”, section 3). A client's visit is long
+//! where seeks are expensive, so that sequential reads run on.
 
 use holdfast_format::Measured;
 
@@ -44,7 +44,7 @@ impl Class {
 
 /// A read that waits, of a quantum at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct ReadRequest {
     /// The caller's number.
     pub id: u64,
     /// What for.
@@ -69,7 +69,7 @@ struct Flow {
 /// The reads that wait. Their number is bounded by whoever lends the buffers for them.
 #[derive(Clone, Debug)]
 pub struct Reads {
-    waiting: Vec<Wanted>,
+    waiting: Vec<ReadRequest>,
     /// In the order of their turns within a class.
     flows: Vec<Flow>,
     credit: [i64; 5],
@@ -110,7 +110,7 @@ impl Reads {
     }
 
     /// Puts a read in; gives it back when there is no room.
-    pub fn push(&mut self, wanted: Wanted) -> Result<(), Wanted> {
+    pub fn push(&mut self, wanted: ReadRequest) -> Result<(), ReadRequest> {
         if self.waiting.len() == self.waiting.capacity() {
             return Err(wanted);
         }
@@ -123,7 +123,7 @@ impl Reads {
                 // He goes on where he was.
                 self.flows.insert(0, flow);
             } else {
-                let Wanted { class, client, .. } = wanted;
+                let ReadRequest { class, client, .. } = wanted;
                 self.flows.push(Flow { class, client, credit: self.visit as i64 });
             }
         }
@@ -132,14 +132,14 @@ impl Reads {
     }
 
     /// Takes out what a client that is gone still wanted; whether there was such a read.
-    pub fn forget(&mut self, client: u64) -> Option<Wanted> {
+    pub fn forget(&mut self, client: u64) -> Option<ReadRequest> {
         self.away.take_if(|away| away.client == client);
         let at = self.waiting.iter().position(|wanted| wanted.client == client)?;
         Some(self.take(at))
     }
 
     /// The read that is next.
-    pub fn pick(&mut self) -> Option<Wanted> {
+    pub fn pick(&mut self) -> Option<ReadRequest> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -181,7 +181,7 @@ impl Reads {
     }
 
     /// Takes one out, and its client with its last.
-    fn take(&mut self, at: usize) -> Wanted {
+    fn take(&mut self, at: usize) -> ReadRequest {
         let taken = self.waiting.remove(at);
         let same = |client: u64, class: Class| client == taken.client && class == taken.class;
         if !self.waiting.iter().any(|wanted| same(wanted.client, wanted.class)) {
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(id: u64, class: Class, client: u64) -> Wanted {
-        Wanted { id, class, client, offset: id << 20, bytes: 1 << 20 }
+    fn read(id: u64, class: Class, client: u64) -> ReadRequest {
+        ReadRequest { id, class, client, offset: id << 20, bytes: 1 << 20 }
     }
 
     /// Serves `count` reads of clients that always have two more waiting; whose they were.
@@ -346,7 +346,7 @@ mod tests {
             let mut reads = Reads::new(64, visit);
             for (id, (class, client, bytes)) in wanted.iter().enumerate() {
                 let class = Class::ALL[*class];
-                reads.push(Wanted { id: id as u64, class, client: *client, offset: 0, bytes: *bytes }).unwrap();
+                reads.push(ReadRequest { id: id as u64, class, client: *client, offset: 0, bytes: *bytes }).unwrap();
             }
             let mut seen: Vec<u64> = std::iter::from_fn(|| reads.pick()).map(|wanted| wanted.id).collect();
             prop_assert!(reads.is_empty() && reads.flows.is_empty());

@@ -1,4 +1,4 @@
-//! The schedule against hand-made moments; over drives and hours it is tested by simulation (`crates/sim`).
+//! Tests of the schedule against hand-made situations; `crates/sim` tests it over drives and hours.
 
 use super::*;
 use crate::guarantee::tests::{drive, load, shape};

@@ -1,5 +1,5 @@
-//! Holds by condition, as the ring keeps them: what is found is kept (promise 4), what is promised is taken by no other hold
-//! and costs capture nothing (promise 1), and what makes no sense is refused and changes nothing (promise 8).
+//! Tests of holds by condition in the ring: hits are kept (promise 4), promised slots are taken by no other
+//! hold and cost capture nothing (promise 1), invalid conditions are refused and change nothing (promise 8).
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,5 @@
-//! A ring's life on a memory disk: made, written for several laps, held, released, restarted. Promises 3, 4 and 6.
+//! Tests of a ring's life on a memory disk: made, written for several laps, held, released, restarted.
+//! Promises 3, 4 and 6.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

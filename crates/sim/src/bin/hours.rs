@@ -1,5 +1,5 @@
-//! Plays many hours of seeds, and says what was lost and how near it came; or one hour, in words. What an hour is stands
-//! in `holdfast_sim`.
+//! Runner of simulated hours: plays many seeds and reports losses and margins; or one seed, in words.
+//! `holdfast_sim` defines an hour.
 #![forbid(unsafe_code)]
 
 use holdfast_base::{ByteSize, Rate};

@@ -1,5 +1,5 @@
-//! How near the guarantee is to what a drive can do: the highest rate that never lost against the admitted one, and what
-//! readers get of the head time that writing leaves. In virtual time, on hand-made scenes.
+//! Margins of the guarantee: the highest rate that never lost against the admitted one, and the readers'
+//! share of the head time that writing leaves. In virtual time, on hand-made scenes.
 
 use super::play::{Verdict, play_under};
 use super::readers::{Habit, Reader};

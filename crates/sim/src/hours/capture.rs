@@ -1,4 +1,4 @@
-//! What capture and the journal hold: buffers that fill, gains and records that wait for a commit, the runway. Only counted.
+//! Simulated capture: buffers that fill, rows and records that wait for a commit, the runway. Only counted.
 
 use holdfast_ring::Shape;
 use std::collections::VecDeque;

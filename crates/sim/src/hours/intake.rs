@@ -1,11 +1,11 @@
-//! Streams one by one, in pieces, through the product's own rates: some keep to what they declared and some do not. What
-//! finds no room in its stream's own memory is that stream's loss.
+//! Simulated intake: streams one by one, in pieces, through the product's own rate limits; some keep to their
+//! declarations and some do not. What finds no room in its stream's own memory is that stream's loss.
 
 use super::capture::Capture;
 use super::scene::Scene;
 use super::source::Stream;
 use holdfast_base::{ByteSize, Rate, Timestamp};
-use holdfast_ring::{Declared, Passage, Piece, Rates, Schedule};
+use holdfast_ring::{Declared, Piece, RateVerdict, Rates, Schedule};
 use std::collections::VecDeque;
 
 /// Pieces of a slot. Batches are smaller, but this is what an hour is made of.
@@ -36,7 +36,7 @@ impl Wild {
 }
 
 #[derive(Clone, Debug)]
-struct Flow {
+struct StreamIntake {
     stream: Stream,
     wild: Option<Wild>,
     /// When the next piece comes.
@@ -49,7 +49,7 @@ struct Flow {
     passed: f64,
 }
 
-impl Flow {
+impl StreamIntake {
     fn new(stream: Stream, wild: Option<Wild>, piece: f64) -> Self {
         let burst = stream.burst.filter(|burst| burst.bytes > 0.0 && wild.is_none());
         Self {
@@ -103,7 +103,7 @@ impl Flow {
 #[derive(Clone, Debug)]
 pub(super) struct Intake {
     rates: Rates,
-    flows: Vec<Flow>,
+    flows: Vec<StreamIntake>,
     piece: f64,
     turn: usize,
     /// When something that is held will be within its rate.
@@ -129,13 +129,13 @@ impl Intake {
         let declared: Vec<Option<Declared>> = declared.collect();
         let rates = Rates::new(&declared, &Declared::NOTHING, Timestamp(0));
         let wild = |at: usize| scene.wild.iter().find(|(stream, _)| *stream == at).map(|(_, wild)| *wild);
-        let flow = |(at, stream): (usize, &Stream)| Flow::new(*stream, wild(at), piece);
+        let flow = |(at, stream): (usize, &Stream)| StreamIntake::new(*stream, wild(at), piece);
         let flows = scene.streams.iter().enumerate().map(flow).collect();
         Some(Self { rates, flows, piece, turn: 0, due: f64::INFINITY })
     }
 
     pub(super) fn next_event(&self) -> f64 {
-        self.flows.iter().map(Flow::next_event).fold(self.due, f64::min)
+        self.flows.iter().map(StreamIntake::next_event).fold(self.due, f64::min)
     }
 
     /// Takes in what has come by `now`, and packs what may be.
@@ -172,7 +172,7 @@ impl Intake {
                 return;
             }
             let spare = schedule.spare(stamp, capture.free, room, reading);
-            if let Passage::Held(until) = self.rates.pass(at, &piece, spare, stamp) {
+            if let RateVerdict::Held(until) = self.rates.pass(at, &piece, spare, stamp) {
                 let until = until.0 as f64 / 1e9;
                 if until > now {
                     self.due = self.due.min(until);
@@ -202,8 +202,9 @@ impl Intake {
 
     /// What a stream that broke its word is short of: within the rate it is kept, too.
     pub(super) fn withheld(&self, seconds: f64) -> f64 {
-        let within =
-            |flow: &Flow| flow.stream.rate * seconds - (WAITING + 1) as f64 * self.piece - flow.passed;
+        let within = |flow: &StreamIntake| {
+            flow.stream.rate * seconds - (WAITING + 1) as f64 * self.piece - flow.passed
+        };
         self.flows.iter().filter(|flow| flow.wild.is_some()).map(within).fold(0.0, f64::max)
     }
 }

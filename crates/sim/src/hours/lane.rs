@@ -1,10 +1,10 @@
-//! The lane: what is under way on the drive, and when it ends.
+//! Simulated lane: the requests in flight on the drive, and when each ends.
 
 use super::capture::Commit;
 use holdfast_base::Timestamp;
 use holdfast_media::Fault;
-use holdfast_media::drive::{Access, Drive};
-use holdfast_ring::Wanted;
+use holdfast_media::drive::{Drive, DriveAccess};
+use holdfast_ring::ReadRequest;
 
 /// What an access was for.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub(super) enum Errand {
     /// A slot, with the time since which it has had what is nowhere else.
     Slot(f64),
     Commit(Commit),
-    Read(Wanted),
+    Read(ReadRequest),
 }
 
 /// Something under way.
@@ -43,7 +43,7 @@ impl Lane {
     }
 
     /// Begins it; when it will be done.
-    pub(super) fn begin(&mut self, errand: Errand, access: Access, now: Timestamp) -> Timestamp {
+    pub(super) fn begin(&mut self, errand: Errand, access: DriveAccess, now: Timestamp) -> Timestamp {
         match errand {
             Errand::Slot(_) => self.writing += 1,
             Errand::Commit(_) => self.committing = true,

@@ -1,14 +1,14 @@
-//! Lets an hour pass.
+//! Event loop of a simulated hour.
 
 use super::capture::{Capture, Full, Journal, Waits};
 use super::intake::Intake;
 use super::lane::{Errand, Lane};
+use super::reader_fairness::ReaderFairness;
 use super::readers::Reader;
 use super::scene::Scene;
 use super::source::Source;
-use super::turns::Turns;
 use holdfast_base::Timestamp;
-use holdfast_media::drive::{Access, Drive, Kind};
+use holdfast_media::drive::{AccessKind, Drive, DriveAccess};
 use holdfast_ring::{Guarantee, Next, Policy, Reads, Schedule, View, admit};
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ struct Hour<'a> {
     capture: Capture,
     journal: Journal,
     readers: Vec<Reader>,
-    turns: Turns,
+    fairness: ReaderFairness,
     /// Since when reads wait and none was begun.
     hungry: Option<Timestamp>,
     /// When each read that is not answered was asked for.
@@ -170,7 +170,7 @@ impl<'a> Hour<'a> {
             capture: Capture::new(slot, policy.buffers, waits(scene, &policy)),
             journal: Journal::new(&scene.shape, policy.buffers, slots, scene.base),
             readers: scene.readers.clone(),
-            turns: Turns::new(&scene.readers, scene.visit, scene.shape.quantum.into()),
+            fairness: ReaderFairness::new(&scene.readers, scene.visit, scene.shape.quantum.into()),
             hungry: None,
             asked: Vec::with_capacity(64),
             next_read: 0,
@@ -212,7 +212,7 @@ impl<'a> Hour<'a> {
             margin,
             most_buffers: self.schedule.most_buffers().0,
             short: self.capture.short,
-            turns: self.turns.longest(),
+            turns: self.fairness.longest(),
             ..self.verdict
         }
     }
@@ -248,7 +248,7 @@ impl<'a> Hour<'a> {
                     reader.asked -= 1;
                     break;
                 }
-                self.turns.asks(&wanted);
+                self.fairness.asks(&wanted);
                 self.hungry = self.hungry.or(Some(self.now));
                 self.asked.push((self.next_read, self.now));
                 self.next_read += 1;
@@ -291,17 +291,17 @@ impl<'a> Hour<'a> {
                     self.begun += 1;
                     self.journal.runway -= 1;
                     let bytes = (bytes.ceil() as u64).next_multiple_of(4096).min(self.scene.shape.slot.0);
-                    self.start(Errand::Slot(since), Kind::Write, place, bytes);
+                    self.start(Errand::Slot(since), AccessKind::Write, place, bytes);
                 }
                 Next::Commit { most } => {
                     let commit = self.journal.commit(most, &mut self.capture, seconds(self.now));
-                    self.start(Errand::Commit(commit), Kind::Write, commit.offset, commit.bytes);
+                    self.start(Errand::Commit(commit), AccessKind::Write, commit.offset, commit.bytes);
                 }
                 Next::Read => {
                     let wanted = self.reads.pick()?;
-                    self.turns.begins(&wanted);
+                    self.fairness.begins(&wanted);
                     self.feed();
-                    self.start(Errand::Read(wanted), Kind::Read, wanted.offset, wanted.bytes.into());
+                    self.start(Errand::Read(wanted), AccessKind::Read, wanted.offset, wanted.bytes.into());
                 }
             }
         }
@@ -314,9 +314,9 @@ impl<'a> Hour<'a> {
         self.hungry = Some(self.now).filter(|_| !self.reads.is_empty());
     }
 
-    fn start(&mut self, errand: Errand, kind: Kind, offset: u64, len: u64) {
+    fn start(&mut self, errand: Errand, kind: AccessKind, offset: u64, len: u64) {
         let free = self.lane.drive().free().max(self.now);
-        let done = self.lane.begin(errand, Access { kind, offset, len }, self.now);
+        let done = self.lane.begin(errand, DriveAccess { kind, offset, len }, self.now);
         let (spent, streamed) = (done.since(free), self.lane.drive().stream_time(kind, offset, len));
         let verdict = &mut self.verdict;
         match errand {

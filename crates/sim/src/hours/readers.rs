@@ -1,7 +1,7 @@
-//! Readers: what they want next, and how greedily.
+//! Simulated readers: their next request, and their appetite.
 
 use holdfast_media::Seed;
-use holdfast_ring::{Class, Wanted};
+use holdfast_ring::{Class, ReadRequest};
 
 /// How a reader goes about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +62,14 @@ impl Reader {
     }
 
     /// What it wants next.
-    pub(super) fn ask(&mut self, id: u64, now: f64, slots: u64, slot_bytes: u64, quantum: u64) -> Wanted {
+    pub(super) fn ask(
+        &mut self,
+        id: u64,
+        now: f64,
+        slots: u64,
+        slot_bytes: u64,
+        quantum: u64,
+    ) -> ReadRequest {
         let quantum = quantum.min(slot_bytes);
         self.count += 1;
         let (slot, at) = match self.habit {
@@ -84,6 +91,12 @@ impl Reader {
             self.ready = self.ready.max(now) + quantum as f64 / rate;
         }
         self.asked += 1;
-        Wanted { id, class: self.class, client: self.client, offset: slot << 32 | at, bytes: quantum as u32 }
+        ReadRequest {
+            id,
+            class: self.class,
+            client: self.client,
+            offset: slot << 32 | at,
+            bytes: quantum as u32,
+        }
     }
 }

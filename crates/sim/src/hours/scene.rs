@@ -1,4 +1,4 @@
-//! What there is in an hour: a drive, a ring on it, streams at what is admitted, readers, holds, trouble.
+//! A scene: the drive of an hour, a ring on it, streams at the admitted rate, readers, holds, disturbances.
 
 use super::intake::Wild;
 use super::readers::Reader;

@@ -1,4 +1,5 @@
-//! From a seed to an hour. Whatever a scene can be, some seed draws it, mostly just within what is admitted.
+//! Generator of scenes from seeds. Whatever a scene can be, some seed draws it, mostly just within what is
+//! admitted.
 
 use super::intake::Wild;
 use super::readers::{Habit, Reader};
@@ -171,14 +172,14 @@ fn damage(drive: &mut DriveModel, seed: &mut Seed) {
 }
 
 /// When things go wrong, and when the bursts come: often just then.
-struct Trouble {
+struct Disturbances {
     stalls: Vec<Stall>,
     /// Seconds from a burst to the next; 0 where there are none.
     every: f64,
     first: f64,
 }
 
-fn trouble(seed: &mut Seed) -> Trouble {
+fn trouble(seed: &mut Seed) -> Disturbances {
     let every = Duration::from_millis(20_000 + seed.below(600_000));
     let bursts = seed.happens(0.5);
     let first = every / 2;
@@ -202,11 +203,11 @@ fn trouble(seed: &mut Seed) -> Trouble {
         };
         stalls.push(stall);
     }
-    Trouble { stalls, every: if bursts { every.as_secs_f64() } else { 0.0 }, first: first.as_secs_f64() }
+    Disturbances { stalls, every: if bursts { every.as_secs_f64() } else { 0.0 }, first: first.as_secs_f64() }
 }
 
 /// The load as one to four streams. Their bursts come together, or each at its own time.
-fn streams(load: &Load, trouble: &Trouble, seed: &mut Seed) -> Vec<Stream> {
+fn streams(load: &Load, trouble: &Disturbances, seed: &mut Seed) -> Vec<Stream> {
     let count = 1 + seed.below(4);
     let together = seed.happens(0.6);
     let total = (count * (count + 1) / 2) as f64;

@@ -1,4 +1,5 @@
-//! What arrives: streams, each at a steady rate or in bursts that a token bucket of that rate and depth lets through.
+//! Simulated sources: streams, each at a steady rate or in bursts that a token bucket of that rate and depth
+//! lets through.
 
 /// Bursts, again and again: silence for as long as it takes to save one up, then all of it at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +51,7 @@ pub struct Stream {
 
 /// A stream in time. Seconds and bytes.
 #[derive(Clone, Debug)]
-struct Flow {
+struct StreamRate {
     rate: f64,
     burst: Option<Burst>,
     /// When the next burst comes.
@@ -65,7 +66,7 @@ struct Flow {
 /// All streams in time.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    flows: Vec<Flow>,
+    flows: Vec<StreamRate>,
     now: f64,
     /// When a stream begins or ends its silence next, and what all bring together until then.
     change: f64,
@@ -79,7 +80,7 @@ impl Source {
             // It has been silent for ever: the first burst may come at once, on top of the rate.
             let next = burst.map_or(f64::INFINITY, |burst| burst.first);
             let silent = burst.map_or(f64::INFINITY, |burst| next - burst.bytes / stream.rate);
-            Flow { rate: stream.rate, burst, next, silent, lull: stream.lull, share: 1.0 }
+            StreamRate { rate: stream.rate, burst, next, silent, lull: stream.lull, share: 1.0 }
         };
         let mut source = Self { flows: streams.iter().map(flow).collect(), now: 0.0, change: 0.0, rate: 0.0 };
         source.look_ahead();

@@ -1,4 +1,4 @@
-//! Holds by condition: given to the ring, ordered to grow, and what must come of that.
+//! Holds by condition in the simulation: given to the ring, ordered to grow, and compared with the model.
 
 use super::World;
 use super::orders::Asked;

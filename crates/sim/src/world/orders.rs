@@ -1,4 +1,4 @@
-//! Orders and reads: given to the ring, expected of it, compared when it answers.
+//! Orders and reads of the simulation: given to the ring, expected of it, compared when it answers.
 
 use super::condition_hold::Extending;
 use super::{World, reason};

@@ -1,4 +1,4 @@
-//! Pins of clients on slots: how many are granted. What they keep from expiring is the model's to say.
+//! Pins of simulated clients: how many are granted. The model decides what they keep from expiring.
 
 use super::World;
 use crate::model::Stage;

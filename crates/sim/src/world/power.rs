@@ -1,6 +1,6 @@
 //! Clean stops, power cuts, restarts, and the death of a disk.
 
-use super::{Power, Source, World};
+use super::{Power, World, WorldStream};
 use crate::model::Preambles;
 use crate::recorder::Recorder;
 use crate::view::{Survey, survey, survey_disk};
@@ -60,7 +60,7 @@ impl World {
                 return Err(format!("stream {name} would go on with ordinal {counted}, and has {last}"));
             }
             let next = self.model.next_ordinal(dictionary.stream, counted);
-            self.sources.push(Source { id: dictionary.stream, entry, next });
+            self.sources.push(WorldStream { id: dictionary.stream, entry, next });
         }
         self.model.preambles = Arc::new(preambles);
         self.run = Some(run);

@@ -1,5 +1,5 @@
-//! Purges: carried out step by step while the recorder goes on, held against the naive rule slot by slot, and cut short by the
-//! power. What a crash may leave of one is in `crash`.
+//! Purges of the simulation: carried out step by step while the recorder goes on, compared with the naive
+//! rule slot by slot, and interrupted by power cuts. `crash` says what a crash may leave of one.
 
 use super::{PATIENCE, World, reason};
 use crate::content::Content;

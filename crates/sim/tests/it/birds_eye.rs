@@ -1,5 +1,6 @@
-//! The bird's-eye view beside a ring that is crashed, grown, held and written round and round: what a place tells is always
-//! that of a slot under the ring's own key, and in the end every slot of data is told, and nothing else. Promise 5.
+//! Tests of the bird's-eye view beside a ring that is crashed, grown, held and written round and round: an
+//! entry is always that of a slot under the ring's own key, and in the end every data slot has one, and
+//! nothing else has. Promise 5.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{BLOCK, Sequence, SlotNo};

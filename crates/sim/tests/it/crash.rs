@@ -1,5 +1,5 @@
-//! A crash after every single write of a run, with every kind of tearing, and again while the ring recovers from it.
-//! Promises 4, 5 and 6.
+//! Crash tests: a crash after every single write of a run, with every kind of tearing, and again while the
+//! ring recovers from it. Promises 4, 5 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::SlotNo;

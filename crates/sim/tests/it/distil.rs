@@ -1,6 +1,6 @@
-//! Distilling beside a recording: what is wanted of held slots is there exactly once at every instant, byte for byte and in its
-//! order, whatever expires, is held, is released or fails meanwhile; nothing goes before its turn; and the power may be cut at any
-//! write. Promises 1, 3, 4, 5 and 6.
+//! Tests of distilling beside a recording: the wanted elements of held slots are there exactly once at every
+//! instant, byte for byte and in their order, whatever expires, is held, is released or fails meanwhile;
+//! nothing goes before its turn; and the power may be cut at any write. Promises 1, 3, 4, 5 and 6.
 //!
 //! One seed again: `HOLDFAST_SEED=123 cargo test -p holdfast-sim --test it distil`. More seeds: `HOLDFAST_SEEDS=20` (times as many).
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
@@ -17,7 +17,7 @@ use holdfast_ring::{
     Blocking, CHECK_QUANTUM, Depth, DistilRequest, JobError, JobStep, Order, Original, Outcome, Refusal,
     StepReply, check_slot, order_offline, recover,
 };
-use holdfast_sim::{Told, seeds};
+use holdfast_sim::{SeedReport, seeds};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use std::time::Duration;
 fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_before_its_turn() {
     let (mut taken, mut copies, mut untouched, mut ended, mut columns, mut together) = (0, 0, 0, 0, 0, 0);
     for seed in seeds(60) {
-        let _told = Told(seed, "holdfast-sim", "distil");
+        let _report = SeedReport(seed, "holdfast-sim", "distil");
         let mut run = Run::start(seed, 40);
         let slots = 20 + run.seed.below(50);
         run.fill(slots);
@@ -129,7 +129,7 @@ fn what_is_wanted_of_held_slots_is_there_once_in_its_order_and_nothing_goes_befo
 fn a_cut_at_any_instant_beside_a_recording_leaves_originals_or_copies() {
     let (mut cuts, mut distilled) = (0, 0);
     for seed in seeds(150) {
-        let _told = Told(seed, "holdfast-sim", "distil");
+        let _report = SeedReport(seed, "holdfast-sim", "distil");
         let mut run = Run::start(seed, 40);
         run.fill(45);
         let some = some_of(&mut run, 0.7, 20);

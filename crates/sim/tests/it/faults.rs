@@ -1,4 +1,4 @@
-//! What a failing device may do, one fault at a time, and what must come of it. Promises 2, 4, 5 and 6.
+//! Tests of a failing device, one fault at a time. Promises 2, 4, 5 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{BLOCK, SlotNo, Timestamp};

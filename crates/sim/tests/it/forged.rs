@@ -1,5 +1,6 @@
-//! Recorded traffic that contains slot headers, commits and superblocks, at every alignment: of another ring, of this ring
-//! without its key, and of this ring as it is. Recovery is not fooled by any. Promises 5 and 6.
+//! Tests of forged structures in recorded traffic: slot headers, commits and superblocks, at every alignment;
+//! of another ring, of this ring without its key, and of this ring as it is. Recovery is not fooled by any.
+//! Promises 5 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{BLOCK, HoldId, Sequence, SlotNo, Timestamp};

@@ -1,5 +1,5 @@
-//! A ring that grows while it records: whatever the device takes for it, capture goes on; and nothing is done for a growth that
-//! is refused. Promises 1 and 8.
+//! Tests of a ring that grows while it records: however long the device takes, capture goes on; and a refused
+//! growth changes nothing. Promises 1 and 8.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{ByteSize, Clock, ManualClock, Ordinal, RingId, Timestamp};

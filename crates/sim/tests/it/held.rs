@@ -1,6 +1,6 @@
-//! What a read of a range gives when a hold of that range is acknowledged, a read of it gives when everything else has
-//! expired: elements that lie across slots in whole (promise 4), and of no other element does it say anything worse than
-//! that a part of it has expired (promise 2).
+//! Tests of held ranges: a read of a range when its hold is acknowledged and a read when everything else has
+//! expired are equal. Elements that lie across slots are whole (promise 4), and of no other element does the
+//! read say anything worse than that a part of it has expired (promise 2).
 //!
 //! One seed again: `HOLDFAST_SEED=123 cargo test -p holdfast-sim --test it held`. More seeds: `HOLDFAST_SEEDS=20` (times as many).
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]

@@ -1,5 +1,6 @@
-//! Promise 1: what was admitted loses nothing, whatever is read beside it: hours of virtual time over emulated drives.
-//! More of them, and one in words: `cargo run --release -p holdfast-sim --bin hours -- --help`.
+//! Tests of promise 1 over hours of virtual time on emulated drives: what was admitted loses nothing,
+//! whatever is read beside it. More of them, and one in words: `cargo run --release -p holdfast-sim --bin
+//! hours -- --help`.
 
 use holdfast_base::{ByteSize, Rate};
 use holdfast_media::Stall;

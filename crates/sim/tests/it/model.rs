@@ -1,5 +1,5 @@
-//! Any mix of writes, holds, holds by condition that grow, releases, purges, reads, pins of queries, crashes (in the middle of
-//! purges, too), growth and clock steps shows what the naive model shows.
+//! Model tests: any mix of writes, holds, holds by condition that grow, releases, purges, reads, pins of
+//! queries, crashes (in the middle of purges, too), growth and clock steps shows what the naive model shows.
 //! Promises 3, 4, 5 and 6.
 //!
 //! One seed again: `HOLDFAST_SEED=123 cargo test -p holdfast-sim model`. More seeds: `HOLDFAST_SEEDS=20` (times as many).

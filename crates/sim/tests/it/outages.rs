@@ -1,6 +1,7 @@
-//! A device that fails whole and returns, again and again, at any moment: in the middle of a slot, of a commit, of a
-//! snapshot, of the writes that are tried again. Sources are drained meanwhile. What was taken is there, undamaged, until its
-//! age comes, and a reader without the recorder finds it at any time. Promises 2, 3, 5 and 6.
+//! Tests of a device that fails whole and returns, again and again, at any moment: in the middle of a slot,
+//! of a commit, of a snapshot, of the writes that are tried again. Sources are drained meanwhile. What was
+//! taken is there, undamaged, until its age comes, and a reader without the recorder finds it at any time.
+//! Promises 2, 3, 5 and 6.
 //!
 //! One seed again: `HOLDFAST_SEED=123 cargo test -p holdfast-sim outages`. More: `HOLDFAST_SEEDS=20` (times as many).
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]

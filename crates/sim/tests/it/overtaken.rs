@@ -1,5 +1,5 @@
-//! One write that takes far longer than those after it, on a device that takes several at once: what comes later is not
-//! held up by it, and all goes on when it ends. Promises 1, 2, 3 and 6.
+//! Tests of one write that takes far longer than those after it, on a device that takes several at once:
+//! later writes do not wait for it, and all goes on when it ends. Promises 1, 2, 3 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_format::SlotFlags;

@@ -1,5 +1,5 @@
-//! Slots that queries pin: they stay when all others have gone, a restart knows nothing of them, and capture never waits for
-//! one. Promises 1 and 3.
+//! Tests of slots that queries pin: they outlast all others, a restart forgets them, and capture never waits
+//! for one. Promises 1 and 3.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Sequence, SlotNo, Timestamp};

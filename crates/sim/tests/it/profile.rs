@@ -1,9 +1,9 @@
-//! The profiler on emulated drives, in virtual time: it must find the model's own figures, and what is admitted with
-//! them must be what a perfect profile would admit (promise 1).
+//! Tests of the profiler on emulated drives, in virtual time: it must find the model's own figures, and what
+//! is admitted with them must be what a perfect profile would admit (promise 1).
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use holdfast_base::{ByteSize, Clock as _, ManualClock, Rate, Timestamp};
-use holdfast_media::drive::{Access, Curve, Drive, DriveKind, Kind, Payload};
+use holdfast_media::drive::{AccessKind, Curve, Drive, DriveAccess, DriveKind, Payload};
 use holdfast_media::{
     Completion, Disk, DiskInfo, DriveModel, EmulatedDisk, Identity, Profile, ProfileBuffers, ProfileError,
     ReadError, Request, Seed, Stall, Subject, profile,
@@ -74,8 +74,8 @@ fn longest_ways(model: &DriveModel) -> Vec<Duration> {
     };
     let mut ways: Vec<Duration> = (0..4000)
         .map(|n| {
-            let kind = if n % 2 == 0 { Kind::Read } else { Kind::Write };
-            let served = drive.serve(Access { kind, offset: place(n % 2 == 0), len: 4096 }, now);
+            let kind = if n % 2 == 0 { AccessKind::Read } else { AccessKind::Write };
+            let served = drive.serve(DriveAccess { kind, offset: place(n % 2 == 0), len: 4096 }, now);
             let took = served.done.since(now);
             now = served.done;
             took

@@ -1,5 +1,5 @@
-//! A purge, with the power cut after every write of it: what is to stay is there exactly once at every instant, and once the
-//! purge is acknowledged nothing of the rest is. Promises 4, 5 and 6.
+//! Tests of a purge with the power cut after every write of it: what is to stay is there exactly once at
+//! every instant, and once the purge is acknowledged nothing of the rest is. Promises 4, 5 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Clock, ManualClock, Ordinal, StreamId, Timestamp};

@@ -1,5 +1,5 @@
-//! Holds given while the ring overwrites its oldest slots, on a slow disk that reorders: once a hold is acknowledged, what it
-//! covers is never overwritten. Promise 4.
+//! Tests of holds given while the ring overwrites its oldest slots, on a slow disk that reorders: once a hold
+//! is acknowledged, what it covers is never overwritten. Promise 4.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_media::{FaultPlan, Seed};

@@ -1,11 +1,11 @@
-//! How long it takes until capture begins again after a crash, on the emulated drive of Bigelow, Brandt, Bent and Chen
-//! ("Mahanaxar", §VII), in virtual time: below five seconds with slots of any size, on the largest ring that such slots
+//! Tests of restart time after a crash, on the emulated drive of Bigelow, Brandt, Bent and Chen ("Mahanaxar",
+//! §VII), in virtual time: below five seconds with slots of any size, on the largest ring that such slots
 //! make there, wherever the run was cut off. Promise 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{Clock, ManualClock, Ordinal, RingId, Timestamp};
 use holdfast_format::{Geometry, Key, Kind, Row, SlotFlags, StreamKind};
-use holdfast_media::drive::{Access, Drive, DriveModel, Kind as Does};
+use holdfast_media::drive::{AccessKind, Drive, DriveAccess, DriveModel};
 use holdfast_media::{Completion, Disk, DiskInfo, Op, Request};
 use holdfast_ring::{Config, NewRing, NewStream, create, recover_for_capture};
 use holdfast_sim::{Recorder, SparseDisk};
@@ -68,11 +68,11 @@ impl Disk for Timed {
 
     fn submit(&mut self, request: Request) -> Result<(), Request> {
         let (kind, offset, len) = match &request.op {
-            Op::Write { offset, len, .. } => (Does::Write, *offset, *len),
-            Op::Read { offset, len, .. } => (Does::Read, *offset, *len),
-            Op::Flush | Op::Measure => (Does::Flush, 0, 0),
+            Op::Write { offset, len, .. } => (AccessKind::Write, *offset, *len),
+            Op::Read { offset, len, .. } => (AccessKind::Read, *offset, *len),
+            Op::Flush | Op::Measure => (AccessKind::Flush, 0, 0),
         };
-        let served = self.drive.serve(Access { kind, offset, len: len as u64 }, self.clock.now());
+        let served = self.drive.serve(DriveAccess { kind, offset, len: len as u64 }, self.clock.now());
         self.due.push_back(served.done);
         self.disk.submit(request)
     }

@@ -1,4 +1,5 @@
-//! How near the guarantee and the schedule come to what a drive can do. Virtual time: the figures are the same everywhere.
+//! Tests of how near the guarantee and the schedule come to what a drive can do. Virtual time: the figures
+//! are the same everywhere.
 
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::{Coming, ElementLoad, on_medium};

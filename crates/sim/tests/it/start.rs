@@ -1,5 +1,5 @@
-//! How much a restart reads before capture may begin, on a large ring of which every slot has been written, and what larger
-//! slots than those of the other tests bring with them. Promise 6: a bound on counts, not on time.
+//! Bounds on the reads of a restart before capture may begin, on a large ring of which every slot has been
+//! written, and with slots larger than those of the other tests. Promise 6: a bound on counts, not on time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{BLOCK, Clock, ManualClock, Ordinal, RingId, SlotNo, Timestamp};

@@ -1,6 +1,6 @@
-//! What could wait for each other for ever: a journal that is full or takes a snapshot, a runway that is used up, a place of
-//! the journal that cannot be written, a stop meanwhile. All go on, or say that the device does not take what it must.
-//! Promises 2, 4 and 6.
+//! Tests of possible deadlocks: a journal that is full or takes a snapshot, a runway that is used up, a place
+//! of the journal that cannot be written, a stop meanwhile. All go on, or report that the device does not
+//! take what it must. Promises 2, 4 and 6.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use holdfast_base::{BLOCK, Timestamp};

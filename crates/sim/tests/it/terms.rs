@@ -1,5 +1,5 @@
-//! Promise 1, the other way round: a guarantee that forgets a term of the inequality is not kept. So the hours of the
-//! simulation are hard enough to tell.
+//! Counter-tests of promise 1: a guarantee that forgets a term of the inequality is not kept. They show that
+//! the simulated hours are hard enough.
 
 use holdfast_base::Rate;
 use holdfast_format::Measured;

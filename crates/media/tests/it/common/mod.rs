@@ -1,4 +1,5 @@
-//! What the tests of real files and devices share: places that clean up after themselves, and one-line requests.
+//! Shared helpers of the tests of real files and devices: paths that clean up after themselves, and one-line
+//! requests.
 #![allow(dead_code)] // each test binary uses its share
 
 use holdfast_media::{Buffer, Completion, Disk, Fault, Op, Request};

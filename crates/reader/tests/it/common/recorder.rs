@@ -3,7 +3,7 @@
 use super::Maker;
 use super::well::well;
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo, StreamId, Timestamp};
-use holdfast_format::{Place, SlotState};
+use holdfast_format::{SlotState, ViewPlace};
 use holdfast_media::{Buffer, BufferPool, Lock};
 use holdfast_protocol::server::{Arrival, Client, Hangup, Listener};
 use holdfast_protocol::wire::{LaneFile, OpenSequence, OpenWanted, Reply, Request, Status, Welcome};
@@ -137,7 +137,7 @@ fn view(maker: &Maker, spoil: Spoil) -> BufferPool {
         let mut image = vec![0; slot_bytes];
         maker.image.read(maker.superblock.geometry.slot_offset(SlotNo(number as u32)), &mut image);
         let bytes = &mut memory[number * PLACE..(number + 1) * PLACE];
-        let mut place = Place::new(bytes).unwrap();
+        let mut place = ViewPlace::new(bytes).unwrap();
         assert!(place.begin(entry.sequence, &image));
         place.take(0, &image);
         place.publish();

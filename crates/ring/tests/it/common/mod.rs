@@ -1,4 +1,4 @@
-//! A recorder in miniature on a memory disk, and what is found on the disk behind it.
+//! A recorder in miniature on a memory disk, and helpers that read the disk behind it.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]

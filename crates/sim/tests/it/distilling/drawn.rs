@@ -1,10 +1,10 @@
-//! What is asked of a run, and what its holds keep.
+//! Random parameters of a distilling run, and the elements that its holds keep.
 
 use super::{Change, Run, arrivals};
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId};
 use holdfast_media::Seed;
 use holdfast_ring::{Order, Original, Outcome};
-use holdfast_sim::{Found, Pushed};
+use holdfast_sim::{Pushed, SurveyedSlot};
 use std::collections::{BTreeMap, BTreeSet};
 
 const EVERYTHING: (Ordinal, Ordinal) = (Ordinal(0), Ordinal(u64::MAX));
@@ -68,7 +68,7 @@ pub(crate) fn fixed(run: &Run) -> BTreeSet<u64> {
 /// The copies that each hold is to keep: who kept an original keeps those that have something of it, and no others.
 pub(crate) fn owners(
     run: &Run,
-    found: &[Found],
+    found: &[SurveyedSlot],
     change: &Change,
     before: &Kept,
 ) -> Vec<(HoldId, BTreeSet<u64>)> {

@@ -15,7 +15,7 @@ use holdfast_ring::{
     Config, DistilRequest, HoldRequest, JobError, JobStep, NewRing, NewStream, Order, OrderId, Original,
     Outcome, Range, SlotLook, SlotStatus, StepReply, Work, create, recover,
 };
-use holdfast_sim::{Content, Found, Pushed, Recorder, SeenRow, SeenSlot, schema, survey};
+use holdfast_sim::{Content, Pushed, Recorder, SeenRow, SeenSlot, SurveyedSlot, schema, survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -80,11 +80,11 @@ fn names(original: &Original, row: &Pushed) -> bool {
     original.keep.iter().any(named)
 }
 
-fn slot(found: &Found) -> &SeenSlot {
+fn slot(found: &SurveyedSlot) -> &SeenSlot {
     found.slot.as_ref().unwrap_or_else(|error| panic!("{}: {error}", found.sequence))
 }
 
-pub(crate) fn arrivals(found: &Found) -> Vec<i64> {
+pub(crate) fn arrivals(found: &SurveyedSlot) -> Vec<i64> {
     slot(found).rows.iter().map(|row| row.arrival.0).collect()
 }
 
@@ -505,7 +505,7 @@ impl Run {
     }
 
     /// What a restart would find.
-    pub(crate) fn found(image: &Image) -> Vec<Found> {
+    pub(crate) fn found(image: &Image) -> Vec<SurveyedSlot> {
         let mut found = survey(image).unwrap().found;
         found.sort_unstable_by_key(|found| (found.age, found.sequence));
         found
@@ -517,7 +517,7 @@ impl Run {
     /// `fixed` must be there as they were; after a crash others may have lost their ends.
     pub(crate) fn look(
         &self,
-        found: &[Found],
+        found: &[SurveyedSlot],
         order: &[Original],
         may_go: &BTreeSet<u64>,
         fixed: &BTreeSet<u64>,
@@ -528,7 +528,7 @@ impl Run {
         let mut last: BTreeMap<StreamId, (u64, u32)> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         // Nobody was told that it was there, or it was torn already when the run began.
-        let torn = |found: &&Found| {
+        let torn = |found: &&SurveyedSlot| {
             let known = self.contents.contains_key(&found.sequence.0);
             found.slot.is_err() && !fixed.contains(&found.sequence.0) && (crashed || !known)
         };
@@ -588,7 +588,7 @@ impl Run {
     }
 
     /// From here on what was found is what there is.
-    pub(crate) fn adopt(&mut self, found: &[Found]) {
+    pub(crate) fn adopt(&mut self, found: &[SurveyedSlot]) {
         let sound = found.iter().filter(|found| found.slot.is_ok());
         self.ages = found.iter().map(|found| (found.sequence.0, found.age)).collect();
         self.contents = sound.map(|found| (found.sequence.0, arrivals(found))).collect();

@@ -1,8 +1,9 @@
-//! Whether every reader gets on: what others are served while one waits, against the most that the turns allow. Counted in
-//! bytes, so that it does not matter how long writing, stalls and bad places make a read take.
+//! Fairness of reads: bytes that others are served while one reader waits, against the most that the schedule
+//! allows. Counted in bytes, so that it does not matter how long writing, stalls and bad places make a read
+//! take.
 
 use super::readers::Reader;
-use holdfast_ring::{Class, Wanted};
+use holdfast_ring::{Class, ReadRequest};
 
 /// What classes are served in a round of turns, in half visits.
 fn weight(class: Class) -> u64 {
@@ -15,7 +16,7 @@ fn weight(class: Class) -> u64 {
 
 /// A reader who may be waiting.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct WaitingReader {
     client: u64,
     /// The most that others may be served before it is.
     most: u64,
@@ -26,17 +27,17 @@ struct Turn {
 
 /// Who waits, and for how much of what others read.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
-    readers: Vec<Turn>,
+pub(super) struct ReaderFairness {
+    readers: Vec<WaitingReader>,
     served: u64,
     /// The largest share of what others may be served.
     longest: f64,
 }
 
-impl Turns {
+impl ReaderFairness {
     /// Of readers whose reads have `quantum` bytes at most, and whose visits last for `visit`.
     pub(super) fn new(readers: &[Reader], visit: u64, quantum: u64) -> Self {
-        let turn = |reader: &Reader| Turn {
+        let turn = |reader: &Reader| WaitingReader {
             client: reader.client,
             most: most(readers, reader.class, visit, quantum),
             waiting: 0,
@@ -45,12 +46,12 @@ impl Turns {
         Self { readers: readers.iter().map(turn).collect(), served: 0, longest: 0.0 }
     }
 
-    fn of(&mut self, wanted: &Wanted) -> Option<&mut Turn> {
+    fn of(&mut self, wanted: &ReadRequest) -> Option<&mut WaitingReader> {
         self.readers.iter_mut().find(|turn| turn.client == wanted.client)
     }
 
     /// A read is asked for.
-    pub(super) fn asks(&mut self, wanted: &Wanted) {
+    pub(super) fn asks(&mut self, wanted: &ReadRequest) {
         let served = self.served;
         if let Some(turn) = self.of(wanted) {
             if turn.waiting == 0 {
@@ -61,7 +62,7 @@ impl Turns {
     }
 
     /// A read is begun.
-    pub(super) fn begins(&mut self, wanted: &Wanted) {
+    pub(super) fn begins(&mut self, wanted: &ReadRequest) {
         let (before, after) = (self.served, self.served + u64::from(wanted.bytes));
         self.served = after;
         if let Some(turn) = self.of(wanted) {
