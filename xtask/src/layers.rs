@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each crate of the workspace and the crates of the workspace that it may know. A new crate gets its row here.
-const FLOORS: [(&str, &[&str]); 15] = [
+const FLOORS: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("format", &["base"]),
     ("attributes", &["base", "format"]),
@@ -17,8 +17,12 @@ const FLOORS: [(&str, &[&str]); 15] = [
     ("protocol", &["base", "format", "attributes", "media", "ring"]),
     ("reader", &["base", "format", "attributes", "media", "ring", "protocol"]),
     ("query", &["base", "format", "attributes", "media", "ring", "protocol", "reader"]),
+    ("export", &["base", "format", "attributes", "ring", "ingest", "reader"]),
     ("recorder", &["base", "format", "attributes", "media", "ring", "ingest", "protocol"]),
-    ("cli", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query"]),
+    (
+        "cli",
+        &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader", "query", "export"],
+    ),
     ("sim", &["base", "format", "attributes", "media", "ring", "ingest", "protocol", "reader"]),
     // The emulated drive as a file: beside the product, which never knows it.
     ("emulate", &["base", "media"]),

@@ -1,4 +1,5 @@
-//! Foundation of every other crate: units, ids, the clock, and the limits.
+//! Vocabulary that every other crate needs: units, ids, the clock, limits, words for numbers and times, and the error that
+//! people read.
 //!
 //! No I/O, no threads, no formats. A type belongs here when two crates that do not know each other must
 //! agree on it.
@@ -6,8 +7,10 @@
 
 mod clock;
 mod copy;
+pub mod failure;
 mod ids;
 mod limits;
+pub mod times;
 mod units;
 mod words;
 
@@ -16,4 +19,4 @@ pub use copy::{append, copy};
 pub use ids::{Age, Epoch, HoldId, LaneNo, Ordinal, RingId, Sequence, SlotNo, StreamId};
 pub use limits::*;
 pub use units::{ByteSize, Rate, Timestamp, UnitError};
-pub use words::{grouped, many, plural, typed};
+pub use words::{clean, counted, grouped, many, plural, typed};

@@ -30,6 +30,18 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// A count with its noun and thin groups: `1 gap`, `1 000 gaps`.
+pub fn counted(number: u64, word: &str) -> String {
+    format!("{} {}", grouped(number), plural(number, word))
+}
+
+/// Text of foreign origin with its control characters escaped, so that it cannot move a terminal's cursor.
+pub fn clean(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect()
+}
+
 /// A size or rate without the space, as it can be typed.
 pub fn typed(amount: impl Display) -> String {
     amount.to_string().replace(' ', "")
@@ -49,5 +61,7 @@ mod tests {
     fn one_is_one_and_nothing_is_many() {
         let shown = [(0, "gap"), (1, "gap"), (2, "batch"), (1, "batch")].map(|(n, one)| many(n, one));
         assert_eq!(shown, ["0 gaps", "1 gap", "2 batches", "1 batch"]);
+        let shown = [0, 1, 1000].map(|n| counted(n, "gap"));
+        assert_eq!(shown, ["0 gaps", "1 gap", "1 000 gaps"]);
     }
 }

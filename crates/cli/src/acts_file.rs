@@ -1,7 +1,7 @@
 //! A file of acts: a JSON line for each that a ring's audit log has had, each once. The log keeps the newest, the file all.
 
-use crate::failure::{Failure, Result};
 use crate::show::ActShown;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_ring::{ActKind, ActNumbers, ActStatus, StreamStatus};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;

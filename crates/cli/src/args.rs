@@ -4,8 +4,8 @@ use crate::commands::{
     audit, check, format, gaps, grow, hold, holds, index, metrics, plan, profile, prove, purge, query, read,
     record, release, slots, sql, status, streams,
 };
-use crate::failure::Result;
 use crate::out::Out;
+use holdfast_base::failure::Result;
 
 /// Holdfast: a flight recorder for data that comes too fast to keep
 #[derive(clap::Parser, Debug)]

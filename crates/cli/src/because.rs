@@ -1,10 +1,10 @@
 //! What goes on record: who takes data out of a ring, and why.
 
 use crate::commands::hold::who;
-use crate::failure::Result;
 use crate::orders;
 use crate::session::{link, refused};
 use holdfast_base::MAX_REASON;
+use holdfast_base::failure::Result;
 use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{ExportRequest, Order, Outcome};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! What the engine says against a question, in the words of the commands: what is wrong, where it stands, what to write instead.
 //! The engine tells of types and rules of its own; people know addresses, times and bytes.
 
-use crate::failure::Failure;
 use crate::out::counted;
 use crate::question::{at, mark, signs, text, texts, word, words};
 use crate::session::link;
@@ -9,6 +8,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use holdfast_base::failure::Failure;
 use holdfast_protocol::LinkError;
 use holdfast_query::{Lacking, in_words};
 

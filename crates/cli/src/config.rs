@@ -1,7 +1,7 @@
 //! The configuration file: names for rings, and what `record` is to do with them. Where it lies and what it says;
 //! nothing here opens a ring.
 
-use crate::failure::{Failure, Result};
+use holdfast_base::failure::{Failure, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

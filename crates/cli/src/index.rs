@@ -1,8 +1,8 @@
 //! Copies of a ring's index on a faster drive: which slots have one, which are to have one, which no longer.
 
-use crate::failure::{Failure, Result, reason};
 use crate::say;
 use crate::session::{RingArg, link};
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{Age, Sequence};
 use holdfast_protocol::LinkError;
 use holdfast_reader::{IndexDrive, NotThere, PlannedSlot, RingReader, Selection};

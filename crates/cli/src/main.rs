@@ -8,11 +8,9 @@ mod because;
 mod commands;
 mod complaint;
 mod config;
-mod export;
-mod failure;
+mod exports;
 mod finding;
 mod guarantee;
-mod hits;
 mod identity;
 mod index;
 mod losses;
@@ -35,12 +33,11 @@ mod show;
 mod sql;
 mod subject;
 mod times;
-mod unfinished;
 mod watch;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use failure::Failure;
+use holdfast_base::failure::Failure;
 use out::Out;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -69,6 +66,7 @@ fn command() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),
     };
+    holdfast_export::handle_signals(say);
     let mut out = Out::stdout(cli.json);
     let done = cli.run(&mut out);
     match done.and(out.flush()) {
@@ -79,7 +77,7 @@ fn command() -> ExitCode {
             if !failure.is_quiet() {
                 tell(&failure, cli.wants_json() && !cli.stdout_is_taken());
             }
-            failure.exit()
+            ExitCode::from(failure.number())
         }
     }
 }

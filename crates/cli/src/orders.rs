@@ -1,9 +1,9 @@
 //! How an order reaches a ring: through its recorder where one runs, otherwise by taking the ring for one commit.
 
-use crate::failure::{Failure, Result};
 use crate::out::clean;
 use crate::session::{link, refused};
 use crate::times;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Sequence, SystemClock};
 use holdfast_media::{Access, Device, OpenError, RealDisk};
 use holdfast_protocol::client::Connection;

@@ -1,8 +1,7 @@
 //! What commands say: to people in aligned columns, to programs as JSON, one object a line.
 
-use crate::failure::{Failure, Kind, Result, reason};
-pub(crate) use holdfast_base::grouped;
-use holdfast_base::plural;
+use holdfast_base::failure::{Failure, Kind, Result, reason};
+pub(crate) use holdfast_base::{clean, counted, grouped};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -97,13 +96,6 @@ impl Table {
     }
 }
 
-/// Names and reasons come from others: what would move a terminal's cursor is shown as it is written.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
-        .collect()
-}
-
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |at: usize| {
@@ -126,11 +118,6 @@ impl fmt::Display for Table {
     }
 }
 
-/// So many of something, in the right form, with thin groups: `1 gap`, `1 000 gaps`.
-pub(crate) fn counted(number: u64, word: &str) -> String {
-    format!("{} {}", grouped(number), plural(number, word))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,10 +133,6 @@ mod tests {
             "stream       elements  note\n\
              eth0        1 234 567  a\n\
              \\u{1b}[2Jü          7\n"
-        );
-        assert_eq!(
-            [counted(0, "gap"), counted(1, "gap"), counted(1000, "gap")],
-            ["0 gaps", "1 gap", "1 000 gaps"]
         );
     }
 }

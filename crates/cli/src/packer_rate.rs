@@ -1,8 +1,8 @@
 //! How fast the packer is on this machine: elements of 20 bytes, cells of their attributes, and bytes of large ones. Measured for a profile, on one
 //! core, as the capture thread has it: slots are filled in memory, sealed, and thrown away.
 
-use crate::failure::{Failure, Result};
 use holdfast_attributes::Schema;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Rate, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, Entry, Flags, Key, SlotFlags, SlotId};
 use holdfast_ingest::{

@@ -1,7 +1,7 @@
 //! `--from`, `--to`, `--last`, `--ordinals`, `--event`: a range as it is typed, and what it means from now on.
 
-use crate::failure::{Failure, Result};
 use crate::times::{self, When};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Timestamp, UnitError};
 use std::time::Duration;
 

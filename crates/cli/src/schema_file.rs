@@ -1,8 +1,8 @@
 //! Files that say which attributes a stream has, for `record --schema`: one `[[attribute]]` each, as the recorder takes them
 //! with `--attr`. What an attribute may be is the `attributes` crate's; here it is only found where in the file one is wrong.
 
-use crate::failure::{Failure, Result};
 use holdfast_attributes::{Attribute, Schema, SchemaError};
+use holdfast_base::failure::{Failure, Result};
 use serde::Deserialize;
 use std::ops::Range;
 use std::path::Path;

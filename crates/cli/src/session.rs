@@ -2,8 +2,8 @@
 //! what to do.
 
 use crate::config;
-use crate::failure::{Failure, Result};
 use crate::range::{RangeArgs, Wanted};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Clock, StreamId, SystemClock, Timestamp};
 use holdfast_format::FormatError;
 use holdfast_protocol::LinkError;

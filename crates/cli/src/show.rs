@@ -4,28 +4,11 @@
 use crate::session::stream_name;
 use crate::times;
 use holdfast_base::{HoldId, Ordinal, Timestamp};
-use holdfast_format::{Cause, Counters, Gap, StreamKind};
+pub(crate) use holdfast_export::json::{Gap as GapShown, time, time_if};
+use holdfast_format::{Cause, Counters};
 use holdfast_protocol::wire::{DeviceState, SourceState};
 use holdfast_ring::{ActKind, ActStatus, Range, SlotLook, StreamStatus};
-use serde::{Serialize, Serializer};
-
-/// A time as RFC 3339; the ends of all time as null.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-pub(crate) fn time<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-    if *time == Timestamp::MIN || *time == Timestamp::MAX {
-        return to.serialize_none();
-    }
-    to.serialize_str(&times::rfc3339(*time))
-}
-
-/// The same for one that may be unknown.
-#[expect(clippy::ref_option, reason = "serde asks for it")]
-pub(crate) fn time_if<S: Serializer>(known: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
-    match known {
-        Some(known) => time(known, to),
-        None => to.serialize_none(),
-    }
-}
+use serde::Serialize;
 
 /// What was asked for, in words.
 pub(crate) fn range(range: &Range) -> String {
@@ -115,19 +98,6 @@ impl<'a> ActShown<'a> {
     }
 }
 
-/// The word for what a stream's elements are.
-pub(crate) fn kind(kind: StreamKind) -> &'static str {
-    match kind {
-        StreamKind::Bytes => "bytes",
-        StreamKind::Packets => "packets",
-    }
-}
-
-/// The word for the cause of a gap.
-pub(crate) fn cause(cause: Cause) -> &'static str {
-    cause.name()
-}
-
 /// What a cause means, for people.
 pub(crate) fn cause_in_words(cause: Cause) -> &'static str {
     match cause {
@@ -186,37 +156,6 @@ impl From<&Counters> for CountersShown {
             next_ordinal: counters.next_ordinal.0,
             gaps: counters.gaps,
             unknown_gaps: counters.unknown_gaps,
-        }
-    }
-}
-
-/// A gap.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct GapShown<'a> {
-    pub(crate) stream: &'a str,
-    ordinal: u64,
-    ordinals: u64,
-    elements: Option<u64>,
-    bytes: Option<u64>,
-    #[serde(serialize_with = "time")]
-    first: Timestamp,
-    #[serde(serialize_with = "time")]
-    last: Timestamp,
-    cause: &'static str,
-}
-
-impl<'a> GapShown<'a> {
-    /// As it is shown.
-    pub(crate) fn new(stream: &'a str, ordinal: u64, gap: &Gap) -> Self {
-        Self {
-            stream,
-            ordinal,
-            ordinals: gap.ordinals,
-            elements: gap.elements,
-            bytes: gap.bytes,
-            first: gap.first,
-            last: gap.last,
-            cause: cause(gap.cause),
         }
     }
 }

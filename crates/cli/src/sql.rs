@@ -2,12 +2,12 @@
 //! into words by `complaint`.
 
 use crate::complaint::{YOUNGER, failure};
-use crate::failure::{Failure, Kind, Result, reason};
 use crate::index;
 use crate::out::counted;
 use crate::session::{self, link};
 use datafusion::error::DataFusionError;
 use futures::StreamExt;
+use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
 use holdfast_query::output::{Format, Output, OutputError};

@@ -1,7 +1,7 @@
 //! What is at a path that is to be measured, and which of its places may be written: all of an empty device or file, or
 //! with leave to destroy; of a ring those slots that hold nothing. How it is measured is not known here.
 
-use crate::failure::{Failure, Result};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize, SlotNo};
 use holdfast_media::{
     Access, Described, Device, Foreign, Medium, OpenError, PROFILE_DEPTH, ProfileBuffers, RealDisk, describe,

@@ -4,6 +4,8 @@ use holdfast_base::{Timestamp, UnitError};
 use std::borrow::Cow;
 use std::time::Duration;
 
+pub(crate) use holdfast_base::times::{rfc3339, spoken, spoken_up, to_the_milli, to_the_second};
+
 /// What is said of times in the help of commands that take one.
 pub(crate) const HELP: &str = "Times: RFC 3339 (2026-11-20T10:05:00Z, 2026-11-20T11:05:00.25+01:00), the same without a zone\n\
     (taken as UTC), `now`, back from now (-5m, -1h30m, -2d), Unix seconds (1795169100.25), or Unix\n\
@@ -150,79 +152,6 @@ fn part(number: &str, unit: u64) -> Option<u64> {
     whole.checked_mul(unit)?.checked_add(u64::try_from(fraction).ok()?)
 }
 
-/// RFC 3339 in UTC, with nanoseconds when there are any.
-pub(crate) fn rfc3339(time: Timestamp) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(time.0))
-        .map_or_else(|_| time.0.to_string(), |time| time.to_string())
-}
-
-/// RFC 3339 in UTC to the second: for tables.
-pub(crate) fn to_the_second(time: Timestamp) -> String {
-    fixed(time, 1_000_000_000, 0)
-}
-
-/// RFC 3339 in UTC to the millisecond: for tables.
-pub(crate) fn to_the_milli(time: Timestamp) -> String {
-    fixed(time, 1_000_000, 3)
-}
-
-fn fixed(time: Timestamp, unit: i64, digits: usize) -> String {
-    let whole = Timestamp(time.0.div_euclid(unit) * unit);
-    match jiff::Timestamp::from_nanosecond(i128::from(whole.0)) {
-        Ok(time) if digits == 0 => format!("{time:.0}"),
-        Ok(time) => format!("{time:.digits$}"),
-        Err(_) => time.0.to_string(),
-    }
-}
-
-/// A length of time as people say it: two units at most (`3 d 4 h`, `12 min 5 s`, `1.5 s`, `320 ms`).
-pub(crate) fn spoken(span: Duration) -> String {
-    said(span, false)
-}
-
-/// The same of a bound: what is said is no less than it is.
-pub(crate) fn spoken_up(span: Duration) -> String {
-    said(span, true)
-}
-
-fn said(span: Duration, up: bool) -> String {
-    // In steps of the smallest unit that is told.
-    let step: u128 = match span.as_secs() {
-        0 if span.as_millis() > 0 => 1_000_000,
-        0 if span.as_micros() > 0 => 1_000,
-        0 => 1,
-        1..60 => 100_000_000,
-        60..3600 => 1_000_000_000,
-        3600..86400 => 60_000_000_000,
-        86400..31_536_000 => 3_600_000_000_000,
-        _ => 86_400_000_000_000,
-    };
-    let steps = if up { span.as_nanos().div_ceil(step) } else { span.as_nanos() / step };
-    let nanos = u64::try_from(steps.saturating_mul(step)).unwrap_or(u64::MAX);
-    let span = Duration::from_nanos(nanos);
-    let seconds = span.as_secs();
-    match seconds {
-        0 if span.is_zero() => "0 s".to_owned(),
-        0 if span.as_millis() > 0 => format!("{} ms", span.as_millis()),
-        0 if span.as_micros() > 0 => format!("{} µs", span.as_micros()),
-        0 => format!("{} ns", span.as_nanos()),
-        1..60 => match span.subsec_millis() / 100 {
-            0 if seconds >= 10 => format!("{seconds} s"),
-            tenths => format!("{seconds}.{tenths} s"),
-        },
-        60..3600 => pair(seconds, 60, "min", 1, "s"),
-        3600..86400 => pair(seconds, 3600, "h", 60, "min"),
-        86400..31_536_000 => pair(seconds, 86400, "d", 3600, "h"),
-        _ => pair(seconds, 31_536_000, "y", 86400, "d"),
-    }
-}
-
-fn pair(seconds: u64, large: u64, large_name: &str, small: u64, small_name: &str) -> String {
-    let rest = seconds % large / small;
-    let first = format!("{} {large_name}", seconds / large);
-    if rest == 0 { first } else { format!("{first} {rest} {small_name}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,44 +249,6 @@ mod tests {
         }
         for text in ["", "30", "s", "1.s2", "1..5s", "30 parsecs", "-3s", "99999999999999d"] {
             assert!(span(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn times_and_spans_are_shown_for_people() {
-        let time = Timestamp(NOW.0 + 1_500);
-        assert_eq!(rfc3339(time), "2026-11-20T10:05:00.0000015Z");
-        assert_eq!(rfc3339(NOW), "2026-11-20T10:05:00Z");
-        assert_eq!(to_the_second(time), "2026-11-20T10:05:00Z");
-        assert_eq!(to_the_milli(time), "2026-11-20T10:05:00.000Z");
-        assert_eq!(to_the_second(Timestamp(-1)), "1969-12-31T23:59:59Z");
-        for (nanos, text) in [
-            (0, "0 s"),
-            (320_000_000, "320 ms"),
-            (1_500_000_000, "1.5 s"),
-            (1_580_000_000, "1.5 s"),
-            (17_750_000_000, "17.7 s"),
-            (59_900_000_000, "59.9 s"),
-            (60_000_000_000, "1 min"),
-            (125_000_000_000, "2 min 5 s"),
-            (7_200_000_000_000, "2 h"),
-            (273_600_000_000_000, "3 d 4 h"),
-        ] {
-            assert_eq!(spoken(Duration::from_nanos(nanos)), text);
-        }
-        // Promise 1: no bound is said to be less than it is.
-        for (nanos, text) in [
-            (0, "0 s"),
-            (320_000_001, "321 ms"),
-            (999_999_999, "1.0 s"),
-            (1_500_000_001, "1.6 s"),
-            (17_000_000_000, "17 s"),
-            (17_750_000_000, "17.8 s"),
-            (59_950_000_000, "1 min"),
-            (125_000_000_001, "2 min 6 s"),
-            (86_399_000_000_000, "1 d"),
-        ] {
-            assert_eq!(spoken_up(Duration::from_nanos(nanos)), text);
         }
     }
 

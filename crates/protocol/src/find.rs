@@ -1,4 +1,4 @@
-//! ConditionHold the recorder of a ring: the one that has this very file or device, not one that records to a copy of it; and
+//! Search for the recorder of a ring: the one that has this very file or device, not one that records to a copy of it; and
 //! noticing one that runs but does not answer where we look.
 
 use crate::LinkError;

@@ -1,11 +1,11 @@
 //! `holdfast audit`: what was done with data, by whom and why.
 
 use crate::acts_file::{ActsFile, Added};
-use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, Side, Table, clean, counted};
 use crate::session::{self, RingArg, link, stream_name};
 use crate::show::{self, ActShown};
 use crate::times::{self, When};
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{HoldId, Timestamp};
 use holdfast_protocol::LinkError;
 use holdfast_reader::RingReader;

@@ -1,11 +1,11 @@
 //! `holdfast check`: every byte of every slot against its checksums; and a lost superblock rebuilt.
 
-use crate::failure::{Failure, Kind, Result};
 use crate::guarantee;
 use crate::orders;
 use crate::out::{Out, clean, counted, grouped};
 use crate::progress;
 use crate::session::{RingArg, link};
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{BLOCK, ByteSize, Sequence, SlotNo};
 use holdfast_format::{PartHeader, Superblock};
 use holdfast_media::{Access, Device, PlainDisk};
@@ -188,7 +188,7 @@ impl Check<'_> {
         for (number, offset) in Superblock::OFFSETS.into_iter().enumerate() {
             let mut block = vec![0; BLOCK];
             let wrong = match file.read_exact_at(&mut block, offset) {
-                Err(error) => Some(crate::failure::reason(&error)),
+                Err(error) => Some(holdfast_base::failure::reason(&error)),
                 Ok(()) => match Superblock::decode(&block) {
                     Err(error) => Some(error.to_string()),
                     Ok(copy) if copy.ring != newest.ring => Some(format!("it is of ring {}", copy.ring)),

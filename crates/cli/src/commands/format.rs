@@ -2,13 +2,13 @@
 
 use super::plan::MoreArgs;
 use crate::config;
-use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
 use crate::plan::promise::{Kept, Promise};
 use crate::progress;
-use crate::unfinished::Unfinished;
 use crate::{guarantee, identity, session};
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{BLOCK, ByteSize, Rate, RingId};
+use holdfast_export::AtomicFile;
 use holdfast_format::{Geometry, Key, Name, Terms};
 use holdfast_media::{
     Access, Buffer, CreateError, Device, Foreign, Medium, Prefill, RealDisk, create_file, signature, wipe,
@@ -198,7 +198,7 @@ struct Made {
 
 /// The place of a ring file in the making.
 struct Place {
-    file: Unfinished,
+    file: AtomicFile,
     path: PathBuf,
     /// What is there until then, and nobody else's.
     old: Option<Device>,
@@ -278,14 +278,14 @@ fn in_file(
 }
 
 /// Makes the file under another name; errors are told of the name that it is to have.
-fn beside(path: &Path, bytes: u64, prefill: bool) -> Result<Result<(Unfinished, Device), CreateError>> {
+fn beside(path: &Path, bytes: u64, prefill: bool) -> Result<Result<(AtomicFile, Device), CreateError>> {
     let bar = progress::bar(bytes, prefill);
     let mut told = |done| bar.set_position(done);
     let create = |part: &Path| {
         let prefill = if prefill { Prefill::Yes(&mut told) } else { Prefill::No };
         create_file(part, bytes, prefill)
     };
-    let made = Unfinished::beside(path, create, |error| matches!(error, CreateError::Exists { .. }))?;
+    let made = AtomicFile::beside(path, create, |error| matches!(error, CreateError::Exists { .. }))?;
     bar.finish_and_clear();
     Ok(made.map_err(|error| error.of(path)))
 }

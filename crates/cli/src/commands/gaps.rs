@@ -1,12 +1,12 @@
 //! `holdfast gaps`: every loss that the ring still knows of, with its cause.
 
-use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, Side, Table, counted, grouped};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link, stream_name};
 use crate::show::{self, GapShown};
 use crate::times;
 use holdfast_base::ByteSize;
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_reader::{Item, Loss, Losses};
 use serde::Serialize;
 use std::ops::ControlFlow;

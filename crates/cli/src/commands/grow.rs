@@ -1,10 +1,10 @@
 //! `holdfast grow`: more room for a ring, without losing what it holds.
 
-use crate::failure::{Failure, Result};
 use crate::orders;
 use crate::out::{Out, counted};
 use crate::progress;
 use crate::session::RingArg;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize};
 use holdfast_format::Geometry;
 use holdfast_media::{Prefill, extend_file};

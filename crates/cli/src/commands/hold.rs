@@ -1,12 +1,12 @@
 //! `holdfast hold`: keep a range from expiring.
 
-use crate::failure::{Failure, Result};
 use crate::finding::{self, Asked, FindArgs};
 use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::times::{self, When};
 use crate::{orders, show};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Ordinal, Timestamp};
 use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};

@@ -1,9 +1,9 @@
 //! `holdfast holds`: what is held on a ring, why, by whom and until when.
 
-use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, Side, Table, clean};
 use crate::session::{RingArg, link, stream_name};
 use crate::{show, times};
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Ordinal, Timestamp};
 use holdfast_format::ConditionHold;
 use holdfast_ring::{HoldStatus, StreamStatus};

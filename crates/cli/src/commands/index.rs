@@ -1,10 +1,10 @@
 //! `holdfast index`: keeps copies of a ring's index on a faster drive, behind capture.
 
-use crate::failure::{Failure, Result};
 use crate::index::{self, Done, IndexArg, Sound, Trouble};
 use crate::out::{Out, counted};
 use crate::session::{self, RingArg};
 use crate::times;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, Sequence};
 use holdfast_reader::{IndexDrive, RingReader};
 use serde::Serialize;

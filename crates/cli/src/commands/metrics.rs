@@ -1,13 +1,13 @@
 //! `holdfast metrics`: serves what a recorder says of itself to Prometheus, in a process of its own, or prints it once.
 
 use crate::commands::record::listen;
-use crate::failure::{Failure, Result, reason};
 use crate::out::Out;
 use crate::prometheus::page::Page;
 use crate::prometheus::{figures, http};
 use crate::session::{RingArg, link};
 use crate::watch::rates;
 use crate::{guarantee, orders};
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_protocol::place;
 use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};

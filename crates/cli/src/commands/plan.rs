@@ -1,7 +1,6 @@
 //! `holdfast plan`: what a measured device would be admitted for, and what follows from it. Nothing is opened but the
 //! profile.
 
-use crate::failure::{Failure, Result};
 use crate::out::{Out, clean};
 use crate::plan::answer::Answer;
 use crate::plan::refusal::Site;
@@ -9,6 +8,7 @@ use crate::plan::region::{self, Region};
 use crate::plan::{Ask, text};
 use crate::{profile_file, times};
 use holdfast_attributes::Schema;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_STREAMS, Rate, UnitError};
 use holdfast_format::Geometry;
 use holdfast_ingest::Framing;

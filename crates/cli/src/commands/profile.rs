@@ -1,13 +1,13 @@
 //! `holdfast profile`: measure a device, so that a rate can be promised.
 
 use crate::commands::plan::notes;
-use crate::failure::{Failure, Result};
 use crate::out::{Out, Side, Table, clean, counted, grouped};
 use crate::packer_rate::{self, Packing};
 use crate::plan::region::{self, Region};
 use crate::plan::{Ask, Packs, slots};
 use crate::subject::{self, Place};
 use crate::{config, identity, picture, profile_file, progress, times};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, MAX_SLOT, Rate, SystemClock};
 use holdfast_format::Measured;
 use holdfast_media::{

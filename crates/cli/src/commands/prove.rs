@@ -2,7 +2,6 @@
 //! concluded is in `prove`; here is what a ring must be for it, and what becomes of it.
 
 use super::format::random;
-use crate::failure::{Failure, Kind, Result, reason};
 use crate::out::Out;
 use crate::prove::drive::{Driven, Job, drive};
 use crate::prove::pattern::Pattern;
@@ -14,6 +13,7 @@ use crate::prove::tally::Sent;
 use crate::prove::verdict::{Measured, Verdict, judge};
 use crate::session::{self, RingArg, link};
 use crate::{progress, times};
+use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::Superblock;
 use indicatif::ProgressBar;

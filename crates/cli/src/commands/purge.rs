@@ -1,7 +1,6 @@
 //! `holdfast purge`: destroy a range on purpose. What is left of it afterwards is a note of who did it and why.
 
 use crate::commands::hold::who;
-use crate::failure::{Failure, Result};
 use crate::index::{self, IndexArg, Trouble};
 use crate::orders;
 use crate::out::{Out, clean, counted};
@@ -9,6 +8,7 @@ use crate::range::RangeArgs;
 use crate::say;
 use crate::session::{self, RingArg, link};
 use crate::times;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_reader::{IndexDrive, Selection};
 use holdfast_ring::{Order, Outcome, PurgeRequest};

@@ -1,14 +1,14 @@
 //! `holdfast query`: SQL over a ring, over what is on disk and what came a moment ago.
 
 use crate::because::Because;
-use crate::export::{self, output::Place};
-use crate::failure::{Failure, Kind, Result};
-use crate::hits::{self, Destination};
+use crate::exports::{self, Destination};
 use crate::index::{Index, IndexArg};
 use crate::out::Out;
 use crate::session::{self, RingArg};
 use crate::sql::{self, LimitArgs};
 use clap::ValueEnum as _;
+use holdfast_base::failure::{Failure, Kind, Result};
+use holdfast_export::{self as export, OutputFile};
 use holdfast_query::output::Format;
 use holdfast_reader::{OpenSlots, Selection};
 use std::io::{self, IsTerminal, Write};
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     let rows = match written {
         Written::Rows(format) => {
             let rows = sql.answer(&args.sql, format, |format| {
-                let place = file.map(|path| Place::make(path, args.force)).transpose()?;
+                let place = file.map(|path| OutputFile::make(path, args.force)).transpose()?;
                 let to = writer(place.as_ref(), format)?;
                 made = place;
                 if is_export {
@@ -140,19 +140,19 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
                 Ok(to)
             })?;
             // What came to nothing leaves none behind, and none that was there is gone for it.
-            made.map_or(Ok(()), Place::finish)?;
+            made.map_or(Ok(()), OutputFile::finish)?;
             rows
         }
         Written::Elements(format) => {
             let to = Destination { file, force: args.force, because: &args.because, what: &what };
-            hits::export(&sql, &args.sql, &path, format, &to, out)?
+            exports::hits(&sql, &args.sql, &path, format, &to, out)?
         }
     };
     sql::told(&sql.engine.trouble.take())?;
     if rows == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
 }
 
-fn writer(place: Option<&Place>, format: Format) -> Result<Box<dyn Write + Send>> {
+fn writer(place: Option<&OutputFile>, format: Format) -> Result<Box<dyn Write + Send>> {
     if let Some(place) = place {
         return Ok(Box::new(io::BufWriter::new(place.writer()?)));
     }

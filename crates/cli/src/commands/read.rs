@@ -1,16 +1,15 @@
 //! `holdfast read`: gets a range back, to a file or a pipe, in the form that other programs want.
 
 use crate::because::Because;
-use crate::export::filter::Filter;
-use crate::export::output::{Output, Written};
-use crate::export::sink::{Sink, Taken, Wanted};
-use crate::export::{Export, Format};
-use crate::failure::{Failure, Kind, Result};
+use crate::commands::record::recorder;
+use crate::exports;
 use crate::out::{Out, counted};
 use crate::range::RangeArgs;
 use crate::session::{self, RingArg, link};
 use crate::{progress, show, times};
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Timestamp};
+use holdfast_export::{Counts, ElementFilter, Export, Filter, Format, Output, Sink, Written};
 use holdfast_reader::{Plan, RingReader};
 use holdfast_ring::StreamStatus;
 use serde::Serialize;
@@ -40,7 +39,7 @@ pub(crate) struct Args {
     filter: Option<String>,
     /// Form of the export (pcapng for a stream of packets, raw for another one)
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<FormatArg>,
     /// Where to: a file, or - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -85,6 +84,30 @@ struct Shown<'a> {
     expired_ordinals: Vec<(u64, u64)>,
 }
 
+/// Format of an export, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FormatArg {
+    /// the payloads as they came, behind their preamble
+    Raw,
+    /// packets for Wireshark, tcpdump and others
+    Pcapng,
+    /// one channel a stream, for Foxglove and others
+    Mcap,
+    /// one JSON object a line
+    Jsonl,
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Raw => Self::Raw,
+            FormatArg::Pcapng => Self::Pcapng,
+            FormatArg::Mcap => Self::Mcap,
+            FormatArg::Jsonl => Self::Jsonl,
+        }
+    }
+}
+
 /// Does it.
 pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     session::give_way();
@@ -102,15 +125,15 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         return Err(Failure::nothing("nothing was recorded on this ring yet").at_path(&path));
     }
     let selection = session::selection_of(ids, &args.range)?;
-    let format = args.format.unwrap_or_else(|| Format::fitting(&chosen));
+    let format = args.format.map_or_else(|| Format::fitting(&chosen), Format::from);
     if chosen.len() > 1 && args.streams.is_empty() && matches!(format, Format::Raw | Format::Pcapng) {
         let names: Vec<&str> = chosen.iter().map(|stream| stream.name.as_str()).collect();
         return Err(Failure::usage(format_args!("--format {} takes one stream", format.name()))
             .advice(format_args!("give --stream: the ring has {}", names.join(", "))));
     }
     let wanted = match &args.filter {
-        Some(expression) => Wanted::Passing(filter(expression, &chosen, &mut reader)?),
-        None => Wanted::All,
+        Some(expression) => ElementFilter::Passing(filter(expression, &chosen, &mut reader)?),
+        None => ElementFilter::All,
     };
     let output = match &args.output {
         Some(file) if !args.to_stdout() => Output::file(file, args.force)?,
@@ -124,8 +147,12 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
     }
     args.because.export(&mut reader, &selection, &what)?;
     let plan = reader.plan(&selection).map_err(|error| link(&error))?;
-    let mut sink = Sink::new(export, passed, wanted, progress::bar(plan.bytes, true))?;
-    sink.fill(&mut reader, &plan)?;
+    let bar = progress::bar(plan.bytes, true);
+    let shown = bar.clone();
+    let mut sink = Sink::new(export, passed, wanted, Box::new(move |bytes| shown.set_position(bytes)))?;
+    let filled = exports::fill(&mut sink, &mut reader, &plan);
+    bar.finish_and_clear();
+    filled?;
     let (export, taken) = sink.finish();
     let told_too =
         if format == Format::Jsonl { taken.notes + taken.gaps + taken.partial + taken.damaged } else { 0 };
@@ -158,7 +185,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 
 /// A filter for these streams. What is wrong with it is told now, for the interfaces that they have at last.
 fn filter(expression: &str, chosen: &[StreamStatus], reader: &mut RingReader) -> Result<Filter> {
-    let mut filter = Filter::new(expression, chosen)?;
+    let mut filter = Filter::new(expression, chosen, recorder())?;
     for stream in chosen {
         if let Some(bytes) = reader.preamble(stream.id, stream.preamble).map_err(|error| link(&error))? {
             filter.preamble(stream.id, &bytes)?;
@@ -168,7 +195,7 @@ fn filter(expression: &str, chosen: &[StreamStatus], reader: &mut RingReader) ->
 }
 
 /// Why there is nothing, as far as it can be told.
-fn nothing(path: &Path, chosen: &[StreamStatus], taken: &Taken, mut reader: RingReader) -> Failure {
+fn nothing(path: &Path, chosen: &[StreamStatus], taken: &Counts, mut reader: RingReader) -> Failure {
     let failure = Failure::nothing("nothing in that range is on the ring").at_path(path);
     if let Some(known) = seen(path, taken) {
         return known;
@@ -191,7 +218,7 @@ fn nothing(path: &Path, chosen: &[StreamStatus], taken: &Taken, mut reader: Ring
 }
 
 /// What the read itself came across instead of elements.
-fn seen(path: &Path, taken: &Taken) -> Option<Failure> {
+fn seen(path: &Path, taken: &Counts) -> Option<Failure> {
     if let Some(first) = taken.damaged_told.first() {
         let are = if taken.damaged == 1 { "is" } else { "are" };
         let places = counted(taken.damaged, "place");
@@ -223,7 +250,7 @@ fn seen(path: &Path, taken: &Taken) -> Option<Failure> {
 }
 
 /// The report for people, on standard error.
-fn told(taken: &Taken, written: &Written, plan: &Plan) -> Result<()> {
+fn told(taken: &Counts, written: &Written, plan: &Plan) -> Result<()> {
     let mut err = Out::stderr(false);
     let elements = counted(taken.elements, "element");
     err.line(format_args!("{elements}, {} of payload", ByteSize(taken.bytes)))?;
@@ -246,7 +273,9 @@ fn told(taken: &Taken, written: &Written, plan: &Plan) -> Result<()> {
             counted(taken.expired, "slot")
         ))?;
     }
-    taken.left_out(&mut err)?;
+    for line in taken.left_out() {
+        err.line(line)?;
+    }
     err.line(format_args!("wrote {}, BLAKE3 {}", counted(written.bytes, "byte"), written.blake3))?;
     err.flush()
 }
@@ -258,7 +287,7 @@ mod tests {
     #[test]
     fn what_expired_under_the_reader_is_not_called_absent() {
         let path = Path::new("r.hf");
-        let taken = Taken { expired: 7, ..Taken::default() };
+        let taken = Counts { expired: 7, ..Counts::default() };
         let failure = seen(path, &taken).unwrap();
         let text = failure.to_string();
         assert!(
@@ -266,6 +295,6 @@ mod tests {
             "{text}"
         );
         assert_eq!(failure.number(), 3);
-        assert_eq!(seen(path, &Taken::default()), None);
+        assert_eq!(seen(path, &Counts::default()), None);
     }
 }

@@ -2,8 +2,8 @@
 //! of the configuration file are looked up, and the process that serves metrics is started.
 
 use crate::config;
-use crate::failure::{Failure, Result, reason};
 use crate::schema_file;
+use holdfast_base::failure::{Failure, Result, reason};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::TcpListener;

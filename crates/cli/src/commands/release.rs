@@ -1,10 +1,10 @@
 //! `holdfast release`: let what was held expire in its turn.
 
 use crate::because::Because;
-use crate::failure::Result;
 use crate::orders;
 use crate::out::Out;
 use crate::session::RingArg;
+use holdfast_base::failure::Result;
 use holdfast_base::{HoldId, UnitError};
 use holdfast_ring::{Order, Outcome, ReleaseRequest};
 use serde::Serialize;

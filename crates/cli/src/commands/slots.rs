@@ -1,10 +1,10 @@
 //! `holdfast slots`: every slot of a ring, by place.
 
-use crate::failure::Result;
 use crate::out::{Out, Side, Table};
 use crate::session::{RingArg, link};
 use crate::{guarantee, show, times};
 use holdfast_base::Timestamp;
+use holdfast_base::failure::Result;
 use holdfast_ring::SlotStatus;
 use serde::Serialize;
 

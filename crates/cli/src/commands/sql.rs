@@ -1,6 +1,5 @@
 //! `holdfast sql`: questions one after the other, with completion and a history. One that is at work can be cancelled.
 
-use crate::failure::{Failure, Result, reason};
 use crate::index::{Index, IndexArg};
 use crate::out::Out;
 use crate::question::{is_blank, questions, split};
@@ -9,6 +8,7 @@ use crate::sql::{self, LimitArgs, Sql};
 use datafusion::common::TableReference;
 use futures::future::{Either, select};
 use futures::task::AtomicWaker;
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_query::output::Format;
 use holdfast_reader::OpenSlots;
 use rustyline::completion::{Completer, Pair};

@@ -1,12 +1,12 @@
 //! `holdfast status`: how far back can I go, when does the oldest expire, is anything being lost. The live view is
 //! `watch`'s.
 
-use crate::failure::Result;
 use crate::losses::{ever_lost, losing, losing_now, lost};
 use crate::out::{Out, clean, counted, grouped};
 use crate::session::{RingArg, link};
 use crate::watch::rates::{self, Rates, Reach};
 use crate::{guarantee, show, times, watch};
+use holdfast_base::failure::Result;
 use holdfast_base::{ByteSize, MAX_AWAY, Timestamp, many};
 use holdfast_protocol::wire::{MarginStatus, RecorderStatus, SourceStatus, Status};
 use holdfast_ring::{SlotStatus, StreamStatus};
@@ -337,7 +337,7 @@ impl<'a> RecorderShown<'a> {
                         .dropped
                         .iter()
                         .map(|dropped| DroppedShown {
-                            cause: show::cause(dropped.cause),
+                            cause: dropped.cause.name(),
                             elements: dropped.elements,
                             bytes: dropped.bytes,
                         })

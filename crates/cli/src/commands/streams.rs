@@ -1,11 +1,11 @@
 //! `holdfast streams`: what is recorded on a ring, and how much of it was ever lost.
 
-use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, Side, Table, grouped};
 use crate::session::{RingArg, link};
 use crate::show::{self, CountersShown};
 use crate::times;
 use holdfast_attributes::{Attribute, Schema};
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_reader::RingReader;
 use holdfast_ring::StreamStatus;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             out.object(&Row {
                 id: stream.id.0,
                 name: &stream.name,
-                kind: show::kind(stream.kind),
+                kind: stream.kind.name(),
                 framing: &stream.framing,
                 created: stream.created,
                 preamble_version: stream.preamble,
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         let lost = grouped(counters.lost) + if counters.unknown_gaps > 0 { " + unknown" } else { "" };
         table.row([
             stream.name.clone(),
-            show::kind(stream.kind).to_owned(),
+            stream.kind.name().to_owned(),
             stream.framing.clone(),
             grouped(counters.received),
             ByteSize(counters.received_bytes).to_string(),

@@ -2,12 +2,12 @@
 //! number): all others are found.
 
 use crate::complaint;
-use crate::failure::{Failure, Result};
 use crate::index::Index;
 use crate::out::counted;
 use crate::sql::{self, Sql};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, StreamId};
 use holdfast_query::find::{Among, Found, Search};
 use holdfast_query::{Failed, Limits, is_of_a_value};

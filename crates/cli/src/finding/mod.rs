@@ -13,13 +13,13 @@ mod wish;
 
 pub(crate) use args::FindArgs;
 
-use crate::failure::{Failure, Result};
 use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::{orders, show, sql};
 use evaluator::{Evaluator, OVER, Turn, Wanted};
 use fit::Fit;
 use follow::{Follow, Giving};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Timestamp};
 use holdfast_format::ConditionHold;
 use holdfast_query::Limits;

@@ -1,6 +1,6 @@
 //! Which part of a device a ring is to use: as it is typed, and in bytes.
 
-use crate::failure::{Failure, Result};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{BLOCK, ByteSize};
 use holdfast_format::Measured;
 use holdfast_media::Profile;

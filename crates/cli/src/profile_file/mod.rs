@@ -3,8 +3,8 @@
 
 mod fields;
 
-use crate::failure::{Failure, Result};
 use fields::{Head, ProfileV1};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_media::Profile;
 use std::fs::{self, File};
 use std::io::{Read, Write};

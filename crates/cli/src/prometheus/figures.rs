@@ -1,7 +1,6 @@
 //! Which metrics there are: what a recorder says of itself. The help lines tell what each means. How they are written is `page`'s.
 
 use super::page::Page;
-use crate::show::cause;
 use holdfast_base::Timestamp;
 use holdfast_format::Superblock;
 use holdfast_protocol::wire::{DeviceState, LATENCY_BUCKETS, Latency, SourceState, SourceStatus, Status};
@@ -221,7 +220,7 @@ impl Page {
         self.family("stream_dropped_elements_total", "counter", "Elements lost, by cause.");
         for source in sources {
             for dropped in &source.dropped {
-                let labels = [("stream", source.name.as_str()), ("cause", cause(dropped.cause))];
+                let labels = [("stream", source.name.as_str()), ("cause", dropped.cause.name())];
                 self.sample("stream_dropped_elements_total", &labels, dropped.elements);
             }
         }
@@ -232,7 +231,7 @@ impl Page {
         );
         for source in sources {
             for dropped in &source.dropped {
-                let labels = [("stream", source.name.as_str()), ("cause", cause(dropped.cause))];
+                let labels = [("stream", source.name.as_str()), ("cause", dropped.cause.name())];
                 self.sample("stream_dropped_bytes_total", &labels, dropped.bytes);
             }
         }

@@ -7,7 +7,7 @@ use super::source::Source;
 use super::stages::{Burst, Kind, Promised, Readers, Stage, bursts, elements};
 use super::tally::Sent;
 use super::verdict::{BurstResult, StageResult};
-use crate::failure::{Failure, Result, reason};
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_protocol::wire::RecorderStatus;
 use holdfast_ring::BURSTS;

@@ -1,8 +1,8 @@
 //! The recorder of a stage: the real program, with the built-in source at its standard input.
 
 use crate::commands::record;
-use crate::failure::{Failure, Result, reason};
 use crate::orders;
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_base::{ByteSize, Rate};
 use holdfast_format::{ElementLoad, MAX_TEXT};
 use holdfast_protocol::client::Connection;

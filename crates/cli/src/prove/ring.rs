@@ -3,12 +3,12 @@
 use super::report::{DeviceShown, MachineShown, TermsShown};
 use super::stages::{Promised, element};
 use crate::commands::format::{random, random_id};
-use crate::failure::{Failure, Result};
 use crate::plan::Packs;
 use crate::plan::answer::AttributesShown;
 use crate::session::{self, link};
 use crate::{guarantee, identity};
 use holdfast_base::Rate;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_format::{Key, Superblock};
 use holdfast_media::{Access, Device, RealDisk, wipe};
 use holdfast_ring::{Lack, NewRing, SlotStatus, create, longest};

@@ -6,10 +6,10 @@ pub(crate) mod rates;
 mod view;
 
 use crate::commands::status::Shown;
-use crate::failure::{Failure, Kind, Result, reason};
 use crate::guarantee;
 use crate::out::Out;
 use crate::session::link;
+use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_protocol::LinkError;
 use holdfast_protocol::wire::Status;
 use holdfast_reader::RingReader;

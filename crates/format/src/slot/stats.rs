@@ -17,6 +17,14 @@ pub enum StreamKind {
 }
 
 impl StreamKind {
+    /// Name of the kind in JSON and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Packets => "packets",
+        }
+    }
+
     pub(crate) fn read(get: &mut Get<'_>) -> Result<Self, FormatError> {
         match get.u8()? {
             0 => Ok(Self::Bytes),

@@ -2,13 +2,13 @@
 
 use super::distiller::{Brief, Distilled, Distiller, Passed};
 use super::{DISTIL, Follow, Room};
-use crate::failure::{Failure, Result};
 use crate::finding::evaluator::Evaluator;
 use crate::orders;
 use crate::out::{Out, counted};
 use crate::session;
 use crate::times;
 use holdfast_base::ByteSize;
+use holdfast_base::failure::{Failure, Result};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,12 +1,12 @@
 //! A pass over what is due of a hold: what it wants is distilled, together with others that keep the same slots.
 
 use super::AGAIN;
-use crate::failure::{Failure, Result};
 use crate::finding::wish::{self, Kept};
 use crate::finding::{ask, distil, limits, warn};
 use crate::session::{self, link};
 use crate::sql::Sql;
 use crate::{orders, show};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Age, HoldId, Sequence, Timestamp};
 use holdfast_query::stream::Missed;
 use holdfast_ring::{DistilRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus, StreamStatus};

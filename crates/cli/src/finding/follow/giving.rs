@@ -1,10 +1,10 @@
 //! What is found is kept from expiring as soon as a recorder takes it. That all of it would survive a crash is heard later: on a busy
 //! drive this takes seconds, and what arrives does not wait.
 
-use crate::failure::{Failure, Result};
 use crate::orders;
 use crate::session::link;
 use holdfast_base::HoldId;
+use holdfast_base::failure::{Failure, Result};
 use holdfast_protocol::LinkError;
 use holdfast_protocol::client::{Connection, ORDER_TIME};
 use holdfast_ring::{ExtendRequest, Order, Outcome};

@@ -1,7 +1,7 @@
-//! Files in the making: gone when what they were for comes to nothing, and be it by a signal. What is in them is not known
-//! here.
+//! Atomic files: written under another name, renamed when they are whole, removed when they are given up, and on signals. Their
+//! contents are not known here.
 
-use crate::failure::{Failure, Result, reason};
+use holdfast_base::failure::{Failure, Result, reason};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -28,9 +28,21 @@ fn watched() -> MutexGuard<'static, Watched> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Printer of notices, of the program that wants signals handled.
+static NOTICES: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Has SIGINT and SIGTERM handled from the first unfinished file on: unfinished files are removed, `notice` is told, and the
+/// process exits with 130. Without this call signals are left to the program.
+pub fn handle_signals(notice: fn(&str)) {
+    let _ = NOTICES.set(notice);
+}
+
 /// Waits for signals from here on: the first goes to who ends tidily, where somebody does.
 fn watch() -> Result<()> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
+    if NOTICES.get().is_none() {
+        return Ok(());
+    }
     let started = STARTED.get_or_init(|| {
         let signals = Signals::new([SIGINT, SIGTERM]);
         let started = signals.and_then(|mut signals| {
@@ -51,7 +63,9 @@ fn interrupted() {
     for file in watched.files.drain(..) {
         let _ = fs::remove_file(file);
     }
-    crate::say("interrupted: nothing was made");
+    if let Some(notice) = NOTICES.get() {
+        notice("interrupted: nothing was made");
+    }
     // With the lock: a file that is being finished meanwhile gets no name.
     std::process::exit(130);
 }
@@ -65,11 +79,11 @@ pub(crate) fn ends_tidily() -> Result<Arc<AtomicBool>> {
 }
 
 /// A file in the making, under a name of its own beside the one that it is for.
-pub(crate) struct Unfinished(PathBuf);
+pub struct AtomicFile(PathBuf);
 
-impl Unfinished {
+impl AtomicFile {
     /// Makes it with `create`, which must refuse a name that is taken with an error for which `is_taken` holds.
-    pub(crate) fn beside<T, E>(
+    pub fn beside<T, E>(
         path: &Path,
         mut create: impl FnMut(&Path) -> Result<T, E>,
         is_taken: impl Fn(&E) -> bool,
@@ -102,7 +116,7 @@ impl Unfinished {
     }
 
     /// Gives it its name; until then a signal ends it. Another may have that name by now: it is replaced only by force.
-    pub(crate) fn named(self, path: &Path, force: bool) -> io::Result<()> {
+    pub fn named(self, path: &Path, force: bool) -> io::Result<()> {
         let mut known = watched();
         let named = rename(&self.0, path, force);
         if named.is_ok() {
@@ -122,7 +136,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         let mut known = watched();
         known.files.retain(|file| *file != self.0);

@@ -1,17 +1,18 @@
-//! How a command ends when it is not done: what, where, what to do, and the exit code. Typed errors of the other
-//! crates are converted here or at the command that knows the place, once.
+//! The error that people read: what failed, where, what to do about it, and the exit code.
+//!
+//! Libraries above the reader return it; typed errors of lower crates are converted into it once, at the edge that knows the
+//! place.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
-/// What a command returns.
-pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+/// Result of an operation whose error people read.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// The exit codes that scripts can trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// It ended early because the reader of its output had enough.
     Done = 0,
     /// It could not be done, or what was found is damaged.
@@ -22,9 +23,9 @@ pub(crate) enum Kind {
     Nothing = 3,
 }
 
-/// Why a command did not do what it was asked.
+/// Reason why an operation was not done as asked.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub struct Failure {
     kind: Kind,
     what: String,
     place: String,
@@ -34,17 +35,17 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// It could not be done.
-    pub(crate) fn failed(what: impl fmt::Display) -> Self {
+    pub fn failed(what: impl fmt::Display) -> Self {
         Self::new(Kind::Failed, what)
     }
 
     /// It was asked for wrongly.
-    pub(crate) fn usage(what: impl fmt::Display) -> Self {
+    pub fn usage(what: impl fmt::Display) -> Self {
         Self::new(Kind::Usage, what)
     }
 
     /// It is not there.
-    pub(crate) fn nothing(what: impl fmt::Display) -> Self {
+    pub fn nothing(what: impl fmt::Display) -> Self {
         Self::new(Kind::Nothing, what)
     }
 
@@ -53,29 +54,32 @@ impl Failure {
     }
 
     /// The exit code of a command that has said all there is to say.
-    pub(crate) fn said(kind: Kind) -> Self {
+    pub fn said(kind: Kind) -> Self {
         Self { quiet: true, ..Self::new(kind, "") }
     }
 
     /// Names the file, device or argument.
-    pub(crate) fn at(mut self, place: impl fmt::Display) -> Self {
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
         self.place = place.to_string();
         self
     }
 
     /// The same for a path.
-    pub(crate) fn at_path(self, path: &Path) -> Self {
+    #[must_use]
+    pub fn at_path(self, path: &Path) -> Self {
         self.at(path.display())
     }
 
     /// Says what to do about it.
-    pub(crate) fn advice(mut self, advice: impl fmt::Display) -> Self {
+    #[must_use]
+    pub fn advice(mut self, advice: impl fmt::Display) -> Self {
         self.advice = advice.to_string();
         self
     }
 
     /// An error of the operating system at a path, with the advice that fits it.
-    pub(crate) fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
+    pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
         let advice = match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 "run as root, or as a user who may open it (for devices, group disk)"
@@ -89,7 +93,7 @@ impl Failure {
     }
 
     /// The same where something was to be written.
-    pub(crate) fn output(doing: &str, path: &Path, error: &io::Error) -> Self {
+    pub fn output(doing: &str, path: &Path, error: &io::Error) -> Self {
         let advice = match error.kind() {
             io::ErrorKind::NotFound => "choose another place with -o, or make its folder first",
             io::ErrorKind::StorageFull => "make room, or choose another place with -o",
@@ -98,24 +102,19 @@ impl Failure {
         Self::io(doing, path, error).advice(advice)
     }
 
-    /// Its exit code.
-    pub(crate) fn exit(&self) -> ExitCode {
-        ExitCode::from(self.kind as u8)
-    }
-
     /// The number of its exit code.
-    pub(crate) fn number(&self) -> u8 {
+    pub fn number(&self) -> u8 {
         self.kind as u8
     }
 
     /// True when there is nothing left to say.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 }
 
 /// An operating system's error without the number that nobody looks up.
-pub(crate) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     let mut chars = text[..end].chars();

@@ -1,16 +1,13 @@
-//! Between the reader and an export: what is wanted of what comes goes on, and all is counted. Where it comes from is not
+//! Sink between the reader and an export: it passes on the chosen elements and counts all items. The source of the items is not
 //! known here.
 
-use super::Export;
-use super::filter::Filter;
-use super::output::Passed;
-use crate::failure::{Failure, Result};
-use crate::out::{Out, counted};
-use crate::session::link;
-use crate::unfinished;
-use holdfast_base::Ordinal;
-use holdfast_reader::{Element, Item, Plan, RingReader};
-use indicatif::ProgressBar;
+use crate::atomic_file;
+use crate::export::Export;
+use crate::filter::Filter;
+use crate::output::PipedBytes;
+use holdfast_base::failure::{Failure, Result};
+use holdfast_base::{Ordinal, counted};
+use holdfast_reader::{Element, Item};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MOST_TOLD: usize = 20;
 
 /// Which elements of a range go to the export.
-pub(crate) enum Wanted {
+pub enum ElementFilter {
     /// All, and everything that the ring says of what is not there.
     All,
     /// The packets that pass, and everything that the ring says of what is not there.
@@ -30,91 +27,94 @@ pub(crate) enum Wanted {
 
 /// What came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub struct Counts {
     /// Elements that were exported.
-    pub(crate) elements: u64,
+    pub elements: u64,
     /// Bytes of their payloads.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Elements that came and were not wanted.
-    pub(crate) others: u64,
+    pub others: u64,
     /// Gaps.
-    pub(crate) gaps: u64,
+    pub gaps: u64,
     /// Notes.
-    pub(crate) notes: u64,
+    pub notes: u64,
     /// Elements that may have been wanted, and of which a part is left.
-    pub(crate) partial: u64,
+    pub partial: u64,
     /// Damaged places.
-    pub(crate) damaged: u64,
+    pub damaged: u64,
     /// Slots that expired meanwhile.
-    pub(crate) expired: u64,
+    pub expired: u64,
     /// The first of the partial elements, in words.
-    pub(crate) partial_told: Vec<String>,
+    pub partial_told: Vec<String>,
     /// The first of the damaged places, in words.
-    pub(crate) damaged_told: Vec<String>,
+    pub damaged_told: Vec<String>,
 }
 
-impl Taken {
-    /// Says for people what was left out.
-    pub(crate) fn left_out(&self, to: &mut Out) -> Result<()> {
+impl Counts {
+    /// Lines that tell people what was left out.
+    pub fn left_out(&self) -> Vec<String> {
+        let mut told = Vec::new();
         for (what, all, lines) in [
             ("partial element", self.partial, &self.partial_told),
             ("damaged place", self.damaged, &self.damaged_told),
         ] {
             if all > 0 {
-                to.line(format_args!("{}, left out:", counted(all, what)))?;
-                for line in lines {
-                    to.line(format_args!("  {line}"))?;
-                }
+                told.push(format!("{}, left out:", counted(all, what)));
+                told.extend(lines.iter().map(|line| format!("  {line}")));
                 if all > lines.len() as u64 {
-                    to.line(format_args!("  and {} more", all - lines.len() as u64))?;
+                    told.push(format!("  and {} more", all - lines.len() as u64));
                 }
             }
         }
-        Ok(())
+        told
     }
 }
 
 /// Takes what the reader gives.
-pub(crate) struct Sink {
+pub struct Sink {
     export: Export,
-    passed: Passed,
-    wanted: Wanted,
-    progress: ProgressBar,
+    passed: PipedBytes,
+    wanted: ElementFilter,
+    progress: Box<dyn FnMut(u64)>,
     stop: Arc<AtomicBool>,
     failure: Option<Failure>,
-    taken: Taken,
+    taken: Counts,
 }
 
 impl Sink {
-    /// Begins; from here on the first signal ends the export tidily.
-    pub(crate) fn new(export: Export, passed: Passed, wanted: Wanted, progress: ProgressBar) -> Result<Self> {
-        let stop = unfinished::ends_tidily()?;
-        Ok(Self { export, passed, wanted, progress, stop, failure: None, taken: Taken::default() })
+    /// Begins; from here on the first signal ends the export tidily. `progress` is told how many bytes have been read.
+    pub fn new(
+        export: Export,
+        passed: PipedBytes,
+        wanted: ElementFilter,
+        progress: Box<dyn FnMut(u64)>,
+    ) -> Result<Self> {
+        let stop = atomic_file::ends_tidily()?;
+        Ok(Self { export, passed, wanted, progress, stop, failure: None, taken: Counts::default() })
     }
 
     /// Changes what is wanted of what comes next.
-    pub(crate) fn want(&mut self, wanted: Wanted) {
+    pub fn want(&mut self, wanted: ElementFilter) {
         self.wanted = wanted;
     }
 
-    /// Takes all that a plan leads to.
-    pub(crate) fn fill(&mut self, reader: &mut RingReader, plan: &Plan) -> Result<()> {
-        let report = reader.read(plan, &mut |item| self.take(&item));
-        self.progress.finish_and_clear();
+    /// Ends a read whose items were taken, of which so many slots expired meanwhile: an error of the export comes before one of
+    /// the read.
+    pub fn end_read(&mut self, expired: Result<u64>) -> Result<()> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        self.taken.expired += report.map_err(|error| link(&error))?.expired;
+        self.taken.expired += expired?;
         Ok(())
     }
 
     /// What came, and the export to be ended.
-    pub(crate) fn finish(self) -> (Export, Taken) {
+    pub fn finish(self) -> (Export, Counts) {
         (self.export, self.taken)
     }
 
     /// Whether it is to end early.
-    pub(crate) fn interrupted(&self) -> Result<()> {
+    pub fn interrupted(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(match self.passed.bytes() {
                 0 => Failure::failed("interrupted: nothing was written").advice("run it again"),
@@ -128,9 +128,11 @@ impl Sink {
         Ok(())
     }
 
-    fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
+    /// Takes the next item of a read; breaks where the export fails or is interrupted.
+    pub fn take(&mut self, item: &Item<'_>) -> ControlFlow<()> {
         let taken = self.interrupted().and_then(|()| {
-            if let (Wanted::Passing(filter), Item::Preamble { stream, bytes, .. }) = (&mut self.wanted, item)
+            if let (ElementFilter::Passing(filter), Item::Preamble { stream, bytes, .. }) =
+                (&mut self.wanted, item)
             {
                 filter.preamble(*stream, bytes)?;
             }
@@ -143,14 +145,14 @@ impl Sink {
     /// Counts it; whether it goes to the export.
     #[inline]
     fn count(&mut self, item: &Item<'_>) -> bool {
-        let (taken, only) = (&mut self.taken, matches!(self.wanted, Wanted::Only(_)));
+        let (taken, only) = (&mut self.taken, matches!(self.wanted, ElementFilter::Only(_)));
         let may_be = |ordinal: &Ordinal| match &self.wanted {
-            Wanted::All | Wanted::Passing(_) => true,
-            Wanted::Only(ordinals) => ordinals.binary_search(ordinal).is_ok(),
+            ElementFilter::All | ElementFilter::Passing(_) => true,
+            ElementFilter::Only(ordinals) => ordinals.binary_search(ordinal).is_ok(),
         };
         let passes = |element: &Element<'_>| match &self.wanted {
-            Wanted::Passing(filter) => filter.accepts(element),
-            Wanted::All | Wanted::Only(_) => may_be(&element.ordinal),
+            ElementFilter::Passing(filter) => filter.accepts(element),
+            ElementFilter::All | ElementFilter::Only(_) => may_be(&element.ordinal),
         };
         match item {
             Item::Element(element) if passes(element) => {
@@ -177,7 +179,7 @@ impl Sink {
             Item::Gap { .. } | Item::Note { .. } if only => return false,
             Item::Gap { .. } => taken.gaps += 1,
             Item::Note { .. } => taken.notes += 1,
-            Item::Progress { bytes } => self.progress.set_position(*bytes),
+            Item::Progress { bytes } => (self.progress)(*bytes),
             Item::Preamble { .. } | Item::Expired { .. } => {}
         }
         true

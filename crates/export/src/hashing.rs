@@ -1,4 +1,4 @@
-//! The BLAKE3 of what is exported: a little of it here, much of it on a thread of its own, so that reading goes on.
+//! BLAKE3 of an export: small exports are hashed by the caller, large ones on a thread beside it, so that reading goes on.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -9,14 +9,14 @@ const PIECES: usize = 4;
 
 /// A hash under way. Pieces of a power of two are hashed fastest: the hash is a tree, and slow where it must begin in the
 /// middle of a branch.
-pub(super) enum Hashing {
+pub(crate) enum Hashing {
     /// Nothing was worth a thread yet.
     Here(Box<blake3::Hasher>),
     Beside(Beside),
 }
 
 /// The thread, and the pieces on their way to it and back.
-pub(super) struct Beside {
+pub(crate) struct Beside {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
     given: usize,
@@ -52,12 +52,12 @@ impl Beside {
 }
 
 impl Hashing {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::Here(Box::default())
     }
 
     /// Takes in a piece of what is written, and gives an empty one for it. All but the last are of `most` bytes.
-    pub(super) fn take(&mut self, mut piece: Vec<u8>, most: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn take(&mut self, mut piece: Vec<u8>, most: usize) -> io::Result<Vec<u8>> {
         if let Self::Here(hash) = self {
             if piece.len() < most {
                 hash.update(&piece);
@@ -73,7 +73,7 @@ impl Hashing {
     }
 
     /// In hexadecimal digits.
-    pub(super) fn finish(self) -> io::Result<String> {
+    pub(crate) fn finish(self) -> io::Result<String> {
         let hash = match self {
             Self::Here(hash) => *hash,
             Self::Beside(Beside { full, thread, .. }) => {

@@ -1,8 +1,8 @@
 //! Raw: the preamble, then the payloads put back through the framing that had cut them, so that the bytes are those
 //! that came in.
 
-use super::output::{Output, failed};
-use crate::failure::{Failure, Result};
+use crate::output::{Output, failed};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_format::Flags;
 use holdfast_ingest::Framing;
 use holdfast_reader::Item;
@@ -11,13 +11,13 @@ use std::io::Write;
 
 /// A raw export of one stream.
 pub(crate) struct Raw {
-    pub(super) output: Output,
+    pub(crate) output: Output,
     framing: Framing,
     preamble: Vec<u8>,
 }
 
 impl Raw {
-    pub(super) fn new(stream: &StreamStatus, output: Output) -> Result<Self> {
+    pub(crate) fn new(stream: &StreamStatus, output: Output) -> Result<Self> {
         let framing = stream.framing.parse().map_err(|error| {
             Failure::failed(format_args!(
                 "the framing of stream `{}` is not known here: {error}",
@@ -28,7 +28,7 @@ impl Raw {
         Ok(Self { output, framing, preamble: Vec::new() })
     }
 
-    pub(super) fn item(&mut self, item: &Item<'_>) -> Result<()> {
+    pub(crate) fn item(&mut self, item: &Item<'_>) -> Result<()> {
         let written = match item {
             // The same preamble again, after a restart of the recorder, would stand in the middle of the data.
             Item::Preamble { bytes, .. } if *bytes != self.preamble => {
@@ -50,8 +50,8 @@ impl Raw {
 
 #[cfg(test)]
 mod tests {
-    use crate::export::Format;
-    use crate::export::sample::{element, export, gap, stream};
+    use crate::Format;
+    use crate::sample::{element, export, gap, stream};
     use holdfast_base::StreamId;
     use holdfast_format::{Flags, StreamKind};
     use holdfast_ingest::UNTERMINATED;

@@ -1,8 +1,8 @@
 //! pcapng: the preamble's blocks, then one enhanced packet block an element, with nanosecond times.
 
-use super::happened;
-use super::output::{Output, failed};
-use crate::failure::{Failure, Result};
+use crate::export::happened;
+use crate::output::{Output, failed};
+use holdfast_base::failure::{Failure, Result};
 use holdfast_format::{Direction, Flags, StreamKind};
 use holdfast_ingest::packet::pcapng::write_packet;
 use holdfast_ingest::packet::{self, Direction as Way, Interface, Packet, Preamble, Reception};
@@ -12,14 +12,14 @@ use std::io::Write;
 
 /// An export of one packet stream.
 pub(crate) struct Pcapng {
-    pub(super) output: Output,
+    pub(crate) output: Output,
     name: String,
     preamble: Vec<u8>,
     interfaces: usize,
 }
 
 impl Pcapng {
-    pub(super) fn new(stream: &StreamStatus, output: Output) -> Result<Self> {
+    pub(crate) fn new(stream: &StreamStatus, output: Output) -> Result<Self> {
         if stream.kind != StreamKind::Packets {
             return Err(Failure::usage(format_args!(
                 "stream `{}` has no packets: it was recorded with the framing {}",
@@ -31,7 +31,7 @@ impl Pcapng {
         Ok(Self { output, name: stream.name.clone(), preamble: Vec::new(), interfaces: 0 })
     }
 
-    pub(super) fn item(&mut self, item: &Item<'_>) -> Result<()> {
+    pub(crate) fn item(&mut self, item: &Item<'_>) -> Result<()> {
         match item {
             Item::Preamble { bytes, .. } => self.section(bytes),
             Item::Element(element) => self.packet(element),
@@ -62,14 +62,14 @@ impl Pcapng {
 }
 
 /// The interfaces that a stream's preamble describes.
-pub(super) fn interfaces(stream: &str, preamble: &[u8]) -> Result<Vec<Interface>> {
+pub(crate) fn interfaces(stream: &str, preamble: &[u8]) -> Result<Vec<Interface>> {
     Preamble::validate(preamble).map_err(|error| {
         Failure::failed(format_args!("the preamble of stream `{stream}` cannot be used: {error}"))
     })
 }
 
 /// An element as the packet that it is.
-pub(super) fn packet<'a>(element: &Element<'a>) -> Packet<'a> {
+pub(crate) fn packet<'a>(element: &Element<'a>) -> Packet<'a> {
     let direction = match element.flags.direction() {
         Direction::Unknown => Way::Unknown,
         Direction::In => Way::Inbound,
@@ -87,8 +87,8 @@ pub(super) fn packet<'a>(element: &Element<'a>) -> Packet<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::export::Format;
-    use crate::export::sample::{START, element, export, interface, packet, stream};
+    use crate::Format;
+    use crate::sample::{START, element, export, interface, packet, stream};
     use holdfast_base::{StreamId, Timestamp};
     use holdfast_format::StreamKind;
     use holdfast_ingest::packet::{Direction, Reader};

@@ -1,8 +1,8 @@
 //! Hand-made streams and items, and an output that can be looked at: for the tests of the exporters.
 
-use super::output::Output;
-use super::{Export, Format};
-use crate::failure::Failure;
+use crate::output::Output;
+use crate::{Export, Format};
+use holdfast_base::failure::Failure;
 use holdfast_base::{Ordinal, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Cause, Counters, Direction, Flags, Gap, StreamKind};
 use holdfast_ingest::packet::{LinkType, LiveInterface, Preamble};

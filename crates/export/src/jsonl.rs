@@ -1,11 +1,11 @@
 //! JSON lines: everything the reader gives, one object each, told apart by `kind`. docs/commands.md lists the fields.
 
-use super::output::{Output, failed};
-use super::place;
-use crate::failure::Result;
-use crate::show::{self, GapShown};
+use crate::export::place;
+use crate::json::{self, Gap};
+use crate::output::{Output, failed};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
+use holdfast_base::failure::Result;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_format::{Direction, Flags};
 use holdfast_reader::{Element, Item};
@@ -15,7 +15,7 @@ use std::io::Write;
 
 /// An export of any streams.
 pub(crate) struct Jsonl {
-    pub(super) output: Output,
+    pub(crate) output: Output,
     streams: Vec<StreamId>,
     names: Vec<String>,
 }
@@ -47,11 +47,11 @@ struct ElementLine<'a> {
     kind: &'static str,
     stream: &'a str,
     ordinal: u64,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     first: Timestamp,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     arrival: Timestamp,
-    #[serde(serialize_with = "show::time_if", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "json::time_if", skip_serializing_if = "Option::is_none")]
     event: Option<Timestamp>,
     len: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ impl<'a> ElementLine<'a> {
 struct GapLine<'a> {
     kind: &'static str,
     #[serde(flatten)]
-    gap: GapShown<'a>,
+    gap: Gap<'a>,
 }
 
 #[derive(Serialize)]
@@ -115,7 +115,7 @@ struct PreambleLine<'a> {
 struct NoteLine<'a> {
     kind: &'static str,
     stream: &'a str,
-    #[serde(serialize_with = "show::time")]
+    #[serde(serialize_with = "json::time")]
     arrival: Timestamp,
     tag: u16,
     pcapng_options: bool,
@@ -144,14 +144,14 @@ struct ExpiredLine {
     kind: &'static str,
     from_sequence: u64,
     to_sequence: u64,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     first: Option<Timestamp>,
-    #[serde(serialize_with = "show::time_if")]
+    #[serde(serialize_with = "json::time_if")]
     last: Option<Timestamp>,
 }
 
 impl Jsonl {
-    pub(super) fn new(streams: &[StreamStatus], output: Output) -> Self {
+    pub(crate) fn new(streams: &[StreamStatus], output: Output) -> Self {
         Self {
             output,
             streams: streams.iter().map(|stream| stream.id).collect(),
@@ -159,17 +159,16 @@ impl Jsonl {
         }
     }
 
-    pub(super) fn item(&mut self, item: &Item<'_>) -> Result<()> {
+    pub(crate) fn item(&mut self, item: &Item<'_>) -> Result<()> {
         let names = &self.names;
         let name = |stream: StreamId| place(&self.streams, stream).map_or("", |place| names[place].as_str());
         let written = match item {
             Item::Element(element) => {
                 line(&mut self.output, &ElementLine::new(name(element.stream), element))
             }
-            Item::Gap { stream, ordinal, gap } => line(
-                &mut self.output,
-                &GapLine { kind: "gap", gap: GapShown::new(name(*stream), ordinal.0, gap) },
-            ),
+            Item::Gap { stream, ordinal, gap } => {
+                line(&mut self.output, &GapLine { kind: "gap", gap: Gap::new(name(*stream), ordinal.0, gap) })
+            }
             Item::Preamble { stream, version, bytes } => line(
                 &mut self.output,
                 &PreambleLine {
@@ -227,8 +226,8 @@ fn line(output: &mut Output, object: &impl Serialize) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::export::Format;
-    use crate::export::sample::{damaged, element, export, gap, packet, stream};
+    use crate::Format;
+    use crate::sample::{damaged, element, export, gap, packet, stream};
     use holdfast_base::{Ordinal, StreamId};
     use holdfast_format::StreamKind;
     use holdfast_reader::{Element, Item, Missing};

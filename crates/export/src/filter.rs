@@ -1,29 +1,30 @@
-//! `--filter`: an expression in tcpdump syntax, for the packets of some streams. It is compiled for the interfaces that each
+//! Packet filter: an expression in tcpdump syntax, for the packets of some streams. It is compiled for the interfaces that each
 //! stream's preamble describes, and again when that changes; by the recorder's program, for libpcap and what it loads would
 //! be loaded at every start of this one.
 
-use super::pcapng::{interfaces, packet};
-use crate::commands::record::recorder;
-use crate::failure::{Failure, Result, reason};
+use crate::pcapng::{interfaces, packet};
 use holdfast_base::StreamId;
+use holdfast_base::failure::{Failure, Result, reason};
 use holdfast_format::StreamKind;
 use holdfast_ingest::packet::LinkType;
 use holdfast_ingest::packet::filter::{FileFilter, Filter as Compiled, check_length};
 use holdfast_reader::Element;
 use holdfast_ring::StreamStatus;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// An expression, and what it comes to for each stream.
-pub(crate) struct Filter {
+pub struct Filter {
     expression: String,
+    recorder: PathBuf,
     names: HashMap<StreamId, String>,
     compiled: HashMap<StreamId, (Vec<u8>, FileFilter)>,
 }
 
 impl Filter {
-    /// One for streams of packets; others are refused.
-    pub(crate) fn new(expression: &str, streams: &[StreamStatus]) -> Result<Self> {
+    /// A filter for streams of packets, compiled by the program `recorder`; other streams are refused.
+    pub fn new(expression: &str, streams: &[StreamStatus], recorder: PathBuf) -> Result<Self> {
         if let Some(other) = streams.iter().find(|stream| stream.kind != StreamKind::Packets) {
             return Err(Failure::usage(format_args!(
                 "stream `{}` has no packets: it was recorded with the framing {}",
@@ -33,39 +34,40 @@ impl Filter {
             .advice("name streams of packets with --stream, or ask with `holdfast query`"));
         }
         let names = streams.iter().map(|stream| (stream.id, stream.name.clone())).collect();
-        Ok(Self { expression: expression.to_owned(), names, compiled: HashMap::new() })
+        Ok(Self { expression: expression.to_owned(), recorder, names, compiled: HashMap::new() })
     }
 
     /// Takes a stream's preamble.
-    pub(crate) fn preamble(&mut self, stream: StreamId, bytes: &[u8]) -> Result<()> {
+    pub fn preamble(&mut self, stream: StreamId, bytes: &[u8]) -> Result<()> {
         if self.compiled.get(&stream).is_some_and(|(known, _)| known == bytes) {
             return Ok(());
         }
         let interfaces = interfaces(self.names.get(&stream).map_or("", String::as_str), bytes)?;
-        let filter = FileFilter::compiled_by(&interfaces, |link_type| compile(&self.expression, link_type))?;
+        let filter = FileFilter::compiled_by(&interfaces, |link_type| {
+            compile(&self.recorder, &self.expression, link_type)
+        })?;
         self.compiled.insert(stream, (bytes.to_vec(), filter));
         Ok(())
     }
 
     /// Whether a packet passes; one of an interface that no preamble described does not.
-    pub(crate) fn accepts(&self, element: &Element<'_>) -> bool {
+    pub fn accepts(&self, element: &Element<'_>) -> bool {
         self.compiled.get(&element.stream).is_some_and(|(_, filter)| filter.accepts(&packet(element)))
     }
 }
 
 /// Has the recorder's program compile an expression.
-fn compile(expression: &str, link_type: LinkType) -> Result<Compiled> {
+fn compile(program: &Path, expression: &str, link_type: LinkType) -> Result<Compiled> {
     const OPTION: &str = "--compile";
     #[derive(serde::Deserialize)]
     struct Refused {
         error: String,
     }
     check_length(expression).map_err(|error| Failure::usage(error).at("--filter"))?;
-    let program = recorder();
     let failed = |what: &str, advice: &str| {
-        Failure::failed(format_args!("cannot compile the filter: {what}")).at_path(&program).advice(advice)
+        Failure::failed(format_args!("cannot compile the filter: {what}")).at_path(program).advice(advice)
     };
-    let said = Command::new(&program)
+    let said = Command::new(program)
         .args(["--json", OPTION])
         .arg(format!("{}:{expression}", link_type.0))
         .stdin(Stdio::null())

@@ -1,9 +1,9 @@
-//! Where an export goes: a file that appears only when it is whole, or a pipe. Counts and hashes what passes.
+//! Output of an export: a file that appears only when it is whole, or a pipe. It counts and hashes what passes.
 
-use super::hashing::Hashing;
-use crate::failure::{Failure, Kind, Result, reason};
-use crate::unfinished::Unfinished;
+use crate::atomic_file::AtomicFile;
+use crate::hashing::Hashing;
 use holdfast_base::append;
+use holdfast_base::failure::{Failure, Kind, Result, reason};
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -17,40 +17,41 @@ use std::rc::Rc;
 const GATHER: usize = 1 << 20;
 
 /// An output.
-pub(crate) struct Output {
+pub struct Output {
     to: To,
     buffer: Vec<u8>,
     hash: Hashing,
     bytes: u64,
-    passed: Passed,
+    passed: PipedBytes,
 }
 
 /// Bytes that a pipe was given so far; none of a file, of which nothing is left unless it gets its name.
 #[derive(Clone, Default)]
-pub(crate) struct Passed(Rc<Cell<u64>>);
+pub struct PipedBytes(Rc<Cell<u64>>);
 
-impl Passed {
-    pub(crate) fn bytes(&self) -> u64 {
+impl PipedBytes {
+    /// Number of bytes.
+    pub fn bytes(&self) -> u64 {
         self.0.get()
     }
 }
 
 enum To {
     Pipe(Box<dyn Write>),
-    File(Place),
+    File(OutputFile),
 }
 
 /// A file that is written to: under another name until it is whole, unless it is a device or a named pipe.
-pub(crate) struct Place {
+pub struct OutputFile {
     file: File,
-    part: Option<Unfinished>,
+    part: Option<AtomicFile>,
     path: PathBuf,
     force: bool,
 }
 
-impl Place {
+impl OutputFile {
     /// One that is there already is kept unless `force` is set.
-    pub(crate) fn make(path: &Path, force: bool) -> Result<Self> {
+    pub fn make(path: &Path, force: bool) -> Result<Self> {
         let mut path = path.to_owned();
         let mut access = None;
         if let Ok(found) = fs::symlink_metadata(&path) {
@@ -71,7 +72,7 @@ impl Place {
         // Until it is as that was nobody else opens it.
         let first = if access.is_some() { 0o600 } else { 0o666 };
         let create = |part: &Path| OpenOptions::new().write(true).create_new(true).mode(first).open(part);
-        let made = Unfinished::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
+        let made = AtomicFile::beside(&path, create, |error| error.kind() == io::ErrorKind::AlreadyExists)?;
         let (part, file) = made.map_err(|error| trouble(&error))?;
         if let Some(access) = access {
             let own = |uid, gid| std::os::unix::fs::fchown(&file, uid, gid);
@@ -88,13 +89,13 @@ impl Place {
     }
 
     /// What is written to it.
-    pub(crate) fn writer(&self) -> Result<File> {
+    pub fn writer(&self) -> Result<File> {
         let copied = self.file.try_clone();
         copied.map_err(|error| Failure::output("cannot write there", &self.path, &error))
     }
 
     /// Everything is written: the file gets its name.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         let Self { file, part: Some(part), path, force } = self else { return Ok(()) };
         file.sync_all().map_err(|error| Failure::output("cannot finish the file", &path, &error))?;
         part.named(&path, force).map_err(|error| match error.kind() {
@@ -106,16 +107,16 @@ impl Place {
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub struct Written {
     /// Bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Their BLAKE3, in hexadecimal digits.
-    pub(crate) blake3: String,
+    pub blake3: String,
 }
 
 impl Output {
     /// Standard output; a terminal takes no binary data.
-    pub(crate) fn stdout(binary: bool) -> Result<Self> {
+    pub fn stdout(binary: bool) -> Result<Self> {
         let stdout = io::stdout();
         if binary && stdout.is_terminal() {
             return Err(Failure::usage("this would write binary data to the terminal")
@@ -131,8 +132,8 @@ impl Output {
     }
 
     /// A file; one that is there already is kept unless `force` is set.
-    pub(crate) fn file(path: &Path, force: bool) -> Result<Self> {
-        let place = Place::make(path, force)?;
+    pub fn file(path: &Path, force: bool) -> Result<Self> {
+        let place = OutputFile::make(path, force)?;
         if place.part.is_none() {
             return Ok(Self::new(To::Pipe(Box::new(place.file))));
         }
@@ -151,12 +152,12 @@ impl Output {
             buffer: Vec::with_capacity(GATHER),
             hash: Hashing::new(),
             bytes: 0,
-            passed: Passed::default(),
+            passed: PipedBytes::default(),
         }
     }
 
     /// What tells how much has left, while it is written.
-    pub(crate) fn passed(&self) -> Passed {
+    pub fn passed(&self) -> PipedBytes {
         self.passed.clone()
     }
 
@@ -173,7 +174,7 @@ impl Output {
     }
 
     /// Everything is written: the file gets its name.
-    pub(crate) fn finish(mut self) -> Result<Written> {
+    pub fn finish(mut self) -> Result<Written> {
         let end = self.flush();
         end.map_err(|error| failed(&error))?;
         let blake3 = self.hash.finish().map_err(|error| failed(&error))?;

@@ -1,18 +1,15 @@
-//! What a question finds, as a file for other programs: its elements are read back and exported as `holdfast read` does it, in the
-//! order of their ordinals. Which they are the engine says; nothing is kept of them but the ordinals of one read.
+//! Exports of what the reader gives: of a plan, and of the elements that a query finds. These are read back in the order of their
+//! ordinals; nothing is kept of them but the ordinals of one read.
 
 use crate::because::Because;
-use crate::export::output::{Output, Written};
-use crate::export::sink::{Sink, Taken, Wanted};
-use crate::export::{Export, Format};
-use crate::failure::{Failure, Kind, Result};
 use crate::out::{Out, counted};
 use crate::session::{self, link};
 use crate::sql::Sql;
+use holdfast_base::failure::{Failure, Kind, Result};
 use holdfast_base::{ByteSize, Ordinal};
-use holdfast_reader::Selection;
+use holdfast_export::{Counts, ElementFilter, Export, Format, Output, Sink, Written};
+use holdfast_reader::{Plan, RingReader, Selection};
 use holdfast_ring::Range;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
@@ -73,7 +70,7 @@ impl Runs {
 }
 
 /// Asks, exports what is found, and says so. How many elements were found.
-pub(crate) fn export(
+pub(crate) fn hits(
     sql: &Sql,
     question: &str,
     ring: &Path,
@@ -89,10 +86,10 @@ pub(crate) fn export(
         Some(file) => Output::file(file, to.force)?,
         None => Output::stdout(format.is_binary())?,
     };
-    let nothing_yet = Wanted::Only(Vec::new());
+    let nothing_yet = ElementFilter::Only(Vec::new());
     let passed = output.passed();
     let export = Export::new(format, &streams, output)?;
-    let mut sink = Sink::new(export, passed, nothing_yet, ProgressBar::hidden())?;
+    let mut sink = Sink::new(export, passed, nothing_yet, Box::new(|_| ()))?;
     let (mut runs, mut found) = (Runs::default(), 0);
     let mut read = |run: Vec<Ordinal>, sink: &mut Sink| -> Result<()> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
@@ -103,8 +100,8 @@ pub(crate) fn export(
         let range = Range { ordinals: Some((*first, Ordinal(last.0.saturating_add(1)))), ..Range::ALL };
         let plan = reader.plan(&Selection { streams: vec![id], range }).map_err(|error| link(&error))?;
         found += run.len() as u64;
-        sink.want(Wanted::Only(run));
-        sink.fill(&mut reader, &plan)
+        sink.want(ElementFilter::Only(run));
+        fill(sink, &mut reader, &plan)
     };
     loop {
         match ordinals.recv_timeout(TURN) {
@@ -145,8 +142,14 @@ pub(crate) fn export(
     if taken.damaged > 0 { Err(Failure::said(Kind::Failed)) } else { Ok(found) }
 }
 
+/// Reads all that a plan leads to into a sink.
+pub(crate) fn fill(sink: &mut Sink, reader: &mut RingReader, plan: &Plan) -> Result<()> {
+    let report = reader.read(plan, &mut |item| sink.take(&item));
+    sink.end_read(report.map(|report| report.expired).map_err(|error| link(&error)))
+}
+
 /// Why nothing of what was found can be given.
-fn nothing(found: u64, taken: &Taken) -> Failure {
+fn nothing(found: u64, taken: &Counts) -> Failure {
     let found = counted(found, "element");
     if let Some(first) = taken.damaged_told.first() {
         return Failure::failed(format_args!(
@@ -162,14 +165,16 @@ fn nothing(found: u64, taken: &Taken) -> Failure {
 }
 
 /// The report for people, on standard error.
-fn told(taken: &Taken, gone: u64, written: &Written) -> Result<()> {
+fn told(taken: &Counts, gone: u64, written: &Written) -> Result<()> {
     let mut err = Out::stderr(false);
     let elements = counted(taken.elements, "element");
     err.line(format_args!("{elements}, {} of payload", ByteSize(taken.bytes)))?;
     if gone > 0 {
         err.line(format_args!("{} found could not be read any more", counted(gone, "more element")))?;
     }
-    taken.left_out(&mut err)?;
+    for line in taken.left_out() {
+        err.line(line)?;
+    }
     err.line(format_args!("wrote {}, BLAKE3 {}", counted(written.bytes, "byte"), written.blake3))?;
     err.flush()
 }

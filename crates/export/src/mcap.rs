@@ -2,11 +2,11 @@
 //! records at the end. Written front to back, so that it goes through a pipe. What was replayed from an MCAP file has the
 //! channels, schemas, times and numbers again that it had there.
 
-use super::output::{Output, failed};
-use super::{happened, place};
-use crate::failure::{Failure, Result};
-use crate::{show, times};
+use crate::export::{happened, place};
+use crate::output::{Output, failed};
 use holdfast_attributes::given;
+use holdfast_base::failure::{Failure, Result};
+use holdfast_base::times;
 use holdfast_base::{StreamId, Timestamp};
 use holdfast_format::{Flags, Gap};
 use holdfast_ingest::mcap::MAGIC;
@@ -41,7 +41,7 @@ pub(crate) struct Mcap {
 }
 
 impl Mcap {
-    pub(super) fn new(streams: &[StreamStatus], output: Output) -> Result<Self> {
+    pub(crate) fn new(streams: &[StreamStatus], output: Output) -> Result<Self> {
         let library = concat!("holdfast ", env!("CARGO_PKG_VERSION"));
         let options = WriteOptions::library(WriteOptions::new(), library)
             .compression(None)
@@ -51,7 +51,7 @@ impl Mcap {
         let framing = |stream: &StreamStatus| {
             BTreeMap::from([
                 ("framing".to_owned(), stream.framing.clone()),
-                ("kind".to_owned(), show::kind(stream.kind).to_owned()),
+                ("kind".to_owned(), stream.kind.name().to_owned()),
             ])
         };
         Ok(Self {
@@ -67,7 +67,7 @@ impl Mcap {
         })
     }
 
-    pub(super) fn item(&mut self, item: &Item<'_>) -> Result<()> {
+    pub(crate) fn item(&mut self, item: &Item<'_>) -> Result<()> {
         match item {
             Item::Preamble { stream, version, bytes } => self.preamble(*stream, *version, bytes),
             Item::Element(element) => self.message(element),
@@ -180,13 +180,13 @@ impl Mcap {
                 ("bytes", known(gap.bytes)),
                 ("first", times::rfc3339(gap.first)),
                 ("last", times::rfc3339(gap.last)),
-                ("cause", show::cause(gap.cause).to_owned()),
+                ("cause", gap.cause.name().to_owned()),
             ]
             .map(|(key, value)| (key.to_owned(), value)),
         ));
     }
 
-    pub(super) fn finish(mut self) -> Result<Output> {
+    pub(crate) fn finish(mut self) -> Result<Output> {
         // A stream that had nothing to say is a channel all the same.
         for place in 0..self.streams.len() {
             if self.replayed[place].is_empty() {
@@ -224,8 +224,8 @@ fn wrong(error: McapError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::Format;
-    use crate::export::sample::{START, element, export, gap, packet, stream};
+    use crate::Format;
+    use crate::sample::{START, element, export, gap, packet, stream};
     use holdfast_format::StreamKind;
     use mcap::{MessageStream, Summary};
 

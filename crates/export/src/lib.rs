@@ -1,0 +1,26 @@
+//! Exports: elements of a ring as files that other programs read.
+//!
+//! Here belong the output formats (raw, pcapng, MCAP, JSON lines), the choice of elements that go into an export, the output
+//! that counts and hashes what passes, and files that appear only when they are whole. Not here: which range is read and by
+//! whom (`client`), results of queries as rows (`query`), and what a command prints about an export (`cli`).
+#![forbid(unsafe_code)]
+
+mod atomic_file;
+mod export;
+mod filter;
+mod hashing;
+pub mod json;
+mod jsonl;
+mod mcap;
+mod output;
+mod pcapng;
+mod raw;
+#[cfg(test)]
+mod sample;
+mod sink;
+
+pub use atomic_file::{AtomicFile, handle_signals};
+pub use export::{Export, Format};
+pub use filter::Filter;
+pub use output::{Output, OutputFile, PipedBytes, Written};
+pub use sink::{Counts, ElementFilter, Sink};
