@@ -7,7 +7,7 @@ use crate::commands::{
 use crate::out::Out;
 use holdfast_base::failure::Result;
 
-/// Holdfast: a flight recorder for data that comes too fast to keep
+/// Holdfast: a flight recorder for data that arrives too fast to store
 #[derive(clap::Parser, Debug)]
 #[command(
     name = "holdfast",
@@ -16,10 +16,10 @@ use holdfast_base::failure::Result;
     after_help = "Begin with:\n  holdfast record lab.hf --size 10GiB --source iface:eth0 --name eth0\n  holdfast status lab.hf\n\n\
         RING is a path, or a name from the configuration file: $HOLDFAST_CONFIG, or\n\
         ~/.config/holdfast/config.toml, then /etc/holdfast/config.toml.\n\
-        Exit codes: 0 done, 1 failed, 2 wrong use, 3 nothing found."
+        Exit codes: 0 success, 1 failure, 2 usage error, 3 nothing found."
 )]
 pub(crate) struct Cli {
-    /// Say it in JSON, one object a line
+    /// Print JSON, one object a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]

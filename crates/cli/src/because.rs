@@ -12,10 +12,10 @@ use std::path::Path;
 /// Who does something, and why.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Because {
-    /// Why, for the audit log
+    /// Reason, for the audit log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who does it, for the audit log (you, otherwise)
+    /// Owner, for the audit log (default: you)
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
 }

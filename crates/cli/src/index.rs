@@ -17,8 +17,8 @@ const MOST_FREED: u64 = 4;
 /// Where copies of the index are.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct IndexArg {
-    /// Folder on an index drive, or a device of its own, with what `holdfast index` keeps there [default: `index`
-    /// of the ring in the configuration file]
+    /// Index drive: the folder or device of `holdfast index` [default: `index` of the ring in the
+    /// configuration file]
     #[arg(long = "index", value_name = "PATH")]
     place: Option<PathBuf>,
 }

@@ -8,19 +8,19 @@ use std::time::Duration;
 /// The options that choose a range.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct RangeArgs {
-    /// Not before this time
+    /// Begin of the range
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     pub(crate) from: Option<When>,
-    /// Not after this time
+    /// End of the range
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     pub(crate) to: Option<When>,
-    /// The last so much, up to now: 30s, 5m, 1h30m
+    /// Range of this length up to now: 30s, 5m, 1h30m
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = times::back, conflicts_with_all = ["from", "to"])]
     pub(crate) last: Option<Duration>,
-    /// Elements A up to, not including, B; either may be left out
+    /// Range of ordinals, A to before B; either may be omitted
     #[arg(long, value_name = "A..B", value_parser = ordinals)]
     pub(crate) ordinals: Option<Ordinals>,
-    /// Times mean event times (arrival times otherwise)
+    /// Select by event time (default: arrival time)
     #[arg(long)]
     pub(crate) event: bool,
 }

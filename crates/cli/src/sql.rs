@@ -24,13 +24,13 @@ use tokio::runtime::Runtime;
 /// What a question may take of the machine.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct LimitArgs {
-    /// Memory for sorting, grouping and joining; what does not fit goes to disk for the time being
+    /// Memory for sorting, grouping and joining; excess data is spilled to disk
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub(crate) memory: ByteSize,
-    /// Folder for what does not fit into memory [default: the system's]
+    /// Folder for spilled data [default: the system's]
     #[arg(long, value_name = "DIR")]
     pub(crate) spill: Option<PathBuf>,
-    /// How much of it may be used
+    /// Limit on spilled data
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
     pub(crate) spill_size: ByteSize,
     /// Threads [default: one a core]

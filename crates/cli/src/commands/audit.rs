@@ -21,28 +21,28 @@ const TURN: Duration = Duration::from_millis(250);
 /// So many times as long where no recorder runs: to look is to read the journal then, and an act takes a command.
 const REST: u32 = 20;
 
-/// Tell who held, released, exported and purged what, when and why
+/// List who held, released, exported and purged what, when and why
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n\
-    The ring keeps the newest 256 purges and the newest 256 other acts, fewer where its slots are\n\
-    small; how many were dropped is told at the end. What is read where no recorder runs is on\n\
-    record only with --reason or --owner: otherwise that writes nothing.\n\n\
-    --append keeps them all: it adds to a file, as JSON lines, what is not in it yet. With --follow it\n\
-    goes on with what comes, until it is interrupted; without, it has to be given often enough. It\n\
-    exits with 1 when something had been dropped before it was added.\n\n\
-    Exits with 3 when nothing was done.\n\n\
+    The ring keeps the newest 256 purges and the newest 256 other acts, fewer with small slots; the\n\
+    number of dropped acts is printed at the end. Without a recorder, reads are recorded only with\n\
+    --reason or --owner, since they write nothing otherwise.\n\n\
+    --append keeps all acts: it appends new ones to a file, as JSON lines. With --follow it continues\n\
+    until it is interrupted; without, run it often enough. It exits with 1 if acts had been dropped\n\
+    before they were appended.\n\n\
+    Exits with 3 if there are no acts.\n\n\
     Examples:\n  holdfast audit lab.hf\n  holdfast audit lab.hf --since -25h --json\n  \
     holdfast audit lab.hf --append lab-acts.jsonl --follow", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Only what was done since then
+    /// Only acts since this time
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     since: Option<When>,
-    /// Add to this file what is not in it yet
+    /// Append new acts to this file
     #[arg(long, value_name = "FILE", conflicts_with = "since")]
     append: Option<PathBuf>,
-    /// Go on with what comes, until interrupted
+    /// Continue until interrupted
     #[arg(long, requires = "append")]
     follow: bool,
 }

@@ -27,13 +27,12 @@ const FIND: &str = "find";
 
 /// Verify every byte of a ring, or rebuild its superblock from the recovery string
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exits with 1 when there is damage; every damaged place is named.\n\n\
+#[command(after_help = "Exits with 1 if there is damage; every damaged place is named.\n\n\
     Examples:\n  holdfast check lab.hf\n  holdfast check --geometry holdfast1:afg4… /dev/sdb")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Rebuild a lost superblock from this recovery string, which `format` printed, or from the one that is found in the
-    /// journal (find)
+    /// Rebuild a lost superblock from this recovery string of `format`, or from the one in the journal (find)
     #[arg(long, value_name = "STRING|find")]
     geometry: Option<String>,
 }

@@ -27,38 +27,37 @@ const FILL: usize = 8 << 20;
 /// Slot buffers of a recorder on a small ring, unless it was given little or much memory.
 const BUFFERS: u32 = 4;
 
-/// Make a ring: on a device, or in a new file
+/// Create a ring on a device, or in a new file
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "A device or file that carries something is refused without --force. The recovery\n\
-    string that is printed rebuilds a lost superblock (`holdfast check --geometry STRING PATH`): keep\n\
-    it somewhere else.\n\n\
-    With --profile and --rate the ring is made only if that rate can be guaranteed; without, it does its\n\
-    best. `holdfast plan` tells beforehand.\n\n\
+#[command(after_help = "A device or file with contents is refused without --force. The printed recovery string rebuilds a\n\
+    lost superblock (`holdfast check --geometry STRING PATH`): keep it elsewhere.\n\n\
+    With --profile and --rate the ring is created only if the rate is admissible; otherwise the ring\n\
+    works at best effort. `holdfast plan` computes this in advance.\n\n\
     Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB\n  \
     holdfast format /dev/sdb --profile sdb.profile.json --rate 60MiB/s --region 0..80%")]
 pub(crate) struct Args {
-    /// Block device, partition, file to be made, or a name from the configuration file
+    /// Block device, partition, new file, or a name from the configuration file
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Size of the file (a device is used whole)
+    /// Size of the file (a device is used completely)
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
-    /// Name of the ring, up to 64 bytes (the file's, otherwise)
+    /// Name of the ring, up to 64 bytes (default: the file's name)
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Slot size, a power of two from 64KiB to 256MiB (a 64th of the ring, otherwise)
+    /// Slot size, a power of two from 64KiB to 256MiB (default: a 64th of the ring)
     #[arg(long, value_name = "SIZE")]
     slot: Option<ByteSize>,
-    /// Write everything once now, so that the first lap is as fast as the later ones
+    /// Write all slots once now, so that the first lap is as fast as later ones
     #[arg(long)]
     prefill: bool,
-    /// Destroy what is there
+    /// Destroy existing contents
     #[arg(long)]
     force: bool,
     /// Profile of the device, from `holdfast profile`, for a guaranteed rate
     #[arg(long, value_name = "FILE", requires = "rate")]
     profile: Option<PathBuf>,
-    /// Payload of all streams together that is to be guaranteed
+    /// Payload rate of all streams together to guarantee
     #[arg(long, value_name = "RATE", requires = "profile")]
     rate: Option<Rate>,
     #[command(flatten)]

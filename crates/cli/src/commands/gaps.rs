@@ -11,9 +11,10 @@ use holdfast_reader::{Item, Loss, Losses};
 use serde::Serialize;
 use std::ops::ControlFlow;
 
-/// List what was lost or purged: stream, ordinals, times, elements, bytes, cause
+/// List lost and purged data: stream, ordinals, times, elements, bytes, cause
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("{}\n\nExits with 3 when nothing was lost.\n\n\
+#[command(after_help = format!("{}\n\n\
+    Exits with 3 if nothing was lost.\n\n\
     Examples:\n  holdfast gaps lab.hf\n  holdfast gaps lab.hf --stream eth0 --last 10m", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]

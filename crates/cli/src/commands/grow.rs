@@ -15,18 +15,18 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-/// Give a ring more room: its file is extended, a device that has grown is measured anew
+/// Grow a ring: extend its file, or use a device that has grown
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "What the ring holds stays; the recorder may be running. A ring with a guarantee is not grown: it\n\
-    would go beyond what was measured. What is added to the file of a ring\n\
-    that was made with --prefill is written once as well, which may take long.\n\n\
+    after_help = "Existing data stays, and the recorder may run. A ring with a guarantee is not grown, since it\n\
+    would exceed its measured region. In a ring made with --prefill, the new part of the file is\n\
+    written once, which may take long.\n\n\
     Examples:\n  holdfast grow lab.hf --size 20GiB\n  holdfast grow /dev/vg0/ring"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Size of the ring from now on (a device: all of it, otherwise)
+    /// New size of the ring (default for a device: all of it)
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
 }

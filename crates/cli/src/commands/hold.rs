@@ -12,12 +12,15 @@ use holdfast_reader::{RingReader, Selection};
 use holdfast_ring::{HoldRequest, Order, Outcome, Range};
 use serde::Serialize;
 
-/// Keep a range of streams from expiring, until it is released
+/// Keep a range of streams from expiring until it is released
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("{}\n\nWithout a range everything that is on the ring is held. A hold works on whole slots.\n\n\
-    With --where what an SQL condition finds is held, as `holdfast query` would find it, and with --before and --after what \
-    arrived around it, of all streams or of those that --stream names. The command goes on until what --after asks for has \
-    arrived; with --standing it goes on until it is interrupted, and --resume goes on later. With --distil it goes on until just that is left, in dense slots.\n\n\
+#[command(after_help = format!("{}\n\n\
+    Without a range, everything on the ring is held. A hold keeps whole slots.\n\n\
+    With --where, the command holds elements that match an SQL condition, as `holdfast query` would\n\
+    find them, and their context of --before and --after, in all streams or in those of --stream. It\n\
+    ends when the context of --after has arrived. With --standing it continues until it is\n\
+    interrupted, and --resume continues it later. With --distil it continues until only matches and\n\
+    context are left, in dense slots.\n\n\
     Examples:\n  holdfast hold lab.hf --last 30s --reason \"door alarm\"\n  \
     holdfast hold lab.hf --stream eth0 --from -5m --to -2m --reason \"outage 4711\" --until +90d\n  \
     holdfast hold lab.hf --where \"size > 500\" --last 5m --before 10s --reason \"large ones\"\n  \
@@ -26,20 +29,20 @@ use serde::Serialize;
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Only this stream (may be repeated; all otherwise)
+    /// Only this stream (may be repeated; default: all)
     #[arg(long = "stream", value_name = "S")]
     streams: Vec<String>,
     #[command(flatten)]
     range: RangeArgs,
     #[command(flatten)]
     find: FindArgs,
-    /// Why it is kept
+    /// Reason of the hold
     #[arg(long, value_name = "TEXT", required_unless_present = "resume")]
     reason: Option<String>,
-    /// Who wants it kept (you, otherwise)
+    /// Owner of the hold (default: you)
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// When the hold ends by itself: a time, or from now on (+7d)
+    /// End of the hold: a time, or a time from now (+7d)
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = times::when)]
     until: Option<When>,
 }

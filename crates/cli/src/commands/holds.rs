@@ -12,7 +12,8 @@ use std::time::Duration;
 
 /// List the holds of a ring
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Exits with 3 when nothing is held.\n\nExample:\n  holdfast holds lab.hf")]
+#[command(after_help = "Exits with 3 if there is no hold.\n\n\
+    Example:\n  holdfast holds lab.hf")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,

@@ -19,16 +19,16 @@ const TURN: Duration = Duration::from_millis(500);
 /// Turns from one look at a ring without a recorder to the next: it takes reading its journal.
 const REST: u32 = 20;
 
-/// Keep copies of the index on a faster drive, so that searches need not read it from the ring
+/// Keep copies of the index on a faster drive, for faster searches
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "What a search reads of a slot before it knows that something is in it (times, bounds,\n\
-    filters, columns) is copied to PATH, the youngest slots first, and taken away when the slot expires.\n\
-    PATH is a folder, in which each ring has its own, or a device that has nothing else on it and may\n\
-    serve several rings. It reads as any search does, behind capture. Nothing depends on the copies:\n\
-    what is lost, out of date or damaged there is read from the ring, and copied again.\n\n\
-    It goes on with what comes, until it is interrupted. `holdfast query` and `sql` find the copies by\n\
-    --index PATH, or by `index = \"PATH\"` of the ring in the configuration file.\n\n\
+    after_help = "The copies contain everything of a slot except its payload (times, bounds, filters, columns), the\n\
+    youngest slots first. A copy is removed when its slot expires. PATH is a folder, in which each\n\
+    ring has its own, or a device without other contents that may serve several rings. The command\n\
+    reads with the priority of a search. Nothing depends on the copies: searches read the ring instead\n\
+    of a lost, outdated or damaged copy, which is then made again.\n\n\
+    The command continues with new slots until it is interrupted. `holdfast query` and `sql` use the\n\
+    copies with --index PATH, or with `index = \"PATH\"` of the ring in the configuration file.\n\n\
     Examples:\n  holdfast index lab.hf --index /ssd/holdfast --size 20GiB\n  \
     holdfast index lab.hf --index /dev/nvme0n1p3 --size 60GiB\n  \
     holdfast index lab.hf --index /ssd/holdfast --once\n  \
@@ -39,13 +39,13 @@ pub(crate) struct Args {
     ring: RingArg,
     #[command(flatten)]
     index: IndexArg,
-    /// How much of the drive the copies of this ring may take; the oldest slots go without
+    /// Limit on the copies of this ring; the oldest slots have none
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
     size: ByteSize,
-    /// Use a device that has something else on it
+    /// Use a device with other contents
     #[arg(long)]
     force: bool,
-    /// End when what is there is copied
+    /// End when existing slots are copied
     #[arg(long)]
     once: bool,
 }

@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Serve metrics of a ring's recorder to Prometheus
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The page is at /metrics. `holdfast record --metrics ADDR` starts this beside the recorder.\n\n\
+    after_help = "The page is at /metrics. `holdfast record --metrics ADDR` starts this command beside the recorder.\n\n\
     Examples:\n  holdfast metrics lab.hf --listen 127.0.0.1:9477\n  holdfast metrics lab.hf\n  holdfast metrics lab.hf --json"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Where to listen (without: print the page once)
+    /// Address to listen on (default: print the page once)
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     /// Ends with this recorder, its parent; standard input is the socket to listen on

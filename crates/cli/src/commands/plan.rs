@@ -17,11 +17,11 @@ use holdfast_ring::least_slot;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Say what a device that was measured may be relied on for: rate, memory, reading, reach, wear
+/// Compute the guarantee of a measured device: rate, memory, reads, reach, wear
 #[derive(clap::Args, Clone, Debug)]
 #[command(
     after_help = "Sizes that are not given are chosen, and marked so. A rate that is too high is refused with exit\n\
-    code 1, the reason, and what would do. docs/guarantee.md explains every figure.\n\n\
+    code 1, the reason, and admissible values. docs/guarantee.md explains every figure.\n\n\
     Examples:\n  holdfast plan --profile sdb.profile.json --rate 60MiB/s\n  \
     holdfast plan --profile sdb.profile.json --rate 60MiB/s --elements 40000 --region 0..80%\n  \
     holdfast plan --profile sdb.profile.json --rate 60MiB/s --burst 500MiB --endurance 600TB"
@@ -32,13 +32,13 @@ pub(crate) struct Args {
     /// Slot size, a power of two from 8MiB to 256MiB
     #[arg(long, value_name = "SIZE")]
     slot: Option<ByteSize>,
-    /// Longest time between commits of what the open slot gained
+    /// Longest time between journal commits of the open slot
     #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = flush)]
     flush: Duration,
-    /// Size of the ring, when it is not to take the whole device
+    /// Size of the ring (default: the whole device)
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
-    /// What the maker lets be written to the device over its life
+    /// Manufacturer's limit on bytes written over the life of the device
     #[arg(long, value_name = "SIZE")]
     endurance: Option<ByteSize>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct LoadArgs {
     /// Profile of the device, from `holdfast profile`
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: PathBuf,
-    /// Payload of all streams together
+    /// Payload rate of all streams together
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Rate,
     #[command(flatten)]
@@ -59,29 +59,29 @@ pub(crate) struct LoadArgs {
 /// What may be said beside the rate.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MoreArgs {
-    /// Elements a second of all streams together (taken to be of 64 KiB each, otherwise)
+    /// Elements a second of all streams together (default: elements of 64 KiB)
     #[arg(long, requires = "profile", value_name = "N", value_parser = each_second)]
     pub(crate) elements: Option<u64>,
-    /// How bytes are cut into elements, as `record` has it: of fixed:N there are as many as the rate has room for, and they take
-    /// less where they are the only stream
+    /// Framing as in `record`; fixed:N states the element size, and a single stream of such elements takes
+    /// less room
     #[arg(long, requires = "profile", value_name = "FRAMING")]
     pub(crate) frame: Option<Framing>,
-    /// Streams that it comes in
+    /// Number of streams
     #[arg(long, requires = "profile", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_STREAMS as i64))]
     pub(crate) streams: u16,
-    /// Payload that may come at once beyond the rate
+    /// Payload that may arrive at once beyond the rate
     #[arg(long, requires = "profile", value_name = "SIZE", default_value = "0")]
     pub(crate) burst: ByteSize,
-    /// Attribute that is read of every element, as `record` has it; more than once
+    /// Attribute of every element, as in `record`; may be repeated
     #[arg(long = "attr", requires = "profile", value_name = "ATTRIBUTE")]
     pub(crate) attributes: Vec<String>,
-    /// Full slots that are written in one go while somebody reads
+    /// Full slots written in one go while a reader is active
     #[arg(long, requires = "profile", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) gather: Option<u16>,
-    /// Largest read that is started at once
+    /// Largest read that starts at once
     #[arg(long, requires = "profile", value_name = "SIZE")]
     pub(crate) quantum: Option<ByteSize>,
-    /// Memory for slot buffers (what it takes, otherwise)
+    /// Memory for slot buffers (default: as needed)
     #[arg(long, requires = "profile", value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
     /// Part of the device to use, from its beginning, such as 0..80%

@@ -30,29 +30,29 @@ const LONGEST: f64 = 7.0 * 24.0 * 60.0;
 /// Measure a device: rates by place, repositioning, commits, stalls
 #[derive(clap::Args, Clone, Debug)]
 #[command(
-    after_help = "What is empty is measured whole, and written all over; what carries something is refused\n\
-    without --destroy. In a ring that nobody records to, only slots are written that hold nothing.\n\
-    Flash and files are written once before, which takes its time beyond --minutes. Stalls that come\n\
-    less often than a measurement lasts are not seen: an hour is better than ten minutes.\n\n\
+    after_help = "An empty device or file is measured and overwritten completely; one with other contents is refused\n\
+    without --destroy. In a ring without a recorder, only slots without data are written. Flash and\n\
+    files are first written once, beyond --minutes. Stalls that are rarer than the measurement are not\n\
+    seen: an hour is better than ten minutes.\n\n\
     Examples:\n  holdfast profile /dev/sdb --minutes 60\n  holdfast profile lab.hf -o lab.profile.json"
 )]
 pub(crate) struct Args {
     /// Device, file or ring, or a name from the configuration file
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Where to keep the profile; the picture goes beside it (NAME.profile.json here, otherwise)
+    /// Output file, with the picture beside it (default: NAME.profile.json)
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace a profile and a picture that are there
+    /// Replace an existing profile and picture
     #[arg(long)]
     force: bool,
-    /// How long to measure
+    /// Minutes to measure
     #[arg(long, value_name = "N", default_value = "10", value_parser = minutes)]
     minutes: Duration,
-    /// Lose what is there
+    /// Destroy existing contents
     #[arg(long)]
     destroy: bool,
-    /// Stretches to measure apart; more are made where neighbours differ
+    /// Zones to measure; more where neighbours differ
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=MAX_ZONES as i64 / 2))]
     zones: u16,
 }

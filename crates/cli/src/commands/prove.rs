@@ -28,35 +28,35 @@ use std::time::Duration;
 /// The longest proof, in minutes: a week.
 const LONGEST: f64 = 7.0 * 24.0 * 60.0;
 
-/// Drive a ring at its guarantee, with readers and bursts, and write a report to be signed
+/// Drive a ring at its guarantee, with readers and bursts, and write a report to sign
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "The ring is filled with data of the proof and left empty: with the same name, slots and terms,\n\
-    and a new recovery string. A ring with data in it is refused without --destroy.\n\n\
-    First nobody reads; then readers take all they get, in order, at random places, and a held\n\
-    range again and again; then come bursts of 1.5, 2 and 4 times the rate, longer than the ring\n\
-    has promised to take them. All that must be on the disk is read back and compared with what\n\
-    was sent, which takes about as long again, beyond --minutes.\n\n\
-    Exits with 1 unless all that was promised was kept. The figures, for programs, go beside the report.\n\n\
+    after_help = "The ring is filled with data of the proof and left empty, with the same name, slots and terms, and\n\
+    a new recovery string. A ring with data is refused without --destroy.\n\n\
+    The first stage has no readers. Then readers read all they can get, in order, at random places,\n\
+    and a held range repeatedly. Bursts of 1.5, 2 and 4 times the rate follow, longer than guaranteed.\n\
+    The medium is read back and compared with the sent data, which takes about as long again, beyond\n\
+    --minutes.\n\n\
+    Exits with 1 unless every promise was kept. The figures, for programs, are beside the report.\n\n\
     Examples:\n  holdfast prove /dev/sdb --minutes 60\n  holdfast prove lab.hf --minutes 5 -o lab.proof.txt\n  \
     holdfast prove try.hf --rate 100MiB/s"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// How long to drive it
+    /// Minutes to drive the ring
     #[arg(long, value_name = "N", default_value = "10", value_parser = minutes)]
     minutes: Duration,
-    /// Where to write the report (NAME.proof.txt here, otherwise)
+    /// Output file of the report (default: NAME.proof.txt)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a report and figures that are there
+    /// Replace an existing report and figures
     #[arg(long)]
     force: bool,
-    /// Lose the data that is on the ring
+    /// Destroy the data on the ring
     #[arg(long)]
     destroy: bool,
-    /// Payload to drive a ring with that promises nothing: it is measured, and nothing is proved
+    /// Payload rate for a ring without a guarantee: it is measured, not proved
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     #[arg(long, help = "Record with --realtime (needs CAP_SYS_NICE)")]

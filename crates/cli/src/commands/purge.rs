@@ -16,10 +16,11 @@ use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-/// Destroy a range: its bytes are overwritten, and it is recorded who did it and why
+/// Destroy a range: overwrite its bytes, and record owner and reason
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("{}\n\nWhat is destroyed cannot be brought back. At a terminal you are asked first.\n\
-    The newest 256 purges stay on record, fewer where their reasons are long and the ring's slots small.\n\n\
+#[command(after_help = format!("{}\n\n\
+    Destroyed data cannot be restored. At a terminal the command asks first. The newest 256 purges\n\
+    stay on record, or fewer if their reasons are long and the ring's slots small.\n\n\
     Example:\n  holdfast purge lab.hf --stream eth0 --from -10m --to -5m --reason \"request 17\"", times::HELP))]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -31,16 +32,16 @@ pub(crate) struct Args {
     range: RangeArgs,
     #[command(flatten)]
     index: IndexArg,
-    /// Destroy held data too
+    /// Destroy held data, too
     #[arg(long)]
     held: bool,
-    /// Why
+    /// Reason of the purge
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Who wants it (you, otherwise)
+    /// Owner of the purge (default: you)
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }

@@ -14,20 +14,19 @@ use holdfast_reader::{OpenSlots, Selection};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Ask in SQL: find elements by their attributes, count them, group them, join them
+/// Run an SQL query: find, count, group and join elements by their attributes
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Each stream is a table: ordinal, time (of arrival), event_time, span (ns), direction, size,\n\
     original_size, slot, its attributes (`holdfast streams RING --attributes`), payload. `streams`,\n\
-    `slots`, `holds` and `gaps` are tables, too. Addresses are compared as they are written:\n\
-     src = '10.0.0.1'. Beside what SQL has: in_net(src, '10.0.0.0/8'), addr_text(src), hex(payload),\n\
-     text(payload), matches(payload, 'GET /[a-z]+'), bytes(payload, 14, 20),\n\
-     date_bin(interval '10 seconds', time), and the numbers u8, u16be, i32le, f32be … of\n\
-     (payload, offset).\n\n\
-    pcapng and mcap have the elements themselves, in the order of their ordinals, for a question\n\
-    of which each row is an element of one stream, with its ordinal.\n\n\
-    Exits with 1 when something could not be looked into (what was found is written), with 3 when no\n\
-    row was found.\n\n\
+    `slots`, `holds` and `gaps` are tables, too. Addresses are compared with text: src = '10.0.0.1'.\n\
+    Additional functions: in_net(src, '10.0.0.0/8'), addr_text(src), hex(payload), text(payload),\n\
+    matches(payload, 'GET /[a-z]+'), bytes(payload, 14, 20), date_bin(interval '10 seconds', time),\n\
+    and the numbers u8, u16be, i32le, f32be … of (payload, offset).\n\n\
+    pcapng and mcap write the elements themselves, ordered by ordinal. Each row of the query must be\n\
+    an element of one stream, with its ordinal.\n\n\
+    Exits with 1 if some data could not be searched (the results are written), with 3 if there is no\n\
+    row.\n\n\
     Examples:\n  holdfast query lab.hf \"select time, src, dst, wire_len from eth0 where dst_port = 443 limit 10\"\n  \
     holdfast query lab.hf \"select src, count(*) n from eth0 group by src order by n desc limit 5\"\n  \
     holdfast query lab.hf \"select * from gaps\" --format csv -o gaps.csv\n  \
@@ -36,15 +35,15 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// The question
+    /// The query
     sql: String,
-    /// Form of the result (table; with --json jsonl)
+    /// Format of the result (default: table; with --json: jsonl)
     #[arg(long, value_enum)]
     format: Option<Form>,
-    /// Where to: a file, or - for standard output
+    /// Output file, or - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -58,19 +57,19 @@ pub(crate) struct Args {
 /// Form of a result.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Columns for people
+    /// Aligned columns
     Table,
     /// Comma-separated values
     Csv,
-    /// A JSON object a line
+    /// One JSON object a line
     Jsonl,
     /// An Arrow IPC stream
     Arrow,
     /// A Parquet file
     Parquet,
-    /// The packets that are found, for Wireshark, tcpdump and others
+    /// Matching packets, for Wireshark, tcpdump and others
     Pcapng,
-    /// The elements that are found, as messages, for Foxglove and others
+    /// Matching elements as messages, for Foxglove and others
     Mcap,
 }
 

@@ -15,13 +15,13 @@ use holdfast_ring::StreamStatus;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Read a range back: payloads, pcapng, MCAP or JSON lines, to a file or a pipe
+/// Export a range as payloads, pcapng, MCAP or JSON lines, to a file or a pipe
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("{}\n\n\
-    Without -o, or with `-o -`, it goes to standard output. A file gets its name when it is whole.\n\
-    Standard error is told what was read, what was lost inside the range, and the BLAKE3 of what was\n\
-    written. Exits with 1 when something in the range is damaged (what is sound is written), with 3\n\
-    when nothing is there.\n\n\
+    Without -o, or with `-o -`, the output is standard output. A file gets its name when it is\n\
+    complete. Standard error reports the elements read, losses inside the range, and the BLAKE3 of the\n\
+    output. Exits with 1 if something in the range is damaged (sound data is written), with 3 if the\n\
+    range is empty.\n\n\
     Examples:\n  holdfast read lab.hf --stream eth0 --last 30s --format pcapng -o - | tcpdump -r -\n  \
     holdfast read lab.hf --stream log --from -5m --to -2m -o log.txt\n  \
     holdfast read lab.hf --stream log --ordinals 100..200 --format jsonl\n  \
@@ -29,21 +29,21 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// The stream (mcap and jsonl: may be repeated, or left out for all)
+    /// Stream (mcap and jsonl: may be repeated; default: all)
     #[arg(long = "stream", value_name = "S")]
     streams: Vec<String>,
     #[command(flatten)]
     range: RangeArgs,
-    /// Only packets that pass, in tcpdump syntax: 'tcp port 443'
+    /// Packet filter in tcpdump syntax: 'tcp port 443'
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Form of the export (pcapng for a stream of packets, raw for another one)
+    /// Format of the export (default: pcapng for a stream of packets, raw for others)
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
-    /// Where to: a file, or - for standard output
+    /// Output file, or - for standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
     #[command(flatten)]

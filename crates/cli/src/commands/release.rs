@@ -9,13 +9,13 @@ use holdfast_base::{HoldId, UnitError};
 use holdfast_ring::{Order, Outcome, ReleaseRequest};
 use serde::Serialize;
 
-/// End a hold: what it kept expires in its turn
+/// End a hold: its data expires in turn
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  holdfast release lab.hf 3")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// The number of the hold, as `holdfast holds` lists it
+    /// Number of the hold, as listed by `holdfast holds`
     #[arg(value_name = "ID", value_parser = number)]
     id: u64,
     #[command(flatten)]

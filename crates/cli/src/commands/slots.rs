@@ -8,10 +8,10 @@ use holdfast_base::failure::Result;
 use holdfast_ring::SlotStatus;
 use serde::Serialize;
 
-/// List the slots of a ring: what is in each, and which goes next
+/// List the slots of a ring, with state and order of expiry
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Slots expire in the order of their ages: the lowest that is neither free nor held goes first.\n\n\
+    after_help = "Slots expire in the order of their ages: the lowest one that is neither free nor held is next.\n\n\
     Example:\n  holdfast slots lab.hf"
 )]
 pub(crate) struct Args {

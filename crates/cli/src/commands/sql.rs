@@ -34,14 +34,14 @@ use std::time::Duration;
 /// what takes longer ends behind the next prompt.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Ask in SQL, one question after the other
+/// Run SQL queries interactively
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "A question ends with `;` and may take several lines. Tab completes tables, columns, functions and words of \
-    SQL; the history is kept from one time to the next. `\\d` lists tables, `\\d TABLE` its columns, `\\q` leaves. What can be \
-    asked is what `holdfast query` takes; every question sees the ring as it is by then.\n\n\
-    Without a terminal questions are read from standard input, `\\d` and `\\q` on lines of their own, too, and the first that \
-    cannot be answered ends them.\n\n\
+    after_help = "A query ends with `;` and may take several lines. Tab completes tables, columns, functions and SQL\n\
+    words; the history is kept between sessions. `\\d` lists tables, `\\d TABLE` its columns, `\\q` ends\n\
+    the session. Queries are those of `holdfast query`; each one sees the current ring.\n\n\
+    Without a terminal, queries are read from standard input, with `\\d` and `\\q` on lines of their\n\
+    own. The first failing query ends the session.\n\n\
     Examples:\n  holdfast sql lab.hf\n  holdfast sql lab.hf < questions.sql"
 )]
 pub(crate) struct Args {

@@ -14,16 +14,16 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 
-/// Show how far back a ring reaches, when its oldest data expires, and whether anything is being lost
+/// Show a ring's reach, the expiry of its oldest data, and current losses
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "With --watch a live view; q ends it. With --watch and --json one object every second.\n\n\
+    after_help = "--watch shows a live view; q ends it. With --watch and --json, one object every second.\n\n\
     Examples:\n  holdfast status lab.hf\n  holdfast status lab.hf --watch"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// Keep showing it
+    /// Show a live view
     #[arg(long)]
     watch: bool,
 }

@@ -11,13 +11,13 @@ use holdfast_reader::RingReader;
 use holdfast_ring::StreamStatus;
 use serde::Serialize;
 
-/// List the streams of a ring, with what was received and lost over its life
+/// List the streams of a ring, with received and lost elements over its life
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  holdfast streams lab.hf\n  holdfast streams lab.hf --attributes")]
 pub(crate) struct Args {
     #[command(flatten)]
     ring: RingArg,
-    /// List what is known of the elements of each stream: attributes with type, origin, unit and comment
+    /// List the attributes of each stream, with type, origin, unit and comment
     #[arg(long)]
     attributes: bool,
 }

@@ -8,37 +8,36 @@ use std::time::Duration;
 /// The options that choose by what is found.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct FindArgs {
-    /// Hold what this SQL condition finds, in every stream that has the columns it speaks of
+    /// Hold the elements that match this SQL condition, in every stream that has its columns
     #[arg(long = "where", value_name = "SQL", conflicts_with_all = ["ordinals", "event"])]
     pub(crate) condition: Option<String>,
-    /// Hold so much before what is found, too
+    /// Context to hold before each match
     #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "condition")]
     pub(crate) before: Option<Duration>,
-    /// Hold so much after what is found, too
+    /// Context to hold after each match
     #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "condition")]
     pub(crate) after: Option<Duration>,
-    /// Only where this holds of what was found within a time: `count(*) >= 100`
+    /// Aggregate condition over matches within a window: `count(*) >= 100`
     #[arg(long, value_name = "SQL", requires_all = ["condition", "within"])]
     pub(crate) when: Option<String>,
-    /// That time
+    /// Length of that window
     #[arg(long, value_name = "SPAN", value_parser = times::span, requires = "when")]
     pub(crate) within: Option<Duration>,
-    /// Hold a regular sample instead: so much of every so long (`30s/1h`)
+    /// Hold a regular sample instead, as length and period (`30s/1h`)
     #[arg(long, value_name = "SPAN/SPAN", value_parser = sample, conflicts_with_all = [
         "condition", "ordinals", "event", "before", "after", "when", "within",
     ])]
     pub(crate) sample: Option<Sample>,
-    /// Go on with what arrives, until interrupted
+    /// Continue with new data until interrupted
     #[arg(long, requires = "quota")]
     pub(crate) standing: bool,
-    /// Slots that a standing hold may come to keep, or a share of the ring's (20%); they are set aside for it
+    /// Slots reserved for a standing hold, or a share of the ring (20%)
     #[arg(long, value_name = "SLOTS", value_parser = quota, requires = "standing")]
     pub(crate) quota: Option<Quota>,
-    /// Then copy just what was found, and what is around it, into dense slots when the slots' turn to expire comes, and give
-    /// those back
+    /// Copy matches and their context into dense slots when the original slots would expire, and free these
     #[arg(long)]
     pub(crate) distil: bool,
-    /// Go on with this hold, from where it was left
+    /// Continue this hold
     #[arg(long, value_name = "ID", conflicts_with_all = [
         "condition", "before", "after", "when", "within", "sample", "standing", "quota", "distil", "streams", "from", "to", "last", "ordinals", "event", "until", "owner", "reason",
     ])]
