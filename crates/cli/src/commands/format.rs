@@ -29,12 +29,14 @@ const BUFFERS: u32 = 4;
 
 /// Create a ring on a device, or in a new file
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "A device or file with contents is refused without --force. The printed recovery string rebuilds a\n\
+#[command(
+    after_help = "A device or file with contents is refused without --force. The printed recovery string rebuilds a\n\
     lost superblock (`holdfast check --geometry STRING PATH`): keep it elsewhere.\n\n\
     With --profile and --rate the ring is created only if the rate is admissible; otherwise the ring\n\
     works at best effort. `holdfast plan` computes this in advance.\n\n\
     Examples:\n  holdfast format lab.hf --size 10GiB\n  holdfast format /dev/sdb --name lwa1 --slot 64MiB\n  \
-    holdfast format /dev/sdb --profile sdb.profile.json --rate 60MiB/s --region 0..80%")]
+    holdfast format /dev/sdb --profile sdb.profile.json --rate 60MiB/s --region 0..80%"
+)]
 pub(crate) struct Args {
     /// Block device, partition, new file, or a name from the configuration file
     #[arg(value_name = "PATH")]
