@@ -146,7 +146,7 @@ impl<D: Disk> Miniature<D> {
 
     /// Takes the rows of a batch, waiting where a real source would be made to wait.
     pub fn take(&mut self, batch: &Batch) -> Result<(), Trouble> {
-        let mut place = holdfast_ingest::Place::default();
+        let mut place = holdfast_ingest::BatchPosition::default();
         loop {
             if !self.packer.is_open() {
                 self.open()?;
@@ -338,7 +338,7 @@ impl<B: DerefMut<Target = [u8]>> Bare<B> {
 
     /// Packs a batch.
     pub fn take(&mut self, batch: &Batch, now: Timestamp) -> Result<(), Trouble> {
-        let mut place = holdfast_ingest::Place::default();
+        let mut place = holdfast_ingest::BatchPosition::default();
         loop {
             if let Some(buffer) = self.spare.take() {
                 self.sequence += 1;

@@ -1,17 +1,17 @@
 //! MCAP files.
 
-use holdfast_ingest::mcap::{MAGIC, ReadError, Reader, Record, scan};
+use holdfast_ingest::mcap::{MAGIC, McapError, McapReader, Record, scan};
 
 /// What is whole of it is read, and where it breaks is inside of it; its preamble is one that is read as the same.
 pub fn run(data: &[u8]) {
-    let mut reader = Reader::new(data);
+    let mut reader = McapReader::new(data);
     let mut messages = 0u64;
     let broke = loop {
         match reader.next_record() {
             Ok(Some(Record::Message(_))) => messages += 1,
             Ok(Some(_)) => {}
             Ok(None) => break None,
-            Err(ReadError::Broken { at_byte, .. }) => break Some(at_byte),
+            Err(McapError::Broken { at_byte, .. }) => break Some(at_byte),
             Err(error) => panic!("{error}"),
         }
         assert!(reader.position() <= data.len() as u64);

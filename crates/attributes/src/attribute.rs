@@ -1,4 +1,4 @@
-//! One attribute: its name, its type, where it comes from, and what people are to know of it; as text and back.
+//! An attribute: name, type, origin, unit and description; its text form and parser.
 
 use crate::cursor::Cursor;
 use crate::schema::{EVENT_TIME, RESERVED};

@@ -1,5 +1,5 @@
-//! Counters inside elements, by which whoever receives them sees that some are missing: `vdif`, `spead`, `rtp`, `mcap`, or a number
-//! at a place, `at:2:u16be` or `at:2:u16be,flow=at:8:u32be`.
+//! Sequence counters inside elements, from which a receiver detects missing elements: `vdif`, `spead`, `rtp`, `mcap`,
+//! or a number at an offset, `at:2:u16be` or `at:2:u16be,flow=at:8:u32be`.
 //!
 //! Here they are read; what a hole in them means is told elsewhere.
 //!
@@ -10,8 +10,8 @@
 use crate::cursor::Cursor;
 use crate::given;
 use crate::spead::Items;
-use crate::vdif::Header;
-use crate::{Element, MAX_ATTRIBUTE, MAX_DATA, Place, Problem, SchemaError, SpeadField};
+use crate::vdif::VdifHeader;
+use crate::{Element, FieldLocation, MAX_ATTRIBUTE, MAX_DATA, Problem, SchemaError, SpeadField};
 use std::fmt;
 use std::str::FromStr;
 
@@ -32,9 +32,9 @@ pub enum Counter {
     /// A number at a fixed place.
     At {
         /// An unsigned number.
-        number: Place,
+        number: FieldLocation,
         /// Another, which tells senders apart whose elements are mixed.
-        flow: Option<Place>,
+        flow: Option<FieldLocation>,
     },
 }
 
@@ -79,7 +79,7 @@ impl Counter {
             Self::Spead => MAX_DATA,
             Self::Rtp => 12,
             Self::Mcap => 0,
-            Self::At { number, flow } => number.end().max(flow.as_ref().map_or(0, Place::end)),
+            Self::At { number, flow } => number.end().max(flow.as_ref().map_or(0, FieldLocation::end)),
         }
     }
 
@@ -88,7 +88,7 @@ impl Counter {
         let data = element.data;
         let plain = |flow, number| Count { flow, second: 0, number, alone: true };
         match self {
-            Self::Vdif => Header::read(data, element.size).map(Header::count),
+            Self::Vdif => VdifHeader::read(data, element.size).map(VdifHeader::count),
             Self::Spead => {
                 // Numbers of others begin anew elsewhere.
                 let items = Items::read(data).filter(|items| items.bits() == 48)?;
@@ -151,10 +151,10 @@ impl FromStr for Counter {
 }
 
 /// The place of an unsigned number of at least so many bits.
-fn unsigned(cursor: &mut Cursor<'_>, least: u32) -> Result<Place, SchemaError> {
+fn unsigned(cursor: &mut Cursor<'_>, least: u32) -> Result<FieldLocation, SchemaError> {
     cursor.expect(":", "`:`")?;
     let at = cursor.at();
-    let place = Place::parse(cursor)?;
+    let place = FieldLocation::parse(cursor)?;
     match place.bits() {
         Some(bits) if bits >= least => Ok(place),
         _ => Err(cursor.wrong_at(at, Problem::Counter { least })),

@@ -1,4 +1,4 @@
-//! A place in a text that is being read, for errors that name it. What the text means is not known here.
+//! Position in a text that is being parsed, for errors that name it. The meaning of the text is not known here.
 
 use crate::{Problem, SchemaError};
 

@@ -1,5 +1,5 @@
-//! The header of a DADA file (PSRDADA): ASCII lines of a key and a value, with `#` before comments, in the first `HDR_SIZE`
-//! bytes, the rest of which are zeros.
+//! Header of a DADA file (PSRDADA): ASCII lines of a key and a value, with `#` before comments, in the first `HDR_SIZE`
+//! bytes, padded with zeros.
 
 use crate::cursor::Cursor;
 use crate::unit::TimeUnit;
@@ -47,9 +47,9 @@ impl DadaKey {
 
 /// The lines of one header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header<'a>(&'a [u8]);
+pub(crate) struct DadaHeader<'a>(&'a [u8]);
 
-impl<'a> Header<'a> {
+impl<'a> DadaHeader<'a> {
     /// `None` if it is none.
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
         let within = |bytes: usize| {

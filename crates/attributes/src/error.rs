@@ -1,4 +1,4 @@
-//! What can be wrong with an attribute as it is typed: where it stands, and what would be right.
+//! Errors of attribute expressions: position, cause and remedy.
 
 use crate::schema::RESERVED;
 use crate::{MAX_ATTRIBUTE, MAX_STEPS, Type};

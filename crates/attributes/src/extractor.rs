@@ -1,4 +1,4 @@
-//! From an element to one cell of each attribute: who reads what, and what came of it.
+//! Extractor: reads one cell of each attribute from an element, and counts cells that are too long or undecodable.
 
 use crate::fixed::{Fixed, all_fixed};
 use crate::given;
@@ -6,7 +6,7 @@ use crate::json::Json;
 use crate::packet::Packets;
 use crate::spead::Items;
 use crate::unit::TimeUnit;
-use crate::vdif::Header;
+use crate::vdif::VdifHeader;
 use crate::{DadaKey, From, PacketField, Schema, SigprocField, SpeadField, Type, VdifField, dada, sigproc};
 use holdfast_base::Timestamp;
 use holdfast_format::{CellBuffer, Cells};
@@ -118,7 +118,7 @@ impl Extractor {
         }
         self.packets.extract(&element, cells, &mut outcome);
         if !self.vdif.is_empty() {
-            let header = Header::read(element.data, element.size);
+            let header = VdifHeader::read(element.data, element.size);
             outcome.undecodable |= header.is_none();
             push(&self.vdif, cells, |field, into| match header {
                 Some(header) => header.push(field, into),
@@ -134,7 +134,7 @@ impl Extractor {
             });
         }
         if !self.dada.is_empty() {
-            let header = dada::Header::read(element.data);
+            let header = dada::DadaHeader::read(element.data);
             outcome.undecodable |= header.is_none();
             for (number, key, kind, unit) in &self.dada {
                 let Some(into) = cells.get_mut(*number) else { continue };
@@ -145,7 +145,7 @@ impl Extractor {
             }
         }
         if !self.sigproc.is_empty() {
-            let header = sigproc::Header::read(element.data);
+            let header = sigproc::SigprocHeader::read(element.data);
             outcome.undecodable |= header.is_none();
             for (number, field, kind) in &self.sigproc {
                 let Some(into) = cells.get_mut(*number) else { continue };

@@ -1,30 +1,29 @@
-//! Elements of a fixed layout: values at places that are the same in every element, column by column where elements of one
-//! size lie one behind the other.
+//! Attributes at fixed offsets, read column by column where elements of one size are adjacent.
 
-use crate::place::{Bytes, Layout, Order};
+use crate::field_location::{Bytes, Layout, Order};
 use crate::unit::TimeUnit;
-use crate::{Attribute, From, Place, Type, value};
+use crate::{Attribute, FieldLocation, From, Type, value};
 use holdfast_format::CellBuffer;
 
 /// The attributes of a schema that lie at fixed places.
 #[derive(Clone, Debug, Default)]
 pub struct Fixed {
-    columns: Vec<Column>,
+    columns: Vec<FixedColumn>,
 }
 
 #[derive(Clone, Debug)]
-struct Column {
+struct FixedColumn {
     /// Its number in the schema.
     number: usize,
-    place: Place,
+    place: FieldLocation,
     kind: Type,
     unit: TimeUnit,
 }
 
 impl Fixed {
-    pub(crate) fn push(&mut self, number: usize, attribute: &Attribute, place: &Place) {
+    pub(crate) fn push(&mut self, number: usize, attribute: &Attribute, place: &FieldLocation) {
         let (kind, unit) = (attribute.kind(), attribute.time_unit());
-        self.columns.push(Column { number, place: place.clone(), kind, unit });
+        self.columns.push(FixedColumn { number, place: place.clone(), kind, unit });
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -62,7 +61,8 @@ impl Fixed {
 
     /// How many of the last `count` elements lack a value.
     fn lacking(&self, count: usize, cells: &[CellBuffer]) -> u64 {
-        let valid = |column: &Column| cells.get(column.number).map(CellBuffer::valid).unwrap_or_default();
+        let valid =
+            |column: &FixedColumn| cells.get(column.number).map(CellBuffer::valid).unwrap_or_default();
         let lacks = |back: &usize| {
             self.columns.iter().any(|column| {
                 let valid = valid(column);
@@ -98,7 +98,7 @@ fn signed(raw: u64, width: usize) -> i64 {
     (raw << unused) as i64 >> unused
 }
 
-impl Column {
+impl FixedColumn {
     fn push<'a>(&self, elements: impl Iterator<Item = &'a [u8]>, into: &mut CellBuffer) {
         let (kind, unit) = (self.kind, self.unit);
         match self.place.layout {

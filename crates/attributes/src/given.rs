@@ -1,5 +1,5 @@
-//! Values that a producer gives with an element, in a header of its own: one behind the other in the order of the attributes,
-//! each a length of 2 bytes, little-endian, and as many bytes. How a header comes along with an element is not known here.
+//! Attribute values that a producer sends in a header before each element: in the order of the attributes, each a
+//! little-endian length of 2 bytes and that many bytes. How a header is framed is not known here.
 
 use crate::{Cell, Outcome, Type, value};
 use holdfast_format::{CellBuffer, MAX_TEXT};

@@ -1,4 +1,4 @@
-//! What an attribute's values are.
+//! Types of attribute values.
 
 use holdfast_format::Class;
 use std::fmt;

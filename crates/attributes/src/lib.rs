@@ -1,5 +1,5 @@
-//! Attributes: what is known of every element of a stream, named and typed, and how it is read out of the element's bytes,
-//! or out of what its producer gave with them.
+//! Attributes: named, typed properties of every element of a stream, and their extraction from the element's bytes or
+//! from the header that its producer sent.
 //!
 //! A [`Schema`] says which attributes there are and where each comes from; an [`Extractor`] reads them, one cell each, into
 //! buffers of `holdfast-format`. Both are pure: no I/O, no clock, no threads; extracting allocates nothing and takes any
@@ -12,6 +12,7 @@ mod cursor;
 mod dada;
 mod error;
 mod extractor;
+mod field_location;
 mod fixed;
 pub mod given;
 mod json;
@@ -19,7 +20,6 @@ mod kind;
 mod origin;
 mod packet;
 mod path;
-mod place;
 mod preset;
 mod rfc3339;
 mod schema;
@@ -34,12 +34,12 @@ pub use counter::{Count, Counter, Cycle};
 pub use dada::DadaKey;
 pub use error::{Problem, SchemaError};
 pub use extractor::{Element, Extractor, MAX_DATA, Outcome};
+pub use field_location::FieldLocation;
 pub use fixed::Fixed;
 pub use kind::Type;
 pub use origin::From;
 pub use packet::PacketField;
 pub use path::{MAX_STEPS, Path, Step};
-pub use place::Place;
 pub use schema::{EVENT_TIME, Grown, RESERVED, Schema};
 pub use sigproc::SigprocField;
 pub use spead::SpeadField;

@@ -1,9 +1,10 @@
-//! Where the values of an attribute come from.
+//! Origins of attribute values.
 
 use crate::cursor::Cursor;
 use crate::packet::MOST_NAME;
 use crate::{
-    DadaKey, PacketField, Path, Place, Problem, SchemaError, SigprocField, SpeadField, Type, VdifField, dada,
+    DadaKey, FieldLocation, PacketField, Path, Problem, SchemaError, SigprocField, SpeadField, Type,
+    VdifField, dada,
 };
 use holdfast_format::MAX_TEXT;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum From {
     /// Bytes at a fixed place: `at:4:u16be`.
-    At(Place),
+    At(FieldLocation),
     /// A value in a JSON document: `json:sensors[0].temp`.
     Json(Path),
     /// Headers of a packet: `packet:src`.
@@ -80,7 +81,7 @@ impl From {
         }
         cursor.expect(":", "`:`")?;
         Ok(match name {
-            "at" => Self::At(Place::parse(cursor)?),
+            "at" => Self::At(FieldLocation::parse(cursor)?),
             "json" => Self::Json(Path::parse(cursor)?),
             "packet" => Self::Packet(PacketField::parse(cursor)?),
             "vdif" => Self::Vdif(VdifField::parse(cursor)?),

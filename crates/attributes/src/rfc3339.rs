@@ -1,9 +1,9 @@
-//! Times as RFC 3339 writes them, read without allocating.
+//! Parser of RFC 3339 times that does not allocate.
 
 /// Nanoseconds since 1970; `None` where the text is no such time, or one that 64 bits of them cannot say. A second 60 is taken
 /// for 59, and digits behind nanoseconds for nothing.
 pub(crate) fn nanos(text: &[u8]) -> Option<i64> {
-    let mut at = Reader(text);
+    let mut at = DigitReader(text);
     let (year, month, day) =
         (at.digits(4)?, (at.byte(b"-")?, at.digits(2)?).1, (at.byte(b"-")?, at.digits(2)?).1);
     at.byte(b"Tt ")?;
@@ -46,9 +46,9 @@ pub(crate) fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-struct Reader<'a>(&'a [u8]);
+struct DigitReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl DigitReader<'_> {
     /// The next byte, if it is one of these.
     fn byte(&mut self, one_of: &[u8]) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;

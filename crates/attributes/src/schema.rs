@@ -1,4 +1,4 @@
-//! The schema of a stream: its attributes in order, as text and back, and how it may grow.
+//! Schema of a stream: its attributes in order, their text form, and the rules for extending it.
 
 use crate::cursor::Cursor;
 use crate::{Attribute, From, PacketField, Problem, SchemaError, preset};

@@ -94,12 +94,12 @@ impl SigprocField {
 
 /// The header of one file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header<'a>(&'a [u8]);
+pub(crate) struct SigprocHeader<'a>(&'a [u8]);
 
 /// Keywords and values, one after the other.
-struct Reader<'a>(&'a [u8]);
+struct KeywordReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> KeywordReader<'a> {
     fn bytes<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
         let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
@@ -123,10 +123,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'a> Header<'a> {
+impl<'a> SigprocHeader<'a> {
     /// `None` if it is none, is cut, or has a keyword that nobody knows, behind which nothing can be read.
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader(data);
+        let mut reader = KeywordReader(data);
         if reader.string()? != b"HEADER_START" {
             return None;
         }
@@ -144,7 +144,7 @@ impl<'a> Header<'a> {
 
     /// What stands behind a keyword, the first time.
     fn find(self, name: &[u8]) -> Option<&'a [u8]> {
-        let mut reader = Reader(self.0);
+        let mut reader = KeywordReader(self.0);
         loop {
             let keyword = reader.string()?;
             if is_bracket(keyword) {

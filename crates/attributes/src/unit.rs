@@ -1,4 +1,4 @@
-//! What numbers that are times count, and how they become nanoseconds since 1970.
+//! Units of numeric times, and their conversion to nanoseconds since 1970.
 
 /// The unit of a number that is a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Values as people mean them, cells as they are kept, and the way between, which keeps the order.
+//! Values of attributes, the cells that store them, and the order-preserving conversion between the two.
 
 use crate::Type;
 use holdfast_base::Timestamp;
@@ -195,13 +195,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Clone, Debug)]
-    enum Own {
+    enum OwnedValue {
         Plain(Value<'static>),
         Text(String),
         Binary(Vec<u8>),
     }
 
-    impl Own {
+    impl OwnedValue {
         fn value(&self) -> Value<'_> {
             match self {
                 Self::Plain(value) => *value,
@@ -212,10 +212,10 @@ mod tests {
     }
 
     /// Values of one type, near each other and at the edges, too.
-    fn values(kind: Type) -> BoxedStrategy<Own> {
+    fn values(kind: Type) -> BoxedStrategy<OwnedValue> {
         let word = prop_oneof![any::<u64>(), 0..4u64, Just(u64::MAX), Just(SIGN), Just(SIGN - 1)];
         let wide = prop_oneof![any::<u128>(), 0..4u128, Just(u128::MAX), Just(0xffff << 32)];
-        let plain = |value| Own::Plain(value);
+        let plain = |value| OwnedValue::Plain(value);
         match kind {
             Type::Int => word.prop_map(move |word| plain(Value::Int(word as i64))).boxed(),
             Type::Uint => word.prop_map(move |word| plain(Value::Uint(word))).boxed(),
@@ -227,10 +227,10 @@ mod tests {
             }
             Type::Bool => any::<bool>().prop_map(move |value| plain(Value::Bool(value))).boxed(),
             Type::Time => word.prop_map(move |word| plain(Value::Time(Timestamp(word as i64)))).boxed(),
-            Type::Text => "[a-cé\u{10ffff}]{0,4}".prop_map(Own::Text).boxed(),
-            Type::Binary => {
-                prop::collection::vec(prop_oneof![0..3u8, Just(255)], 0..4).prop_map(Own::Binary).boxed()
-            }
+            Type::Text => "[a-cé\u{10ffff}]{0,4}".prop_map(OwnedValue::Text).boxed(),
+            Type::Binary => prop::collection::vec(prop_oneof![0..3u8, Just(255)], 0..4)
+                .prop_map(OwnedValue::Binary)
+                .boxed(),
             Type::Ipv4 => any::<u32>().prop_map(move |n| plain(Value::Ipv4(n.into()))).boxed(),
             Type::Mac => any::<[u8; 6]>().prop_map(move |octets| plain(Value::Mac(octets))).boxed(),
             Type::Ipv6 => wide.prop_map(move |n| plain(Value::Ipv6(n.into()))).boxed(),
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    fn pairs() -> impl Strategy<Value = (Own, Own)> {
+    fn pairs() -> impl Strategy<Value = (OwnedValue, OwnedValue)> {
         proptest::sample::select(Type::ALL.to_vec()).prop_flat_map(|kind| (values(kind), values(kind)))
     }
 

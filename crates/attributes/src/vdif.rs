@@ -78,11 +78,11 @@ impl VdifField {
 
 /// The header of one frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
+pub(crate) struct VdifHeader {
     words: [u32; 4],
 }
 
-impl Header {
+impl VdifHeader {
     /// Of a frame of `size` bytes. `None` if it is too short, or says that it is longer or shorter than it is.
     pub(crate) fn read(data: &[u8], size: u64) -> Option<Self> {
         let (words, _) = data.first_chunk::<16>()?.as_chunks::<4>();

@@ -6,7 +6,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Rate, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{Counters, Entry, Flags, Key, SlotFlags, SlotId};
 use holdfast_ingest::{
-    BATCH_ROWS, Batch, BatchRow, Content, Extraction, MAX_BATCH_BYTES, Packer, Place, Progress,
+    BATCH_ROWS, Batch, BatchPosition, BatchRow, Content, Extraction, MAX_BATCH_BYTES, Packer, Progress,
     SourceCounters,
 };
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ fn round(size: u32, schema: &Schema) -> Result<f64> {
         refill(&mut batch, size, &mut ordinal);
         extraction.fill(&mut batch, &SourceCounters::default());
         let began = Instant::now();
-        let mut place = Place::default();
+        let mut place = BatchPosition::default();
         loop {
             if let Some(buffer) = spare.take() {
                 sequence += 1;

@@ -1,4 +1,4 @@
-//! What may be written to the control file. What it does is the schedule's.
+//! Commands of the control file. The request schedule carries them out.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Mounted folder with two files, `drive` and `control`. A thin layer over the timer; nothing is decided
-//! here.
+//! Mounted folder with two files, `drive` and `control`: a thin layer over the reply timer without decisions of its
+//! own.
 
 use crate::command::Command;
 use crate::reply_timer::ReplyTimer;

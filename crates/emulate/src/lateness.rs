@@ -1,4 +1,4 @@
-//! How late answers were: a count by size, the worst, and whether a run can be believed.
+//! Lateness of replies: a histogram, the maximum, and the verdict whether a run is valid.
 
 use std::time::Duration;
 

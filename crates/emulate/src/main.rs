@@ -1,5 +1,5 @@
-//! The program `holdfast-drive`: an emulated drive as a file, in real time, for benches and trials. Here it is mounted
-//! and unmounted; the product never knows it.
+//! Program `holdfast-drive`: an emulated drive as a file, in real time, for benches and trials. This module mounts and
+//! unmounts it; the product does not depend on it.
 #![forbid(unsafe_code)]
 
 mod command;

@@ -1,4 +1,4 @@
-//! The command line, and the model that it describes.
+//! Command-line options, and the drive model that they describe.
 
 use crate::command::span;
 use clap::{Parser, ValueEnum};

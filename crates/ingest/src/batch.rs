@@ -1,4 +1,4 @@
-//! A batch: what a source hands to the capture thread in one go. Fixed memory, filled front to back, reused.
+//! Batch: the unit that a source hands to the capture thread. Fixed memory, filled front to back, reused.
 //!
 //! The bytes are as they were read; rows say which of them are whose. Bytes between rows (newlines, length
 //! prefixes) belong to nobody. How batches travel is `queue`'s, how they are filled is `producer`'s.

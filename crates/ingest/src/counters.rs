@@ -1,4 +1,4 @@
-//! What a source shows of itself while it runs: plain counters that any thread may read without a lock.
+//! Counters of a running source, readable by any thread without a lock.
 
 use crate::Cause;
 use holdfast_base::Timestamp;

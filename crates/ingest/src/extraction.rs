@@ -1,5 +1,5 @@
-//! Attributes of the elements of a batch: read when it is sent, on the source's own thread, so that capture only copies
-//! cells. Where they come from in an element is the `attributes` crate's.
+//! Attribute extraction for the elements of a batch. It runs on the source's thread when the batch is sent, so that
+//! capture only copies cells. The `attributes` crate knows where values lie in an element.
 
 use crate::batch::{Batch, BatchRow, Content};
 use crate::counters::{SourceCounters, add};

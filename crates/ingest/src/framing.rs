@@ -1,4 +1,4 @@
-//! Framing: where elements begin and end in a stream of bytes, and how they are put back.
+//! Framing: boundaries of elements in a stream of bytes, and the reverse.
 //!
 //! Pure: bytes in, steps out. [`Framing`] is the rule, read from text and kept with the stream; [`Cutter`] is the
 //! state of one stream of bytes under it. Reading the bytes is the sources' part, storing them the producer's.

@@ -1,5 +1,5 @@
-//! From sources to slots: sources run on threads of their own and fill batches; the packer puts their rows into
-//! the open slot.
+//! Ingest: sources, which run on threads of their own and fill batches, and the packer, which puts the rows of batches
+//! into the open slot.
 //!
 //! Here belongs what stands between the outside world and the bytes of a slot: framing, packets, batches and their
 //! queues, overload, packing. When slots are written and which expire is the `ring` crate's; what their bytes mean
@@ -25,7 +25,7 @@ pub use counters::{Pressure, SourceCounters};
 pub use extraction::Extraction;
 pub use framing::{Cutter, DEFAULT_BLOCK, Framing, Lead, MAX_HEADER, Step, Tail, UNTERMINATED};
 pub use holdfast_format::{Cause, Flags, StreamKind};
-pub use packer::{Packer, Place, Progress};
+pub use packer::{BatchPosition, Packer, Progress};
 pub use producer::{Carry, FLUSH_AGE, Inlet, Marks, Overload, Producer, ProducerSettings, channel};
 pub use queue::{Closed, Parker, Waker};
 pub use source::{

@@ -1,4 +1,4 @@
-//! What was lost and is not written yet: gaps in waiting, merged as far as nothing is blurred.
+//! Pending losses: gaps that are not written yet, merged as long as no information is lost.
 //!
 //! Deciding that something is lost is the producer's; the bytes of a gap are the format's.
 

@@ -1,5 +1,5 @@
-//! MCAP files, as far as replaying them takes: their messages one after the other, and the schemas and channels that a reader
-//! needs before any of them. Bytes in, messages out: what becomes of them is `source`'s.
+//! Reader of MCAP files for replay: messages in file order, and the schemas and channels that a reader needs before
+//! them. Bytes in, messages out; sources are in `source`.
 //!
 //! ```text
 //! file     magic 8 | records | magic 8
@@ -17,8 +17,8 @@ mod lz4;
 mod preamble;
 mod reader;
 
-pub use preamble::{Channels, Preamble, ScanReport, scan};
-pub use reader::{Damage, MOST_RECORD, Message, ReadError, Reader, Record};
+pub use preamble::{Channels, McapPreamble, McapScanReport, scan};
+pub use reader::{MOST_RECORD, McapDamage, McapError, McapReader, Message, Record};
 
 /// What such a file begins with.
 pub const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";

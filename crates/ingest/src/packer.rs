@@ -1,4 +1,4 @@
-//! The packer: rows of batches in, a sealed slot out. Pure: no I/O, no clock, no threads, no allocation after `new`.
+//! Packer: rows of batches in, a sealed slot out. Pure: no I/O, no clock, no threads, no allocation after `new`.
 //!
 //! It decides what becomes one row, what a fragment, and what waits for the next slot. When a slot is opened,
 //! sealed or journaled is the capture thread's decision; how a row is laid out is the format's.
@@ -24,7 +24,7 @@ const RUN_ROWS: usize = 256;
 /// Where in a batch packing goes on: a row, how many of its bytes are packed already, and the cell of the next element that
 /// is completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct BatchPosition {
     row: u32,
     byte: u32,
     cell: u32,
@@ -37,12 +37,12 @@ pub enum Progress {
     /// All of the batch is in the slot: give it back.
     Done,
     /// The slot is full: seal it, open another, and push the same batch from there.
-    Full(Place),
+    Full(BatchPosition),
 }
 
 /// An element of which a part is packed and more may come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unfinished {
+struct OpenElement {
     /// Its fragments so far, in this slot and earlier ones.
     number: u32,
     /// The bytes of data in them.
@@ -69,7 +69,7 @@ pub struct Packer<B> {
     /// The most bytes that stay empty at a slot's end because an element did not fit.
     splinter: usize,
     /// By dictionary entry: entries keep their numbers while a recorder runs.
-    unfinished: Vec<Unfinished>,
+    unfinished: Vec<OpenElement>,
     pending: Option<Pending>,
     meta_left_out: u64,
 }
@@ -98,7 +98,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
     pub fn new(slot_bytes: u64, max_entries: usize) -> Self {
         let builder = Builder::new(slot_bytes, max_entries);
         let (limit, splinter) = (builder.slot_bytes() / 8, splinter(slot_bytes) as usize);
-        let unfinished = vec![Unfinished::default(); max_entries.max(1)];
+        let unfinished = vec![OpenElement::default(); max_entries.max(1)];
         Self { builder, buffer: None, limit, splinter, unfinished, pending: None, meta_left_out: 0 }
     }
 
@@ -147,7 +147,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
 
     /// Packs the rows of `batch`, which are of the stream of dictionary entry `entry`, from `from` on. Without an
     /// open slot, or an entry of that number in it, nothing fits.
-    pub fn push(&mut self, entry: u16, batch: &Batch, from: Place) -> Progress {
+    pub fn push(&mut self, entry: u16, batch: &Batch, from: BatchPosition) -> Progress {
         let Some(mut buffer) = self.buffer.take() else { return Progress::Full(from) };
         let progress = if usize::from(entry) < self.builder.entries() {
             self.pack(&mut buffer, entry, batch, from)
@@ -158,7 +158,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         progress
     }
 
-    fn pack(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, from: Place) -> Progress {
+    fn pack(&mut self, buffer: &mut [u8], entry: u16, batch: &Batch, from: BatchPosition) -> Progress {
         let (mut at, mut byte, mut cell) = (from.row as usize, from.byte as usize, from.cell as usize);
         while let Some(row) = batch.rows().get(at) {
             let cells = CellsAt { columns: batch.cells(), first: cell };
@@ -177,7 +177,11 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
                 self.any(buffer, &Piece { entry, row, bytes: batch.bytes_of(row), cells }, byte)
             };
             if let Packed::Part(byte) = packed {
-                return Progress::Full(Place { row: at as u32, byte: byte as u32, cell: cell as u32 });
+                return Progress::Full(BatchPosition {
+                    row: at as u32,
+                    byte: byte as u32,
+                    cell: cell as u32,
+                });
             }
             cell += usize::from(row.completes_element());
             (at, byte) = (at + 1, 0);
@@ -316,7 +320,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             return Packed::Part(0);
         }
         if kind == Kind::Abort {
-            self.unfinished[usize::from(entry)] = Unfinished::default();
+            self.unfinished[usize::from(entry)] = OpenElement::default();
         }
         self.builder.write(buffer, bytes);
         self.builder.row_with(buffer, &slot_row(entry, row, kind), cells);
@@ -334,7 +338,8 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
         let meta = usize::from(row.meta);
         if begins {
             self.commit(buffer, false, CellsAt::NONE);
-            self.unfinished[usize::from(entry)] = Unfinished { until: row.arrival, ..Unfinished::default() };
+            self.unfinished[usize::from(entry)] =
+                OpenElement { until: row.arrival, ..OpenElement::default() };
             // A splinter is not worth a fragment.
             let known = match row.content {
                 Content::First { total: Some(total) } => (meta as u64).saturating_add(total),
@@ -370,7 +375,7 @@ impl<B: DerefMut<Target = [u8]>> Packer<B> {
             }
             self.extend(entry, row, 0, 0);
             self.commit(buffer, true, cells);
-            self.unfinished[usize::from(entry)] = Unfinished::default();
+            self.unfinished[usize::from(entry)] = OpenElement::default();
         }
         Packed::All
     }

@@ -1,4 +1,5 @@
-//! A source's handle: it stamps what arrives, numbers it, cuts it into rows, and applies the overload policy.
+//! Producer: a source's handle, which timestamps and numbers its elements, cuts them into rows, and applies the
+//! overload policy.
 //!
 //! Two ways in. Streams read straight into [`Producer::space`] and let a [`Cutter`] say where elements begin and
 //! end ([`Producer::feed`]); datagrams, packets and replayed elements are copied in one by one
@@ -15,7 +16,7 @@ use crate::counters::{Pressure, SourceCounters, add};
 use crate::extraction::Extraction;
 use crate::framing::{Cutter, Framing, Step};
 use crate::loss::{GAP_BYTES, Loss, Losses};
-use crate::queue::{Closed, SourceEnd};
+use crate::queue::{Closed, SourceQueue};
 use crate::upstream::Upstream;
 use holdfast_base::{Clock, MAX_META, Ordinal, Timestamp};
 use holdfast_format::Flags;
@@ -121,7 +122,7 @@ impl Carry {
 
 /// The handle through which a source delivers. One thread's.
 pub struct Producer {
-    end: SourceEnd<Batch>,
+    end: SourceQueue<Batch>,
     clock: Arc<dyn Clock>,
     pressure: Arc<Pressure>,
     counters: Arc<SourceCounters>,

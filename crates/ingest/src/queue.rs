@@ -1,4 +1,4 @@
-//! The bounded exchange between one source and the capture thread, and the parking of both.
+//! Bounded exchange of batches between one source and the capture thread, and the parking of both threads.
 //!
 //! A fixed set of items (batches) goes round: full ones to the capture thread, empty ones back. Nothing is
 //! allocated after the start. One lock is taken per batch of some hundred KiB, never per element, and held for a
@@ -86,7 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Closed;
 
 #[derive(Debug)]
-struct State<T> {
+struct QueueState<T> {
     full: VecDeque<T>,
     /// The last to come back goes out first: it may still be in a processor's cache.
     empty: Vec<T>,
@@ -98,30 +98,30 @@ struct State<T> {
 }
 
 #[derive(Debug)]
-struct Shared<T> {
-    state: Mutex<State<T>>,
+struct SharedQueue<T> {
+    state: Mutex<QueueState<T>>,
     capture: Waker,
     source: Waker,
 }
 
 /// The source's end: takes empty items, sends full ones. Dropping it ends the queue after what was sent.
 #[derive(Debug)]
-pub(crate) struct SourceEnd<T> {
-    shared: Arc<Shared<T>>,
+pub(crate) struct SourceQueue<T> {
+    shared: Arc<SharedQueue<T>>,
     parker: Parker,
 }
 
 /// The capture thread's end: takes full items, gives empty ones back. Dropping it makes the source stop.
 #[derive(Debug)]
-pub(crate) struct CaptureEnd<T> {
-    shared: Arc<Shared<T>>,
+pub(crate) struct CaptureQueue<T> {
+    shared: Arc<SharedQueue<T>>,
 }
 
 /// A pair of ends around `items`, all of them empty at first. `capture` wakes the capture thread.
-pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, CaptureEnd<T>) {
+pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceQueue<T>, CaptureQueue<T>) {
     let parker = Parker::new();
     let full = VecDeque::with_capacity(items.len());
-    let state = Mutex::new(State {
+    let state = Mutex::new(QueueState {
         full,
         empty: items,
         ahead: None,
@@ -129,11 +129,11 @@ pub(crate) fn exchange<T>(items: Vec<T>, capture: Waker) -> (SourceEnd<T>, Captu
         source_gone: false,
         capture_gone: false,
     });
-    let shared = Arc::new(Shared { state, capture, source: parker.waker() });
-    (SourceEnd { shared: Arc::clone(&shared), parker }, CaptureEnd { shared })
+    let shared = Arc::new(SharedQueue { state, capture, source: parker.waker() });
+    (SourceQueue { shared: Arc::clone(&shared), parker }, CaptureQueue { shared })
 }
 
-impl<T> SourceEnd<T> {
+impl<T> SourceQueue<T> {
     /// An empty item, if there is one now.
     pub(crate) fn try_empty(&mut self) -> Result<Option<T>, Closed> {
         let mut state = lock(&self.shared.state);
@@ -196,14 +196,14 @@ impl<T> SourceEnd<T> {
     }
 }
 
-impl<T> Drop for SourceEnd<T> {
+impl<T> Drop for SourceQueue<T> {
     fn drop(&mut self) {
         lock(&self.shared.state).source_gone = true;
         self.shared.capture.wake();
     }
 }
 
-impl<T> CaptureEnd<T> {
+impl<T> CaptureQueue<T> {
     /// The next full item, in the order they were sent.
     pub(crate) fn take(&mut self) -> Option<T> {
         lock(&self.shared.state).full.pop_front()
@@ -243,7 +243,7 @@ impl<T> CaptureEnd<T> {
     }
 }
 
-impl<T> Drop for CaptureEnd<T> {
+impl<T> Drop for CaptureQueue<T> {
     fn drop(&mut self) {
         lock(&self.shared.state).capture_gone = true;
         self.shared.source.wake();

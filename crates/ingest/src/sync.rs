@@ -1,4 +1,4 @@
-//! The primitives the queues stand on, in one place, so that a test can put a model checker's in theirs.
+//! Synchronisation primitives of the queues, in one place so that a test can substitute a model checker's.
 //!
 //! `tests/it/queue_shuttle.rs` compiles `queue.rs` a second time against shuttle's versions of these names.
 

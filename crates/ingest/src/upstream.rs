@@ -1,5 +1,5 @@
-//! What was lost before it came to us, by a counter that elements carry: a number that never came is missing upstream, once
-//! it is too late for it to come. Told at most once a second, so that a sender of nonsense makes few gaps of it.
+//! Losses upstream of the recorder, detected by a counter in the elements: a number that never arrived is missing once
+//! it is too late for it to arrive. Reported at most once a second, so that a sender of random numbers causes few gaps.
 //!
 //! Pure: what came when goes in, losses come out. How one sender's numbers are judged is `flow`'s, where they stand in an
 //! element the `attributes` crate's, how a loss becomes a gap the producer's. Nothing is allocated after `new`.
@@ -41,12 +41,12 @@ impl Missing {
 
 /// Losses that wait: those of known size, and those of unknown.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct PendingLosses {
     known: Option<Missing>,
     unknown: Option<Missing>,
 }
 
-impl Told {
+impl PendingLosses {
     fn add(&mut self, missing: Missing) {
         let place = if missing.elements.is_some() { &mut self.known } else { &mut self.unknown };
         *place = Some(place.map_or(missing, |before| before.and(&missing)));
@@ -59,13 +59,13 @@ impl Told {
 
 /// Elements that were lost here and of which nothing is known but how many: each may be one of those that a hole tells of.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ours {
+struct LocalLosses {
     elements: u64,
     from: Timestamp,
     until: Timestamp,
 }
 
-impl Ours {
+impl LocalLosses {
     fn add(&mut self, elements: u64, from: Timestamp, until: Timestamp) {
         if self.elements == 0 || from.since(self.until) > FORGET {
             *self = Self { elements: 0, from, until };
@@ -92,12 +92,12 @@ pub(crate) struct Upstream {
     counter: Counter,
     cycle: Cycle,
     flows: Flows,
-    told: Told,
+    told: PendingLosses,
     /// Since when something waits: a loss, or a hole that may still be filled.
     since: Option<Timestamp>,
     /// When losses were told last.
     taken: Timestamp,
-    ours: Ours,
+    ours: LocalLosses,
     /// The beginning of an element that came in pieces, as far as the counter reaches; and the bytes that came of it.
     window: Vec<u8>,
     came: u64,
@@ -112,10 +112,10 @@ impl Upstream {
             header: Vec::with_capacity(MAX_HEADER),
             counter,
             flows: Flows::new(),
-            told: Told::default(),
+            told: PendingLosses::default(),
             since: None,
             taken: Timestamp::MIN,
-            ours: Ours::default(),
+            ours: LocalLosses::default(),
             came: 0,
         }
     }
@@ -185,7 +185,7 @@ impl Upstream {
     pub(crate) fn take(&mut self, now: Timestamp) -> [Option<Missing>; 2] {
         let waits = self.flows.rest(now, &mut self.told);
         (self.since, self.taken) = (waits.then_some(now), now);
-        let Told { known, unknown } = std::mem::take(&mut self.told);
+        let PendingLosses { known, unknown } = std::mem::take(&mut self.told);
         // Both were waiting all the time: the same losses may be behind either.
         let mut ours = self.ours;
         let known = known.and_then(|missing| self.ours.explain(missing));

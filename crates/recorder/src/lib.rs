@@ -1,4 +1,4 @@
-//! The recorder: sources in, a ring on disk out, questions and orders answered on a socket.
+//! Recorder: sources in, a ring on disk out, requests and orders answered on a socket.
 //!
 //! Here is what joins the crates below into one process: arguments, the memory plan, threads, the capture loop, the
 //! control thread that answers clients, the end and its summary. Which slot is overwritten is the `ring` crate's, how rows become

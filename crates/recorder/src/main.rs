@@ -1,4 +1,4 @@
-//! The program `holdfast-recorder`; all of it is in the library beside it.
+//! Program `holdfast-recorder`; all of its code is in the library beside it.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

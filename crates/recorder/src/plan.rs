@@ -1,4 +1,4 @@
-//! The memory plan: how many buffers of which kind, so that all together stay within the bound. Pure.
+//! Memory plan: the number of buffers of each kind that stays within the memory bound. Pure.
 
 use crate::capture::Capture;
 use holdfast_base::{BLOCK, ByteSize, CHECK_BLOCK, MAX_AWAY, Rate};

@@ -1,6 +1,6 @@
-//! The run: threads, the capture loop, the end.
+//! Run of a recorder: threads, the capture loop, the end.
 
-use crate::args::{self, Settings, Wanted};
+use crate::args::{self, Invocation, Settings};
 use crate::capture::Capture;
 use crate::control::{
     ControlServer, ControlThread, ControlWaker, Facts, JOB_THREAD, Report, Setup, Watch, channel,
@@ -40,15 +40,15 @@ const CLOCK_LOOK: Duration = Duration::from_secs(1);
 pub fn main() -> ExitCode {
     speak_plainly_of_panics();
     match args::parse(std::env::args_os().skip(1)) {
-        Ok(Wanted::Help) => said(args::HELP),
-        Ok(Wanted::Version) => said(concat!("holdfast-recorder ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Wanted::Compile { link_type, expression }) => {
+        Ok(Invocation::Help) => said(args::HELP),
+        Ok(Invocation::Version) => said(concat!("holdfast-recorder ", env!("CARGO_PKG_VERSION"), "\n")),
+        Ok(Invocation::Compile { link_type, expression }) => {
             match Filter::compile(&expression, LinkType(link_type)) {
                 Ok(filter) => said(&filter.to_string()),
                 Err(error) => refuse(&error.to_string(), 2, asks_for_json()),
             }
         }
-        Ok(Wanted::Record(settings)) => record(&settings)
+        Ok(Invocation::Record(settings)) => record(&settings)
             .unwrap_or_else(|error| refuse(&error.to_string(), error.exit_code(), settings.json)),
         Err(wrong) => refuse(&wrong.to_string(), 2, asks_for_json()),
     }
@@ -170,7 +170,7 @@ fn record(settings: &Settings) -> Result<ExitCode, StartError> {
     let summary = summarize(settings, &capture, &kept, begun.elapsed(), report, &ended);
     let text = if settings.json { summary.json() } else { summary.text() };
     let told = tell(&text);
-    if matches!(ended, Ended::Stuck { .. }) {
+    if matches!(ended, RunEnd::Stuck { .. }) {
         // Its lane waits for the device; nothing else does.
         std::mem::forget(capture);
     }
@@ -208,7 +208,7 @@ fn names(settings: &Settings) -> String {
 
 /// How the capture loop ended.
 #[derive(Debug)]
-enum Ended {
+enum RunEnd {
     Well,
     /// The ring took nothing any more; so many slots and batches were left in memory.
     Stuck {
@@ -261,7 +261,7 @@ fn capture_loop<D: Disk>(
     clock: &dyn holdfast_base::Clock,
     stop: &StopFlag,
     settings: &Settings,
-) -> Ended {
+) -> RunEnd {
     let sleep = SLEEP.min(settings.flush / 2);
     let (mut idle, mut looked) = (0, clock.now());
     let mut patience = Patience::new(settings.patience);
@@ -278,7 +278,7 @@ fn capture_loop<D: Disk>(
         }
         server.deliver();
         if round.done {
-            return Ended::Well;
+            return RunEnd::Well;
         }
         if now.since(looked) >= CLOCK_LOOK {
             looked = now;
@@ -287,7 +287,7 @@ fn capture_loop<D: Disk>(
         if stop.is_stopped()
             && let Some(error) = patience.is_over(capture, now)
         {
-            return Ended::Stuck {
+            return RunEnd::Stuck {
                 slots: capture.unwritten_slots(),
                 batches: capture.unpacked_batches(),
                 error,
@@ -304,10 +304,10 @@ fn capture_loop<D: Disk>(
 }
 
 /// Waits for the control thread, unless sources could keep it waiting for a ring that takes nothing.
-fn finish(control: JoinHandle<Report>, ended: &Ended) -> Report {
+fn finish(control: JoinHandle<Report>, ended: &RunEnd) -> Report {
     match ended {
-        Ended::Well => control.join().unwrap_or_default(),
-        Ended::Stuck { .. } => Report::default(),
+        RunEnd::Well => control.join().unwrap_or_default(),
+        RunEnd::Stuck { .. } => Report::default(),
     }
 }
 
@@ -319,7 +319,7 @@ fn summarize<D: Disk>(
     kept: &[Kept],
     took: Duration,
     report: Report,
-    ended: &Ended,
+    ended: &RunEnd,
 ) -> Summary {
     let streams = kept.iter().enumerate().map(|(at, (name, source, counters))| StreamSummary {
         name: name.clone(),
@@ -338,7 +338,7 @@ fn summarize<D: Disk>(
         too_long: counters.too_long.load(Ordering::Relaxed),
     });
     let mut errors = report.failures;
-    if let Ended::Stuck { slots, batches, error } = ended {
+    if let RunEnd::Stuck { slots, batches, error } = ended {
         let text = format!(
             "{}: the ring takes nothing ({error}): what was last taken is lost as far as it is not in the journal ({} and {} in memory), and the run counts as cut off; look at the device, then record again",
             settings.ring.display(),

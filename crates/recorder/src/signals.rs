@@ -18,7 +18,7 @@ const ECHO: Duration = Duration::from_millis(250);
 
 /// What a signal means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum SignalAction {
     End,
     /// The one before, once more.
     Echo,
@@ -27,17 +27,17 @@ enum Order {
 
 /// The first signal, once there was one.
 #[derive(Debug, Default)]
-struct Heard(Option<(i32, Instant)>);
+struct SignalState(Option<(i32, Instant)>);
 
-impl Heard {
-    fn take(&mut self, signal: i32, now: Instant) -> Order {
+impl SignalState {
+    fn take(&mut self, signal: i32, now: Instant) -> SignalAction {
         match self.0 {
             None => {
                 self.0 = Some((signal, now));
-                Order::End
+                SignalAction::End
             }
-            Some((first, at)) if first == signal && now.duration_since(at) < ECHO => Order::Echo,
-            Some(_) => Order::AtOnce,
+            Some((first, at)) if first == signal && now.duration_since(at) < ECHO => SignalAction::Echo,
+            Some(_) => SignalAction::AtOnce,
         }
     }
 }
@@ -48,15 +48,15 @@ pub(crate) fn install_handlers(stop: StopFlag, waker: ControlWaker) -> io::Resul
     Builder::new().name("holdfast-signal".to_owned()).stack_size(64 << 10).spawn(move || {
         // It was started before the others: what it cannot give up they cannot either, and that is told.
         let _ = drop_privileges();
-        let mut heard = Heard::default();
+        let mut heard = SignalState::default();
         for signal in signals.forever() {
             match heard.take(signal, Instant::now()) {
-                Order::End => {
+                SignalAction::End => {
                     stop.stop();
                     waker.wake();
                 }
-                Order::Echo => {}
-                Order::AtOnce => low_level::exit(AT_ONCE),
+                SignalAction::Echo => {}
+                SignalAction::AtOnce => low_level::exit(AT_ONCE),
             }
         }
     })?;
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn the_same_signal_at_the_same_instant_is_one_order_and_any_other_one_is_the_second() {
-        let mut heard = Heard::default();
+        let mut heard = SignalState::default();
         let now = Instant::now();
-        assert_eq!(heard.take(SIGINT, now), Order::End);
-        assert_eq!(heard.take(SIGINT, now), Order::Echo, "to the process and to its group");
-        assert_eq!(heard.take(SIGINT, now + Duration::from_millis(249)), Order::Echo);
-        assert_eq!(heard.take(SIGTERM, now), Order::AtOnce);
-        assert_eq!(heard.take(SIGINT, now + ECHO), Order::AtOnce, "counted from the first one");
+        assert_eq!(heard.take(SIGINT, now), SignalAction::End);
+        assert_eq!(heard.take(SIGINT, now), SignalAction::Echo, "to the process and to its group");
+        assert_eq!(heard.take(SIGINT, now + Duration::from_millis(249)), SignalAction::Echo);
+        assert_eq!(heard.take(SIGTERM, now), SignalAction::AtOnce);
+        assert_eq!(heard.take(SIGINT, now + ECHO), SignalAction::AtOnce, "counted from the first one");
     }
 }

@@ -1,4 +1,4 @@
-//! What was recorded, said at the end: as text for a person, or as JSON.
+//! Summary of a run, printed at its end as text or JSON.
 
 use holdfast_base::{ByteSize, Rate, many};
 use holdfast_format::{Cause, Counters};

@@ -1,5 +1,5 @@
-//! How the program complains: as all of Holdfast does, `NAME: what, where: what to do` on standard error, under the name
-//! that it was called by. The texts are whoever's they are.
+//! Diagnostics on standard error in the form that all Holdfast programs use, `NAME: what, where: what to do`, under the
+//! name that the program was called by. The callers supply the texts.
 //!
 //! Nobody waits for a log: what a pipe, a terminal or a socket does not take within a moment is left out.
 

@@ -1,6 +1,6 @@
-//! From what stands in a document to a cell of an attribute's type.
+//! Conversion of JSON values to cells of an attribute's type.
 
-use super::Found;
+use super::JsonSpan;
 use crate::unit::TimeUnit;
 use crate::{Cell, Type, rfc3339, value};
 use hifijson::SliceLexer;
@@ -61,17 +61,17 @@ fn unescape(mut raw: &[u8], mut put: impl FnMut(&[u8]) -> bool) -> Result<(), No
 
 /// What stands in `data`, as a cell of this type; `scratch` is room for a text.
 pub(super) fn convert<'a>(
-    found: Found,
+    found: JsonSpan,
     data: &'a [u8],
     kind: Type,
     unit: TimeUnit,
     scratch: &'a mut [u8; MAX_TEXT],
 ) -> Converted<'a> {
     let cell = match found {
-        Found::Nothing => None,
-        Found::Bool(truth) => (kind == Type::Bool).then_some(Cell::Word(truth.into())),
-        Found::Number(from, to) => data.get(from..to).and_then(|number| of_number(number, kind, unit)),
-        Found::Text(from, to) => {
+        JsonSpan::Nothing => None,
+        JsonSpan::Bool(truth) => (kind == Type::Bool).then_some(Cell::Word(truth.into())),
+        JsonSpan::Number(from, to) => data.get(from..to).and_then(|number| of_number(number, kind, unit)),
+        JsonSpan::Text(from, to) => {
             let Some(raw) = data.get(from..to) else { return Converted::Null };
             if kind == Type::Text {
                 return of_text(raw, scratch);

@@ -1,4 +1,4 @@
-//! JSON documents: all paths of a schema in one pass over the document.
+//! JSON attributes: all paths of a schema, read in one pass over the document.
 //!
 //! The paths are a tree; the walk (`walk.rs`) follows it down and remembers where values stand. Only when the whole document
 //! has turned out to be one do they become cells (`convert.rs`). Strings, numbers and escapes are lexed by `hifijson`.
@@ -17,7 +17,7 @@ use walk::{Nesting, Walk};
 pub(crate) struct Json {
     /// The tree of all paths; the first is its root.
     nodes: Vec<Node>,
-    columns: Vec<Column>,
+    columns: Vec<JsonColumn>,
     nesting: Nesting,
     /// Room for one text without its escapes.
     text: Box<[u8; MAX_TEXT]>,
@@ -31,12 +31,12 @@ struct Node {
     sibling: Option<usize>,
     /// Whether it was met in this document, and read. Of keys that are told twice the first counts, and all below it.
     met: bool,
-    found: Found,
+    found: JsonSpan,
 }
 
 /// What stands there, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum JsonSpan {
     /// Nothing, null, an object or an array.
     Nothing,
     Bool(bool),
@@ -46,7 +46,7 @@ enum Found {
 }
 
 #[derive(Clone, Debug)]
-struct Column {
+struct JsonColumn {
     /// Its number in the schema.
     number: usize,
     node: usize,
@@ -65,7 +65,7 @@ impl Json {
         for (number, attribute, path) in paths {
             let node = path.steps().iter().fold(0, |node, step| json.child(node, step));
             let (kind, unit) = (attribute.kind(), attribute.time_unit());
-            json.columns.push(Column { number: *number, node, kind, unit });
+            json.columns.push(JsonColumn { number: *number, node, kind, unit });
         }
         json
     }
@@ -89,7 +89,7 @@ impl Json {
     /// is undecodable unless that is all that is asked for.
     pub(crate) fn extract(&mut self, element: &Element<'_>, cells: &mut [CellBuffer], outcome: &mut Outcome) {
         for node in &mut self.nodes {
-            (node.met, node.found) = (false, Found::Nothing);
+            (node.met, node.found) = (false, JsonSpan::Nothing);
         }
         let cut = element.size > element.data.len() as u64;
         let data = match std::str::from_utf8(element.data) {
@@ -98,11 +98,11 @@ impl Json {
             Err(_) => &[],
         };
         let whole = Walk::new(data, cut, &mut self.nodes, &mut self.nesting).document();
-        let met = |column: &Column| self.nodes[column.node].met;
+        let met = |column: &JsonColumn| self.nodes[column.node].met;
         outcome.undecodable |= !(whole || cut && self.columns.iter().all(met));
         for column in &self.columns {
             let Some(into) = cells.get_mut(column.number) else { continue };
-            let found = if whole || cut { self.nodes[column.node].found } else { Found::Nothing };
+            let found = if whole || cut { self.nodes[column.node].found } else { JsonSpan::Nothing };
             match convert(found, data, column.kind, column.unit, &mut self.text) {
                 Converted::Cell(cell) => cell.push(into),
                 Converted::Null => into.null(),
@@ -117,6 +117,6 @@ impl Json {
 
 impl Node {
     fn new(step: Option<Step>) -> Self {
-        Self { step, child: None, sibling: None, met: false, found: Found::Nothing }
+        Self { step, child: None, sibling: None, met: false, found: JsonSpan::Nothing }
     }
 }

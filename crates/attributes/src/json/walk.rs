@@ -1,8 +1,8 @@
-//! The walk through one document: what is asked for is remembered, the rest is only checked. What values mean is not known
+//! Walk through one JSON document: records the requested values and validates the rest. Values are not interpreted
 //! here.
 
 use super::convert::is_key;
-use super::{Found, Node};
+use super::{JsonSpan, Node};
 use crate::{MAX_DATA, Step};
 use hifijson::token::Lex as _;
 use hifijson::{Read as _, SliceLexer, num, str};
@@ -65,19 +65,19 @@ impl<'a, 'p> Walk<'a, 'p> {
                     b'{' => self.object(node)?,
                     _ => self.array(node)?,
                 }
-                Found::Nothing
+                JsonSpan::Nothing
             }
             b'"' => {
                 let text = self.string()?;
                 let to = self.at() - 1;
-                Found::Text(to - text.len(), to)
+                JsonSpan::Text(to - text.len(), to)
             }
             b'-' | b'0'..=b'9' => {
                 let from = self.at();
                 self.number()?;
-                Found::Number(from, self.at())
+                JsonSpan::Number(from, self.at())
             }
-            _ => self.lexer.null_or_bool()?.map_or(Found::Nothing, Found::Bool),
+            _ => self.lexer.null_or_bool()?.map_or(JsonSpan::Nothing, JsonSpan::Bool),
         };
         let node = self.nodes.get_mut(node)?;
         (node.met, node.found) = (true, found);

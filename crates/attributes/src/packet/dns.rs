@@ -1,4 +1,4 @@
-//! The name that a DNS message asks for.
+//! Name in the first question of a DNS message.
 
 use super::Scratch;
 

@@ -1,4 +1,4 @@
-//! The outermost headers of a packet, as far as they are there.
+//! Outermost link, network and transport headers of a packet, as far as they are present.
 
 use super::ip::{Address, Ip};
 use super::link::{Link, Next};

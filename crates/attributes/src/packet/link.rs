@@ -1,4 +1,4 @@
-//! What a packet begins with: link headers, and VLAN tags behind them.
+//! Link headers of packets, and the VLAN tags behind them.
 //!
 //! ```text
 //! Ethernet   0 receiver (6) | 6 sender (6) | 12 type (2)

@@ -1,4 +1,4 @@
-//! Packets: the outermost headers of each layer, and the names that DNS questions and TLS greetings tell.
+//! Packet attributes: the outermost headers of each layer, and the names in DNS questions and TLS client hellos.
 
 mod dns;
 mod headers;

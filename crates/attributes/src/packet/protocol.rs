@@ -1,4 +1,4 @@
-//! What is in a packet, by the name that people have for it.
+//! Protocol names of packets.
 
 /// What is in an IP packet, or in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

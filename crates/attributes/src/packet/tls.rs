@@ -1,4 +1,4 @@
-//! The server's name in a TLS client's greeting, as far as that lies in one packet.
+//! Server name in a TLS client hello, as far as it lies in one packet.
 //!
 //! ```text
 //! record      0 22: handshake | 1 version 3.x (2) | 3 length (2)
@@ -10,9 +10,9 @@
 use super::Scratch;
 
 /// A place in a greeting; `None` is its end.
-struct Reader<'a>(&'a [u8]);
+struct TlsReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> TlsReader<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -33,7 +33,7 @@ pub(super) fn server_name<'a>(payload: &'a [u8], scratch: &'a mut Scratch) -> Op
     // A greeting that is repeated, because the server wants another key, has a record in front that means nothing any more.
     let payload = payload.strip_prefix(&[20, 3, 3, 0, 1, 1]).unwrap_or(payload);
     let mut at = match payload {
-        [22, 3, _, _, _, 1, _, _, _, hello @ ..] => Reader(hello),
+        [22, 3, _, _, _, 1, _, _, _, hello @ ..] => TlsReader(hello),
         _ => return None,
     };
     at.take(34)?;

@@ -1,5 +1,5 @@
-//! Attributes that a producer gives: each value is found again behind any others, and what is cut or of a wrong length is null and
-//! told, never taken for something else (promises 5 and 8).
+//! Tests of attributes that a producer sends (promises 5 and 8): each value is found whatever others precede it; a
+//! truncated value or one of a wrong length is null and counted, never misread.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;
@@ -16,12 +16,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 struct Given {
     /// `None`: a null.
     bytes: Option<Vec<u8>>,
-    wanted: Wanted,
+    expected: ExpectedCell,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Wanted {
-    Cell(Own),
+enum ExpectedCell {
+    Cell(OwnedCell),
     Null,
     TooLong,
     Undecodable,
@@ -29,13 +29,13 @@ enum Wanted {
 
 /// A cell of its own.
 #[derive(Clone, Debug, PartialEq)]
-enum Own {
+enum OwnedCell {
     Word(u64),
     Wide(u128),
     Bytes(Vec<u8>),
 }
 
-impl From<Cell<'_>> for Own {
+impl From<Cell<'_>> for OwnedCell {
     fn from(cell: Cell<'_>) -> Self {
         match cell {
             Cell::Word(word) => Self::Word(word),
@@ -46,14 +46,14 @@ impl From<Cell<'_>> for Own {
 }
 
 fn given(bytes: &[u8], value: &Value<'_>) -> Given {
-    Given { bytes: Some(bytes.to_vec()), wanted: Wanted::Cell(value.cell().into()) }
+    Given { bytes: Some(bytes.to_vec()), expected: ExpectedCell::Cell(value.cell().into()) }
 }
 
 fn right(kind: Type) -> BoxedStrategy<Given> {
     let text = |kind: Type, text: &str| {
         let value = if kind == Type::Text { Value::Text(text) } else { Value::Binary(text.as_bytes()) };
         if text.len() > MAX_TEXT {
-            return Given { bytes: Some(text.as_bytes().to_vec()), wanted: Wanted::TooLong };
+            return Given { bytes: Some(text.as_bytes().to_vec()), expected: ExpectedCell::TooLong };
         }
         given(text.as_bytes(), &value)
     };
@@ -83,14 +83,14 @@ fn right(kind: Type) -> BoxedStrategy<Given> {
 /// Bytes that are no value of this type; of `binary` there are none.
 fn wrong(kind: Type) -> Given {
     match kind {
-        Type::Text => Given { bytes: Some(vec![b'a', 0xff]), wanted: Wanted::Undecodable },
-        Type::Binary => Given { bytes: None, wanted: Wanted::Null },
-        _ => Given { bytes: Some(vec![1, 2, 3]), wanted: Wanted::Undecodable },
+        Type::Text => Given { bytes: Some(vec![b'a', 0xff]), expected: ExpectedCell::Undecodable },
+        Type::Binary => Given { bytes: None, expected: ExpectedCell::Null },
+        _ => Given { bytes: Some(vec![1, 2, 3]), expected: ExpectedCell::Undecodable },
     }
 }
 
 fn any_value(kind: Type) -> impl Strategy<Value = (Type, Given)> {
-    let null = Given { bytes: None, wanted: Wanted::Null };
+    let null = Given { bytes: None, expected: ExpectedCell::Null };
     let value = prop_oneof![6 => right(kind), 1 => Just(null), 1 => Just(wrong(kind))];
     value.prop_map(move |value| (kind, value))
 }
@@ -121,23 +121,23 @@ proptest! {
         header.extend(more);
         let cut = cut.map_or(header.len(), |cut| cut.index(header.len() + 1));
         header.truncate(cut);
-        let (mut wanted, mut undecodable, mut too_long, mut lost) = (Vec::new(), false, 0, false);
+        let (mut expected, mut undecodable, mut too_long, mut lost) = (Vec::new(), false, 0, false);
         for ((_, value), (start, end)) in values.iter().zip(&places).take(known) {
             let torn = *start < cut && cut < *end;
             lost |= torn || *start >= cut;
-            undecodable |= torn || (!lost && value.wanted == Wanted::Undecodable);
-            too_long += u32::from(!lost && value.wanted == Wanted::TooLong);
-            wanted.push(match &value.wanted {
-                Wanted::Cell(own) if !lost => Some(own.clone()),
+            undecodable |= torn || (!lost && value.expected == ExpectedCell::Undecodable);
+            too_long += u32::from(!lost && value.expected == ExpectedCell::TooLong);
+            expected.push(match &value.expected {
+                ExpectedCell::Cell(own) if !lost => Some(own.clone()),
                 _ => None,
             });
         }
-        wanted.insert(wanted.len() / 2, Some(Own::Word(7)));
+        expected.insert(expected.len() / 2, Some(OwnedCell::Word(7)));
         let mut cells = buffers(&schema, 1);
         let element = Element { header: Some(&header), ..Element::of(&[7]) };
         let outcome = Extractor::new(&schema).extract(&element, &mut cells);
-        let found: Vec<Option<Own>> = cells.iter().map(|buffer| cell(buffer, 0).map(Own::from)).collect();
-        prop_assert_eq!(found, wanted);
+        let found: Vec<Option<OwnedCell>> = cells.iter().map(|buffer| cell(buffer, 0).map(OwnedCell::from)).collect();
+        prop_assert_eq!(found, expected);
         prop_assert_eq!((outcome.undecodable, outcome.too_long), (undecodable, too_long));
     }
 
@@ -180,11 +180,11 @@ fn a_part_of_a_schema_finds_values_behind_those_that_nobody_wants() {
     let element = Element { header: Some(&header), ..Element::of(&[5, 6]) };
     let values = ["5", "first", "7", "6", "third"];
     assert_eq!(read(&whole, &element).0, values);
-    for wanted in 0..1 << whole.len() {
-        let wanted: Vec<usize> = (0..whole.len()).filter(|number| wanted >> number & 1 == 1).collect();
-        let (part, numbers) = whole.part(&wanted);
-        assert!(wanted.iter().all(|number| numbers.contains(number)));
-        assert!(numbers.iter().all(|number| wanted.contains(number) || *number != 0 && *number != 3));
+    for expected in 0..1 << whole.len() {
+        let expected: Vec<usize> = (0..whole.len()).filter(|number| expected >> number & 1 == 1).collect();
+        let (part, numbers) = whole.part(&expected);
+        assert!(expected.iter().all(|number| numbers.contains(number)));
+        assert!(numbers.iter().all(|number| expected.contains(number) || *number != 0 && *number != 3));
         assert!(read(&part, &element).0.into_iter().eq(numbers.iter().map(|number| values[*number])));
     }
     assert_eq!(whole.part(&[2]).1, [1, 2], "what stands behind the last one is not read");

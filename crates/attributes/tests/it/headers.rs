@@ -1,4 +1,4 @@
-//! Headers of real files (`$HOLDFAST_TEST_DATA`), as other readers of the formats tell them.
+//! Tests with headers of real files (`$HOLDFAST_TEST_DATA`) against values from other readers of the formats.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;

@@ -1,5 +1,5 @@
-//! Any bytes whatever: nothing panics, every attribute gets one cell of every element, and the same one whichever others are read
-//! (promise 8).
+//! Tests with arbitrary bytes (promise 8): nothing panics, every attribute gets one cell per element, and the same cell
+//! whichever other attributes are read.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;

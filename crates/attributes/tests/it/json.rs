@@ -1,4 +1,4 @@
-//! JSON documents: every value at every path, as another parser finds it; and what is none says so.
+//! Tests of JSON documents: every value at every path against another parser; invalid documents are reported.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;

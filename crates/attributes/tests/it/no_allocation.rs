@@ -1,4 +1,4 @@
-//! Nothing is allocated while elements are read (promise 1: memory is fixed).
+//! Test that extraction does not allocate (promise 1: memory is fixed).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;

@@ -1,4 +1,4 @@
-//! Schemas as text: what is typed becomes what was meant, and back; what is wrong is named by its place (promise 8).
+//! Tests of schemas as text: parsing and formatting round-trip; errors name the position (promise 8).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use holdfast_attributes::{

@@ -1,5 +1,5 @@
-//! Every field of every packet as tshark tells it, where that is installed: of real captures (`$HOLDFAST_TEST_DATA`), and of
-//! packets put together by hand.
+//! Comparison of every packet field with tshark, where it is installed: real captures (`$HOLDFAST_TEST_DATA`) and
+//! packets built by hand.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;

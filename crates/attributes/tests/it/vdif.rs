@@ -1,4 +1,4 @@
-//! Frames of real telescopes (`$HOLDFAST_TEST_DATA`), as other readers of the format tell them.
+//! Tests with frames of real telescopes (`$HOLDFAST_TEST_DATA`) against values from other readers of the format.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;

@@ -1,5 +1,5 @@
-//! The drive as it is mounted: bytes come back, orders are followed, it is never early, and it goes as it came.
-//! Promise 1 is shown on it, so it must not lie. Needs /dev/fuse; loop devices where root may make them.
+//! Tests of the mounted drive: bytes read back, commands obeyed, no early reply, clean unmount. Promise 1 is shown on
+//! this drive, so it must be exact. Needs /dev/fuse; loop devices where root may create them.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_media::drive::{AccessKind, Drive, DriveModel};

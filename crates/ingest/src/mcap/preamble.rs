@@ -1,13 +1,13 @@
-//! What a reader needs before any message of a file: its header, schemas and channels, as the beginning of a file of their own.
+//! Preamble of an MCAP stream: header, schemas and channels of a file, as the beginning of a file of its own.
 
-use super::{Damage, ReadError, Reader};
 use super::{Fields, MAGIC, Record, opcode};
+use super::{McapDamage, McapError, McapReader};
 use std::collections::BTreeMap;
 use std::io::Read;
 
 /// What messages need, by number: the beginning of an MCAP file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preamble {
+pub struct McapPreamble {
     header: Vec<u8>,
     schemas: BTreeMap<u16, Vec<u8>>,
     channels: BTreeMap<u16, Vec<u8>>,
@@ -27,16 +27,16 @@ impl Channels {
 
 /// What a look through a file found.
 #[derive(Debug, Default)]
-pub struct ScanReport {
+pub struct McapScanReport {
     /// Whole messages.
     pub messages: u64,
     /// Attachments and metadata, which are not replayed.
     pub left_out: u64,
     /// Where the file stops being readable, if it does.
-    pub broke: Option<ReadError>,
+    pub broke: Option<McapError>,
 }
 
-impl Preamble {
+impl McapPreamble {
     fn header(&mut self, content: &[u8]) {
         if self.header.is_empty() {
             self.bytes += content.len();
@@ -44,16 +44,16 @@ impl Preamble {
         }
     }
 
-    fn schema(&mut self, content: &[u8]) -> Result<(), Damage> {
-        let id = schema(content).ok_or(Damage::Malformed(opcode::SCHEMA))?;
+    fn schema(&mut self, content: &[u8]) -> Result<(), McapDamage> {
+        let id = schema(content).ok_or(McapDamage::Malformed(opcode::SCHEMA))?;
         // The same again, as each chunk may have it.
         once(&mut self.schemas, &mut self.bytes, id, content)
     }
 
-    fn channel(&mut self, content: &[u8]) -> Result<(), Damage> {
-        let (id, schema, _) = channel(content).ok_or(Damage::Malformed(opcode::CHANNEL))?;
+    fn channel(&mut self, content: &[u8]) -> Result<(), McapDamage> {
+        let (id, schema, _) = channel(content).ok_or(McapDamage::Malformed(opcode::CHANNEL))?;
         if schema != 0 && !self.schemas.contains_key(&schema) {
-            return Err(Damage::Malformed(opcode::CHANNEL));
+            return Err(McapDamage::Malformed(opcode::CHANNEL));
         }
         once(&mut self.channels, &mut self.bytes, id, content)
     }
@@ -84,9 +84,9 @@ fn once(
     bytes: &mut usize,
     id: u16,
     content: &[u8],
-) -> Result<(), Damage> {
+) -> Result<(), McapDamage> {
     if let Some(before) = known.get(&id) {
-        return if before == content { Ok(()) } else { Err(Damage::Twice) };
+        return if before == content { Ok(()) } else { Err(McapDamage::Twice) };
     }
     *bytes += content.len() + 9;
     known.insert(id, content.to_vec());
@@ -114,9 +114,9 @@ fn channel(content: &[u8]) -> Option<(u16, u16, &str)> {
 
 /// Looks through a whole file: makes its preamble, and counts. What is broken ends it, with all that is whole before that;
 /// `Err` where that is nothing, or the preamble has more than `limit` bytes.
-pub fn scan(input: impl Read, limit: usize) -> Result<(Preamble, ScanReport), ReadError> {
-    let mut reader = Reader::new(input);
-    let (mut preamble, mut report) = (Preamble::default(), ScanReport::default());
+pub fn scan(input: impl Read, limit: usize) -> Result<(McapPreamble, McapScanReport), McapError> {
+    let mut reader = McapReader::new(input);
+    let (mut preamble, mut report) = (McapPreamble::default(), McapScanReport::default());
     loop {
         let (record, kept) = match reader.next_record() {
             Ok(None) => return Ok((preamble, report)),
@@ -124,7 +124,7 @@ pub fn scan(input: impl Read, limit: usize) -> Result<(Preamble, ScanReport), Re
                 true,
                 match preamble.channels.get(&message.channel) {
                     Some(_) => Ok(()),
-                    None => Err(Damage::NoChannel),
+                    None => Err(McapDamage::NoChannel),
                 },
             ),
             Ok(Some(Record::Header(content))) => {
@@ -137,7 +137,7 @@ pub fn scan(input: impl Read, limit: usize) -> Result<(Preamble, ScanReport), Re
                 report.left_out += 1;
                 (false, Ok(()))
             }
-            Err(error @ (ReadError::Io { .. } | ReadError::Broken { damage: Damage::NotMcap, .. })) => {
+            Err(error @ (McapError::Io { .. } | McapError::Broken { damage: McapDamage::NotMcap, .. })) => {
                 return Err(error);
             }
             Err(error) => {
@@ -147,12 +147,12 @@ pub fn scan(input: impl Read, limit: usize) -> Result<(Preamble, ScanReport), Re
         };
         let at_byte = reader.position();
         if let Err(damage) = kept {
-            report.broke = Some(ReadError::Broken { at_byte, damage });
+            report.broke = Some(McapError::Broken { at_byte, damage });
             return Ok((preamble, report));
         }
         report.messages += u64::from(record);
         if preamble.bytes > limit {
-            return Err(ReadError::Broken { at_byte, damage: Damage::Preamble { limit } });
+            return Err(McapError::Broken { at_byte, damage: McapDamage::McapPreamble { limit } });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Reads an MCAP file front to back, chunk by chunk. A chunk is unpacked and checked before anything of it is given out; nothing
-//! is believed of a length but that it may be so many bytes. Memory is that of the largest record and chunk.
+//! Sequential reader of an MCAP file. A chunk is decompressed and checked before any record of it is returned; a length
+//! is trusted only within its limit. Memory is that of the largest record and chunk.
 
 use super::{Fields, MAGIC, lz4, opcode};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ pub const MOST_RECORD: usize = 32 << 20;
 
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
+pub enum McapDamage {
     /// Another kind of file.
     #[error("this is no MCAP file")]
     NotMcap,
@@ -34,7 +34,7 @@ pub enum Damage {
     NoChannel,
     /// Schemas and channels that are too many.
     #[error("its schemas and channels have more than {} MiB", .limit >> 20)]
-    Preamble {
+    McapPreamble {
         /// Bytes that there may be.
         limit: usize,
     },
@@ -45,14 +45,14 @@ pub enum Damage {
 
 /// Why reading ended early.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum McapError {
     /// The file.
     #[error("at byte {at_byte}: {damage}")]
     Broken {
         /// Where the record begins that cannot be read.
         at_byte: u64,
         /// What is wrong with it.
-        damage: Damage,
+        damage: McapDamage,
     },
     /// The system.
     #[error("reading failed behind byte {after_byte}: {error}")]
@@ -95,7 +95,7 @@ pub enum Record<'a> {
 }
 
 /// Reads a file from its first byte.
-pub struct Reader<R> {
+pub struct McapReader<R> {
     input: R,
     /// Bytes read; where the record begins that was read last.
     at: u64,
@@ -106,19 +106,19 @@ pub struct Reader<R> {
     inside: usize,
 }
 
-impl<R> std::fmt::Debug for Reader<R> {
+impl<R> std::fmt::Debug for McapReader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("McapReader").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
 /// Where the bytes of a record are.
-enum Place {
+enum RecordBuffer {
     Record,
     Chunk(Range<usize>),
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> McapReader<R> {
     /// Of a file that is read from its beginning.
     pub fn new(input: R) -> Self {
         Self { input, at: 0, begun: 0, record: Vec::new(), chunk: Vec::new(), inside: 0 }
@@ -130,40 +130,40 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next record; `None` at the end of the data.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, McapError> {
         if self.at == 0 {
             let mut magic = [0; MAGIC.len()];
             let all = self.fill(&mut magic)?;
             if !all || magic != MAGIC {
-                return Err(self.broken(Damage::NotMcap));
+                return Err(self.broken(McapDamage::NotMcap));
             }
         }
         let (kind, place) = loop {
             if let Some(rest) = self.chunk.get(self.inside..).filter(|rest| !rest.is_empty()) {
                 let Some((kind, content)) = inner(rest) else {
-                    return Err(self.broken(Damage::Malformed(opcode::CHUNK)));
+                    return Err(self.broken(McapDamage::Malformed(opcode::CHUNK)));
                 };
                 let start = self.inside + content.start;
                 self.inside += content.end;
                 if matters(kind) {
-                    break (kind, Place::Chunk(start..self.inside));
+                    break (kind, RecordBuffer::Chunk(start..self.inside));
                 }
                 continue;
             }
             match self.outer()? {
                 opcode::DATA_END | opcode::FOOTER => return Ok(None),
                 opcode::CHUNK => self.unpack().map_err(|damage| self.broken(damage))?,
-                kind if matters(kind) => break (kind, Place::Record),
+                kind if matters(kind) => break (kind, RecordBuffer::Record),
                 opcode::ATTACHMENT | opcode::METADATA => return Ok(Some(Record::Other)),
                 _ => {}
             }
         };
         let begun = self.begun;
         let content = match place {
-            Place::Record => &self.record[..],
-            Place::Chunk(range) => &self.chunk[range],
+            RecordBuffer::Record => &self.record[..],
+            RecordBuffer::Chunk(range) => &self.chunk[range],
         };
-        let malformed = ReadError::Broken { at_byte: begun, damage: Damage::Malformed(kind) };
+        let malformed = McapError::Broken { at_byte: begun, damage: McapDamage::Malformed(kind) };
         Ok(Some(match kind {
             opcode::HEADER => Record::Header(content),
             opcode::SCHEMA => Record::Schema(content),
@@ -172,55 +172,57 @@ impl<R: Read> Reader<R> {
         }))
     }
 
-    fn broken(&self, damage: Damage) -> ReadError {
-        ReadError::Broken { at_byte: self.begun, damage }
+    fn broken(&self, damage: McapDamage) -> McapError {
+        McapError::Broken { at_byte: self.begun, damage }
     }
 
     /// Reads a record of the file, and its content if it is wanted. What it is.
-    fn outer(&mut self) -> Result<u8, ReadError> {
+    fn outer(&mut self) -> Result<u8, McapError> {
         self.begun = self.at;
         let mut head = [0; 9];
         if !self.fill(&mut head)? {
-            return Err(self.broken(Damage::Cut));
+            return Err(self.broken(McapDamage::Cut));
         }
         let [kind, count @ ..] = head;
         let count = u64::from_le_bytes(count);
         if kind != opcode::CHUNK && !matters(kind) {
             let mut rest = (&mut self.input).take(count);
             let passed = io::copy(&mut rest, &mut io::sink());
-            let passed = passed.map_err(|error| ReadError::Io { after_byte: self.at, error })?;
+            let passed = passed.map_err(|error| McapError::Io { after_byte: self.at, error })?;
             self.at += passed;
-            return if passed == count { Ok(kind) } else { Err(self.broken(Damage::Cut)) };
+            return if passed == count { Ok(kind) } else { Err(self.broken(McapDamage::Cut)) };
         }
         if count > MOST_RECORD as u64 {
-            return Err(self.broken(Damage::TooLarge));
+            return Err(self.broken(McapDamage::TooLarge));
         }
         // As much memory as there are bytes, whatever it says.
         self.record.clear();
         let read = (&mut self.input).take(count).read_to_end(&mut self.record);
-        let read = read.map_err(|error| ReadError::Io { after_byte: self.at, error })?;
+        let read = read.map_err(|error| McapError::Io { after_byte: self.at, error })?;
         self.at += read as u64;
-        if read as u64 == count { Ok(kind) } else { Err(self.broken(Damage::Cut)) }
+        if read as u64 == count { Ok(kind) } else { Err(self.broken(McapDamage::Cut)) }
     }
 
     /// Whether there were as many bytes.
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, ReadError> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<bool, McapError> {
         match self.input.read_exact(bytes) {
             Ok(()) => {
                 self.at += bytes.len() as u64;
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-            Err(error) => Err(ReadError::Io { after_byte: self.at, error }),
+            Err(error) => Err(McapError::Io { after_byte: self.at, error }),
         }
     }
 
     /// Makes the records of the chunk that was read those that come next.
-    fn unpack(&mut self) -> Result<(), Damage> {
+    fn unpack(&mut self) -> Result<(), McapDamage> {
         self.inside = 0;
         self.chunk.clear();
-        let (size, crc, compression, packed) = chunk(&self.record).ok_or(Damage::Malformed(opcode::CHUNK))?;
-        let size = usize::try_from(size).ok().filter(|size| *size <= MOST_RECORD).ok_or(Damage::TooLarge)?;
+        let (size, crc, compression, packed) =
+            chunk(&self.record).ok_or(McapDamage::Malformed(opcode::CHUNK))?;
+        let size =
+            usize::try_from(size).ok().filter(|size| *size <= MOST_RECORD).ok_or(McapDamage::TooLarge)?;
         let limit = size as u64 + 1;
         let unpacked = match compression {
             "" => packed.take(limit).read_to_end(&mut self.chunk).is_ok(),
@@ -228,12 +230,12 @@ impl<R: Read> Reader<R> {
             "zstd" => zstd::Decoder::new(packed)
                 .and_then(|decoder| decoder.take(limit).read_to_end(&mut self.chunk))
                 .is_ok(),
-            _ => return Err(Damage::Compression),
+            _ => return Err(McapDamage::Compression),
         };
         let right = unpacked && self.chunk.len() == size && (crc == 0 || crc32fast::hash(&self.chunk) == crc);
         if !right {
             self.chunk.clear();
-            return Err(Damage::Chunk);
+            return Err(McapDamage::Chunk);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Classic BPF: a checked program and a small interpreter, for packets that the kernel does not filter for us.
+//! Classic BPF: a checked program and a small interpreter, for packets that the kernel does not filter.
 //!
 //! Here are instructions and how they run. Making them from text is `filter`'s.
 
@@ -110,11 +110,11 @@ impl Program {
         while let Some(instruction) = self.instructions.get(at) {
             at += 1;
             match machine.step(*instruction) {
-                Some(Next::Skip(count)) => at += count,
+                Some(ControlFlow::Skip(count)) => at += count,
                 // Each header has a byte at least.
-                Some(Next::Back(_)) if turns >= data.len() => return 0,
-                Some(Next::Back(count)) => (at, turns) = (at.saturating_sub(count), turns + 1),
-                Some(Next::Return(bytes)) => return bytes,
+                Some(ControlFlow::Back(_)) if turns >= data.len() => return 0,
+                Some(ControlFlow::Back(count)) => (at, turns) = (at.saturating_sub(count), turns + 1),
+                Some(ControlFlow::Return(bytes)) => return bytes,
                 None => return 0,
             }
         }
@@ -154,7 +154,7 @@ fn valid(instruction: Instruction, before: usize, after: usize) -> bool {
     }
 }
 
-enum Next {
+enum ControlFlow {
     Skip(usize),
     Back(usize),
     Return(u32),
@@ -170,7 +170,7 @@ struct Machine<'a> {
 
 impl Machine<'_> {
     /// Runs one instruction; `None` rejects.
-    fn step(&mut self, instruction: Instruction) -> Option<Next> {
+    fn step(&mut self, instruction: Instruction) -> Option<ControlFlow> {
         let Instruction { code, if_true, if_false, k } = instruction;
         let cell = k as usize % CELLS;
         match code & 7 {
@@ -188,7 +188,7 @@ impl Machine<'_> {
             JMP if code == JA => {
                 let distance = k.cast_signed();
                 let count = distance.unsigned_abs() as usize;
-                return Some(if distance < 0 { Next::Back(count) } else { Next::Skip(count) });
+                return Some(if distance < 0 { ControlFlow::Back(count) } else { ControlFlow::Skip(count) });
             }
             JMP => {
                 let with = if code & 8 != 0 { self.x } else { k };
@@ -198,13 +198,13 @@ impl Machine<'_> {
                     0x30 => self.a >= with,
                     _ => self.a & with != 0,
                 };
-                return Some(Next::Skip(usize::from(if holds { if_true } else { if_false })));
+                return Some(ControlFlow::Skip(usize::from(if holds { if_true } else { if_false })));
             }
-            RET => return Some(Next::Return(if code & 0x10 != 0 { self.a } else { k })),
+            RET => return Some(ControlFlow::Return(if code & 0x10 != 0 { self.a } else { k })),
             MISC if code & 0x80 != 0 => self.a = self.x,
             _ => self.x = self.a,
         }
-        Some(Next::Skip(0))
+        Some(ControlFlow::Skip(0))
     }
 
     /// What a load gives: the mode is in the upper bits, the width in the middle.

@@ -1,4 +1,4 @@
-//! Filters in tcpdump syntax: compiled by libpcap, run by the kernel (live) or by `bpf` (files).
+//! Packet filters in tcpdump syntax: compiled by libpcap, run by the kernel (live) or by `bpf` (files).
 
 use super::bpf::{BadProgram, Instruction, Program};
 use super::{Interface, LinkType, Packet};

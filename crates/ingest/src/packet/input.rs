@@ -1,4 +1,4 @@
-//! A window over a byte stream that knows its position; no format is known here.
+//! Window over a byte stream that knows its position. No format is known here.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! What a capture file says of an interface, and how its timestamps become nanoseconds.
+//! Interface description of a capture file, and the conversion of its timestamps to nanoseconds.
 
 use super::pcapng::options;
 use holdfast_base::Timestamp;

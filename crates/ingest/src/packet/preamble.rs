@@ -1,4 +1,4 @@
-//! The preamble of a packet stream: everything of a capture that packets need, in canonical pcapng.
+//! Preamble of a packet stream: everything in a capture file that packets need, in canonical pcapng.
 //!
 //! Little-endian; one section header, one interface description for each interface over all sections (with
 //! nanosecond times), then name resolution, secrets, statistics and other blocks in the order of the file.

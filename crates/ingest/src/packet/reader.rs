@@ -1,4 +1,4 @@
-//! Reads a capture file of either format as a stream of items.
+//! Reader of capture files of either format, as a stream of items.
 //!
 //! Here is what belongs to a whole file: telling the formats apart, the list of interfaces over all sections,
 //! positions, and stopping at damage. Single blocks and records are `pcapng`'s and `pcap`'s.
@@ -92,7 +92,7 @@ enum Format {
 }
 
 /// An item by its places in the current unit.
-enum Step {
+enum ParseStep {
     Section(Range<usize>),
     Interface(u16),
     Packet(Parts),
@@ -113,18 +113,18 @@ struct Parts {
 const MAX_OPTIONS: usize = MAX_META - 12;
 
 /// Why a step failed, before it is known where.
-enum Stop {
+enum ParseError {
     Damage(Damage),
     Io(io::Error),
 }
 
-impl From<Damage> for Stop {
+impl From<Damage> for ParseError {
     fn from(damage: Damage) -> Self {
         Self::Damage(damage)
     }
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for ParseError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -202,7 +202,7 @@ impl<R: Read> Reader<R> {
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         loop {
             match self.step()? {
-                Some(Step::Packet(parts)) => return Ok(Some(self.packet(&parts))),
+                Some(ParseStep::Packet(parts)) => return Ok(Some(self.packet(&parts))),
                 Some(_) => {}
                 None => return Ok(None),
             }
@@ -214,10 +214,10 @@ impl<R: Read> Reader<R> {
         let Some(step) = self.step()? else { return Ok(None) };
         let unit = self.input.unit(self.unit);
         Ok(Some(match step {
-            Step::Section(options) => Item::Section { options: &unit[options] },
-            Step::Interface(index) => Item::Interface(index),
-            Step::Packet(parts) => Item::Packet(self.packet(&parts)),
-            Step::Other { kind, order, body, first_interface } => Item::Other(OtherBlock {
+            ParseStep::Section(options) => Item::Section { options: &unit[options] },
+            ParseStep::Interface(index) => Item::Interface(index),
+            ParseStep::Packet(parts) => Item::Packet(self.packet(&parts)),
+            ParseStep::Other { kind, order, body, first_interface } => Item::Other(OtherBlock {
                 kind,
                 order,
                 body: &unit[body],
@@ -241,7 +241,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Goes to the next item, and remembers damage.
-    fn step(&mut self) -> Result<Option<Step>, ReadError> {
+    fn step(&mut self) -> Result<Option<ParseStep>, ReadError> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone().into());
         }
@@ -253,17 +253,17 @@ impl<R: Read> Reader<R> {
         };
         let at_byte = self.input.position();
         stepped.map_err(|stop| match stop {
-            Stop::Damage(damage) => {
+            ParseError::Damage(damage) => {
                 let broken = Broken { at_byte, damage };
                 self.broken = Some(broken.clone());
                 ReadError::Broken(broken)
             }
-            Stop::Io(error) => ReadError::Io { after_byte: at_byte, error },
+            ParseError::Io(error) => ReadError::Io { after_byte: at_byte, error },
         })
     }
 
     /// Makes sure of `wanted` bytes of `what`; `false` when there is nothing at all any more.
-    fn want(&mut self, wanted: usize, what: &'static str) -> Result<bool, Stop> {
+    fn want(&mut self, wanted: usize, what: &'static str) -> Result<bool, ParseError> {
         let have = self.input.want(wanted)?;
         if have > 0 && have < wanted {
             let end = self.input.position() + have as u64;
@@ -273,7 +273,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Tells the format and reads a pcap file's header.
-    fn open(&mut self) -> Result<Option<Step>, Stop> {
+    fn open(&mut self) -> Result<Option<ParseStep>, ParseError> {
         if !self.want(4, "file header")? {
             return Err(Damage::Truncated { what: "file header", end: 0, wanted: 4 }.into());
         }
@@ -290,10 +290,10 @@ impl<R: Read> Reader<R> {
         self.interfaces.push(interface);
         self.unit = pcap::FILE_HEADER;
         self.format = Format::Pcap(header);
-        Ok(Some(Step::Interface(0)))
+        Ok(Some(ParseStep::Interface(0)))
     }
 
-    fn record(&mut self, header: pcap::Header) -> Result<Option<Step>, Stop> {
+    fn record(&mut self, header: pcap::Header) -> Result<Option<ParseStep>, ParseError> {
         let head = header.record_len();
         if !self.want(head, "record header")? {
             return Ok(None);
@@ -302,7 +302,7 @@ impl<R: Read> Reader<R> {
         let len = head + record.captured as usize;
         self.want(len, "record")?;
         self.unit = len;
-        Ok(Some(Step::Packet(Parts {
+        Ok(Some(ParseStep::Packet(Parts {
             interface: 0,
             time: record.time,
             original_len: record.original,
@@ -313,7 +313,11 @@ impl<R: Read> Reader<R> {
         })))
     }
 
-    fn block(&mut self, order: Option<Order>, first_interface: usize) -> Result<Option<Step>, Stop> {
+    fn block(
+        &mut self,
+        order: Option<Order>,
+        first_interface: usize,
+    ) -> Result<Option<ParseStep>, ParseError> {
         if !self.want(pcapng::BLOCK_HEAD, "block")? {
             return Ok(None);
         }
@@ -329,14 +333,14 @@ impl<R: Read> Reader<R> {
             }
             kind => {
                 let body = pcapng::BODY..head.len - 4;
-                Step::Other { kind, order: head.order, body, first_interface }
+                ParseStep::Other { kind, order: head.order, body, first_interface }
             }
         };
         self.unit = head.len;
         Ok(Some(step))
     }
 
-    fn section(&mut self, head: pcapng::Head, at: u64) -> Result<Step, Stop> {
+    fn section(&mut self, head: pcapng::Head, at: u64) -> Result<ParseStep, ParseError> {
         let block = self.input.unit_mut(head.len);
         let options = pcapng::section(block, head, at)?;
         let bytes = &mut block[options.clone()];
@@ -344,10 +348,10 @@ impl<R: Read> Reader<R> {
             .map_err(|bad| pcapng::bad_option(bad, at + options.start as u64))?;
         self.notes.options_left_out += done.left_out;
         self.format = Format::Pcapng { order: Some(head.order), first_interface: self.interfaces.len() };
-        Ok(Step::Section(options.start..options.start + done.len))
+        Ok(ParseStep::Section(options.start..options.start + done.len))
     }
 
-    fn interface(&mut self, head: pcapng::Head, at: u64) -> Result<Step, Stop> {
+    fn interface(&mut self, head: pcapng::Head, at: u64) -> Result<ParseStep, ParseError> {
         if self.interfaces.len() >= MAX_INTERFACES {
             return Err(Damage::Field { what: "there are more than 65535 interfaces", at }.into());
         }
@@ -358,10 +362,10 @@ impl<R: Read> Reader<R> {
         }
         self.notes.options_left_out += left_out;
         self.interfaces.push(interface);
-        Ok(Step::Interface((self.interfaces.len() - 1) as u16))
+        Ok(ParseStep::Interface((self.interfaces.len() - 1) as u16))
     }
 
-    fn packet_block(&mut self, head: pcapng::Head, at: u64, first: usize) -> Result<Step, Stop> {
+    fn packet_block(&mut self, head: pcapng::Head, at: u64, first: usize) -> Result<ParseStep, ParseError> {
         let known = &self.interfaces[first..];
         let block = self.input.unit_mut(head.len);
         let parts = pcapng::packet(block, head, at, known.first().map_or(0, |one| one.snaplen))?;
@@ -386,7 +390,7 @@ impl<R: Read> Reader<R> {
         let flags = options::find(&block[options.clone()], options::PACKET_FLAGS)
             .and_then(|value| value.try_into().ok())
             .map_or(Flags::default(), |value| Flags(u32::from_le_bytes(value)));
-        Ok(Step::Packet(Parts {
+        Ok(ParseStep::Packet(Parts {
             interface: (first + parts.interface as usize) as u16,
             time,
             original_len: parts.original_len,

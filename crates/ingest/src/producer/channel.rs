@@ -1,11 +1,11 @@
-//! Joining a source to the capture thread: settings, the two ends, and all the memory between them.
+//! Channel between a source and the capture thread: settings, both ends, and all memory between them.
 
 use super::Producer;
 use crate::batch::{BATCH_BYTES, BATCH_ROWS, Batch};
 use crate::counters::{Pressure, SourceCounters, add};
 use crate::extraction::Extraction;
 use crate::loss::Losses;
-use crate::queue::{CaptureEnd, Waker, exchange};
+use crate::queue::{CaptureQueue, Waker, exchange};
 use crate::upstream::Upstream;
 use holdfast_attributes::Counter;
 use holdfast_base::{ByteSize, Clock, Ordinal, Timestamp};
@@ -60,7 +60,7 @@ impl ProducerSettings {
 /// The capture thread's end of one source.
 #[derive(Debug)]
 pub struct Inlet {
-    end: CaptureEnd<Batch>,
+    end: CaptureQueue<Batch>,
     counters: Arc<SourceCounters>,
     leads: bool,
     can_wait: bool,

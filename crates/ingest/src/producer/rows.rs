@@ -1,5 +1,4 @@
-//! What the producer does inside: batches begun and sent, elements opened, claimed, cut and lost. No entry for
-//! sources here.
+//! Internals of the producer: batches begun and sent, elements opened, claimed, cut and lost. Sources do not call them.
 
 use super::{Fate, GAP_AREA, Marks, Open, Overload, Producer, SPARE_ROWS};
 use crate::Cause;

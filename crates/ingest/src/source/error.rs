@@ -1,4 +1,4 @@
-//! What can go wrong with a source, said so that its user can act.
+//! Errors of sources, each with its remedy.
 
 use super::SourceEnd;
 use crate::mcap;
@@ -84,7 +84,7 @@ pub enum SourceError {
         /// The source as given.
         name: String,
         /// What is wrong, and at which byte.
-        error: mcap::ReadError,
+        error: mcap::McapError,
     },
     /// A filter that cannot be used.
     #[error("{name}: {error}")]

@@ -1,4 +1,4 @@
-//! Standard input, files, named pipes and character devices: one stream of bytes each.
+//! Source of byte streams: standard input, files, named pipes and character devices.
 
 use super::error::{Fault, SourceError};
 use super::stop::{StopFlag, Woken, has_input, timespec, wait};

@@ -1,4 +1,4 @@
-//! A network interface: packets from the kernel's rings, and what the kernel dropped.
+//! Source of live packets: a network interface, read through the kernel's rings, and the kernel's drops.
 
 use super::error::{Fault, SourceError};
 use super::{Opened, Source, SourceEnd, SourceOptions, StopFlag, packets};
@@ -36,7 +36,7 @@ struct InterfaceSource {
     name: String,
     captures: Vec<Capture>,
     /// What is told already of what each ring lost.
-    told: Vec<Told>,
+    told: Vec<ReportedDrops>,
     asked: Timestamp,
     /// The interface's own counters, where there are any.
     interface: Option<CounterFiles>,
@@ -68,7 +68,7 @@ pub(super) fn open(
     let preamble = preamble.map_err(|error| SourceError::Preamble { name: name.to_owned(), error })?;
     let source = InterfaceSource {
         name: name.to_owned(),
-        told: vec![Told::default(); captures.len()],
+        told: vec![ReportedDrops::default(); captures.len()],
         captures,
         asked: Timestamp::MIN,
         interface: CounterFiles::open(interface),
@@ -91,9 +91,9 @@ pub(super) fn open(
 
 /// How much of what a ring lost is in gaps already.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told(u64);
+struct ReportedDrops(u64);
 
-impl Told {
+impl ReportedDrops {
     /// Makes a gap of what is new: frames that the kernel had no room for, and such as it handed over without sense.
     fn tell(&mut self, counted: &KernelCounters, since: Timestamp, out: &mut Producer) {
         let lost = counted.lost();
@@ -243,7 +243,7 @@ mod tests {
         let settings = ProducerSettings::new(Overload::DropNewest, Ordinal(0));
         let (clock, parker) = (Arc::new(SystemClock::new()), Parker::new());
         let (mut out, mut inlet) = channel(&settings, clock, Arc::new(Pressure::default()), parker.waker());
-        let mut told = Told::default();
+        let mut told = ReportedDrops::default();
         let counts = [(0, 0), (0, 3), (0, 3), (5, 3), (6, 4)];
         for (dropped, malformed) in counts {
             let since = out.stamp();

@@ -1,4 +1,5 @@
-//! Replays an MCAP file: messages of all channels, each with its header of given attributes and its log time as event time.
+//! Replay of an MCAP file: messages of all channels, each with its header of given attributes and its log time as event
+//! time.
 //!
 //! When they are due, and how often the file is begun again, is as `replay` has it for packets.
 
@@ -8,7 +9,7 @@ use super::replay::{Pace, wait_until_due};
 use super::stop::StopFlag;
 use super::{MAX_PREAMBLE, Opened, Source, SourceEnd, SourceOptions, Speed};
 use crate::framing::{Framing, MAX_HEADER};
-use crate::mcap::{self, Channels, Damage, Message, ReadError, Reader, Record, scan};
+use crate::mcap::{self, Channels, McapDamage, McapError, McapReader, Message, Record, scan};
 use crate::producer::{Marks, Overload, Producer};
 use holdfast_attributes::given;
 use holdfast_base::Timestamp;
@@ -87,17 +88,17 @@ impl MessageSource {
                 return Ok(end);
             }
             let rewound = self.file.rewind();
-            rewound.map_err(|error| self.failed(ReadError::Io { after_byte: 0, error }))?;
+            rewound.map_err(|error| self.failed(McapError::Io { after_byte: 0, error }))?;
             out.count_anew()?;
         }
     }
 
-    fn failed(&self, error: ReadError) -> Fault {
+    fn failed(&self, error: McapError) -> Fault {
         SourceError::Messages { name: self.name.clone(), error }.into()
     }
 
     fn replay_once(&mut self, out: &mut Producer, stop: &StopFlag) -> Result<SourceEnd, Fault> {
-        let mut reader = Reader::new(BufReader::new(&self.file));
+        let mut reader = McapReader::new(BufReader::new(&self.file));
         let mut pace = Pace::of(self.speed);
         loop {
             if stop.is_stopped() {
@@ -111,7 +112,7 @@ impl MessageSource {
                 Err(error) => return Err(self.failed(error)),
             };
             let Some(topic) = self.channels.topic(message.channel) else {
-                return Err(self.failed(ReadError::Broken { at_byte, damage: Damage::NoChannel }));
+                return Err(self.failed(McapError::Broken { at_byte, damage: McapDamage::NoChannel }));
             };
             let time = i64::try_from(message.log_time).ok().map(Timestamp);
             if let (Some(pace), Some(time)) = (&mut pace, time)

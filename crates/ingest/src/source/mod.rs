@@ -1,4 +1,4 @@
-//! Sources: what each kind of input needs to become elements.
+//! Sources: the kinds of input, each turned into elements.
 //!
 //! [`open`] does all that needs privileges or names; a [`Source`] then only reads, on a thread of its own
 //! ([`spawn`]), until its input ends or it is told to stop. Each kind has a file; what they share about bytes is in

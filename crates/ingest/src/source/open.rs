@@ -1,4 +1,5 @@
-//! Opening: everything that needs a name, a file or a privilege, before memory is locked and privileges are dropped.
+//! Opening of sources: everything that needs a name, a file or a privilege, before memory is locked and privileges are
+//! dropped.
 
 use super::file::{Fifo, FileSource, Wait, ends_early};
 use super::shm::{DEFAULT_AREA, ShmSource};

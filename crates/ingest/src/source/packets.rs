@@ -1,4 +1,4 @@
-//! What sources of packets share: a packet as an element.
+//! Common code of packet sources: a packet as an element.
 
 use crate::Flags;
 use crate::packet::pcapng::options;

@@ -1,5 +1,5 @@
-//! Replays a capture file: packets with the times they were captured at as event times, at their own pace, a
-//! multiple of it, or as fast as the ring takes them.
+//! Replay of a capture file: packets with their capture times as event times, at their own pace, a multiple of it, or
+//! as fast as the ring accepts them.
 //!
 //! What is no packet but a message, in an MCAP file, is `messages`'.
 //!

@@ -1,4 +1,4 @@
-//! A source's thread: it ends well, by an error or by a panic, and in each case the ring is told.
+//! Thread of a source. However it ends (normally, by an error or by a panic), the ring is told.
 
 use super::{Source, SourceError, StopFlag};
 use crate::Cause;

@@ -1,4 +1,4 @@
-//! What a source is, as text and options, and which options go with which kind. Nothing is opened here.
+//! Specification of a source: its text form and options, and which options apply to which kind. Nothing is opened here.
 
 use super::SourceError;
 use crate::framing::{DEFAULT_BLOCK, Framing};

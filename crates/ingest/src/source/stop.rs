@@ -1,4 +1,4 @@
-//! Telling sources to end, and waiting for input in a way that such a word interrupts.
+//! Stop flag of sources, and waits for input that the flag interrupts.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[derive(Debug)]
-struct Shared {
+struct StopState {
     raised: AtomicBool,
     event: OwnedFd,
 }
@@ -17,14 +17,14 @@ struct Shared {
 /// Once raised, every source that shares it ends soon, also one that waits for input. Clones share it.
 #[derive(Clone, Debug)]
 pub struct StopFlag {
-    shared: Arc<Shared>,
+    shared: Arc<StopState>,
 }
 
 impl StopFlag {
     /// A flag that is down.
     pub fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { shared: Arc::new(Shared { raised: AtomicBool::new(false), event }) })
+        Ok(Self { shared: Arc::new(StopState { raised: AtomicBool::new(false), event }) })
     }
 
     /// Raises it; it stays up.

@@ -1,4 +1,4 @@
-//! What sources of plain bytes share: the end of a stream, and reading its first bytes as a preamble.
+//! Common code of byte-stream sources: the end of a stream, and its first bytes as a preamble.
 
 use super::error::{Fault, SourceError};
 use super::stop::{StopFlag, Woken, has_input, wait};

@@ -1,4 +1,4 @@
-//! TCP: many producers, one stream. All connections are served by one thread.
+//! TCP source: many producers, one stream. One thread serves all connections.
 //!
 //! Elements of different connections never mix. A connection that has sent the beginning of an element keeps up to
 //! [`CARRY`] bytes of it aside while others deliver; for a larger one the others wait until it is complete, at most

@@ -1,5 +1,5 @@
-//! UDP: every datagram an element. Several are taken with one system call, and what the kernel dropped for want of
-//! room in the socket is counted exactly.
+//! UDP source: every datagram is an element. One system call receives several, and the kernel's drops for lack of
+//! socket buffer are counted exactly.
 //!
 //! The count of drops comes with a datagram (`SO_RXQ_OVFL`), so that its gap stands where the loss was; drops behind
 //! the last datagram are found in `/proc/net/udp` when the source is idle and at its end. What a datagram says was true
@@ -171,8 +171,8 @@ impl UdpSource {
                 left = BUFFER.0 * 2;
             }
             let bytes = self.receive(out, &mut headers).map_err(|error| match error {
-                Trouble::Gone => Fault::Gone,
-                Trouble::Io(error) => self.failed(error),
+                ReceiveError::Gone => Fault::Gone,
+                ReceiveError::Io(error) => self.failed(error),
             })?;
             match bytes {
                 Some(bytes) if left == u64::MAX || bytes < left => {
@@ -211,7 +211,7 @@ impl UdpSource {
         &mut self,
         out: &mut Producer,
         headers: &mut MultiHeaders<SockaddrStorage>,
-    ) -> Result<Option<u64>, Trouble> {
+    ) -> Result<Option<u64>, ReceiveError> {
         let fd = self.socket.as_raw_fd();
         let (first, rest) = self.arena.split_at_mut(DATAGRAM);
         let mut slices = [IoSliceMut::new(first)];
@@ -262,18 +262,18 @@ fn count_in(mut controls: impl Iterator<Item = ControlMessageOwned>) -> Option<u
 }
 
 /// What may end a read.
-enum Trouble {
+enum ReceiveError {
     Gone,
     Io(io::Error),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for ReceiveError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<crate::Closed> for Trouble {
+impl From<crate::Closed> for ReceiveError {
     fn from(_: crate::Closed) -> Self {
         Self::Gone
     }

@@ -1,11 +1,11 @@
-//! The numbers of one sender: which came, which may still come, and which never will.
+//! Sequence numbers of one sender: arrived, still possible, and missing.
 //!
 //! A number counts as missing when it is 64 behind the greatest (a quarter of a short cycle), or a quarter of a second after
 //! the hole opened: elements that overtake each other on their way are no loss, nor are doubled ones. A number that is further
 //! away is believed once another one near it comes, so that a single wrong header changes nothing. Then what lies between is
 //! missing; or, if that is backwards or too far, the sender began anew, and nobody knows what was lost meanwhile.
 
-use super::{Missing, Told};
+use super::{Missing, PendingLosses};
 use holdfast_attributes::Cycle;
 use holdfast_base::Timestamp;
 use std::time::Duration;
@@ -88,7 +88,14 @@ impl Flow {
     }
 
     /// An element came.
-    pub(super) fn count(&mut self, cycle: Cycle, mark: Mark, alone: bool, at: Timestamp, told: &mut Told) {
+    pub(super) fn count(
+        &mut self,
+        cycle: Cycle,
+        mark: Mark,
+        alone: bool,
+        at: Timestamp,
+        told: &mut PendingLosses,
+    ) {
         self.alone &= alone;
         let window = window(cycle);
         let near = |away: &i64| (1 - window..=window).contains(away);
@@ -126,7 +133,7 @@ impl Flow {
     }
 
     /// It goes on far away.
-    fn jump(&mut self, cycle: Cycle, to: Mark, stray: &Stray, told: &mut Told) {
+    fn jump(&mut self, cycle: Cycle, to: Mark, stray: &Stray, told: &mut PendingLosses) {
         self.give_up(told);
         let between = self.away(cycle, self.head, to).filter(|away| (1..=far(cycle)).contains(away));
         let missing = between.map(|away| (away as u64 - 1).saturating_sub(stray.passed));
@@ -140,7 +147,7 @@ impl Flow {
     }
 
     /// A number `away` from the head, which is near, has come.
-    fn place(&mut self, mark: Mark, away: i64, window: i64, at: Timestamp, told: &mut Told) {
+    fn place(&mut self, mark: Mark, away: i64, window: i64, at: Timestamp, told: &mut PendingLosses) {
         if away > 0 {
             // Those that leave the window now did not come in time.
             let missing = (!self.seen >> (window - away)).count_ones();
@@ -196,7 +203,7 @@ impl Flow {
     }
 
     /// What has not come by now will not.
-    pub(super) fn give_up(&mut self, told: &mut Told) {
+    pub(super) fn give_up(&mut self, told: &mut PendingLosses) {
         if let Some(times) = self.holes.take() {
             self.tell(Some((!self.seen).count_ones().into()), times, told);
         }
@@ -204,14 +211,14 @@ impl Flow {
     }
 
     /// The same where the last hole has been open long enough. Whether there are holes that may still be filled.
-    pub(super) fn rest(&mut self, now: Timestamp, told: &mut Told) -> bool {
+    pub(super) fn rest(&mut self, now: Timestamp, told: &mut PendingLosses) -> bool {
         if self.holes.is_some_and(|(_, to)| now.since(to) >= REST) {
             self.give_up(told);
         }
         self.has_holes()
     }
 
-    fn tell(&self, elements: Option<u64>, (from, to): (Timestamp, Timestamp), told: &mut Told) {
+    fn tell(&self, elements: Option<u64>, (from, to): (Timestamp, Timestamp), told: &mut PendingLosses) {
         if elements != Some(0) {
             told.add(Missing { elements: elements.filter(|_| self.alone), from, to: to.max(from) });
         }

@@ -1,6 +1,6 @@
-//! The senders whose elements are mixed in one stream: so many, and when there are more, those that were silent are forgotten.
+//! Senders whose elements are mixed in one stream: a bounded number; beyond it, silent ones are forgotten.
 
-use super::Told;
+use super::PendingLosses;
 use super::flow::{Flow, Mark};
 use holdfast_attributes::{Count, Cycle};
 use holdfast_base::Timestamp;
@@ -28,7 +28,13 @@ impl Flows {
     }
 
     /// An element came. Whether its sender has holes that may still be filled.
-    pub(super) fn count(&mut self, cycle: Cycle, count: &Count, at: Timestamp, told: &mut Told) -> bool {
+    pub(super) fn count(
+        &mut self,
+        cycle: Cycle,
+        count: &Count,
+        at: Timestamp,
+        told: &mut PendingLosses,
+    ) -> bool {
         let mark = Mark { second: count.second, number: count.number };
         let same = self.senders.get(self.last).is_some_and(|flow| flow.key == count.flow);
         let known = same.then_some(self.last).or_else(|| self.places.get(&count.flow).copied());
@@ -40,7 +46,7 @@ impl Flows {
     }
 
     /// A place for a sender that is new; another's, if there is none.
-    fn begin(&mut self, flow: Flow, told: &mut Told) -> usize {
+    fn begin(&mut self, flow: Flow, told: &mut PendingLosses) -> usize {
         let place = if self.senders.len() < MOST {
             self.senders.push(flow);
             self.senders.len() - 1
@@ -61,7 +67,7 @@ impl Flows {
     }
 
     /// Gives up on what has not come, and forgets all.
-    pub(super) fn forget(&mut self, told: &mut Told) {
+    pub(super) fn forget(&mut self, told: &mut PendingLosses) {
         self.senders.iter_mut().for_each(|flow| flow.give_up(told));
         self.senders.clear();
         self.places.clear();
@@ -69,7 +75,7 @@ impl Flows {
     }
 
     /// Gives up on what did not come in time. Whether there are holes that may still be filled.
-    pub(super) fn rest(&mut self, now: Timestamp, told: &mut Told) -> bool {
+    pub(super) fn rest(&mut self, now: Timestamp, told: &mut PendingLosses) -> bool {
         self.senders.iter_mut().fold(false, |waits, flow| flow.rest(now, told) | waits)
     }
 }

@@ -1,5 +1,5 @@
-//! Promise 2, for what never reached us: what is told as missing is what a plain look at all numbers finds missing, whatever
-//! is lost, late or doubled; and nothing else is.
+//! Tests of upstream losses (promise 2): the numbers reported as missing equal those that a naive model finds, whatever
+//! is lost, late or duplicated.
 
 use super::flow::{Flow, Mark};
 use super::flows::MOST;
@@ -14,13 +14,13 @@ const MILLI: i64 = 1_000_000;
 struct Heard {
     cycle: Cycle,
     flows: Flows,
-    told: Told,
+    told: PendingLosses,
     now: i64,
 }
 
 impl Heard {
     fn new(cycle: Cycle) -> Self {
-        Self { cycle, flows: Flows::new(), told: Told::default(), now: 0 }
+        Self { cycle, flows: Flows::new(), told: PendingLosses::default(), now: 0 }
     }
 
     fn hear(&mut self, flow: u64, second: u32, number: u64) -> bool {
@@ -40,7 +40,7 @@ impl Heard {
     /// Elements missing at the end, and whether there are such of which nobody knows how many.
     fn end(&mut self) -> (u64, bool) {
         assert!(!self.flows.rest(Timestamp::MAX, &mut self.told), "nothing waits at the end");
-        let Told { known, unknown } = std::mem::take(&mut self.told);
+        let PendingLosses { known, unknown } = std::mem::take(&mut self.told);
         (known.map_or(0, |missing| missing.elements.unwrap()), unknown.is_some())
     }
 }
@@ -219,7 +219,7 @@ fn elements_that_come_alone_between_long_losses_are_not_missing() {
 
 #[test]
 fn a_hole_may_be_filled_for_a_quarter_of_a_second() {
-    let (mut told, cycle) = (Told::default(), Cycle::Bits(32));
+    let (mut told, cycle) = (PendingLosses::default(), Cycle::Bits(32));
     let at = |milli: i64| Timestamp(milli * MILLI);
     let mark = |number| Mark { second: 0, number };
     let mut flow = Flow::new(1, mark(10), at(0));
@@ -259,7 +259,7 @@ fn senders_are_told_apart_as_long_as_there_are_not_too_many_and_strangers_push_n
 
 #[test]
 fn heaps_of_several_packets_are_missing_but_nobody_knows_how_many_elements_that_is() {
-    let (mut told, cycle) = (Told::default(), Cycle::Bits(48));
+    let (mut told, cycle) = (PendingLosses::default(), Cycle::Bits(48));
     let mut flow = Flow::new(0, Mark { second: 0, number: 5 }, Timestamp(0));
     for number in [5, 5, 5, 6, 6, 9] {
         flow.count(cycle, Mark { second: 0, number }, false, Timestamp(1), &mut told);
@@ -272,7 +272,7 @@ fn heaps_of_several_packets_are_missing_but_nobody_knows_how_many_elements_that_
 fn what_was_lost_here_is_not_told_of_those_upstream() {
     let at = |milli: i64| Timestamp(milli * MILLI);
     let hole = |elements, from, to| Missing { elements, from: at(from), to: at(to) };
-    let mut ours = Ours::default();
+    let mut ours = LocalLosses::default();
     ours.add(3, at(100), at(110));
     ours.add(2, at(150), at(150));
     // Before, behind, and around.

@@ -1,5 +1,5 @@
-//! Attributes of a batch's elements (promise 5): whatever pieces elements come in, however large batches are, and whatever is
-//! dropped, given up or carried along, the cells are those that each whole element has when it is read alone.
+//! Tests of attributes of a batch's elements (promise 5): however elements are split, however large batches are, and
+//! whatever is dropped or carried over, each cell equals that of the whole element read alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use crate::common;

@@ -1,4 +1,5 @@
-//! The producers that docs/protocol.md shows: compiled and run, against a source that takes what they send (promise 2).
+//! Tests of the example producers in docs/protocol.md: compiled, and run against a source that receives their data
+//! (promise 2).
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use crate::common;

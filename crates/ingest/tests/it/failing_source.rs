@@ -1,4 +1,5 @@
-//! A source that fails or panics (promises 1 and 2) ends alone: what it delivered stays, the loss is told.
+//! Tests of a source that fails or panics (promises 1 and 2): it ends alone, what it delivered stays, the loss is
+//! recorded.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use crate::common;

@@ -1,5 +1,5 @@
-//! Files, pipes and named pipes (promises 2, 5 and 8): real inputs come back byte for byte, what is cut is told by the
-//! byte, and a writer that goes away loses nothing but what it did not finish.
+//! Tests of files, pipes and named pipes (promises 2, 5 and 8): real inputs come back byte for byte, a truncation is
+//! reported by its byte offset, and a writer that goes away loses only its unfinished element.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use crate::common;

@@ -1,12 +1,13 @@
-//! MCAP files that are replayed (promises 5 and 8): every message comes with what the file says of it, in its order, however the
-//! file is packed; of a file that is cut or damaged all that is whole comes, and where it breaks is told.
+//! Tests of replayed MCAP files (promises 5 and 8): every message arrives as in the file and in its order, whatever the
+//! chunking and compression; of a truncated or damaged file all intact messages arrive, and the position of the damage
+//! is reported.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use crate::common;
 
 use common::rig::{Rig, opened};
 use holdfast_attributes::given;
-use holdfast_ingest::mcap::{MAGIC, Message, ReadError, Reader, Record, scan};
+use holdfast_ingest::mcap::{MAGIC, McapError, McapReader, Message, Record, scan};
 use holdfast_ingest::{Cause, Framing, SourceEnd, SourceOptions, Speed, StreamKind, open};
 use proptest::prelude::*;
 use std::io::Write as _;
@@ -114,8 +115,8 @@ fn file(sent: &[Sent], parts: &[(Packing, usize)]) -> (Vec<u8>, Vec<usize>) {
     (bytes, ends)
 }
 
-fn read(bytes: &[u8]) -> (Vec<Sent>, Option<ReadError>) {
-    let (mut reader, mut all) = (Reader::new(bytes), Vec::new());
+fn read(bytes: &[u8]) -> (Vec<Sent>, Option<McapError>) {
+    let (mut reader, mut all) = (McapReader::new(bytes), Vec::new());
     loop {
         match reader.next_record() {
             Ok(Some(Record::Message(message))) => all.push(Sent::of(&message)),
@@ -174,7 +175,7 @@ proptest! {
             prop_assert!(error.is_none() && some == sent);
         } else {
             prop_assert_eq!(&some[..], &sent[..whole]);
-            let Some(ReadError::Broken { at_byte, .. }) = error else { panic!("{error:?}") };
+            let Some(McapError::Broken { at_byte, .. }) = error else { panic!("{error:?}") };
             prop_assert!(at_byte <= at as u64 && ends.iter().filter(|end| **end as u64 <= at_byte).count() >= whole);
         }
 

@@ -1,4 +1,4 @@
-//! Nothing is allocated once a source runs (promise 1: memory is fixed): not per element, batch or slot.
+//! Test that a running source does not allocate (promise 1: memory is fixed): not per element, batch or slot.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use crate::common;
@@ -12,8 +12,8 @@ use holdfast_format::{
     Builder, CellBuffer, CellsAt, Class, Classes, Counters, Entry, Key, Row, SlotFlags, SlotId,
 };
 use holdfast_ingest::{
-    Cutter, Framing, Marks, Overload, Packer, Parker, Place, Pressure, Producer, ProducerSettings, Progress,
-    Source, SourceEnd, SourceError, SourceOptions, Speed, StopFlag, channel,
+    BatchPosition, Cutter, Framing, Marks, Overload, Packer, Parker, Pressure, Producer, ProducerSettings,
+    Progress, Source, SourceEnd, SourceError, SourceOptions, Speed, StopFlag, channel,
 };
 use link::{EXPERIMENTAL, Link, frame};
 use std::io::Write;
@@ -63,7 +63,7 @@ fn producer_and_packer_allocate_nothing() {
                 continue;
             }
             while let Some(batch) = inlet.take() {
-                let mut place = Place::default();
+                let mut place = BatchPosition::default();
                 while let Progress::Full(at) = packer.push(0, &batch, place) {
                     place = at;
                     let sealed = packer.seal(&key, SlotNo(0), Timestamp(1), SlotFlags::default());

@@ -11,7 +11,9 @@ use holdfast_format::{
     Blocks, Cause, Chunk, Classes, Entry, Flags, Gap, Key, Kind, Name, SectionKind, SlotFlags, SlotId,
     StreamKind, check_image, decode_directory,
 };
-use holdfast_ingest::{Batch, BatchRow, Content, Extraction, Packer, Place, Progress, SourceCounters};
+use holdfast_ingest::{
+    Batch, BatchPosition, BatchRow, Content, Extraction, Packer, Progress, SourceCounters,
+};
 use proptest::prelude::*;
 
 const SLOT: usize = 64 << 10;
@@ -176,7 +178,7 @@ impl Capture {
             batch = batch.with_columns(self.schema.classes());
             self.extraction.fill(&mut batch, &SourceCounters::default());
         }
-        let mut place = Place::default();
+        let mut place = BatchPosition::default();
         let mut slots = 0;
         while let Progress::Full(at) = self.packer.push(entry, &batch, place) {
             assert!(at != place || slots < 2, "an empty slot takes something");

@@ -8,7 +8,7 @@ use holdfast_format::{
     Cause, Classes, Coming, ElementLoad, Entry, Flags, Gap, Key, SlotFlags, SlotId, on_medium,
 };
 use holdfast_ingest::{
-    Batch, BatchRow, Content, Extraction, MIN_BATCH_BYTES, Packer, Place, Progress, SourceCounters,
+    Batch, BatchPosition, BatchRow, Content, Extraction, MIN_BATCH_BYTES, Packer, Progress, SourceCounters,
 };
 use proptest::prelude::*;
 
@@ -91,7 +91,7 @@ impl Capture {
     }
 
     fn push(&mut self, entry: u16, batch: &Batch) {
-        let mut place = Place::default();
+        let mut place = BatchPosition::default();
         while let Progress::Full(at) = self.packer.push(entry, batch, place) {
             place = at;
             self.packer.seal(&Key([7; 32]), SlotNo(0), Timestamp(1), SlotFlags::default()).unwrap();

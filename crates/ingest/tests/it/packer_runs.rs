@@ -5,7 +5,9 @@
 use holdfast_attributes::Schema;
 use holdfast_base::{Age, ByteSize, Epoch, Ordinal, Sequence, SlotNo, Timestamp};
 use holdfast_format::{Entry, Flags, Gap, Key, SlotFlags, SlotId};
-use holdfast_ingest::{Batch, BatchRow, Content, Extraction, Packer, Place, Progress, SourceCounters};
+use holdfast_ingest::{
+    Batch, BatchPosition, BatchRow, Content, Extraction, Packer, Progress, SourceCounters,
+};
 use proptest::prelude::*;
 
 /// A row of a batch, what stands in front of its bytes and belongs to nobody, and its bytes.
@@ -156,7 +158,7 @@ impl Capture {
         if entry == 0 {
             self.extraction.fill(batch, &SourceCounters::default());
         }
-        let mut place = Place::default();
+        let mut place = BatchPosition::default();
         while let Progress::Full(from) = self.packer.push(entry, batch, place) {
             place = from;
             self.seal();

@@ -1,5 +1,5 @@
-//! The exchange between source and capture thread under a scheduler that tries interleavings (promise 2: nothing
-//! is lost silently, and promise 1: nobody sleeps through what it waits for).
+//! Tests of the exchange between source and capture thread under a scheduler that tries interleavings (promise 2:
+//! nothing is lost silently, and promise 1: no lost wake-up).
 //!
 //! `queue.rs` is compiled here a second time, against shuttle's primitives. A lost wake-up shows as a deadlock.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

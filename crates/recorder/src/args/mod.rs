@@ -1,4 +1,4 @@
-//! The command line of the recorder: what may be said, by hand and without a framework, into plain settings.
+//! Command line of the recorder: parsed by hand, without a framework, into plain settings.
 //!
 //! Only what can be told from the words alone is checked here; whether a file exists is found out by who opens it.
 
@@ -28,7 +28,7 @@ pub const PATIENCE_LIMITS: (Duration, Duration) = (Duration::from_millis(10), Du
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum Invocation {
     /// The help text.
     Help,
     /// The version.

@@ -1,6 +1,6 @@
-//! From words to settings. A table says which options there are; one function a value says what it may be.
+//! Parser of the command line: a table of the options, and one function a value that checks it.
 
-use super::{MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, Wanted, WrongUse};
+use super::{Invocation, MAX_SOURCES, PATIENCE, PATIENCE_LIMITS, Settings, SourceSettings, WrongUse};
 use holdfast_attributes::{From, Schema};
 use holdfast_base::{ByteSize, FLUSH_LIMITS, MAX_NAME, Rate, typed};
 use holdfast_ingest::packet::af_packet::MAX_RINGS;
@@ -51,7 +51,7 @@ const OPTIONS: [(&str, Option<&str>); 30] = [
 ];
 
 /// Reads a command line, without the program's name.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Wanted, WrongUse> {
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Invocation, WrongUse> {
     let text =
         |word: OsString| word.into_string().map_err(|word| WrongUse::NotText(word.display().to_string()));
     Parser::default().run(words.into_iter().map(text).collect::<Result<_, _>>()?)
@@ -83,7 +83,7 @@ struct Unfinished {
 }
 
 impl Parser {
-    fn run(mut self, words: Vec<String>) -> Result<Wanted, WrongUse> {
+    fn run(mut self, words: Vec<String>) -> Result<Invocation, WrongUse> {
         let mut words = words.into_iter();
         let mut only_ring = false;
         while let Some(word) = words.next() {
@@ -113,8 +113,8 @@ impl Parser {
             };
             match (*option, wants) {
                 (_, None) if joined.is_some() => return Err(WrongUse::Switch(option)),
-                ("--help", _) => return Ok(Wanted::Help),
-                ("--version", _) => return Ok(Wanted::Version),
+                ("--help", _) => return Ok(Invocation::Help),
+                ("--version", _) => return Ok(Invocation::Version),
                 (_, None) => self.switch(option)?,
                 (_, Some(wanted)) => {
                     let Some(value) = joined.or_else(|| words.next()) else {
@@ -195,7 +195,7 @@ impl Parser {
         }
     }
 
-    fn finish(self) -> Result<Wanted, WrongUse> {
+    fn finish(self) -> Result<Invocation, WrongUse> {
         let ring = self.ring.filter(|ring| !ring.is_empty()).ok_or(WrongUse::NoRing)?;
         match self.sources.len() {
             0 => return Err(WrongUse::NoSource),
@@ -214,7 +214,7 @@ impl Parser {
             sources.push(source);
         }
         let said = |switch| self.switches.contains(&switch);
-        Ok(Wanted::Record(Box::new(Settings {
+        Ok(Invocation::Record(Box::new(Settings {
             ring: PathBuf::from(ring),
             size: self.size,
             slot: self.slot,
@@ -289,12 +289,12 @@ fn read<T: FromStr<Err = impl ToString>>(option: &'static str, value: &str) -> R
     value.parse().map_err(|cause: T::Err| wrong(option, value, cause.to_string()))
 }
 
-fn compile(option: &'static str, value: &str) -> Result<Wanted, WrongUse> {
+fn compile(option: &'static str, value: &str) -> Result<Invocation, WrongUse> {
     let parts =
         value.split_once(':').and_then(|(number, text)| Some((number.parse().ok()?, text.to_owned())));
     let (link_type, expression) = parts
         .ok_or_else(|| wrong(option, value, "give a link type and a filter, such as '1:tcp port 80'"))?;
-    Ok(Wanted::Compile { link_type, expression })
+    Ok(Invocation::Compile { link_type, expression })
 }
 
 fn name(option: &'static str, value: String) -> Result<String, WrongUse> {

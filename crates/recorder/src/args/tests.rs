@@ -1,16 +1,16 @@
-//! Promise 8: every way of using the recorder wrongly is told, by the name of the option.
+//! Tests of wrong command lines (promise 8): every error names the option.
 
 use super::*;
 use holdfast_ingest::{Framing, Overload};
 use holdfast_ingest::{PreambleFrom, Speed};
 
-fn run(line: &str) -> Result<Wanted, WrongUse> {
+fn run(line: &str) -> Result<Invocation, WrongUse> {
     parse(line.split_whitespace().map(Into::into))
 }
 
 fn settings(line: &str) -> Settings {
     match run(line) {
-        Ok(Wanted::Record(settings)) => *settings,
+        Ok(Invocation::Record(settings)) => *settings,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -181,7 +181,7 @@ fn wrong_command_lines_are_told_by_the_option() {
 #[test]
 fn a_filter_is_compiled_for_a_link_type() {
     let wanted =
-        |link_type, expression: &str| Ok(Wanted::Compile { link_type, expression: expression.into() });
+        |link_type, expression: &str| Ok(Invocation::Compile { link_type, expression: expression.into() });
     assert_eq!(run("--json --compile 1:udp"), wanted(1, "udp"));
     assert_eq!(run("--compile 113:ether[6:2]=1 --colour"), wanted(113, "ether[6:2]=1"));
     for wrong in ["--compile udp", "--compile 70000:udp", "--compile", "--compile -1:udp"] {
@@ -191,8 +191,8 @@ fn a_filter_is_compiled_for_a_link_type() {
 
 #[test]
 fn help_is_given_whatever_else_is_said_and_names_every_option() {
-    assert_eq!(run("r --help --colour"), Ok(Wanted::Help));
-    assert_eq!(run("-V"), Ok(Wanted::Version));
+    assert_eq!(run("r --help --colour"), Ok(Invocation::Help));
+    assert_eq!(run("-V"), Ok(Invocation::Version));
     for option in [
         "--size",
         "--slot",

@@ -1,5 +1,5 @@
-//! What clients may ask of the capture thread, through the control thread. Every ask brings the memory of its answer along, so that
-//! answering allocates nothing; what is too much for one step is asked for in pieces.
+//! Requests of clients to the capture thread, sent through the control thread. Every request brings the memory of its
+//! answer, so that answering allocates nothing; large answers are requested in pieces.
 //!
 //! The exceptions are orders, holds and the audit log: what they leave in the ring, and the texts in lists of them, are bounded by
 //! the ring's budget of control records.
@@ -87,7 +87,7 @@ pub enum Ask {
     /// A step of a job in the background.
     JobStep(JobStep),
     /// Part of a slot: sequence, offset and length; and for whom.
-    Read(Sequence, u32, u32, Buffer, Reader),
+    Read(Sequence, u32, u32, Buffer, ReadOrigin),
     /// What is not on the medium yet.
     OpenSlots(Vec<OpenSequence>),
     /// The index of the open slot beyond a cursor, in the place of what the vector has.
@@ -100,7 +100,7 @@ pub enum Ask {
 
 /// Who reads, as the schedule tells readers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reader {
+pub struct ReadOrigin {
     /// What for.
     pub class: Class,
     /// Whose.
@@ -334,7 +334,7 @@ impl<D: Disk> Capture<D> {
         id: u64,
         (sequence, offset, len): (Sequence, u32, u32),
         buffer: Buffer,
-        Reader { class, client }: Reader,
+        ReadOrigin { class, client }: ReadOrigin,
         now: Timestamp,
     ) -> Option<Answer> {
         let len = (len as usize).min(buffer.len()) / BLOCK * BLOCK;

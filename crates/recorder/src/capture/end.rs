@@ -1,4 +1,4 @@
-//! How a run ends: sources drained, the open slot sealed, everything written, the clean end recorded.
+//! End of a run: sources drained, the open slot sealed, everything written, the clean end recorded.
 
 use super::Capture;
 use super::feed::Feed;

@@ -1,9 +1,9 @@
-//! One source's way into the open slot: batches in turn, each until it is packed or the slot is full.
+//! Feed of one source into the open slot: batches in order, each until it is packed or the slot is full.
 
 use super::{Capture, Stream};
 use holdfast_base::Timestamp;
 use holdfast_format::{Counters, Entry, SlotFlags};
-use holdfast_ingest::{Batch, Inlet, Place, Progress};
+use holdfast_ingest::{Batch, BatchPosition, Inlet, Progress};
 use holdfast_media::Disk;
 use holdfast_ring::{NewStream, Piece, RateVerdict, Refusal};
 
@@ -11,7 +11,7 @@ use holdfast_ring::{NewStream, Piece, RateVerdict, Refusal};
 pub(super) struct Feed {
     pub(super) inlet: Inlet,
     /// A batch of which a part is packed, or none.
-    pub(super) batch: Option<(Batch, Place)>,
+    pub(super) batch: Option<(Batch, BatchPosition)>,
     /// The stream's counters when the run began.
     pub(super) began: Counters,
     pub(super) lead: Lead,
@@ -150,7 +150,7 @@ impl<D: Disk> Capture<D> {
     fn feed_one(&mut self, at: usize, now: Timestamp) -> Fed {
         let feed = &mut self.feeds[at];
         let Some((batch, mut place)) =
-            feed.batch.take().or_else(|| Some((feed.inlet.take()?, Place::default())))
+            feed.batch.take().or_else(|| Some((feed.inlet.take()?, BatchPosition::default())))
         else {
             return Fed::Nothing;
         };

@@ -1,4 +1,4 @@
-//! The capture core: batches from sources into slots, slots to the ring, one step at a time.
+//! Capture core: batches from sources into slots, slots to the ring, one step at a time.
 //!
 //! One owner, one thread, no waiting: the recorder runs it over a lane in real time, tests and the simulator over a
 //! faulty disk in virtual time. It allocates nothing after [`Capture::start`], except for what an order, or a preamble that
@@ -11,7 +11,7 @@ mod feed;
 mod opening;
 
 use asks::WaitingOrder;
-pub use asks::{Answer, Ask, NotRead, Reader, Stats};
+pub use asks::{Answer, Ask, NotRead, ReadOrigin, Stats};
 pub use end::Phase;
 pub use opening::{CRASH_STEP, Stream};
 

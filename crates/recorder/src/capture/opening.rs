@@ -1,5 +1,5 @@
-//! What the first slot of a run begins with: after a crash, gaps for what it has taken out of the middle, and one for every
-//! stream, so that no ordinal that somebody may have seen live is ever given to another element.
+//! Beginning of a run's first slot: after a crash, gaps for elements that it took out of the middle, and one gap for
+//! every stream, so that no ordinal that a reader may have seen live is given to another element.
 //!
 //! A crash takes what was younger than *durable after*, and nobody knows how many elements that were. Each stream goes on
 //! at the next multiple of 2³² above its last known ordinal; the gap covers what is between. What is in the first slot
@@ -8,7 +8,7 @@
 
 use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Entry, Flags, Gap};
-use holdfast_ingest::{Batch, BatchRow, Content, MIN_BATCH_BYTES, Packer, Place};
+use holdfast_ingest::{Batch, BatchPosition, BatchRow, Content, MIN_BATCH_BYTES, Packer};
 use holdfast_media::Buffer;
 use holdfast_ring::CrashGap;
 
@@ -102,7 +102,7 @@ impl Opening {
         for (entry, first, gap) in self.gaps.drain(..) {
             put_gap(&mut self.batch, first, &gap, self.now);
             // The slot is new, and an eighth of it is more than these rows can take.
-            let _ = packer.push(entry, &self.batch, Place::default());
+            let _ = packer.push(entry, &self.batch, BatchPosition::default());
         }
     }
 

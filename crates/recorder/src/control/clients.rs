@@ -5,7 +5,7 @@ use super::jobs::Jobs;
 use super::sources::Watch;
 use super::tickets::{ClientId, Tickets};
 use super::{CaptureClient, interest};
-use crate::capture::{Answer, Ask, NotRead, Reader};
+use crate::capture::{Answer, Ask, NotRead, ReadOrigin};
 use holdfast_base::BLOCK;
 use holdfast_format::{MAX_COLUMNS, OPEN_REPLY};
 use holdfast_protocol::server::{Arrival, Client, Hangup, Listener, MAX_CLIENTS};
@@ -420,7 +420,7 @@ fn answer(caller: ClientId, id: u64, request: Request, help: &mut Help<'_>) -> S
             }
             match help.tickets.take(caller, help.now) {
                 Some(buffer) => {
-                    let reader = Reader { class: class(purpose), client: caller };
+                    let reader = ReadOrigin { class: class(purpose), client: caller };
                     Served::Asked(help.capture.ask(Ask::Read(sequence, offset, len, buffer, reader)))
                 }
                 None => Served::Later(Request::Read { sequence, offset, len, purpose }),

@@ -1,7 +1,7 @@
-//! The figures that clients see: what never changes, what the capture thread told last, and the sources' own counters.
+//! Figures that clients see: constants of the run, the capture thread's last statistics, and the sources' own counters.
 
 use super::CaptureClient;
-use super::rate_window::{Count, Look, RateWindow};
+use super::rate_window::{CounterSample, RateWindow, SourceCounts};
 use super::sources::Watch;
 use crate::capture::{Ask, Away, Stats};
 use holdfast_base::{ByteSize, MAX_STREAMS, StreamId, Timestamp};
@@ -289,10 +289,10 @@ impl Figures {
     }
 
     /// All that is told of the recent past, as it is now.
-    fn look(&self, stats: &Stats, at: Duration) -> Look {
+    fn look(&self, stats: &Stats, at: Duration) -> CounterSample {
         let sources = self.facts.sources.iter().map(|source| {
             let counters = &source.counters;
-            Count {
+            SourceCounts {
                 elements: counters.elements.load(Ordering::Relaxed),
                 bytes: counters.bytes.load(Ordering::Relaxed),
                 lost: counters.all_dropped() + counters.interface_drops.load(Ordering::Relaxed),
@@ -300,7 +300,7 @@ impl Figures {
             }
         });
         let (slot_bytes, journal_bytes) = (stats.counts.write_bytes, stats.counts.journal_bytes);
-        Look { at, slot_bytes, journal_bytes, sources: sources.collect() }
+        CounterSample { at, slot_bytes, journal_bytes, sources: sources.collect() }
     }
 
     fn source(&self, at: usize, stats: &Stats, sources: &Watch) -> SourceStatus {

@@ -1,5 +1,5 @@
-//! An order that takes many steps (a purge, a distilling) at work: on a thread of its own, which asks the capture thread for
-//! one small step after the other. One at a time.
+//! Job: an order of many steps (a purge, a distilling), run on a thread of its own that asks the capture thread for one
+//! small step after the other. One job at a time.
 
 use super::tickets::ClientId;
 use super::{ControlWaker, JOB};
@@ -20,7 +20,7 @@ pub const THREAD: &str = "holdfast-job";
 
 /// A job that ended, and what its client is told.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct JobEnd {
     pub(super) client: ClientId,
     pub(super) request: u64,
     pub(super) reply: Reply,
@@ -46,7 +46,7 @@ pub(super) struct Jobs {
     waker: ControlWaker,
     /// Where the steps' answers go while one is at work.
     job: Option<Job>,
-    results: (Sender<Ended>, Receiver<Ended>),
+    results: (Sender<JobEnd>, Receiver<JobEnd>),
 }
 
 impl Jobs {
@@ -93,7 +93,7 @@ impl Jobs {
                 Ok(outcome) => Reply::Outcome(outcome),
                 Err(error) => Reply::Error { text: error.to_string() },
             };
-            let _ = results.send(Ended { client, request, reply });
+            let _ = results.send(JobEnd { client, request, reply });
             waker.wake();
         });
         match thread {
@@ -113,7 +113,7 @@ impl Jobs {
     }
 
     /// The job that ended, if one did.
-    pub(super) fn ended(&mut self) -> Option<Ended> {
+    pub(super) fn ended(&mut self) -> Option<JobEnd> {
         let done = self.results.1.try_recv().ok();
         if done.is_none() && !self.job.as_ref().is_some_and(|job| job.thread.is_finished()) {
             return None;
@@ -127,6 +127,6 @@ impl Jobs {
         } else {
             format!("the {name} ended")
         };
-        Some(done.unwrap_or(Ended { client, request, reply: Reply::Error { text } }))
+        Some(done.unwrap_or(JobEnd { client, request, reply: Reply::Error { text } }))
     }
 }

@@ -24,7 +24,7 @@ use holdfast_ingest::StopFlag;
 use holdfast_ingest::Waker;
 use holdfast_media::BufferPool;
 use holdfast_protocol::server::Listener;
-use jobs::{Ended, Jobs};
+use jobs::{JobEnd, Jobs};
 use progress::Progress;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::OwnedFd;
@@ -274,7 +274,7 @@ impl ControlThread {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
         }
-        while let Some(Ended { client, request, reply }) = self.jobs.ended() {
+        while let Some(JobEnd { client, request, reply }) = self.jobs.ended() {
             self.figures.forget(false);
             self.clients.reply(client, request, &reply, &mut self.tickets);
         }

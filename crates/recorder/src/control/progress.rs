@@ -1,4 +1,4 @@
-//! What a person sees while it runs, on standard error: a line that is renewed every second, and what goes wrong, once.
+//! Progress output on standard error: a line renewed every second, and each problem once.
 
 use super::figures::{Figures, Watched, watched};
 use crate::capture::Stats;

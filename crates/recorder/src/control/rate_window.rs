@@ -14,7 +14,7 @@ const APART: Duration = Duration::from_secs(10);
 
 /// What a source has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub(super) struct SourceCounts {
     pub(super) elements: u64,
     pub(super) bytes: u64,
     /// Elements that are known to be lost, here or before they came here.
@@ -23,7 +23,7 @@ pub(super) struct Count {
     pub(super) unknown: u64,
 }
 
-impl Count {
+impl SourceCounts {
     fn has_lost_more(&self, than: &Self) -> bool {
         self.lost > than.lost || self.unknown > than.unknown
     }
@@ -31,31 +31,32 @@ impl Count {
 
 /// All counts at one time since the start.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Look {
+pub(super) struct CounterSample {
     pub(super) at: Duration,
     pub(super) slot_bytes: u64,
     pub(super) journal_bytes: u64,
-    pub(super) sources: Vec<Count>,
+    pub(super) sources: Vec<SourceCounts>,
 }
 
 /// The looks of the last minute.
 #[derive(Debug)]
 pub(super) struct RateWindow {
     /// Never empty; the first is as old as what is told reaches back.
-    kept: VecDeque<Look>,
+    kept: VecDeque<CounterSample>,
     /// What the last look saw of each source, and when it had last lost something by then.
-    sources: Vec<(Count, Option<Timestamp>)>,
+    sources: Vec<(SourceCounts, Option<Timestamp>)>,
 }
 
 impl RateWindow {
     /// At the start of a run, at which all counts are zero.
     pub(super) fn new(sources: usize) -> Self {
-        let start = Look { sources: vec![Count::default(); sources], ..Look::default() };
-        Self { kept: VecDeque::from([start]), sources: vec![(Count::default(), None); sources] }
+        let start =
+            CounterSample { sources: vec![SourceCounts::default(); sources], ..CounterSample::default() };
+        Self { kept: VecDeque::from([start]), sources: vec![(SourceCounts::default(), None); sources] }
     }
 
     /// Takes note of a look, at `now` by the arrival clock.
-    pub(super) fn look(&mut self, look: Look, now: Timestamp) {
+    pub(super) fn look(&mut self, look: CounterSample, now: Timestamp) {
         for ((seen, lost_at), count) in self.sources.iter_mut().zip(&look.sources) {
             if count.has_lost_more(seen) {
                 *lost_at = Some(now);
@@ -72,8 +73,8 @@ impl RateWindow {
     }
 
     /// What came since, as of a look at `now` that need not be taken note of.
-    pub(super) fn told(&self, look: &Look, now: Timestamp) -> LatelyStatus {
-        let old_enough = |kept: &&Look| kept.at + BACK <= look.at;
+    pub(super) fn told(&self, look: &CounterSample, now: Timestamp) -> LatelyStatus {
+        let old_enough = |kept: &&CounterSample| kept.at + BACK <= look.at;
         let before =
             self.kept.iter().rev().find(old_enough).or(self.kept.front()).cloned().unwrap_or_default();
         let sources = look.sources.iter().enumerate().map(|(at, count)| {
@@ -101,13 +102,13 @@ mod tests {
     use super::*;
 
     /// A second is an element of two bytes; nothing is lost.
-    fn look(second: u64) -> Look {
-        let count = Count { elements: second, bytes: 2 * second, ..Count::default() };
+    fn look(second: u64) -> CounterSample {
+        let count = SourceCounts { elements: second, bytes: 2 * second, ..SourceCounts::default() };
         let (at, slot_bytes) = (Duration::from_secs(second), 4 * second);
-        Look { at, slot_bytes, journal_bytes: second, sources: vec![count] }
+        CounterSample { at, slot_bytes, journal_bytes: second, sources: vec![count] }
     }
 
-    fn with_losses(second: u64, lost: u64, unknown: u64) -> Look {
+    fn with_losses(second: u64, lost: u64, unknown: u64) -> CounterSample {
         let mut look = look(second);
         (look.sources[0].lost, look.sources[0].unknown) = (lost, unknown);
         look

@@ -1,12 +1,12 @@
-//! The sources' threads: which still run, and how those that ended did.
+//! Threads of the sources: their state, and the results of those that ended.
 
 use super::progress::Progress;
 use holdfast_ingest::Running;
 use holdfast_protocol::wire::SourceState;
 
-/// One source.
+/// SourceThread source.
 #[derive(Debug)]
-struct One {
+struct SourceThread {
     running: Option<Running>,
     state: SourceState,
     error: String,
@@ -15,13 +15,17 @@ struct One {
 /// All sources, in the order they were given.
 #[derive(Debug, Default)]
 pub struct Watch {
-    all: Vec<One>,
+    all: Vec<SourceThread>,
 }
 
 impl Watch {
     /// Watches threads that were just started.
     pub fn new(running: Vec<Running>) -> Self {
-        let one = |running| One { running: Some(running), state: SourceState::Running, error: String::new() };
+        let one = |running| SourceThread {
+            running: Some(running),
+            state: SourceState::Running,
+            error: String::new(),
+        };
         Self { all: running.into_iter().map(one).collect() }
     }
 

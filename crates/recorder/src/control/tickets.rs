@@ -1,4 +1,5 @@
-//! Tickets: whose is which piece of the area that reads are answered in. Pure bookkeeping over buffers.
+//! Tickets: which client holds which piece of the shared area that reads are answered in. Pure bookkeeping over
+//! buffers.
 //!
 //! A piece is lent to a client from the moment its read is answered until it says that it has copied it, or its time is
 //! up while somebody else waits. A client that was too slow is told that what it copied is worth nothing. Where all are taken, the

@@ -1,5 +1,5 @@
-//! Which attributes are read of each source's elements: those that were asked for, else those that the ring knows of the
-//! stream, else those that are usual for its kind. How they are read is `ingest`'s.
+//! Choice of the attributes of each source: those requested, else those that the ring has for the stream, else the
+//! defaults of its kind. `ingest` extracts them.
 
 use super::{Known, StartError};
 use crate::args::{Settings, SourceSettings};
@@ -14,7 +14,7 @@ const USUAL: &str = "packets";
 const OF_MESSAGES: &str = "mcap";
 
 /// Those of one source.
-struct Own {
+struct SourceAttributes {
     schema: Schema,
     text: String,
     /// Whether somebody asked for them.
@@ -23,7 +23,7 @@ struct Own {
     frame: Option<u32>,
 }
 
-impl Own {
+impl SourceAttributes {
     /// What is usual for a file that is replayed is known when it is open: it has packets, or messages.
     fn fit(&mut self, source: &SourceSettings, opened: &Opened) -> Result<(), StartError> {
         let messages = opened.framing.has_header();
@@ -61,18 +61,18 @@ impl Own {
 }
 
 /// Those of all sources, in their order.
-pub(super) struct Attributes(Vec<Own>);
+pub(super) struct Attributes(Vec<SourceAttributes>);
 
 impl Attributes {
     /// What was asked for, and what is usual where nothing was.
     pub(super) fn wanted(settings: &Settings) -> Self {
         let own = |source: &SourceSettings| match &source.schema {
-            Some(schema) => Own::new(schema.clone(), true, source.frame()),
+            Some(schema) => SourceAttributes::new(schema.clone(), true, source.frame()),
             // The word is one of the library's own.
             None if source.spec.kind() == StreamKind::Packets => {
-                Own::new(Schema::typed([USUAL]).unwrap_or_default(), false, None)
+                SourceAttributes::new(Schema::typed([USUAL]).unwrap_or_default(), false, None)
             }
-            None => Own::new(Schema::default(), false, source.frame()),
+            None => SourceAttributes::new(Schema::default(), false, source.frame()),
         };
         Self(settings.sources.iter().map(own).collect())
     }
@@ -151,7 +151,7 @@ impl Attributes {
 
     /// What the ring is told of a source's stream.
     pub(super) fn told(&self, at: usize) -> Option<NewSchema<'_>> {
-        let Own { schema, text, .. } = self.0.get(at).filter(|own| !own.schema.is_empty())?;
+        let SourceAttributes { schema, text, .. } = self.0.get(at).filter(|own| !own.schema.is_empty())?;
         Some(NewSchema { text, classes: schema.classes() })
     }
 

@@ -1,4 +1,4 @@
-//! Why a run cannot begin: what, where, what to do, and the exit code.
+//! Errors that prevent a run from starting: cause, object, remedy and exit code.
 
 use crate::plan::TooLittle;
 use holdfast_base::{ByteSize, typed};

@@ -1,5 +1,5 @@
-//! What the system lets the process have: open files, and a long life when memory is short. What it forbids is done
-//! without.
+//! System limits of the process: open files, and protection from the out-of-memory killer. Where the system refuses,
+//! the run goes on without.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

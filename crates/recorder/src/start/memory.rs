@@ -1,4 +1,5 @@
-//! Where threads run, memory that is there, and memory that stays. What the system forbids is told, and done without.
+//! Placement of threads, available memory, and locked memory. Where the system refuses, the run warns and goes on
+//! without.
 
 use holdfast_base::ByteSize;
 use holdfast_ingest::packet::af_packet::Options;

@@ -1,6 +1,6 @@
-//! The start of a run, in the order that a person would want it to fail in: the ring, its owner, files that are replayed,
-//! memory, recovery, the other sources, the socket. Nothing is captured before all of it has worked, and a ring file that
-//! was made for this run is removed again when it has not.
+//! Start of a run, in the order in which failures are cheapest: the ring, its lock, files to be replayed, memory,
+//! recovery, the other sources, the socket. Nothing is captured before all of it succeeded, and a ring file that was
+//! created for this run is removed if not.
 
 mod attributes;
 mod error;
@@ -32,7 +32,7 @@ use holdfast_ring::{
     too_small_to_hold,
 };
 use promise::{Promise, less_that_fits};
-use ring::Place;
+use ring::OwnedRing;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -108,10 +108,10 @@ pub fn start(settings: &Settings, stop: &StopFlag) -> Result<Ready, StartError> 
 fn start_on(
     settings: &Settings,
     stop: &StopFlag,
-    place: Place,
+    place: OwnedRing,
     mut warnings: Vec<String>,
 ) -> Result<Ready, StartError> {
-    let Place { device, superblock, made } = place;
+    let OwnedRing { device, superblock, made } = place;
     let file =
         path::lane_file(&device).map_err(|cause| StartError::Look { path: settings.ring.clone(), cause })?;
     let slot_bytes = superblock.geometry.slot_bytes;

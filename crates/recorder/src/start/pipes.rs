@@ -1,4 +1,4 @@
-//! Pipes that several sources would read: each byte comes out of a pipe once, so none of them would get its stream.
+//! Check for pipes that several sources would read: each byte leaves a pipe once, so none of them would get its stream.
 
 use super::StartError;
 use crate::args::SourceSettings;

@@ -1,5 +1,5 @@
-//! What a run promises: the load that was declared, weighed against what the superblock keeps of the lane and against the
-//! memory that there is. The arithmetic is the ring's.
+//! Admission of a run: the declared load, checked against the lane's profile in the superblock and against the memory
+//! available. The arithmetic is the ring's.
 
 use super::StartError;
 use crate::args::{Settings, SourceSettings};
@@ -41,12 +41,12 @@ impl Promise {
         let slot = ByteSize(superblock.geometry.slot_bytes);
         let weighed = scale.weigh(&declared, slot, superblock.geometry.slots);
         let granted = weighed.map_err(|no| match no {
-            No::Refused(refused) => {
+            PromiseRefusal::Refused(refused) => {
                 let also = scale.also(&declared, &refused);
                 let (refused, advice) = (Box::new(refused), scale.advice(None));
                 StartError::NotAdmitted { path: ring(), refused, also, advice }
             }
-            No::TooFew { slots, least } => {
+            PromiseRefusal::TooFew { slots, least } => {
                 StartError::TooFewSlots { path: ring(), slots, least, advice: scale.advice(Some(least)) }
             }
         })?;
@@ -110,7 +110,7 @@ impl Promise {
         format!(
             "{}{left}; durable after {:.1} s; {buffers} slot buffers, of which it takes {}",
             standing(self.declared.payload(), self.load.rate, lacks),
-            // No less is said than it is.
+            // PromiseRefusal less is said than it is.
             (granted.durable_after.as_secs_f64() * 10.0).ceil() / 10.0,
             granted.buffers
         )
@@ -187,7 +187,7 @@ struct Scale<'a> {
 }
 
 /// Why a load is not admitted.
-enum No {
+enum PromiseRefusal {
     /// The inequality says no.
     Refused(Refused),
     /// The journal would have to name places more often than admission counts on.
@@ -208,12 +208,17 @@ impl Scale<'_> {
     }
 
     /// In so many slots of such a size.
-    fn weigh(&self, declared: &Declarations, slot: ByteSize, slots: u32) -> Result<Guarantee, No> {
+    fn weigh(
+        &self,
+        declared: &Declarations,
+        slot: ByteSize,
+        slots: u32,
+    ) -> Result<Guarantee, PromiseRefusal> {
         let shape = self.shape(slot);
-        let granted =
-            admit(&self.terms.measured, &load(&declared.all(), slot), &shape).map_err(No::Refused)?;
+        let granted = admit(&self.terms.measured, &load(&declared.all(), slot), &shape)
+            .map_err(PromiseRefusal::Refused)?;
         let least = least_slots(&granted, shape.gather);
-        if slots < least { Err(No::TooFew { slots, least }) } else { Ok(granted) }
+        if slots < least { Err(PromiseRefusal::TooFew { slots, least }) } else { Ok(granted) }
     }
 
     /// What would refuse as many elements as the packer manages, where these are too many for it.
@@ -221,8 +226,8 @@ impl Scale<'_> {
         let Refused::Elements { most, .. } = *refused else { return None };
         let Geometry { slot_bytes, slots, .. } = *self.geometry;
         match self.weigh(&declared.with_elements(most), ByteSize(slot_bytes), slots).err()? {
-            No::Refused(refused) => Some(refused.to_string()),
-            No::TooFew { slots, least } => {
+            PromiseRefusal::Refused(refused) => Some(refused.to_string()),
+            PromiseRefusal::TooFew { slots, least } => {
                 Some(format!("{slots} slots are too few, for a guarantee of that load takes {least}"))
             }
         }
@@ -250,7 +255,7 @@ impl Scale<'_> {
         })
     }
 
-    /// No attributes, where there are some.
+    /// PromiseRefusal attributes, where there are some.
     fn fewer(&self) -> Option<String> {
         let none: Vec<ElementLoad> = self.each.iter().map(|each| each.plain()).collect();
         let declared = Declarations::of(&self.settings.sources, &none, self.terms);

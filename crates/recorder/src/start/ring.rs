@@ -1,4 +1,4 @@
-//! The ring of a run: found at its path, or made there when a size was given and nothing is there.
+//! Ring of a run: opened at its path, or created there if a size was given and nothing exists.
 
 use super::StartError;
 use crate::args::Settings;
@@ -11,14 +11,14 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// A ring that we own.
-pub(super) struct Place {
+pub(super) struct OwnedRing {
     pub(super) device: Device,
     pub(super) superblock: Superblock,
     /// The file, if it was made just now.
     pub(super) made: Option<PathBuf>,
 }
 
-pub(super) fn find_or_make(settings: &Settings, warnings: &mut Vec<String>) -> Result<Place, StartError> {
+pub(super) fn find_or_make(settings: &Settings, warnings: &mut Vec<String>) -> Result<OwnedRing, StartError> {
     let path = &settings.ring;
     let there = path.symlink_metadata().is_ok();
     match settings.size {
@@ -27,7 +27,7 @@ pub(super) fn find_or_make(settings: &Settings, warnings: &mut Vec<String>) -> R
     }
 }
 
-fn find(path: &Path, settings: &Settings, warnings: &mut Vec<String>) -> Result<Place, StartError> {
+fn find(path: &Path, settings: &Settings, warnings: &mut Vec<String>) -> Result<OwnedRing, StartError> {
     let device = Device::open(path, Access::Own)?;
     let superblock = superblock(&device, path)?;
     let geometry = &superblock.geometry;
@@ -45,7 +45,7 @@ fn find(path: &Path, settings: &Settings, warnings: &mut Vec<String>) -> Result<
             path.display()
         ));
     }
-    Ok(Place { device, superblock, made: None })
+    Ok(OwnedRing { device, superblock, made: None })
 }
 
 /// The newest superblock. What is wrong with a lane without one is said as recovery says it.
@@ -93,7 +93,7 @@ fn carried(device: &Device, path: &Path) -> (String, String) {
     }
 }
 
-fn make(path: &Path, size: ByteSize, slot: Option<ByteSize>) -> Result<Place, StartError> {
+fn make(path: &Path, size: ByteSize, slot: Option<ByteSize>) -> Result<OwnedRing, StartError> {
     let slot_bytes = slot.map_or_else(|| Geometry::default_slot(size.0), |slot| slot.0);
     // Looked at as it was given, so that it is told so.
     Geometry::for_lane(size.0, slot_bytes, Vec::new()).map_err(StartError::Geometry)?;
@@ -110,7 +110,7 @@ fn make(path: &Path, size: ByteSize, slot: Option<ByteSize>) -> Result<Place, St
     drop(disk);
     let owned = made.map_err(StartError::from).and_then(|superblock| {
         let device = Device::open(path, Access::Own)?;
-        Ok(Place { device, superblock, made: Some(path.to_owned()) })
+        Ok(OwnedRing { device, superblock, made: Some(path.to_owned()) })
     });
     if owned.is_err() {
         let _ = std::fs::remove_file(path);

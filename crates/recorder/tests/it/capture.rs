@@ -1,5 +1,5 @@
-//! The capture core over a faulty disk in virtual time. Promise 2: what was sent is recorded or in a gap, exactly, through
-//! stalls, bad places and a device that goes away; promise 6: no ordinal is given twice over a crash.
+//! Tests of the capture core over a faulty disk in virtual time. Promise 2: every element sent is recorded or in a gap,
+//! exactly, through stalls, bad blocks and a device that goes away; promise 6: no ordinal is given twice over a crash.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use holdfast_base::{Clock, ManualClock, RingId, Sequence, StreamId, Timestamp};
@@ -8,7 +8,7 @@ use holdfast_ingest::{Marks, Overload, Parker, Pressure, Producer, ProducerSetti
 use holdfast_media::{Buffer, FaultPlan, FaultyDisk, Image, MemoryDisk, Seed, Stall, Survival};
 use holdfast_protocol::wire::OpenWanted;
 use holdfast_reader::{Item, Missing, RingReader, Selection};
-use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, Reader, Stream};
+use holdfast_recorder::capture::{Answer, Ask, CRASH_STEP, Capture, NotRead, Phase, ReadOrigin, Stream};
 use holdfast_ring::{
     Class, Config, Driver, HoldRequest, NewRing, NewStream, Order, Outcome, Range, create, recover,
 };
@@ -140,7 +140,7 @@ impl Rig {
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct ReadBack {
     elements: BTreeMap<u64, Vec<u8>>,
     /// By first ordinal: ordinals, elements, bytes, cause.
     gaps: BTreeMap<u64, (u64, Option<u64>, Option<u64>, Cause)>,
@@ -148,10 +148,10 @@ struct Found {
     cut: Vec<u64>,
 }
 
-fn read(image: Image) -> Found {
+fn read(image: Image) -> ReadBack {
     let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image))).unwrap();
     let plan = reader.plan(&Selection::ALL).unwrap();
-    let mut found = Found::default();
+    let mut found = ReadBack::default();
     reader
         .read(&plan, &mut |item| {
             match item {
@@ -181,7 +181,7 @@ fn read(image: Image) -> Found {
 }
 
 /// Sent = recorded + gaps, in elements and in bytes, with nothing twice and no hole.
-fn account(sent: &BTreeMap<u64, Vec<u8>>, found: &Found, causes: &[Cause]) {
+fn account(sent: &BTreeMap<u64, Vec<u8>>, found: &ReadBack, causes: &[Cause]) {
     assert_eq!(found.cut, []);
     let mut lost = 0;
     for (first, (ordinals, elements, bytes, cause)) in &found.gaps {
@@ -423,7 +423,7 @@ impl Rig {
     }
 
     fn read(&mut self, sequence: Sequence) -> Option<Answer> {
-        let reader = Reader { class: Class::Search, client: 1 };
+        let reader = ReadOrigin { class: Class::Search, client: 1 };
         let buffer = Buffer::aligned(SLOT as usize).unwrap();
         self.capture.ask(7, Ask::Read(sequence, 0, SLOT as u32, buffer, reader), self.clock.now())
     }

@@ -1,6 +1,6 @@
-//! Promise 1: the capture core over an emulated drive in virtual time, at what the drive was admitted for, with readers who
-//! want all that they can get: nothing is lost, and the lane does what the schedule says. The schedule alone is tried on
-//! many more drives in `crates/sim` (`hours`).
+//! Tests of promise 1: the capture core over an emulated drive in virtual time, at the rate that the drive was admitted
+//! for, with greedy readers: nothing is lost, and the lane follows the schedule. `crates/sim` (`hours`) tries the
+//! schedule alone on many more drives.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use crate::slow_drive;

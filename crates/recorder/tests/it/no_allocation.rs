@@ -1,5 +1,5 @@
-//! Promise 1: the capture thread allocates nothing after the start: not per element, batch, slot or commit, nor for what
-//! clients ask. (The lane's thread is tested in `media`, sources and the packer in `ingest`.)
+//! Test of promise 1: the capture thread does not allocate after the start: not per element, batch, slot or commit, nor
+//! for requests of clients. (The lane's thread is tested in `media`, sources and the packer in `ingest`.)
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use allocation_counter::measure;

@@ -1,5 +1,5 @@
-//! Promise 1: a source that can wait, and is faster than the disk for good, leaves buffers to one beside it that cannot. The capture core
-//! over an emulated drive, in virtual time.
+//! Test of promise 1: a blocking source that is permanently faster than the disk leaves buffers to one beside it that
+//! cannot block. The capture core over an emulated drive, in virtual time.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 // Of which this needs the drive alone.

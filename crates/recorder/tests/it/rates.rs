@@ -1,6 +1,7 @@
-//! Promise 1 and 2, for several streams: on a ring that was admitted for what they declared, whoever keeps to it loses
-//! nothing, whatever the others bring, readers want, or the drive cannot read; who brings more loses only what is beyond,
-//! and all of it is accounted for. The capture core over an emulated drive, in virtual time.
+//! Tests of promises 1 and 2 for several streams: on a ring that was admitted for their declared rates, a stream that
+//! keeps to its rate loses nothing, whatever others send, readers want, or the drive cannot read; a stream that exceeds
+//! its rate loses only the excess, and all of it is accounted for. The capture core over an emulated drive, in virtual
+//! time.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use crate::slow_drive;

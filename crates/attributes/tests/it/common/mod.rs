@@ -1,4 +1,4 @@
-//! What the tests share: elements read one by one, and values out of buffers.
+//! Helpers of the tests: extraction of single elements, and values read back from buffers.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "not every test needs all of it")]
 
 pub mod packets;

@@ -1,4 +1,4 @@
-//! A block of the ring as bytes: its frames walked, VLAN tags and cooked headers put in front.
+//! Parser of a block of the kernel's packet ring: walks its frames, and puts VLAN tags and cooked headers in front.
 //!
 //! ```text
 //! block   12 frames | 16 offset of the first
@@ -8,7 +8,7 @@
 //!            59 address length (1) | 60 address (8)
 //! ```
 
-use super::link_type::Framing;
+use super::link_type::LinkFraming;
 use crate::packet::{Flags, Order};
 use holdfast_base::Timestamp;
 
@@ -42,7 +42,7 @@ pub struct LivePacket<'a> {
 /// How the frames of a capture are made up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    pub(super) framing: Framing,
+    pub(super) framing: LinkFraming,
     /// Bytes to keep.
     pub(super) snaplen: usize,
 }
@@ -86,19 +86,19 @@ fn packet(frame: &mut [u8], shape: Shape, read_at: Timestamp) -> Option<LivePack
     // Where in the frame a tag belongs, which is just before its type.
     let mut tag_at = None;
     match shape.framing {
-        Framing::Ethernet if kept >= ADDRESSES => tag_at = Some(start + ADDRESSES),
-        Framing::Cooked => {
+        LinkFraming::Ethernet if kept >= ADDRESSES => tag_at = Some(start + ADDRESSES),
+        LinkFraming::Cooked => {
             let header = cooked_header(frame);
             start = start.checked_sub(COOKED).filter(|start| *start >= FRAME_HEAD)?;
             frame[start..start + COOKED].copy_from_slice(&header);
             original_len = original_len.saturating_add(COOKED as u32);
             tag_at = Some(start + COOKED - 2);
         }
-        Framing::Can if kept >= 4 => {
+        LinkFraming::Can if kept >= 4 => {
             let identifier = Order::NATIVE.u32(frame, start);
             frame[start..start + 4].copy_from_slice(&identifier.to_be_bytes());
         }
-        Framing::Ethernet | Framing::Can | Framing::AsIs => {}
+        LinkFraming::Ethernet | LinkFraming::Can | LinkFraming::AsIs => {}
     }
     if let (Some(tag_at), true) = (tag_at, status & libc::TP_STATUS_VLAN_VALID != 0) {
         let moved = start.checked_sub(VLAN_TAG).filter(|moved| *moved >= FRAME_HEAD)?;
@@ -165,7 +165,7 @@ mod tests {
 
     fn only(
         mut bytes: Vec<u8>,
-        framing: Framing,
+        framing: LinkFraming,
         snaplen: usize,
     ) -> (Vec<u8>, u32, Timestamp, Option<Timestamp>) {
         let mut seen = Vec::new();
@@ -186,18 +186,20 @@ mod tests {
     #[test]
     fn a_stripped_tag_is_put_back_with_its_own_type() {
         let status = libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
-        let (data, original, time, hardware) = only(block(PLAIN, status, 0x2005), Framing::Ethernet, 1000);
+        let (data, original, time, hardware) =
+            only(block(PLAIN, status, 0x2005), LinkFraming::Ethernet, 1000);
         assert_eq!(data, b"ddddddssssss\x88\xa8\x20\x05\x08\x00payload");
         assert_eq!((original, time, hardware), (PLAIN.len() as u32 + 9, Timestamp(7_000_000_009), None));
-        let (data, ..) = only(block(PLAIN, libc::TP_STATUS_VLAN_VALID, 5), Framing::Ethernet, 18);
+        let (data, ..) = only(block(PLAIN, libc::TP_STATUS_VLAN_VALID, 5), LinkFraming::Ethernet, 18);
         assert_eq!(data, b"ddddddssssss\x81\x00\x00\x05\x08\x00");
-        let (data, ..) = only(block(PLAIN, 0, 5), Framing::Ethernet, 1000);
+        let (data, ..) = only(block(PLAIN, 0, 5), LinkFraming::Ethernet, 1000);
         assert_eq!(data, PLAIN);
     }
 
     #[test]
     fn a_cooked_header_comes_before_packets_without_a_link_header() {
-        let (data, original, ..) = only(block(b"ip", libc::TP_STATUS_VLAN_VALID, 5), Framing::Cooked, 1000);
+        let (data, original, ..) =
+            only(block(b"ip", libc::TP_STATUS_VLAN_VALID, 5), LinkFraming::Cooked, 1000);
         assert_eq!(data, b"\0\x01\x02\0\0\0\0\0\0\0\0\0\0\0\x81\x00\x00\x05\x08\x00ip");
         assert_eq!(original, 2 + 5 + 16 + 4);
     }
@@ -205,13 +207,13 @@ mod tests {
     #[test]
     fn a_stamp_of_the_interface_is_told_apart() {
         let (_, _, time, hardware) =
-            only(block(PLAIN, libc::TP_STATUS_TS_RAW_HARDWARE, 0), Framing::Ethernet, 1000);
+            only(block(PLAIN, libc::TP_STATUS_TS_RAW_HARDWARE, 0), LinkFraming::Ethernet, 1000);
         assert_eq!((time, hardware), (Timestamp(1), Some(Timestamp(7_000_000_009))));
     }
 
     #[test]
     fn frames_from_the_first_without_sense_on_are_counted() {
-        let shape = Shape { framing: Framing::Ethernet, snaplen: 1000 };
+        let shape = Shape { framing: LinkFraming::Ethernet, snaplen: 1000 };
         let mut sound = block(PLAIN, 0, 0);
         // Five of them, each at the place of the one.
         sound[12] = 5;
@@ -239,7 +241,7 @@ mod tests {
             mut bytes in prop::collection::vec(any::<u8>(), 0..300),
             cooked in any::<bool>(),
         ) {
-            let framing = if cooked { Framing::Cooked } else { Framing::Ethernet };
+            let framing = if cooked { LinkFraming::Cooked } else { LinkFraming::Ethernet };
             if let Some(words) = bytes.get_mut(12..20) {
                 words.copy_from_slice(&[3, 0, 0, 0, 20, 0, 0, 0]);
             }

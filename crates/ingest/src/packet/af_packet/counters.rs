@@ -1,4 +1,4 @@
-//! What was lost, by the kernel's own account.
+//! Loss counters of the kernel and of network interfaces.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

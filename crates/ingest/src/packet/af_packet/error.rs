@@ -1,4 +1,4 @@
-//! Why packets cannot be taken from an interface, and what to do.
+//! Errors of live packet capture, each with its remedy.
 
 use crate::packet::filter::FilterError;
 use std::io;

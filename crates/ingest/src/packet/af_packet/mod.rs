@@ -1,4 +1,4 @@
-//! Takes packets from a network interface of this machine: packet sockets with mapped rings (`TPACKET_V3`).
+//! Live packet capture from a network interface: packet sockets with mapped rings (`TPACKET_V3`).
 //!
 //! Belongs here: opening, waiting, handing out packets block by block, and the kernel's counters. Retrying,
 //! threads, what to do about overload, and gaps are the caller's.

@@ -1,7 +1,7 @@
-//! Opening: options with their limits, and what is asked of the kernel in which order.
+//! Opening of packet rings: options with their limits, and the order of system calls.
 
 use super::block::{Shape, VLAN_TAG};
-use super::link_type::{self, Framing};
+use super::link_type::{self, LinkFraming};
 use super::sys::{Device, PacketSocket, Ring, Stamps, stamp_all};
 use super::{Capture, CaptureError, KernelCounters, TimeSource};
 use crate::packet::LinkType;
@@ -148,7 +148,7 @@ impl Plan {
             filter: None,
         };
         let expression = options.filter.as_deref();
-        if framing == Framing::Cooked {
+        if framing == LinkFraming::Cooked {
             plan.program = keep(u32::MAX).to_vec();
             if let Some(expression) = expression {
                 plan.filter = Some(Filter::compile(expression, link_type)?.program().clone());
@@ -179,7 +179,7 @@ pub(super) fn open(options: &Options) -> Result<Vec<Capture>, CaptureError> {
 
 fn open_ring(options: &Options, plan: &Plan, group: &mut Option<u16>) -> Result<Capture, CaptureError> {
     let index = plan.device.index;
-    let raw = plan.shape.framing != Framing::Cooked;
+    let raw = plan.shape.framing != LinkFraming::Cooked;
     let socket = PacketSocket::open(raw).map_err(options.system("open a packet socket"))?;
     socket
         .set_option(libc::PACKET_RESERVE, VLAN_TAG as i32)

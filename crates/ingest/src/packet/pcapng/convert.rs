@@ -1,5 +1,5 @@
-//! Blocks that are neither sections, interfaces nor packets, brought to the form that a preamble keeps:
-//! little-endian, interfaces by their index over all sections, times in nanoseconds.
+//! Conversion of pcapng blocks other than sections, interfaces and packets to the form of a preamble: little-endian,
+//! interfaces by their index over all sections, times in nanoseconds.
 
 use super::options::{self, Owner};
 use super::{CUSTOM, CUSTOM_NO_COPY, JOURNAL, NAMES, SECRETS, STATISTICS, push_block};

@@ -1,4 +1,4 @@
-//! The pcapng format: blocks told apart and taken to pieces, and packets written (`write`).
+//! Parser of single pcapng blocks, and the writer of packets (`write`).
 //!
 //! ```text
 //! block: type (4) | total length (4) | body, a multiple of 4 | total length again (4)

@@ -1,4 +1,4 @@
-//! pcapng options: walked, found, and brought to their canonical form.
+//! pcapng options: iteration, look-up, and conversion to canonical form.
 //!
 //! Canonical: little-endian codes, lengths and numbers, values padded to four bytes with zeros, no end marker.
 //! Byte strings and whatever is private to a vendor stay as they are.

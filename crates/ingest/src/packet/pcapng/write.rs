@@ -1,4 +1,4 @@
-//! Writes pcapng: little-endian, nanosecond times.
+//! Writer of pcapng blocks: little-endian, nanosecond times.
 
 use super::{INTERFACE, PACKET, SECTION, options};
 use crate::packet::interface::Resolution;

@@ -1,5 +1,5 @@
-//! The area: what stands where in the memory that recorder and producer share (docs/protocol.md, "Shared memory"), and what
-//! is to be made of the producer's words. Those are a stranger's: they are read once, checked, and never read again.
+//! Layout of the shared-memory area of recorder and producer (docs/protocol.md, "Shared memory"), and the validation of
+//! the producer's words. They are untrusted: read once, checked, and never read again.
 
 use crate::framing::Framing;
 use holdfast_base::ByteSize;
@@ -47,7 +47,7 @@ mod ours {
     pub(super) const TAIL: usize = 256;
     /// The head that the recorder waits for.
     pub(super) const BELL: usize = 264;
-    /// See [`super::Closed`].
+    /// See [`super::CloseStage`].
     pub(super) const CLOSED: usize = 272;
     /// Elements given up that are in gaps.
     pub(super) const COUNTED: usize = 280;
@@ -55,7 +55,7 @@ mod ours {
 
 /// How far its end has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Closed {
+pub(super) enum CloseStage {
     /// What is put from here on is not taken.
     Closing = 1,
     /// The tail does not move any more.
@@ -64,7 +64,7 @@ pub(super) enum Closed {
 
 /// What the producer says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ProducerState {
     pub(super) head: u64,
     pub(super) dropped: u64,
     pub(super) dropped_bytes: u64,
@@ -74,7 +74,7 @@ pub(super) struct Said {
 /// What has been taken so far, of a ring of so many bytes. Only the recorder knows: what stands in the area is for the
 /// producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct ConsumedState {
     pub(super) size: u64,
     pub(super) tail: u64,
     pub(super) dropped: u64,
@@ -83,7 +83,7 @@ pub(super) struct Taken {
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AreaEvent {
     /// Up to so many bytes may be taken.
     Bytes(u64),
     /// Elements were given up here.
@@ -100,16 +100,16 @@ const AT_ONCE: u64 = 1000;
 /// Bytes a nanosecond that may be given up and be believed: gaps of such bytes can be added up for years.
 const BELIEVED: u64 = 64;
 
-impl Taken {
+impl ConsumedState {
     /// What to make of the producer's words, `elapsed` after its losses were counted last; `between` elements, or inside
     /// of one.
-    pub(super) fn next(&self, said: &Said, between: bool, elapsed: Duration) -> Next {
+    pub(super) fn next(&self, said: &ProducerState, between: bool, elapsed: Duration) -> AreaEvent {
         let there = said.head.wrapping_sub(self.tail);
         let lost = said.dropped.wrapping_sub(self.dropped);
         let elapsed = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         // Nobody gives up more than one element a nanosecond for long: so ordinals cannot run out.
         if there > self.size || lost > elapsed.saturating_add(AT_ONCE) {
-            return Next::Broken;
+            return AreaEvent::Broken;
         }
         let mut upto = there;
         if lost > 0 {
@@ -119,10 +119,10 @@ impl Taken {
                 upto = before;
             } else if between {
                 let bytes = said.dropped_bytes.wrapping_sub(self.dropped_bytes);
-                return Next::Lost(lost, Some(bytes).filter(|bytes| bytes / BELIEVED <= elapsed));
+                return AreaEvent::Lost(lost, Some(bytes).filter(|bytes| bytes / BELIEVED <= elapsed));
             }
         }
-        if upto > 0 { Next::Bytes(upto) } else { Next::Nothing }
+        if upto > 0 { AreaEvent::Bytes(upto) } else { AreaEvent::Nothing }
     }
 }
 
@@ -169,10 +169,10 @@ impl Area {
     }
 
     /// The producer's words. Its head comes last, so that it is behind all that was put before what was given up.
-    pub(super) fn said(&self) -> Said {
+    pub(super) fn said(&self) -> ProducerState {
         let dropped = self.load(theirs::DROPPED);
         let (dropped_bytes, dropped_at) = (self.load(theirs::DROPPED_BYTES), self.load(theirs::DROPPED_AT));
-        Said { head: self.load(theirs::HEAD), dropped, dropped_bytes, dropped_at }
+        ProducerState { head: self.load(theirs::HEAD), dropped, dropped_bytes, dropped_at }
     }
 
     /// Copies what stands in the ring from `at` on, around its end; `into` is no larger than the ring.
@@ -205,7 +205,7 @@ impl Area {
     }
 
     /// Tells the producer of its end. What it puts before it sees that is seen in [`Area::said`] afterwards.
-    pub(super) fn close(&self, how: Closed) {
+    pub(super) fn close(&self, how: CloseStage) {
         self.store(ours::CLOSED, how as u64);
         fence(Ordering::SeqCst);
     }
@@ -225,33 +225,36 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(1);
 
-    fn taken(tail: u64, dropped: u64) -> Taken {
-        Taken { size: 4096, tail, dropped, dropped_bytes: 0 }
+    fn taken(tail: u64, dropped: u64) -> ConsumedState {
+        ConsumedState { size: 4096, tail, dropped, dropped_bytes: 0 }
     }
 
     #[test]
     fn losses_stand_behind_what_was_put_before_them() {
-        let said = Said { head: 300, dropped: 7, dropped_bytes: 70, dropped_at: 200 };
-        assert_eq!(taken(100, 0).next(&said, true, LONG), Next::Bytes(100));
-        assert_eq!(taken(200, 0).next(&said, true, LONG), Next::Lost(7, Some(70)));
+        let said = ProducerState { head: 300, dropped: 7, dropped_bytes: 70, dropped_at: 200 };
+        assert_eq!(taken(100, 0).next(&said, true, LONG), AreaEvent::Bytes(100));
+        assert_eq!(taken(200, 0).next(&said, true, LONG), AreaEvent::Lost(7, Some(70)));
         // The framing says that there the middle of an element is.
-        assert_eq!(taken(200, 0).next(&said, false, LONG), Next::Bytes(100));
-        assert_eq!(taken(300, 0).next(&said, false, LONG), Next::Nothing);
-        assert_eq!(taken(300, 0).next(&said, true, LONG), Next::Lost(7, Some(70)));
-        assert_eq!(taken(200, 7).next(&said, true, LONG), Next::Bytes(100));
-        assert_eq!(taken(300, 7).next(&said, true, LONG), Next::Nothing);
+        assert_eq!(taken(200, 0).next(&said, false, LONG), AreaEvent::Bytes(100));
+        assert_eq!(taken(300, 0).next(&said, false, LONG), AreaEvent::Nothing);
+        assert_eq!(taken(300, 0).next(&said, true, LONG), AreaEvent::Lost(7, Some(70)));
+        assert_eq!(taken(200, 7).next(&said, true, LONG), AreaEvent::Bytes(100));
+        assert_eq!(taken(300, 7).next(&said, true, LONG), AreaEvent::Nothing);
     }
 
     #[test]
     fn what_cannot_be_is_not_believed() {
-        let said = |head, dropped| Said { head, dropped, ..Said::default() };
-        assert_eq!(taken(100, 0).next(&said(100 + 4097, 0), true, LONG), Next::Broken);
-        assert_eq!(taken(100, 0).next(&said(99, 0), true, LONG), Next::Broken);
-        assert_eq!(taken(100, 5).next(&said(100, 4), true, LONG), Next::Broken);
-        assert_eq!(taken(0, 0).next(&said(0, 1_000_001_001), true, LONG), Next::Broken);
-        assert_eq!(taken(0, 0).next(&said(0, 1_000_001_000), true, LONG), Next::Lost(1_000_001_000, Some(0)));
-        let bytes = Said { dropped_bytes: u64::MAX, ..said(0, 1) };
-        assert_eq!(taken(0, 0).next(&bytes, true, LONG), Next::Lost(1, None));
+        let said = |head, dropped| ProducerState { head, dropped, ..ProducerState::default() };
+        assert_eq!(taken(100, 0).next(&said(100 + 4097, 0), true, LONG), AreaEvent::Broken);
+        assert_eq!(taken(100, 0).next(&said(99, 0), true, LONG), AreaEvent::Broken);
+        assert_eq!(taken(100, 5).next(&said(100, 4), true, LONG), AreaEvent::Broken);
+        assert_eq!(taken(0, 0).next(&said(0, 1_000_001_001), true, LONG), AreaEvent::Broken);
+        assert_eq!(
+            taken(0, 0).next(&said(0, 1_000_001_000), true, LONG),
+            AreaEvent::Lost(1_000_001_000, Some(0))
+        );
+        let bytes = ProducerState { dropped_bytes: u64::MAX, ..said(0, 1) };
+        assert_eq!(taken(0, 0).next(&bytes, true, LONG), AreaEvent::Lost(1, None));
     }
 
     proptest! {
@@ -263,22 +266,22 @@ mod tests {
             insides in prop::collection::vec(any::<bool>(), 64),
         ) {
             let [head, dropped, dropped_bytes, dropped_at] = words;
-            let said = Said { head, dropped, dropped_bytes, dropped_at };
+            let said = ProducerState { head, dropped, dropped_bytes, dropped_at };
             let [tail, before, bytes] = from;
-            let mut taken = Taken { size: 4096, tail, dropped: before, dropped_bytes: bytes };
+            let mut taken = ConsumedState { size: 4096, tail, dropped: before, dropped_bytes: bytes };
             for between in insides {
                 match taken.next(&said, between, LONG) {
-                    Next::Bytes(n) => {
+                    AreaEvent::Bytes(n) => {
                         prop_assert!((1..=head - taken.tail).contains(&n) && head - tail <= 4096);
                         taken.tail += n.min(1000);
                     }
-                    Next::Lost(n, _) => {
+                    AreaEvent::Lost(n, _) => {
                         prop_assert!(between && (1..=1_000_001_000).contains(&n));
                         prop_assert_eq!(taken.dropped.wrapping_add(n), dropped);
                         (taken.dropped, taken.dropped_bytes) = (dropped, dropped_bytes);
                     }
-                    Next::Nothing => prop_assert_eq!(taken.tail, head),
-                    Next::Broken => {
+                    AreaEvent::Nothing => prop_assert_eq!(taken.tail, head),
+                    AreaEvent::Broken => {
                         let far = head.wrapping_sub(tail) > 4096;
                         prop_assert!(far || dropped.wrapping_sub(before) > 1_000_001_000);
                         break;

@@ -1,4 +1,4 @@
-//! Shared memory: one producer at a time puts bytes into a ring that it shares with us, and they are cut as those of a pipe.
+//! Shared-memory source: one producer at a time writes bytes into a shared ring; they are framed like those of a pipe.
 //!
 //! The producer comes to a socket, gets the area there, and says through it that it is alive; a byte on it is a bell, which
 //! only who sleeps is rung with. What the producer's words mean is `area`'s. Nothing that it does, or has done to it, reaches
@@ -17,7 +17,7 @@ use crate::Cause;
 use crate::counters::add;
 use crate::framing::{Cutter, Framing};
 use crate::producer::Producer;
-use area::{Area, Closed, Next, Said, Taken};
+use area::{Area, AreaEvent, CloseStage, ConsumedState, ProducerState};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_media::{FdListener, FdListenerError};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -72,17 +72,17 @@ pub(super) struct ShmSource {
 struct Visit {
     socket: OwnedFd,
     area: Area,
-    taken: Taken,
+    taken: ConsumedState,
     cutter: Cutter,
     /// Something was taken since the last wait.
     fresh: bool,
     /// When its losses were counted last.
     asked: Timestamp,
     /// It is over: the last words that count.
-    last: Option<Said>,
+    last: Option<ProducerState>,
 }
 
-enum Found {
+enum VisitProgress {
     Something,
     Nothing,
     Broken,
@@ -125,20 +125,20 @@ impl ShmSource {
                     None => return Ok(SourceEnd::Stopped),
                 }
             }
-            let found = self.visit.as_mut().map_or(Ok(Found::Nothing), |visit| visit.take(out))?;
+            let found = self.visit.as_mut().map_or(Ok(VisitProgress::Nothing), |visit| visit.take(out))?;
             match found {
-                Found::Something => {
+                VisitProgress::Something => {
                     out.settle()?;
                     turns = turns.wrapping_add(1);
                     if turns.is_multiple_of(TURNS) {
                         self.look(out, stop, Some(Duration::ZERO))?;
                     }
                 }
-                Found::Broken => self.leave(out, true)?,
-                Found::Nothing if self.visit.as_ref().is_some_and(|visit| visit.last.is_some()) => {
+                VisitProgress::Broken => self.leave(out, true)?,
+                VisitProgress::Nothing if self.visit.as_ref().is_some_and(|visit| visit.last.is_some()) => {
                     self.leave(out, false)?;
                 }
-                Found::Nothing => self.wait(out, stop)?,
+                VisitProgress::Nothing => self.wait(out, stop)?,
             }
         }
     }
@@ -223,7 +223,7 @@ impl ShmSource {
         self.visit = Some(Visit {
             socket,
             area,
-            taken: Taken { size: self.bytes.0, ..Taken::default() },
+            taken: ConsumedState { size: self.bytes.0, ..ConsumedState::default() },
             cutter: Cutter::new(self.framing),
             fresh: false,
             asked: out.now(),
@@ -263,7 +263,7 @@ fn greet(socket: &OwnedFd, answer: Answer, area: Option<BorrowedFd<'_>>) -> io::
 }
 
 impl Visit {
-    fn said(&self) -> Said {
+    fn said(&self) -> ProducerState {
         self.last.unwrap_or_else(|| self.area.said())
     }
 
@@ -282,13 +282,13 @@ impl Visit {
     /// We end: what was put until now counts, and the producer knows that nothing else does.
     fn end(&mut self) {
         if self.last.is_none() {
-            self.area.close(Closed::Closing);
+            self.area.close(CloseStage::Closing);
             self.last = Some(self.area.said());
         }
     }
 
     /// Takes what comes next.
-    fn take(&mut self, out: &mut Producer) -> Result<Found, Fault> {
+    fn take(&mut self, out: &mut Producer) -> Result<VisitProgress, Fault> {
         let said = self.said();
         let elapsed = if said.dropped == self.taken.dropped {
             self.asked = out.now();
@@ -297,10 +297,10 @@ impl Visit {
             out.stamp().since(self.asked)
         };
         match self.taken.next(&said, !out.in_element(), elapsed) {
-            Next::Nothing => return Ok(Found::Nothing),
-            Next::Broken => return Ok(Found::Broken),
-            Next::Lost(elements, bytes) => self.count(&said, elements, bytes, out),
-            Next::Bytes(most) => {
+            AreaEvent::Nothing => return Ok(VisitProgress::Nothing),
+            AreaEvent::Broken => return Ok(VisitProgress::Broken),
+            AreaEvent::Lost(elements, bytes) => self.count(&said, elements, bytes, out),
+            AreaEvent::Bytes(most) => {
                 let space = out.space(&self.cutter)?;
                 let n = space.len().min(usize::try_from(most).unwrap_or(usize::MAX));
                 let from = self.taken.tail;
@@ -315,10 +315,10 @@ impl Visit {
             }
         }
         self.fresh = true;
-        Ok(Found::Something)
+        Ok(VisitProgress::Something)
     }
 
-    fn count(&mut self, said: &Said, elements: u64, bytes: Option<u64>, out: &mut Producer) {
+    fn count(&mut self, said: &ProducerState, elements: u64, bytes: Option<u64>, out: &mut Producer) {
         out.given_up(elements, bytes, self.asked);
         (self.taken.dropped, self.taken.dropped_bytes) = (said.dropped, said.dropped_bytes);
         self.area.counted(said.dropped);
@@ -327,7 +327,7 @@ impl Visit {
     /// What was given up inside of an element that is none any more.
     fn count_last(&mut self, out: &mut Producer) {
         let (said, elapsed) = (self.said(), out.stamp().since(self.asked));
-        if let Next::Lost(elements, bytes) = self.taken.next(&said, true, elapsed) {
+        if let AreaEvent::Lost(elements, bytes) = self.taken.next(&said, true, elapsed) {
             self.count(&said, elements, bytes, out);
         }
     }
@@ -336,7 +336,7 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         // Before its socket closes: then the producer looks how much was taken.
-        self.area.close(Closed::Closed);
+        self.area.close(CloseStage::Closed);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Cells as tests compare them: a text each, nulls as `-`.
+//! Cells as text for comparison in tests; nulls as `-`.
 
 use holdfast_attributes::Schema;
 use holdfast_format::{CellBuffer, MAX_TEXT};

@@ -1,4 +1,4 @@
-//! A producer of shared memory by hand: by the words of docs/protocol.md, or against them.
+//! Producer of shared memory written by hand: by the words of docs/protocol.md, or against them.
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;

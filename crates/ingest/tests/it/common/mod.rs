@@ -1,4 +1,4 @@
-//! What the tests of sources share: a capture side that checks as it collects.
+//! Helpers of the tests of sources: a capture side that checks while it collects.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 pub mod cells;

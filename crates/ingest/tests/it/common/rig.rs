@@ -1,4 +1,4 @@
-//! A source under test: on its thread, with a capture side that collects, or holds back on purpose.
+//! Test rig of a source: the source on its thread, and a capture side that collects or holds back on purpose.
 
 use super::Collector;
 use holdfast_attributes::Counter;

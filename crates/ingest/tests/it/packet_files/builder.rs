@@ -1,4 +1,4 @@
-//! Makes capture files by hand, in both byte orders. Shares no code with what it tests.
+//! Builder of capture files in both byte orders. Shares no code with the readers under test.
 
 use holdfast_base::Timestamp;
 use holdfast_ingest::packet::{Flags, Packet, ReadError, Reader};

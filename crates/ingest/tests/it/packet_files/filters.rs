@@ -1,4 +1,4 @@
-//! Filters: our interpreter gives libpcap's own answer, and wrong expressions are told as libpcap tells them.
+//! Tests of filters: the interpreter gives libpcap's own answer, and errors in expressions are those of libpcap.
 
 use crate::packet_files::builder::{File, read_whole};
 use holdfast_ingest::packet::filter::{FileFilter, Filter, FilterError, MAX_EXPRESSION};

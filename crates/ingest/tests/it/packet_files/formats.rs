@@ -1,4 +1,4 @@
-//! Every shape of pcap and pcapng that is promised, made by hand.
+//! Tests of every supported variant of pcap and pcapng, with files built by hand.
 
 use crate::packet_files::builder::{File, Owned, read_whole};
 use holdfast_base::Timestamp;

@@ -1,4 +1,4 @@
-//! Capture files: what is read is what was written (promise 5), and damage is told by its place (promise 8).
+//! Tests of capture files: packets round-trip (promise 5), and damage is reported with its position (promise 8).
 #![allow(clippy::unwrap_used)]
 
 mod builder;

@@ -1,4 +1,4 @@
-//! A virtual link: its near end here, its far end in a network name space of its own. Removed when dropped.
+//! Virtual link: its near end here, its far end in a network name space of its own. Removed when dropped.
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;

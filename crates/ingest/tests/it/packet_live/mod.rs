@@ -1,5 +1,6 @@
-//! The live receiver on a virtual link between two network name spaces: every packet is accounted for (promises 1 and
-//! 2), as it was sent (promise 5), and nothing that was sent elsewhere. Needs root; where there is no right to make such a link each test says so and ends.
+//! Tests of the live receiver on a virtual link between two network name spaces: every packet is accounted for
+//! (promises 1 and 2), as it was sent (promise 5), and no packet that was sent elsewhere. Needs root; where such a link
+//! cannot be created each test says so and ends.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 pub(crate) mod link;

@@ -1,6 +1,6 @@
-//! Devices that go away while they are recorded to: promises 1, 2 and 6 with the real program, on real loop devices.
+//! Tests of devices that go away during a recording: promises 1, 2 and 6 with the real program, on real loop devices.
 
-use crate::process::common::{Contents, Place, Recorder, hold_of};
+use crate::process::common::{Contents, Recorder, TestFolder, hold_of};
 use crate::process::device::{Frail, Freezing, Lockable};
 use holdfast_base::Timestamp;
 use holdfast_format::Cause;
@@ -61,8 +61,8 @@ fn dropped(status: &RecorderStatus, cause: Cause) -> u64 {
 }
 
 /// A ring in a file, made and empty.
-fn made() -> Place {
-    let place = Place::in_memory();
+fn made() -> TestFolder {
+    let place = TestFolder::in_memory();
     let options: Vec<&str> = ["--size", "48MiB", "--slot", "256KiB"].into_iter().chain(SOURCE).collect();
     assert!(place.record(&options, b"").status.success());
     place
@@ -100,7 +100,7 @@ fn accounted(contents: &Contents, sent: u64) -> Vec<(Cause, u64)> {
 }
 
 /// Recorded to while it goes away and comes back.
-fn goes_and_comes_back(mut place: Place, device: PathBuf, fail: &dyn Fn(), heal: &dyn Fn()) {
+fn goes_and_comes_back(mut place: TestFolder, device: PathBuf, fail: &dyn Fn(), heal: &dyn Fn()) {
     place.ring = device;
     let mut recorder = place.start(&options(&["--json"]));
     let mut feed = Feed::of(&mut recorder);
@@ -181,7 +181,7 @@ fn a_hold_while_the_device_is_away_tells_what_it_waits_for_and_is_granted_when_t
 }
 
 /// What is on the ring after a run that was cut off: a beginning of what was sent, each as it was.
-fn cut_off(place: &Place, sent: u64) {
+fn cut_off(place: &TestFolder, sent: u64) {
     let ended = place.start(&options(&[])).end();
     assert!(ended.status.success(), "{}", ended.err);
     assert!(ended.err.contains("the last run was cut off"), "{}", ended.err);
@@ -215,7 +215,7 @@ fn told_to_end_while_the_device_is_away_it_gives_up_and_says_what_is_lost() {
 }
 
 /// A recorder whose device says nothing any more, with the elements fed so far.
-fn silenced(patience: &'static str) -> Option<(Place, Freezing, Recorder, Feed)> {
+fn silenced(patience: &'static str) -> Option<(TestFolder, Freezing, Recorder, Feed)> {
     let mut place = made();
     let device = Freezing::with(place.folder.path(), &place.ring)?;
     place.ring = device.path();

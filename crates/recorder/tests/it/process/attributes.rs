@@ -1,7 +1,7 @@
-//! Attributes of what is recorded, from the option to the columns in slots: every cell on the medium is that of its element
-//! (promise 5), schemas get longer and never change, and what cannot be is refused (promise 8).
+//! Tests of recorded attributes, from the option to the columns in slots: every cell on the medium belongs to its
+//! element (promise 5), schemas grow and never change, and invalid ones are refused (promise 8).
 
-use crate::process::common::{Place, Recorder, reader};
+use crate::process::common::{Recorder, TestFolder, reader};
 use holdfast_attributes::{Element, Extractor, MAX_DATA, Schema};
 use holdfast_base::{Sequence, StreamId};
 use holdfast_format::{
@@ -124,7 +124,7 @@ fn packets_of_real_captures_have_the_cells_of_each_on_the_medium() {
         println!("skipped: no captures in $HOLDFAST_TEST_DATA/pcap");
     }
     for capture in captures {
-        let place = Place::in_memory();
+        let place = TestFolder::in_memory();
         let source = format!("replay:{}", capture.display());
         let ended = place.record(
             &["--size", "256MiB", "--slot", "1MiB", "--source", &source, "--name", "net", "--speed", "max"],
@@ -182,7 +182,7 @@ fn feed_slowly(recorder: &mut Recorder, numbers: std::ops::Range<u64>) -> ChildS
 
 #[test]
 fn documents_that_come_slowly_have_their_cells_and_their_nulls_are_counted() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let attributes = [
         "--attr",
         "event_time:time=json:t",
@@ -209,7 +209,7 @@ fn documents_that_come_slowly_have_their_cells_and_their_nulls_are_counted() {
 
 #[test]
 fn a_schema_may_get_longer_is_kept_where_nothing_is_said_and_never_changes() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let n = ["--attr", "n:int=json:n"];
     let name = ["--attr", "name:text=json:name"];
     let input = |from: u64| (from..from + 50).map(|number| document(number) + "\n").collect::<String>();
@@ -256,7 +256,7 @@ fn a_schema_may_get_longer_is_kept_where_nothing_is_said_and_never_changes() {
 
 #[test]
 fn a_schema_outlives_a_kill_and_what_the_journal_gives_back_reads_the_same() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let attributes = ["--attr", "n:int=json:n", "--attr", "name:text=json:name"];
     for (run, parts) in [&[&RING[..], &LINES, &attributes][..], &[&LINES], &[&LINES]].into_iter().enumerate()
     {
@@ -283,7 +283,7 @@ fn a_schema_outlives_a_kill_and_what_the_journal_gives_back_reads_the_same() {
 
 #[test]
 fn attributes_that_cannot_be_are_refused() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (options, code, said) in [
         (&["--attr", "t:float=json:"][..], 2, "--attr: in `t:float=json:`, column "),
         (&["--attr", "packets"], 2, "--source stdin delivers none"),
@@ -312,7 +312,7 @@ fn attributes_that_nobody_asked_for_never_keep_a_recorder_from_starting() {
     bytes.extend([1; 60]);
     std::fs::write(capture.path(), bytes).unwrap();
     let replay = format!("replay:{}", capture.path().display());
-    let place = Place::new();
+    let place = TestFolder::new();
     let three = ["a", "b", "c"].map(|name| ["--source", &replay, "--name", name, "--speed", "max"]).concat();
     let ended = place.record(&with(&[&["--size", "16MiB", "--slot", "64KiB"], &three]), b"");
     assert!(ended.status.success(), "{}", ended.err);

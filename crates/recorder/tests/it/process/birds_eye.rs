@@ -1,7 +1,7 @@
-//! The bird's-eye view as clients get it: every place tells what the medium has (promise 5), again after a kill, within what it
-//! may take (promise 1), and nothing of what was purged.
+//! Tests of the bird's-eye view that clients get: every place describes the medium (promise 5), again after a kill,
+//! within its memory bound (promise 1), and nothing of purged data.
 
-use crate::process::common::{Place, Recorder};
+use crate::process::common::{Recorder, TestFolder};
 use holdfast_base::{BLOCK, Ordinal};
 use holdfast_format::{Glance, PartHeader, SectionKind, Summary};
 use holdfast_protocol::path::find;
@@ -102,7 +102,7 @@ fn compare(ring: &Path, recorder: &Recorder, left_out: usize) -> (usize, usize, 
 
 #[test]
 fn every_slot_is_told_while_it_is_recorded_and_again_after_a_kill() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     // Whole filters, bounds alone, and summaries alone; of what was read, of what is written, and of both.
     for (number, (options, columns)) in
         [(&[][..], (2, 0)), (&["--birds-eye", "128KiB"], (1, 1)), (&["--birds-eye", "96KiB"], (0, 0))]
@@ -142,7 +142,7 @@ fn every_slot_is_told_while_it_is_recorded_and_again_after_a_kill() {
 
 #[test]
 fn nothing_of_what_is_purged_stays_in_the_view() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let all: Vec<&str> = RING.into_iter().chain(SOURCE).collect();
     let mut recorder = place.start(&all);
     let mut stdin = recorder.stdin().unwrap();
@@ -164,7 +164,7 @@ fn nothing_of_what_is_purged_stays_in_the_view() {
 
 #[test]
 fn a_view_is_as_large_as_was_said_or_refused() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let with = |more: &[&'static str]| -> Vec<&str> {
         RING.into_iter().chain(SOURCE).chain(more.iter().copied()).collect()
     };

@@ -1,4 +1,4 @@
-//! The real program, started, watched and ended by tests.
+//! Helpers that start, watch and end the real program.
 
 use crate::process::watch::Watch;
 use holdfast_base::{ByteSize, StreamId, Timestamp};
@@ -16,12 +16,12 @@ use std::thread::JoinHandle;
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast-recorder");
 
 /// A folder for a ring, its socket and its sources.
-pub(crate) struct Place {
+pub(crate) struct TestFolder {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) ring: PathBuf,
 }
 
-impl Place {
+impl TestFolder {
     pub(crate) fn new() -> Self {
         Self::within(&std::env::temp_dir())
     }
@@ -112,7 +112,7 @@ impl Place {
 
 /// Runs it as a user without rights, where we may: through `before`, programs that run others. Its exit code and what it
 /// says.
-pub(crate) fn as_nobody(place: &Place, before: &[&str], options: &[&str]) -> Option<(i32, String)> {
+pub(crate) fn as_nobody(place: &TestFolder, before: &[&str], options: &[&str]) -> Option<(i32, String)> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can run a program as somebody else");
         return None;

@@ -1,5 +1,5 @@
-//! Devices that fail and come back, out of loop devices: each is taken down by its own name, whatever the test does.
-//! Needs root; where something of it cannot be had the reason is printed and the test ends.
+//! Failing devices made of loop devices: each is removed by its own name, whatever the test does. Needs root; where a
+//! part is not available the reason is printed and the test ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
-//! Distilling beside a recording at full speed: what is wanted stays, its slots come back, nothing else is touched, and a purge
-//! need not wait for the end. Promises 1, 3, 4 and 8.
+//! Tests of distilling beside a recording at full speed: wanted elements stay, the slots are freed, nothing else is
+//! touched, and a purge need not wait for the end. Promises 1, 3, 4 and 8.
 
-use crate::process::common::{Contents, Place, hold};
+use crate::process::common::{Contents, TestFolder, hold};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_protocol::client::Connection;
 use holdfast_protocol::wire::{Reply, Request};
@@ -21,7 +21,7 @@ const OPTIONS: [&str; 10] =
 
 #[test]
 fn what_is_wanted_of_a_hold_stays_beside_a_recording_and_the_rest_of_its_slots_comes_back() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let mut recorder = place.start(&OPTIONS);
     let mut stdin = recorder.stdin().unwrap();
     send(&mut stdin, 0..3_000);
@@ -76,7 +76,7 @@ fn what_is_wanted_of_a_hold_stays_beside_a_recording_and_the_rest_of_its_slots_c
 
 #[test]
 fn one_job_is_at_work_at_a_time_and_a_purge_waits_for_a_distilling() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let mut recorder = place.start(&OPTIONS);
     let mut stdin = recorder.stdin().unwrap();
     send(&mut stdin, 0..3_000);

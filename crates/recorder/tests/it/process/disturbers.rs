@@ -1,7 +1,7 @@
-//! Promise 1: what goes on beside a recorder costs nothing of what it records. How much all of it may be while the drive is
-//! busy is tried in real time by the bench of the same name.
+//! Tests of promise 1: work beside a recorder costs it no data. The bench of the same name measures in real time how
+//! much work there may be while the drive is busy.
 
-use crate::process::common::{Contents, Place};
+use crate::process::common::{Contents, TestFolder};
 use crate::process::watch::Watch;
 use holdfast_base::Sequence;
 use holdfast_protocol::client::Connection;
@@ -42,7 +42,7 @@ fn clogged() -> (File, File) {
 
 #[test]
 fn a_log_that_nobody_reads_is_not_waited_for() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (log, _reader) = clogged();
     let mut command = place.command(&OPTIONS);
     command.stderr(log).stdout(Stdio::null());
@@ -52,7 +52,7 @@ fn a_log_that_nobody_reads_is_not_waited_for() {
 
 #[test]
 fn a_full_log_costs_nothing_and_a_summary_that_finds_no_room_is_a_failure() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut command = place.command(&OPTIONS);
     command.stderr(full()).stdout(Stdio::null());
@@ -70,7 +70,7 @@ fn a_full_log_costs_nothing_and_a_summary_that_finds_no_room_is_a_failure() {
 
 #[test]
 fn as_many_clients_as_there_is_room_for_are_answered_and_the_rest_is_told() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&OPTIONS);
     let mut all: Vec<Connection> = (0..MAX_CLIENTS).map(|_| recorder.connect()).collect();
     for _ in 0..100 {
@@ -96,7 +96,7 @@ fn as_many_clients_as_there_is_room_for_are_answered_and_the_rest_is_told() {
 
 #[test]
 fn a_client_that_keeps_all_that_it_was_given_keeps_nobody_from_reading() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&OPTIONS);
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(&lines(100_000)).unwrap();

@@ -1,6 +1,6 @@
-//! Ends of recordings: promise 6 without the crash, and promise 8.
+//! Tests of the ends of recordings: promise 6 without a crash, and promise 8.
 
-use crate::process::common::Place;
+use crate::process::common::TestFolder;
 use rustix::process::Signal;
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ fn with<'a>(options: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn what_came_through_a_pipe_is_on_the_ring_byte_for_byte() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let ended =
         place.record(&with(&["--source", "stdin", "--name", "s", "--frame", "fixed:1000", "--json"]), &input);
@@ -32,7 +32,7 @@ fn what_came_through_a_pipe_is_on_the_ring_byte_for_byte() {
 
 #[test]
 fn a_second_recording_goes_on_where_the_first_ended() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let options = with(&["--source", "stdin", "--name", "s", "--frame", "lines"]);
     place.record(&options, b"one\ntwo\n");
     let ended = place.record(&options, b"three\n");
@@ -47,7 +47,7 @@ fn a_second_recording_goes_on_where_the_first_ended() {
 #[test]
 fn a_signal_ends_it_well_and_everything_taken_is_kept() {
     for signal in [Signal::INT, Signal::TERM] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let mut recorder = place.start(&with(&["--source", "stdin", "--name", "s", "--frame", "lines"]));
         let mut stdin = recorder.stdin().unwrap();
         stdin.write_all(b"first\nsecond\nthird\n").unwrap();
@@ -65,7 +65,7 @@ fn a_signal_ends_it_well_and_everything_taken_is_kept() {
 
 #[test]
 fn several_sources_fill_one_ring_and_one_that_fails_does_not_stop_the_other() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let cut = place.path("cut");
     // A length that promises more than there is.
     std::fs::write(&cut, [3, 0, 0, 0, b'a', b'b', b'c', 9, 0, 0, 0, b'x']).unwrap();
@@ -90,7 +90,7 @@ fn several_sources_fill_one_ring_and_one_that_fails_does_not_stop_the_other() {
 
 #[test]
 fn a_preamble_at_the_head_of_the_input_is_kept_apart() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let options = with(&["--source", "stdin", "--name", "s", "--frame", "fixed:4", "--preamble", "6"]);
     assert!(place.record(&options, b"HEADERabcdefgh").status.success());
     assert_eq!(place.contents().payloads(), [b"abcd", b"efgh"]);
@@ -101,7 +101,7 @@ fn a_preamble_at_the_head_of_the_input_is_kept_apart() {
 
 #[test]
 fn an_element_larger_than_a_slot_comes_back_whole() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let input: Vec<u8> = (0..1_500_000u32).map(|n| (n % 251) as u8).collect();
     let options = with(&["--source", "stdin", "--name", "s", "--frame", "fixed:1500000"]);
     assert!(place.record(&options, &input).status.success());

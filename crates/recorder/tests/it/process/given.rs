@@ -1,8 +1,8 @@
-//! Attributes that producers give in headers: through the whole program, in pieces, in fragments, over several connections and a
-//! kill, each element has its own header, and frames come back byte for byte (promises 2 and 5).
+//! Tests of attributes that producers send in headers: through the whole program, in pieces, in fragments, over several
+//! connections and a kill, each element has its own header, and frames come back byte for byte (promises 2 and 5).
 
 use crate::process::attributes::{of_elements, on_medium};
-use crate::process::common::{Place, reader};
+use crate::process::common::{TestFolder, reader};
 use holdfast_ingest::{Flags, Framing};
 use holdfast_reader::{Item, RingReader, Selection};
 use rustix::process::Signal;
@@ -78,7 +78,7 @@ fn restored(reader: &mut RingReader) -> Vec<Vec<u8>> {
 
 #[test]
 fn frames_that_come_in_pieces_keep_their_headers_over_a_kill() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let source = ["--source", "stdin", "--name", "s"];
     for (run, first) in
         [[&RING[..], &source, &GIVEN].concat(), [&source[..], &GIVEN].concat()].iter().zip([0, 500])
@@ -120,7 +120,7 @@ fn frames_that_come_in_pieces_keep_their_headers_over_a_kill() {
 
 #[test]
 fn producers_at_once_each_give_their_own() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let source = format!("tcp:127.0.0.1:{port}");
     let recorder = place.start(&[&RING[..], &["--source", &source, "--name", "s"], &GIVEN].concat());

@@ -1,7 +1,7 @@
-//! Promises 4 and 6 against the real program: SIGKILL at random moments, on a file and on a loop device. (SIGKILL tears
-//! nothing on the medium; that is what the simulator is for.)
+//! Tests of promises 4 and 6 against the real program: SIGKILL at random moments, on a file and on a loop device.
+//! (SIGKILL tears no write on the medium; the simulator does that.)
 
-use crate::process::common::{Contents, Place, Recorder, hold, reader};
+use crate::process::common::{Contents, Recorder, TestFolder, hold, reader};
 use crate::process::device::Loop;
 use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::Cause;
@@ -73,7 +73,7 @@ fn run_and_kill(mut recorder: Recorder, run: u64, seed: &mut Seed) -> (u64, Opti
     (durable.unwrap_or(0), kept)
 }
 
-fn kill_again_and_again(place: &Place, ring: &Path, seed: u64) {
+fn kill_again_and_again(place: &TestFolder, ring: &Path, seed: u64) {
     let mut seed = Seed::new(seed);
     let options = ["--source", "stdin", "--name", "s", "--frame", "lines", "--flush", "20ms"];
     let mut held: Kept = Vec::new();
@@ -135,7 +135,7 @@ fn number_of(data: &[u8]) -> u64 {
 
 #[test]
 fn killed_at_random_moments_on_a_file() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let made =
         place.record(&["--size", "48MiB", "--slot", "256KiB", "--source", "stdin", "--name", "first"], b"");
     assert!(made.status.success());
@@ -144,7 +144,7 @@ fn killed_at_random_moments_on_a_file() {
 
 #[test]
 fn killed_at_random_moments_on_a_loop_device() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     let made =
         place.record(&["--size", "48MiB", "--slot", "256KiB", "--source", "stdin", "--name", "first"], b"");
     assert!(made.status.success());

@@ -1,6 +1,6 @@
-//! What clients see of a recorder that runs: promises 1, 4 and 5.
+//! Tests of a running recorder as its clients see it: promises 1, 4 and 5.
 
-use crate::process::common::{Contents, Place, hold, hold_of, reader};
+use crate::process::common::{Contents, TestFolder, hold, hold_of, reader};
 use holdfast_base::{ByteSize, Ordinal, Sequence, Timestamp};
 use holdfast_format::ConditionHold;
 use holdfast_protocol::LinkError;
@@ -19,7 +19,7 @@ fn lines(more: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn status_streams_slots_and_the_open_slot_are_seen_while_it_records() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"alpha\nbeta\n").unwrap();
@@ -43,7 +43,7 @@ fn status_streams_slots_and_the_open_slot_are_seen_while_it_records() {
 
 #[test]
 fn who_has_read_a_slot_while_it_was_open_reads_all_of_it_once_it_has_a_place() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"early\n").unwrap();
@@ -65,7 +65,7 @@ fn who_has_read_a_slot_while_it_was_open_reads_all_of_it_once_it_has_a_place() {
 
 #[test]
 fn slots_are_read_through_tickets_with_everything_checked() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut stdin = recorder.stdin().unwrap();
     let text: Vec<u8> = (0..200_000).flat_map(|n| format!("line {n}\n").into_bytes()).collect();
@@ -81,7 +81,7 @@ fn slots_are_read_through_tickets_with_everything_checked() {
 
 #[test]
 fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&["--flush", "50ms"]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"keep me\n").unwrap();
@@ -111,7 +111,7 @@ fn a_hold_outlives_the_laps_that_follow_it_and_a_release_ends_it() {
 
 #[test]
 fn whoever_is_told_that_an_order_was_carried_out_sees_it() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&["--flush", "10ms"]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"keep me\n").unwrap();
@@ -132,7 +132,7 @@ fn whoever_is_told_that_an_order_was_carried_out_sees_it() {
 
 #[test]
 fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_one() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&["--flush", "50ms"]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"keep me\n").unwrap();
@@ -185,7 +185,7 @@ fn a_hold_by_condition_grows_by_what_its_evaluator_finds_and_waits_for_the_next_
 
 #[test]
 fn a_purge_takes_just_its_range_while_the_recording_goes_on() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut stdin = recorder.stdin().unwrap();
     stdin.write_all(b"before\nsecret\nafter\n").unwrap();
@@ -207,7 +207,7 @@ fn a_purge_takes_just_its_range_while_the_recording_goes_on() {
 
 #[test]
 fn a_ring_grows_under_its_recorder() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut connection = recorder.connect();
     let before = connection.status().unwrap().ring.slots.total;
@@ -232,7 +232,7 @@ fn a_ring_grows_under_its_recorder() {
 
 #[test]
 fn clients_that_misbehave_lose_their_connection_and_nothing_else() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut stdin = recorder.stdin().unwrap();
     // Garbage.
@@ -268,7 +268,7 @@ fn clients_that_misbehave_lose_their_connection_and_nothing_else() {
 
 #[test]
 fn reads_beyond_the_tickets_there_are_do_not_stand_in_the_way_of_their_return() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut recorder = place.start(&lines(&[]));
     let mut stdin = recorder.stdin().unwrap();
     for _ in 0..2000 {

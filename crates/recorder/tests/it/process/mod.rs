@@ -1,4 +1,4 @@
-//! The program as a person meets it: started, fed, signalled, killed, refused.
+//! Tests of the real program: started, fed, signalled, killed, refused.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests too
 
 mod absent;
@@ -17,7 +17,6 @@ mod link;
 mod live;
 mod packets;
 mod pins;
-mod places;
 mod privileges;
 mod promises;
 mod purges;
@@ -26,5 +25,6 @@ mod refusals;
 mod resources;
 mod shared;
 mod sources;
+mod thread_placement;
 mod upstream;
 mod watch;

@@ -1,7 +1,7 @@
-//! Packets from several rings of the kernel through the whole recorder: promises 1 and 2 on a virtual link. Needs root;
-//! where no such link can be made each test says so and ends.
+//! Tests of packets from several rings of the kernel through the whole recorder: promises 1 and 2 on a virtual link.
+//! Needs root; where no such link can be created each test says so and ends.
 
-use crate::process::common::{Contents, Place, Recorder};
+use crate::process::common::{Contents, Recorder, TestFolder};
 use crate::process::link::{self, Link};
 use holdfast_format::Cause;
 use holdfast_protocol::wire::{SourceState, SourceStatus};
@@ -32,7 +32,7 @@ fn number(data: &[u8]) -> u32 {
     u32::from_be_bytes(data[42..46].try_into().unwrap())
 }
 
-fn start(place: &Place, link: &Link, size: &str, rings: &str) -> Recorder {
+fn start(place: &TestFolder, link: &Link, size: &str, rings: &str) -> Recorder {
     let source = format!("iface:{}", link.near);
     let filter = "udp and src host 192.0.2.1";
     place.start(&[
@@ -95,7 +95,7 @@ fn accounted(contents: &Contents, sent: &[Vec<u8>]) -> Vec<(Cause, u64)> {
 #[test]
 fn three_rings_give_the_ring_on_disk_every_packet_once() {
     let Some(link) = Link::make() else { return };
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let recorder = start(&place, &link, "32MiB", "3");
     assert_eq!(sockets(&link), 3);
     let sent: Vec<Vec<u8>> = (0..9000).map(|n| packet(n, 60 + n as usize % 1440)).collect();
@@ -113,7 +113,7 @@ fn three_rings_give_the_ring_on_disk_every_packet_once() {
 #[test]
 fn what_the_kernel_drops_of_several_rings_is_a_gap_of_just_that_size() {
     let Some(link) = Link::make() else { return };
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let recorder = start(&place, &link, "256MiB", "2");
     // More than both rings hold, while nobody empties them.
     recorder.signal(Signal::STOP);
@@ -146,7 +146,7 @@ fn await_source(recorder: &Recorder, wanted: impl Fn(&SourceStatus) -> bool) -> 
 #[test]
 fn what_was_perhaps_lost_before_us_is_told_while_it_is_recorded_and_at_the_end() {
     let Some(link) = Link::make() else { return };
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let recorder = start(&place, &link, "32MiB", "1");
     // From here on it has looked what the interface had lost before.
     link.send(&[packet(0, 60)]);
@@ -178,7 +178,7 @@ fn what_was_perhaps_lost_before_us_is_told_while_it_is_recorded_and_at_the_end()
 #[test]
 fn frames_that_only_the_recorder_wants_are_recorded_and_are_no_known_loss() {
     let Some(link) = Link::make() else { return };
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let source = format!("iface:{}", link.near);
     let ours = ["--filter", "ether src 02:00:00:00:00:09"];
     let options = ["--size", "32MiB", "--slot", "1MiB", "--json", "--source", &source, "--name", "net"];
@@ -211,7 +211,7 @@ fn frames_that_only_the_recorder_wants_are_recorded_and_are_no_known_loss() {
 #[test]
 fn a_source_whose_interface_is_switched_off_says_so_until_it_is_on_again() {
     let Some(link) = Link::make() else { return };
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let recorder = start(&place, &link, "32MiB", "2");
     link.send(&[packet(0, 60)]);
     recorder.await_packed(1);

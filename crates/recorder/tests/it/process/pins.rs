@@ -1,7 +1,7 @@
-//! Slots that clients pin: they outlive laps, end with the client, however that ends, and never cost capture anything. Promises 1
-//! and 3.
+//! Tests of slots that clients pin: they outlive laps, end with the client however it ends, and cost capture nothing.
+//! Promises 1 and 3.
 
-use crate::process::common::{Contents, Place, Recorder, Running, hold_of};
+use crate::process::common::{Contents, Recorder, Running, TestFolder, hold_of};
 use holdfast_base::{Sequence, Timestamp};
 use holdfast_protocol::LinkError;
 use holdfast_protocol::client::Connection;
@@ -23,7 +23,7 @@ struct Run {
 }
 
 impl Run {
-    fn start(place: &Place) -> Self {
+    fn start(place: &TestFolder) -> Self {
         let mut recorder = place.start(&LINES);
         let stdin = recorder.stdin().unwrap();
         Self { recorder, stdin, written: 0 }
@@ -68,7 +68,7 @@ fn await_pinned(connection: &mut Connection, wanted: u32) {
 
 #[test]
 fn what_a_client_pins_outlives_laps_until_it_is_gone() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut run = Run::start(&place);
     run.lap();
     let mut watch = run.recorder.connect();
@@ -105,7 +105,7 @@ fn what_a_client_pins_outlives_laps_until_it_is_gone() {
 
 #[test]
 fn the_pins_of_a_client_that_is_killed_are_gone() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut run = Run::start(&place);
     run.lap();
     let mut watch = run.recorder.connect();
@@ -138,7 +138,7 @@ fn the_pins_of_a_client_that_is_killed_are_gone() {
 
 #[test]
 fn a_client_that_pins_everything_costs_capture_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mut run = Run::start(&place);
     run.lap();
     let mut greedy = run.recorder.connect();

@@ -1,6 +1,6 @@
-//! What a recorder may do while it reads what comes from outside: promise 8, no more than it needs.
+//! Tests of the privileges of a recorder while it reads untrusted input: no more than it needs (promise 8).
 
-use crate::process::common::Place;
+use crate::process::common::TestFolder;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -33,7 +33,7 @@ fn a_recorder_of_root_keeps_no_privilege_but_locked_memory() {
         println!("skipped: only root has privileges to give up");
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (tcp, shm) = (format!("tcp:127.0.0.1:{port}"), format!("shm:{}", place.path("door").display()));
     let words = "--size 32MiB --slot 1MiB --realtime --source stdin --name in --frame lines --source iface:lo --name lo";

@@ -1,7 +1,7 @@
-//! Promise 1, at the start: what a ring was made for is weighed against the memory there is, and said; what cannot be
-//! promised is refused with what would do.
+//! Tests of promise 1 at the start: the ring's declared load is checked against the available memory and reported; a
+//! load that cannot be guaranteed is refused, with the admissible alternatives.
 
-use crate::process::common::{Place, reader};
+use crate::process::common::{TestFolder, reader};
 use crate::process::device::Freezing;
 use holdfast_base::{ByteSize, Rate, RingId, Timestamp};
 use holdfast_format::{ElementLoad, Geometry, Key, Measured, Region, Terms};
@@ -13,12 +13,12 @@ use std::time::Duration;
 const STDIN: [&str; 4] = ["--source", "stdin", "--name", "s"];
 
 /// A ring on a device that was measured to take 40 MiB/s, made for 20.
-fn made(place: &Place) {
+fn made(place: &TestFolder) {
     made_to_gather(place, 4);
 }
 
 /// The same, writing so many slots in one go.
-pub(crate) fn made_to_gather(place: &Place, gather: u16) {
+pub(crate) fn made_to_gather(place: &TestFolder, gather: u16) {
     make(place, gather, SLOT, bytes_of(LEAST), false);
 }
 
@@ -30,11 +30,11 @@ fn bytes_of(slots: u64) -> u64 {
     Geometry::lane_for(SLOT, slots)
 }
 
-fn make(place: &Place, gather: u16, slot: u64, bytes: u64, prefilled: bool) {
+fn make(place: &TestFolder, gather: u16, slot: u64, bytes: u64, prefilled: bool) {
     make_in(place, gather, Geometry::for_lane(bytes, slot, Vec::new()).unwrap(), prefilled);
 }
 
-fn make_in(place: &Place, gather: u16, geometry: Geometry, prefilled: bool) {
+fn make_in(place: &TestFolder, gather: u16, geometry: Geometry, prefilled: bool) {
     let device = create_file(&place.ring, geometry.lane_bytes, Prefill::No).unwrap();
     let measured = Measured {
         at: Timestamp(1),
@@ -68,12 +68,12 @@ fn make_in(place: &Place, gather: u16, geometry: Geometry, prefilled: bool) {
 }
 
 /// Slots to which nothing was ever written.
-fn unwritten(place: &Place) -> u32 {
+fn unwritten(place: &TestFolder) -> u32 {
     reader(&place.ring).status().unwrap().ring.slots.unwritten
 }
 
 /// How a run begins to say what it was admitted for, on a ring that is as it is now.
-fn said(place: &Place, promise: &str) -> String {
+fn said(place: &TestFolder, promise: &str) -> String {
     match (Footing::of(&place.ring).doubt, unwritten(place)) {
         (Some(why), _) => format!("; best effort: {why}"),
         (None, 0) => format!("; guaranteed {promise}"),
@@ -85,7 +85,7 @@ fn said(place: &Place, promise: &str) -> String {
 
 #[test]
 fn a_run_says_what_it_promises() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     assert_eq!(unwritten(&place), 40);
     let wanted = said(&place, "20 MiB/s of payload, 20");
@@ -106,7 +106,7 @@ fn a_run_says_what_it_promises() {
     let ended = place.record(&[&STDIN[..], &["--rate", "25MiB/s"], &other].concat(), b"5");
     assert!(ended.err.contains(" 25 MiB/s of payload, 25"), "{}", ended.err);
     assert!(ended.err.contains("; t gets what is left; durable after"), "{}", ended.err);
-    let plain = Place::new();
+    let plain = TestFolder::new();
     let ended = plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x");
     assert!(ended.err.contains("recording s; best effort: it was made without a profile"), "{}", ended.err);
 }
@@ -114,7 +114,7 @@ fn a_run_says_what_it_promises() {
 // A file of which every byte was written when it was made has a place on its device for each of its slots.
 #[test]
 fn a_run_on_a_file_that_was_filled_keeps_its_promise_from_the_start() {
-    let place = Place::new();
+    let place = TestFolder::new();
     make(&place, 4, SLOT, bytes_of(LEAST), true);
     assert_eq!(unwritten(&place), 0);
     let wanted = said(&place, "20 MiB/s of payload, 20");
@@ -126,7 +126,7 @@ fn a_run_on_a_file_that_was_filled_keeps_its_promise_from_the_start() {
 // What was admitted rests on what was measured: no client of whatever kind makes the ring larger than that.
 #[test]
 fn a_ring_with_a_promise_is_not_made_larger_by_anybody() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let recorder = place.start(&STDIN);
     let bytes = std::fs::metadata(&place.ring).unwrap().len();
@@ -154,7 +154,7 @@ fn offered(error: &str, what: &str) -> ByteSize {
 // What has to be named while the lane is busy takes slots: a refusal says how large a ring has them.
 #[test]
 fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let options = [&STDIN[..], &["--rate", "20MiB/s", "--burst", "120MiB"]].concat();
     let (code, error) = place.refused(&options);
@@ -163,7 +163,7 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
     let offered = offered(&error, "a ring of ");
     let slots = (LEAST..99).find(|slots| ByteSize(bytes_of(*slots)).shown_up() == offered).unwrap();
     let with = |slots| {
-        let place = Place::new();
+        let place = TestFolder::new();
         make(&place, 4, SLOT, bytes_of(slots), false);
         place
     };
@@ -185,7 +185,7 @@ fn a_ring_with_too_few_slots_for_a_burst_is_refused_with_the_size_that_would_do(
 fn in_a_region_with_too_few_slots_the_size_that_would_do_is_the_regions() {
     let options = [&STDIN[..], &["--rate", "20MiB/s", "--burst", "120MiB"]].concat();
     let with = |slots| {
-        let place = Place::new();
+        let place = TestFolder::new();
         let region = bytes_of(slots);
         let skipped = Region { offset: region, bytes: region };
         make_in(&place, 4, Geometry::for_lane(2 * region, SLOT, vec![skipped]).unwrap(), false);
@@ -205,7 +205,7 @@ fn in_a_region_with_too_few_slots_the_size_that_would_do_is_the_regions() {
 fn a_rate_that_larger_slots_would_take_is_refused_with_their_size() {
     let options = [&STDIN[..], &["--rate", "38MiB/s"]].concat();
     let with = |slot| {
-        let place = Place::new();
+        let place = TestFolder::new();
         make(&place, 4, slot, bytes_of(LEAST * 3), false);
         place
     };
@@ -217,7 +217,7 @@ fn a_rate_that_larger_slots_would_take_is_refused_with_their_size() {
 
 #[test]
 fn what_cannot_be_promised_is_refused_with_what_would_do() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let refused = |more: &[&str]| place.refused(&[&STDIN[..], more].concat());
     let (code, error) = refused(&["--rate", "60MiB/s"]);
@@ -266,7 +266,7 @@ fn what_cannot_be_promised_is_refused_with_what_would_do() {
         offered += 1;
     }
     assert!(offered > 0 && error.contains("--burst "), "{error}");
-    let plain = Place::new();
+    let plain = TestFolder::new();
     assert!(plain.record(&[&["--size", "16MiB"], &STDIN[..]].concat(), b"x").status.success());
     let (code, error) = plain.refused(&[&STDIN[..], &["--rate", "1MiB/s"]].concat());
     assert_eq!(code, 1);
@@ -288,15 +288,15 @@ fn small(mib: u64, attributes: &[String]) -> Vec<String> {
 #[test]
 fn attributes_are_weighed_and_those_that_nobody_asked_for_give_way() {
     let numbers = |count| (0..count).map(|n| format!("n{n}:uint=at:{n}:u8")).collect::<Vec<_>>();
-    let refused = |place: &Place, options: &[String]| {
+    let refused = |place: &TestFolder, options: &[String]| {
         place.refused(&options.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    let record = |place: &Place, options: &[String]| {
+    let record = |place: &TestFolder, options: &[String]| {
         let ended = place.record(&options.iter().map(String::as_str).collect::<Vec<_>>(), &[7; 2000]);
         assert!(ended.status.success(), "{}", ended.err);
         ended.err
     };
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     // 60 bytes of a row and 36 of cells on 20, and what filters take.
     assert!(record(&place, &small(4, &numbers(4))).contains(", 2"), "on the medium");
@@ -317,7 +317,7 @@ fn attributes_are_weighed_and_those_that_nobody_asked_for_give_way() {
     let (code, error) = refused(&place, &small(3, &numbers(19)));
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("on the medium is too fast"), "{error}");
-    let plain = Place::new();
+    let plain = TestFolder::new();
     made(&plain);
     let many: Vec<String> = (0..64).map(|n| format!("m{n}:uint=at:0:u8")).collect();
     let mut options = small(4, &many);
@@ -334,7 +334,7 @@ fn words(options: &[String]) -> Vec<&str> {
 // Of elements that are alike three times as many are promised, and of no others.
 #[test]
 fn elements_of_one_size_are_counted_as_what_they_take() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let numbers = ["n:uint=at:0:u64le", "m:uint=at:8:u32le"].map(str::to_owned);
     let with = |frame: &str, more: &[&str]| {
@@ -366,7 +366,7 @@ fn elements_of_one_size_are_counted_as_what_they_take() {
 // Who reads the log of a run knows that something was nearly lost, before something is.
 #[test]
 fn a_device_that_stands_still_for_too_long_is_told_of_in_the_log() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     made(&place);
     let Some(device) = Freezing::with(place.folder.path(), &place.ring) else { return };
     place.ring = device.path();

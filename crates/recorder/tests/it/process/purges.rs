@@ -1,7 +1,7 @@
-//! Purges beside a recording: under load, with the fewest buffers there can be, and on a device that fails. Promises 1,
-//! 2 and 8.
+//! Tests of purges beside a recording: under load, with the fewest buffers possible, and on a device that fails.
+//! Promises 1, 2 and 8.
 
-use crate::process::common::{Contents, Place, Recorder};
+use crate::process::common::{Contents, Recorder, TestFolder};
 use crate::process::device::Frail;
 use holdfast_base::Ordinal;
 use holdfast_format::Cause;
@@ -42,7 +42,7 @@ fn without(contents: &Contents, sent: u64, purged: &[std::ops::Range<u64>]) {
 
 #[test]
 fn purges_beside_a_recording_at_full_speed_take_just_their_range_with_the_least_memory() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let options: Vec<&str> = ["--size", "48MiB", "--slot", "64KiB"].into_iter().chain(SOURCE).collect();
     let least = place.least(&options);
     let options: Vec<&str> = options.into_iter().chain(["--memory", &least, "--flush", "20ms"]).collect();
@@ -102,7 +102,7 @@ fn await_device(recorder: &Recorder, wanted: holdfast_protocol::wire::DeviceStat
 
 #[test]
 fn a_purge_that_meets_a_failing_device_says_so_or_waits_and_never_says_that_it_is_done() {
-    let mut place = Place::in_memory();
+    let mut place = TestFolder::in_memory();
     let options: Vec<&str> = ["--size", "48MiB", "--slot", "64KiB"].into_iter().chain(SOURCE).collect();
     assert!(place.record(&options, b"").status.success());
     let Some(device) = Frail::over(&place.ring) else { return };

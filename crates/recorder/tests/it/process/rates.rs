@@ -1,7 +1,8 @@
-//! Promise 1 and 2 through the whole program: a stream that brings more than it declared loses or waits alone, and what it
-//! does is accounted for. In virtual time, and with readers and a failing drive beside it: `tests/rates.rs`.
+//! Tests of promises 1 and 2 through the whole program: a stream that exceeds its declared rate loses data or waits
+//! alone, and its losses are accounted for. `tests/it/rates.rs` does the same in virtual time, with readers and a
+//! failing drive.
 
-use crate::process::common::{Ended, Place};
+use crate::process::common::{Ended, TestFolder};
 use crate::process::promises::made_to_gather;
 use std::io::Write as _;
 use std::net::UdpSocket;
@@ -15,8 +16,8 @@ const DATAGRAMS: u64 = 512;
 
 /// A ring that takes 20 MiB/s with as little memory as that takes: half of it is declared by `udp`, which keeps to it, a
 /// twentieth by `pipe`, which brings all that goes through a pipe.
-fn run(policy: &str) -> (Place, Ended) {
-    let place = Place::in_memory();
+fn run(policy: &str) -> (TestFolder, Ended) {
+    let place = TestFolder::in_memory();
     made_to_gather(&place, 1);
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let udp = format!("udp:127.0.0.1:{port}");

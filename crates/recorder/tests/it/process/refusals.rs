@@ -1,6 +1,6 @@
-//! Promise 8: what cannot be is refused with what, where and what to do, and nothing is harmed.
+//! Tests of refusals (promise 8): each says what, where and what to do, and nothing is harmed.
 
-use crate::process::common::{PROGRAM, Place, as_nobody};
+use crate::process::common::{PROGRAM, TestFolder, as_nobody};
 use crate::process::device::Lockable;
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 
 const STDIN: [&str; 4] = ["--source", "stdin", "--name", "s"];
 
-fn made(place: &Place) {
+fn made(place: &TestFolder) {
     let options: Vec<&str> = ["--size", "16MiB", "--slot", "256KiB"].into_iter().chain(STDIN).collect();
     assert!(place.record(&options, b"x").status.success());
 }
 
 #[test]
 fn wrong_flags_are_wrong_use() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (options, said) in [
         (&["--colour"][..], "unknown option --colour"),
         (&[], "no source is given"),
@@ -37,7 +37,7 @@ fn wrong_flags_are_wrong_use() {
 
 #[test]
 fn a_filter_that_makes_no_sense_is_wrong_use() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let capture = place.path("c.pcap");
     let head: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, 1];
     std::fs::write(&capture, head.map(u32::to_le_bytes).concat()).unwrap();
@@ -60,7 +60,7 @@ fn help_and_version_are_on_standard_output() {
 
 #[test]
 fn a_ring_that_is_not_there_is_made_only_when_a_size_is_given() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let (code, error) = place.refused(&STDIN);
     assert_eq!(code, 1);
     assert!(error.contains("r.hf: not found") && error.contains("size"), "{error}");
@@ -68,7 +68,7 @@ fn a_ring_that_is_not_there_is_made_only_when_a_size_is_given() {
 
 #[test]
 fn a_file_that_is_no_ring_is_left_alone() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let text = b"a letter that somebody wrote".repeat(100_000);
     std::fs::write(&place.ring, &text).unwrap();
     let (code, error) = place.refused(&STDIN);
@@ -80,7 +80,7 @@ fn a_file_that_is_no_ring_is_left_alone() {
 
 #[test]
 fn a_second_recorder_is_refused_with_name_and_pid_of_the_first() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let recorder = place.start(&STDIN);
     let (code, error) = place.refused(&STDIN);
@@ -91,7 +91,7 @@ fn a_second_recorder_is_refused_with_name_and_pid_of_the_first() {
 
 #[test]
 fn a_source_that_cannot_be_opened_leaves_no_ring_behind() {
-    let place = Place::new();
+    let place = TestFolder::new();
     for (spec, said) in
         [("file:/nowhere/at/all", "file:/nowhere/at/all: cannot open"), ("iface:no-such-if", "no-such-if")]
     {
@@ -104,7 +104,7 @@ fn a_source_that_cannot_be_opened_leaves_no_ring_behind() {
 
 #[test]
 fn other_sizes_than_the_ring_has_are_told_and_change_nothing() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let options: Vec<&str> = ["--size", "32MiB", "--slot", "1MiB"].into_iter().chain(STDIN).collect();
     let ended = place.record(&options, b"y");
@@ -118,7 +118,7 @@ fn other_sizes_than_the_ring_has_are_told_and_change_nothing() {
 
 #[test]
 fn missing_permissions_are_told_with_what_would_do() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let Some((code, error)) = as_nobody(&place, &[], &STDIN) else { return };
     assert_eq!(code, 1);
@@ -132,7 +132,7 @@ fn missing_permissions_are_told_with_what_would_do() {
 
 #[test]
 fn a_device_that_takes_no_writes_is_told_before_anything_is_recorded() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     made(&place);
     let Some(device) = Lockable::over(&place.ring) else { return };
     place.ring = device.0.path();
@@ -146,7 +146,7 @@ fn a_device_that_takes_no_writes_is_told_before_anything_is_recorded() {
 
 #[test]
 fn a_full_file_system_is_told_and_nothing_is_left_on_it() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let mount = place.path("small");
     std::fs::create_dir(&mount).unwrap();
     let mounted = Command::new("mount")
@@ -175,7 +175,7 @@ fn a_full_file_system_is_told_and_nothing_is_left_on_it() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let place = Place::new();
+    let place = TestFolder::new();
     made(&place);
     let mut recorder = place.start(&STDIN);
     let mut stdin = recorder.stdin().unwrap();

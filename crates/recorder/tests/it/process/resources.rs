@@ -1,6 +1,6 @@
-//! Promise 1: memory stays within what was configured, whatever is asked.
+//! Tests of promise 1: memory stays within the configured bound, whatever is requested.
 
-use crate::process::common::{Contents, Place};
+use crate::process::common::{Contents, TestFolder};
 use holdfast_base::ByteSize;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ fn memory(pid: u32, what: &str) -> u64 {
 #[test]
 fn resident_memory_is_bounded_by_the_plan_the_slots_and_64_mib() {
     for bound in ["16MiB", "48MiB"] {
-        let place = Place::new();
+        let place = TestFolder::new();
         let options = [
             "--size",
             "32MiB",
@@ -74,7 +74,7 @@ fn packets(large: usize) -> Vec<u8> {
 
 #[test]
 fn the_largest_packet_of_a_file_that_is_replayed_is_counted() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let mut options: Vec<String> = ["--size", "256MiB", "--slot", "256KiB"].map(str::to_owned).to_vec();
     for name in ["a", "b", "c"] {
         let path = place.path(name);
@@ -110,7 +110,7 @@ fn a_thousand_connections_are_counted_in_memory_and_one_more_is_told_of() {
     if limit.current.is_some_and(|now| now < 2 * wanted) {
         setrlimit(Resource::Nofile, Rlimit { current: Some(2 * wanted), ..limit }).unwrap();
     }
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let source = format!("tcp:127.0.0.1:{port}");
     let options = |source| {

@@ -1,8 +1,8 @@
-//! Shared memory through the whole program: a producer that was compiled from the published header goes on over the end of one
-//! recorder and the start of the next; nothing is there twice, and nothing is lost where the end was none in the middle (promises
-//! 2 and 6).
+//! Tests of shared memory through the whole program: a producer compiled from the published header continues over the
+//! end of one recorder and the start of the next; nothing is duplicated, and nothing is lost where the end did not
+//! interrupt an element (promises 2 and 6).
 
-use crate::process::common::{Contents, Place, Recorder, Running, reader};
+use crate::process::common::{Contents, Recorder, Running, TestFolder, reader};
 use holdfast_format::Cause;
 use rustix::process::Signal;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,7 @@ struct Producer {
 
 impl Producer {
     /// In C; none where there is no compiler.
-    fn start(place: &Place, socket: &Path, how: &str) -> Option<Self> {
+    fn start(place: &TestFolder, socket: &Path, how: &str) -> Option<Self> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shared.c");
         let program = place.path("shared");
         let built = Command::new("cc").args(["-O2", "-o"]).arg(&program).arg(source).status();
@@ -56,14 +56,14 @@ fn line(number: u64) -> String {
 }
 
 struct Scene {
-    place: Place,
+    place: TestFolder,
     socket: PathBuf,
     source: String,
 }
 
 impl Scene {
     fn new() -> Self {
-        let place = Place::in_memory();
+        let place = TestFolder::in_memory();
         let socket = place.path("camera.sock");
         let source = format!("shm:{}", socket.display());
         Self { place, socket, source }
@@ -167,7 +167,7 @@ fn attributes_come_along_and_a_second_recorder_at_the_same_socket_is_refused() {
     producer.send(2000);
     producer.end();
     recorder.await_packed(2000);
-    let other = Place::new();
+    let other = TestFolder::new();
     let (code, said) = other.refused(&[&RING[..], &["--source", &scene.source, "--name", "s"]].concat());
     assert!(code == 1 && said.contains("another recorder or source answers there"), "{code} {said}");
     assert!(!other.ring.exists(), "nothing was made");

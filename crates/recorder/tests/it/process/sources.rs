@@ -1,7 +1,7 @@
-//! Promise 2 through the whole program, for every kind of source: what was sent is on the ring, or in a gap that says
-//! how much it was. Packets of an interface are in `packets`.
+//! Tests of promise 2 through the whole program, for every kind of source: everything sent is on the ring, or in a gap
+//! that says how much it was. Packets of an interface are in `packets`.
 
-use crate::process::common::{Ended, Place, Recorder, reader};
+use crate::process::common::{Ended, Recorder, TestFolder, reader};
 use crate::process::link::{Link, run};
 use holdfast_format::Cause;
 use holdfast_reader::{Item, Selection};
@@ -87,7 +87,7 @@ fn told(summary: &str, key: &str) -> u64 {
 }
 
 /// Tells it to end; the summary says the same as the ring.
-fn settle(place: &Place, recorder: Recorder) -> Account {
+fn settle(place: &TestFolder, recorder: Recorder) -> Account {
     recorder.signal(Signal::INT);
     let ended = recorder.end();
     assert_eq!(ended.status.code(), Some(0), "{}", ended.err);
@@ -95,7 +95,7 @@ fn settle(place: &Place, recorder: Recorder) -> Account {
 }
 
 /// What is on the ring of a run that has ended.
-fn checked(place: &Place, ended: &Ended) -> Account {
+fn checked(place: &TestFolder, ended: &Ended) -> Account {
     let account = Account::of(&place.ring);
     for (key, value) in [
         ("elements", account.elements.len() as u64),
@@ -125,7 +125,7 @@ fn await_all(recorder: &Recorder, sent: u64) {
 
 #[test]
 fn udp_goes_on_behind_what_the_kernel_dropped() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let source = format!("udp:127.0.0.1:{port}");
     let recorder = place.start(&with(&["--size", "256MiB", "--source", &source, "--name", "net"]));
@@ -166,7 +166,7 @@ fn a_link_local_group_of_ipv6_is_received_on_its_interface() {
         println!("skipped: there is no IPv6 here");
         return;
     }
-    let place = Place::new();
+    let place = TestFolder::new();
     let port = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
     let source = format!("udp:[ff02::1234]:{port}@{}", link.near);
     let recorder = place.start(&with(&["--size", "16MiB", "--source", &source, "--name", "feed"]));
@@ -192,7 +192,7 @@ fn index(name: &str) -> u32 {
 
 #[test]
 fn elements_that_tcp_producers_break_off_are_gaps_with_all_their_bytes() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let port = free_tcp_port();
     let source = format!("tcp:127.0.0.1:{port}");
     let recorder = place.start(&with(&["--size", "256MiB", "--source", &source, "--name", "s"]));
@@ -227,7 +227,7 @@ fn elements_that_tcp_producers_break_off_are_gaps_with_all_their_bytes() {
 
 #[test]
 fn a_file_that_is_cut_is_recorded_as_far_as_it_is_whole_and_the_rest_is_counted() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     for (n, came) in [0usize, 1, 100_000, 10_000_000].into_iter().enumerate() {
         let file = place.path(&format!("cut{n}"));
         let element = vec![n as u8; 100_000];
@@ -238,7 +238,7 @@ fn a_file_that_is_cut_is_recorded_as_far_as_it_is_whole_and_the_rest_is_counted(
         }
         input.resize(element.len() + 8 + came, 7);
         std::fs::write(&file, &input).unwrap();
-        let place = Place::in_memory();
+        let place = TestFolder::in_memory();
         let source = format!("file:{}", file.display());
         let frame = ["--size", "64MiB", "--source", &source, "--name", "s", "--frame", "len32"];
         let ended = place.record(&with(&frame), &[]);
@@ -260,7 +260,7 @@ fn standard_input_is_recorded_to_its_last_byte_or_counted() {
     let input: Vec<u8> = (0..3_000_500u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     // A length that does not fit is a loss; the last block and the last line are as long as they are.
     for (frame, lost) in [("fixed:1000", 500), ("fixed:400000", 200_500), ("blocks:4096", 0), ("lines", 0)] {
-        let place = Place::in_memory();
+        let place = TestFolder::in_memory();
         let options = ["--size", "64MiB", "--source", "stdin", "--name", "s", "--frame", frame];
         let ended = place.record(&with(&options), &input);
         assert_eq!(ended.status.code(), Some(i32::from(lost > 0)), "{frame}: {}", ended.err);
@@ -293,7 +293,7 @@ fn capture_file(sizes: impl IntoIterator<Item = usize>, step: u64) -> (Vec<u8>, 
 
 #[test]
 fn a_replayed_file_is_there_packet_by_packet_cut_at_the_snap_length_and_as_far_as_it_is_whole() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let file = place.path("x.pcap");
     let (bytes, packets) = capture_file((0..2000).map(|n| 14 + n * 37 % 60_000), 1);
     std::fs::write(&file, &bytes).unwrap();
@@ -311,7 +311,7 @@ fn a_replayed_file_is_there_packet_by_packet_cut_at_the_snap_length_and_as_far_a
             .all(|(about, n)| { (about.0, about.2) == (Some(1_700_000_000_000_000_000 + n * 1_000_000), 0) })
     );
 
-    let cut = Place::in_memory();
+    let cut = TestFolder::in_memory();
     let ended = cut.record(&with(&[&options[..], &["--snaplen", "100"]].concat()), &[]);
     let account = checked(&cut, &ended);
     for ((kept, about), packet) in account.elements.iter().zip(&account.about).zip(&packets) {
@@ -324,7 +324,7 @@ fn a_replayed_file_is_there_packet_by_packet_cut_at_the_snap_length_and_as_far_a
 
     // Broken off inside the last packet.
     std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
-    let broken = Place::in_memory();
+    let broken = TestFolder::in_memory();
     let ended = broken.record(&with(&options), &[]);
     assert_eq!(ended.status.code(), Some(1));
     assert!(ended.err.contains(&format!("ends at byte {}", bytes.len() - 1)), "{}", ended.err);
@@ -333,7 +333,7 @@ fn a_replayed_file_is_there_packet_by_packet_cut_at_the_snap_length_and_as_far_a
 
 #[test]
 fn options_that_a_small_slot_cannot_hold_are_counted_at_the_end() {
-    let place = Place::new();
+    let place = TestFolder::new();
     let file = place.path("rich.pcapng");
     let block = |kind: u32, body: &[u8]| {
         let len = (12 + body.len() as u32).to_le_bytes();
@@ -365,7 +365,7 @@ fn options_that_a_small_slot_cannot_hold_are_counted_at_the_end() {
 
 #[test]
 fn packets_are_replayed_at_their_own_distances_divided_by_the_speed() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let file = place.path("x.pcap");
     // A quarter of an hour.
     std::fs::write(&file, capture_file([60; 31], 30_000).0).unwrap();
@@ -384,7 +384,7 @@ fn packets_are_replayed_at_their_own_distances_divided_by_the_speed() {
 
 #[test]
 fn a_looped_file_ends_on_a_signal_and_every_lap_is_the_file() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let file = place.path("x.pcap");
     let (bytes, packets) = capture_file((0..10).map(|n| 60 + n), 1);
     std::fs::write(&file, bytes).unwrap();
@@ -402,7 +402,7 @@ fn a_looped_file_ends_on_a_signal_and_every_lap_is_the_file() {
 
 #[test]
 fn several_tcp_producers_at_once_lose_nothing() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let port = free_tcp_port();
     let source = format!("tcp:127.0.0.1:{port}");
     let recorder = place.start(&with(&["--size", "64MiB", "--source", &source, "--name", "s"]));
@@ -435,7 +435,7 @@ fn make_pipe(path: &Path) {
 
 #[test]
 fn a_preamble_that_has_not_come_keeps_nobody_waiting() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let (pipe, port) = (place.path("pipe"), free_tcp_port());
     make_pipe(&pipe);
     let (tcp, pipe_source) = (format!("tcp:127.0.0.1:{port}"), format!("file:{}", pipe.display()));
@@ -498,7 +498,7 @@ fn a_preamble_that_has_not_come_keeps_nobody_waiting() {
 
 #[test]
 fn an_input_that_ends_before_its_preamble_is_told_and_a_signal_ends_waiting_for_it() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let options = with(&["--size", "16MiB", "--source", "stdin", "--name", "s", "--preamble", "6"]);
     let ended = place.record(&options, b"HEAD");
     assert_eq!(ended.status.code(), Some(1));
@@ -514,7 +514,7 @@ fn an_input_that_ends_before_its_preamble_is_told_and_a_signal_ends_waiting_for_
 
 #[test]
 fn a_named_pipe_is_not_waited_for_where_a_file_is_wanted() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let pipe = place.path("pipe");
     make_pipe(&pipe);
     let pipe = format!("replay:{}", pipe.display());
@@ -525,7 +525,7 @@ fn a_named_pipe_is_not_waited_for_where_a_file_is_wanted() {
 
 #[test]
 fn one_pipe_for_two_sources_is_wrong_use_and_one_file_is_not() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let (pipe, file) = (place.path("pipe"), place.path("file"));
     make_pipe(&pipe);
     std::fs::write(&file, b"text").unwrap();

@@ -1,7 +1,7 @@
-//! Losses upstream through the whole program (promise 2): they are on the ring, in `status` and in the summary, beside what came
-//! to us and what became of it; and a recorder that begins anew invents none.
+//! Tests of losses upstream through the whole program (promise 2): they are on the ring, in `status` and in the
+//! summary, beside the data received; and a recorder that restarts invents none.
 
-use crate::process::common::{Place, reader};
+use crate::process::common::{TestFolder, reader};
 use holdfast_format::Cause;
 use rustix::process::Signal;
 use std::io::Write as _;
@@ -41,7 +41,7 @@ fn lost(number: u32) -> bool {
 
 #[test]
 fn frames_that_never_came_are_told_beside_those_that_did() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let options = [&["--size", "16MiB", "--slot", "64KiB", "--json"], &FRAMES[..]].concat();
     let ended = place.record(&options, &frames((0..400).filter(|number| !lost(*number))));
     assert!(ended.status.success(), "{}", ended.err);
@@ -70,7 +70,7 @@ fn frames_that_never_came_are_told_beside_those_that_did() {
 
 #[test]
 fn a_recorder_that_begins_anew_invents_no_loss() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let size = ["--size", "16MiB", "--slot", "64KiB"];
     let mut recorder = place.start(&[&size[..], &FRAMES].concat());
     let mut stdin = recorder.stdin().unwrap();

@@ -1,4 +1,4 @@
-//! No test waits for ever: what does not come to its end is looked at, and killed, and the test fails of that.
+//! Watchdog of tests: a test that does not end is inspected and killed, and fails.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Write as _;

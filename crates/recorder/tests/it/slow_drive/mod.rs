@@ -1,11 +1,10 @@
-//! The drive of the tests in virtual time, what a profile of it would say, and readers who want all of it. What runs on it
-//! is each test's own.
+//! Emulated drive of the tests in virtual time, its profile, and greedy readers. Each test supplies the load.
 
 use holdfast_base::{ByteSize, Rate, SlotNo, Timestamp};
 use holdfast_format::Measured;
 use holdfast_media::drive::{Curve, Flaw};
 use holdfast_media::{Buffer, Disk, DriveModel, Seed};
-use holdfast_recorder::capture::{Ask, Capture, Reader};
+use holdfast_recorder::capture::{Ask, Capture, ReadOrigin};
 use holdfast_ring::{Class, SlotLook};
 use std::time::Duration;
 
@@ -61,7 +60,7 @@ pub(crate) fn ask<D: Disk>(
     while let Some(buffer) = readers.pop_if(|_| !data.is_empty()) {
         let slot = data[seed.below(data.len() as u64) as usize];
         let at = seed.below(SLOT.0 / QUANTUM as u64) * QUANTUM as u64;
-        let reader = Reader { class: Class::Export, client: seed.below(3) };
+        let reader = ReadOrigin { class: Class::Export, client: seed.below(3) };
         let ask = Ask::Read(slot.sequence, at as u32, QUANTUM as u32, buffer, reader);
         assert!(capture.ask(1, ask, now).is_none());
     }

@@ -1,4 +1,4 @@
-//! The packet socket, its mapped ring, the interface's clock and what sockets of datagrams need: all the unsafe code of this crate.
+//! Unsafe code of this crate: the packet socket, its mapped ring, the interface's clock, and datagram sockets.
 //!
 //! Nothing is decided here. What the bytes of a block mean is `block`'s, what to ask of the kernel `open`'s.
 #![allow(unsafe_code)]

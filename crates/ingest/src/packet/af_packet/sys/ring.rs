@@ -1,4 +1,4 @@
-//! The memory that the kernel shares with a packet socket: blocks that change hands by their status word.
+//! Memory that the kernel shares with a packet socket: blocks that change owner by their status word.
 
 use super::PacketSocket;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

@@ -1,4 +1,4 @@
-//! The system calls on packet sockets that no safe crate offers.
+//! System calls on packet sockets that no safe crate offers.
 
 use crate::packet::bpf::Instruction;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};

@@ -1,4 +1,4 @@
-//! What an interface says of its own clock, and how it is told to stamp by it.
+//! Hardware timestamping of an interface: its capabilities and its configuration.
 
 use super::PacketSocket;
 use super::socket::{ioctl, request};

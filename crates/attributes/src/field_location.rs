@@ -1,4 +1,4 @@
-//! Places in elements of a fixed layout, as typed: `4:u16be`, `4:u32le:bits0..24`, `16:text8`.
+//! Locations of fields in elements of a fixed layout, as typed: `4:u16be`, `4:u32le:bits0..24`, `16:text8`.
 
 use crate::cursor::Cursor;
 use crate::{MAX_DATA, Problem, SchemaError, Type};
@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Where in an element a value lies, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldLocation {
     pub(crate) offset: usize,
     pub(crate) layout: Layout,
 }
@@ -111,7 +111,7 @@ impl Layout {
     }
 }
 
-impl Place {
+impl FieldLocation {
     /// The types of which its value may be.
     pub(crate) fn gives(&self) -> &'static [Type] {
         self.layout.gives()
@@ -190,7 +190,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FieldLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.offset)?;
         let ordered = |f: &mut fmt::Formatter<'_>, letter, bytes: Bytes| match (bytes.width, bytes.order) {

@@ -1,6 +1,7 @@
-//! Where threads run and how urgently, as the kernel tells it; and what is said where it is not allowed (promise 8).
+//! Tests of the cores and priorities of threads, as the kernel reports them, and of the warnings where they are not
+//! permitted (promise 8).
 
-use crate::process::common::{Place, as_nobody};
+use crate::process::common::{TestFolder, as_nobody};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -32,7 +33,7 @@ fn threads(pid: u32) -> BTreeMap<String, Thread> {
 
 /// Threads of a recorder with these options, and its warnings.
 fn recorded(options: &[&str]) -> (BTreeMap<String, Thread>, String) {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let common =
         ["--size", "16MiB", "--slot", "256KiB", "--source", "stdin", "--name", "s", "--frame", "lines"];
     let options: Vec<&str> = common.iter().chain(options).copied().collect();
@@ -105,7 +106,7 @@ fn a_core_outside_of_what_it_may_use_is_told_with_those_that_it_may() {
         println!("skipped: one core has no choice");
         return;
     };
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", &first.to_string(), crate::process::common::PROGRAM]);
     command.arg(&place.ring).args([
@@ -131,7 +132,7 @@ fn a_core_outside_of_what_it_may_use_is_told_with_those_that_it_may() {
 
 #[test]
 fn without_the_rights_it_records_and_says_what_would_give_them() {
-    let place = Place::in_memory();
+    let place = TestFolder::in_memory();
     let options = ["--size", "16MiB", "--source", "stdin", "--name", "s", "--realtime"];
     let limits = ["prlimit", "--rtprio=0:0", "--memlock=65536:65536"];
     let Some((code, said)) = as_nobody(&place, &limits, &options) else { return };
