@@ -7,6 +7,7 @@
 mod attributes;
 mod content;
 mod crash;
+pub mod fixture;
 mod hours;
 mod model;
 mod observe;

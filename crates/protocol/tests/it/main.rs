@@ -1,7 +1,7 @@
 //! Tests of `protocol` through its public interface; one module a subject.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
 mod descriptors;
 mod server;
+mod statuses;
 mod wire;

@@ -1,8 +1,6 @@
 //! Promise 1 at the socket: no client can make the recorder wait, grow or fail; and promise 8: each is told why.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common::well;
-
 use holdfast_base::{RingId, Sequence};
 use holdfast_media::{BufferPool, Lock};
 use holdfast_protocol::LinkError;
@@ -11,10 +9,10 @@ use holdfast_protocol::server::{Arrival, Client, Hangup, Listener};
 use holdfast_protocol::wire::{
     HEAD_BYTES, Head, LaneFile, MAX_FRAME, MAX_PENDING, PIECE, Purpose, Reply, Request, VERSION, Welcome,
 };
+use holdfast_sim::fixture::healthy_status;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use well::well;
 
 fn pair() -> (Client, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
@@ -223,7 +221,7 @@ fn a_recorder_that_dies_is_told_from_one_that_is_not_there() {
 
 // Where many read it is long until it is one's turn: a recorder that says how it does is waited for.
 #[test]
-fn a_read_is_waited_for_as_long_as_the_device_does_well() {
+fn a_read_is_waited_for_as_long_as_the_device_does_healthy_status() {
     let (_directory, path) = socket();
     let listener = Listener::bind_at(path.clone()).unwrap();
     let waiting = std::thread::spawn(move || {
@@ -248,7 +246,7 @@ fn a_read_is_waited_for_as_long_as_the_device_does_well() {
             Some((id, Request::Read { .. })) => wanted = Some(id),
             // Not before it has asked.
             Some((id, Request::Status)) => {
-                client.reply(id, &Reply::Status(Box::new(well()))).unwrap();
+                client.reply(id, &Reply::Status(Box::new(healthy_status()))).unwrap();
                 client.reply(wanted.unwrap(), &Reply::Ready { offset: 0, len: 4096 }).unwrap();
                 break;
             }

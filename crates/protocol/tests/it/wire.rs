@@ -1,7 +1,7 @@
 //! The socket's protocol: what is sent is what arrives, and bytes from a stranger never do harm (promises 1 and 8).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common::statuses;
+use crate::statuses;
 use holdfast_base::{Age, ByteSize, HoldId, Ordinal, RingId, Sequence, SlotNo, StreamId, Timestamp};
 use holdfast_format::{ConditionHold, Counters, OpenOutline, StreamKind};
 use holdfast_protocol::wire::{

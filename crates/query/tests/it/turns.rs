@@ -2,11 +2,6 @@
 //! soon as nothing waits, and comes back when all others have had theirs. Of what it passes over it asks for nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../../reader/tests/it/common/mod.rs"]
-mod common;
-
-use common::recorder::{FakeRecorder, Mood, Spoil};
-use common::{Maker, bytes};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use holdfast_attributes::Schema;
@@ -14,18 +9,19 @@ use holdfast_base::{ByteSize, StreamId};
 use holdfast_query::stream::{LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
 use holdfast_query::{Limits, ask, session};
 use holdfast_reader::RingReader;
+use holdfast_sim::fixture::{Behaviour, FakeRecorder, Spoil, TestRing, bytes};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A ring of some slots.
-fn maker() -> Maker {
-    let mut maker = Maker::new(64 << 10, 30, 1);
+fn test_ring() -> TestRing {
+    let mut test_ring = TestRing::new(64 << 10, 30, 1);
     for number in 0..10_000 {
-        maker.element(0, 1000 + number, None, b"", &bytes(number as u64, 20), 1);
+        test_ring.element(0, 1000 + number, None, b"", &bytes(number as u64, 20), 1);
     }
-    maker
+    test_ring
 }
 
 /// The number that answers a question about the ring's only stream, `s0`.
@@ -56,16 +52,16 @@ fn asked_of(recorder: &FakeRecorder, schema: Schema, question: &str) -> i64 {
 #[test]
 fn chunks_and_directory_are_asked_for_together() {
     // No view tells of a head, so that nothing can be asked for before a slot's turn.
-    let recorder = FakeRecorder::start(maker(), Mood { together: 2, ..Mood::default() });
+    let recorder = FakeRecorder::start(test_ring(), Behaviour { together: 2, ..Behaviour::default() });
     assert_eq!(asked(&recorder, "select count(*) from s0 where size > 10"), 10_000);
 }
 
 #[test]
 fn slots_that_the_view_excludes_take_neither_reads_nor_pins() {
-    let mood = Mood { view: Some(|_| {}), pins: Some(1), ..Mood::default() };
-    let mut maker = maker();
-    maker.seal();
-    let recorder = FakeRecorder::start(maker, mood);
+    let behaviour = Behaviour { view: Some(|_| {}), pins: Some(1), ..Behaviour::default() };
+    let mut test_ring = test_ring();
+    test_ring.seal();
+    let recorder = FakeRecorder::start(test_ring, behaviour);
     assert_eq!(asked(&recorder, "select count(*) from s0 where ordinal = 5000"), 1);
     let reads = || recorder.reads.lock().unwrap().clone();
     let (before, slots) = (reads(), reads().into_iter().collect::<BTreeSet<u64>>());
@@ -79,16 +75,16 @@ fn slots_that_the_view_excludes_take_neither_reads_nor_pins() {
 #[test]
 fn of_the_open_slot_columns_are_taken_and_payload_of_hits() {
     const SCHEMA: &str = "n:uint=at:0:u32le";
-    let mut maker = Maker::new(1 << 20, 30, 2);
-    maker.column(0, SCHEMA, |data| u64::from(data[0]) | u64::from(data[1]) << 8);
+    let mut test_ring = TestRing::new(1 << 20, 30, 2);
+    test_ring.column(0, SCHEMA, |data| u64::from(data[0]) | u64::from(data[1]) << 8);
     for number in 0..6000u32 {
         let mut data = bytes(number.into(), 100);
         data[..4].copy_from_slice(&number.to_le_bytes());
-        maker.element((number % 2) as usize, 1000 + i64::from(number), None, b"", &data, 1);
+        test_ring.element((number % 2) as usize, 1000 + i64::from(number), None, b"", &data, 1);
     }
-    let open = maker.sequence;
+    let open = test_ring.sequence;
     assert_eq!(open, 1, "nothing is sealed yet");
-    let recorder = FakeRecorder::start(maker, Mood::default());
+    let recorder = FakeRecorder::start(test_ring, Behaviour::default());
     let schema = || Schema::typed([SCHEMA]).unwrap();
     let asked = |question: &str| asked_of(&recorder, schema(), question);
     let reads = || recorder.reads.lock().unwrap().len();
@@ -120,15 +116,15 @@ impl Numbers {
         number: impl Fn(u32) -> u32,
         view: Option<Spoil>,
     ) -> FakeRecorder {
-        let mut maker = Maker::new(slot_bytes, seed, 1);
-        maker.column(0, Self::SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
+        let mut test_ring = TestRing::new(slot_bytes, seed, 1);
+        test_ring.column(0, Self::SCHEMA, |data| u32::from_le_bytes(data[..4].try_into().unwrap()).into());
         for at in 0..count {
             let mut data = bytes(at.into(), size);
             data[..4].copy_from_slice(&number(at).to_le_bytes());
-            maker.element(0, 1000 + i64::from(at), None, b"", &data, 1);
+            test_ring.element(0, 1000 + i64::from(at), None, b"", &data, 1);
         }
-        maker.seal();
-        FakeRecorder::start(maker, Mood { view, ..Mood::default() })
+        test_ring.seal();
+        FakeRecorder::start(test_ring, Behaviour { view, ..Behaviour::default() })
     }
 
     /// Asks; how many bytes were read for the answer.

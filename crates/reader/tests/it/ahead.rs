@@ -1,19 +1,16 @@
 //! What is asked for ahead of a slot's turn is what is read when it comes, and is asked for once (promise 5).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
-use common::recorder::{FakeRecorder, Mood};
-use common::{Maker, bytes};
 use holdfast_format::SectionKind;
 use holdfast_reader::{NotThere, PlannedSlot, RingReader, Selection};
+use holdfast_sim::fixture::{Behaviour, FakeRecorder, TestRing, bytes};
 
-fn maker() -> Maker {
-    let mut maker = Maker::new(64 << 10, 30, 1);
+fn test_ring() -> TestRing {
+    let mut test_ring = TestRing::new(64 << 10, 30, 1);
     for number in 0..3000 {
-        maker.element(0, 1000 + number, None, b"", &bytes(number as u64, 300), 1);
+        test_ring.element(0, 1000 + number, None, b"", &bytes(number as u64, 300), 1);
     }
-    maker
+    test_ring
 }
 
 fn slots(reader: &mut RingReader) -> Vec<PlannedSlot> {
@@ -41,11 +38,12 @@ fn ask(reader: &mut RingReader, slot: &PlannedSlot) {
 #[test]
 fn what_was_asked_for_ahead_is_read_once_and_as_it_is() {
     let wanted: Vec<_> = {
-        let mut direct = maker().direct();
+        let mut direct = test_ring().direct();
         slots(&mut direct).iter().map(|slot| read(&mut direct, slot).unwrap()).collect()
     };
     let reads = |ahead: bool| {
-        let recorder = FakeRecorder::start(maker(), Mood { view: Some(|_| {}), ..Mood::default() });
+        let recorder =
+            FakeRecorder::start(test_ring(), Behaviour { view: Some(|_| {}), ..Behaviour::default() });
         let mut reader = RingReader::connect(recorder.socket()).unwrap();
         let slots = slots(&mut reader);
         for (at, slot) in slots.iter().enumerate() {
@@ -68,8 +66,8 @@ fn what_was_asked_for_ahead_is_read_once_and_as_it_is() {
 
 #[test]
 fn what_is_not_taken_is_forgotten_and_what_expired_meanwhile_has_expired() {
-    let mood = Mood { view: Some(|_| {}), expire: Some((8, 9)), ..Mood::default() };
-    let recorder = FakeRecorder::start(maker(), mood);
+    let behaviour = Behaviour { view: Some(|_| {}), expire: Some((8, 9)), ..Behaviour::default() };
+    let recorder = FakeRecorder::start(test_ring(), behaviour);
     let mut reader = RingReader::connect(recorder.socket()).unwrap();
     let slots = slots(&mut reader);
     let expiring = slots.iter().find(|slot| slot.sequence.0 < 9).unwrap();
@@ -82,15 +80,15 @@ fn what_is_not_taken_is_forgotten_and_what_expired_meanwhile_has_expired() {
     ask(&mut reader, expiring);
     let expired = read(&mut reader, expiring);
     assert!(matches!(expired, Err(NotThere::Expired)), "{expired:?}");
-    let mut direct = maker().direct();
+    let mut direct = test_ring().direct();
     assert_eq!(read(&mut reader, staying).unwrap(), read(&mut direct, staying).unwrap());
     assert!(direct.foresee(staying).is_none(), "without a recorder it takes a read to know");
 }
 
 #[test]
 fn a_slot_that_was_written_meanwhile_is_foreseen_where_it_is() {
-    let mood = Mood { view: Some(|_| {}), awaited: 1, ..Mood::default() };
-    let recorder = FakeRecorder::start(maker(), mood);
+    let behaviour = Behaviour { view: Some(|_| {}), awaited: 1, ..Behaviour::default() };
+    let recorder = FakeRecorder::start(test_ring(), behaviour);
     let mut reader = RingReader::connect(recorder.socket()).unwrap();
     let slots = reader.plan(&Selection::ALL).unwrap().slots;
     let placed = |reader: &mut RingReader| -> Vec<PlannedSlot> {
@@ -111,7 +109,7 @@ fn a_slot_that_was_written_meanwhile_is_foreseen_where_it_is() {
     // Twice is once.
     ask(&mut reader, by_now);
     ask(&mut reader, by_now);
-    let mut direct = maker().direct();
+    let mut direct = test_ring().direct();
     assert_eq!(read(&mut reader, by_now).unwrap(), read(&mut direct, by_now).unwrap());
     let of_it = recorder.reads.lock().unwrap().iter().filter(|read| **read == by_now.sequence.0).count();
     assert_eq!(of_it, 2, "its chunks and its directory");

@@ -2,11 +2,9 @@
 //! came is looked through, and is never asked for more than is of use.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
-use common::{Maker, bytes};
 use holdfast_media::{Completion, Disk, DiskInfo, MemoryDisk, Op, Request};
 use holdfast_reader::{Item, RingReader, Selection};
+use holdfast_sim::fixture::{TestRing, bytes};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -55,14 +53,14 @@ impl Disk for Batches {
 
 #[test]
 fn a_device_that_answers_all_at_once_is_never_idle_while_its_answers_are_looked_through() {
-    let mut maker = Maker::new(8 << 20, 12, 1);
+    let mut test_ring = TestRing::new(8 << 20, 12, 1);
     let elements = 120;
     for number in 0..elements {
-        maker.element(0, number, None, b"", &bytes(number as u64, 700_000), 1);
+        test_ring.element(0, number, None, b"", &bytes(number as u64, 700_000), 1);
     }
     let (waiting, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let disk = Batches {
-        disk: MemoryDisk::from_image(maker.lane()),
+        disk: MemoryDisk::from_image(test_ring.lane()),
         asked: VecDeque::new(),
         done: VecDeque::new(),
         waiting: Arc::clone(&waiting),

@@ -1,23 +1,21 @@
 //! What has expired is told exactly: of a range of ordinals, and of what came since somebody looked.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use crate::common;
-
-use common::{Given, Maker, bytes};
 use holdfast_base::{Ordinal, Sequence, StreamId};
 use holdfast_reader::Selection;
 use holdfast_ring::Range;
+use holdfast_sim::fixture::{OwnedItem, RecordedItem, TestRing, bytes};
 use proptest::prelude::*;
 
 /// Ordinals of a stream of which nothing is left.
-fn gone(maker: &Maker, stream: u32) -> std::collections::BTreeSet<u64> {
-    let left: Vec<u64> = maker.table.iter().map(|entry| entry.sequence.0).collect();
-    let is_left = |one: &common::Recorded| {
-        (one.from..=one.to).any(|s| left.contains(&s) || (maker.is_open() && s == maker.sequence))
+fn gone(test_ring: &TestRing, stream: u32) -> std::collections::BTreeSet<u64> {
+    let left: Vec<u64> = test_ring.table.iter().map(|entry| entry.sequence.0).collect();
+    let is_left = |one: &RecordedItem| {
+        (one.from..=one.to).any(|s| left.contains(&s) || (test_ring.is_open() && s == test_ring.sequence))
     };
-    let gone = maker.recorded.iter().filter(|one| !is_left(one));
+    let gone = test_ring.recorded.iter().filter(|one| !is_left(one));
     gone.filter_map(|one| match one.given {
-        Given::Element { stream: of, ordinal, .. } if of == stream => Some(ordinal),
+        OwnedItem::Element { stream: of, ordinal, .. } if of == stream => Some(ordinal),
         _ => None,
     })
     .collect()
@@ -33,21 +31,21 @@ proptest! {
         rare in 0..500_usize,
         (from, len) in (0..400_u64, 1..400_u64),
     ) {
-        let mut maker = Maker::new(64 << 10, 10, 3);
-        maker.held = held;
+        let mut test_ring = TestRing::new(64 << 10, 10, 3);
+        test_ring.held = held;
         for (number, (stream, size)) in elements.iter().enumerate() {
             // One stream is rare, or ends early.
             let stream = if number > rare { *stream % 2 } else { *stream };
             let len = [20, 3_000, 20_000][usize::from(*size)];
-            maker.element(stream, 1000 + number as i64, None, b"", &bytes(number as u64, len), 1);
+            test_ring.element(stream, 1000 + number as i64, None, b"", &bytes(number as u64, len), 1);
         }
-        let mut reader = maker.direct();
+        let mut reader = test_ring.direct();
         for stream in 1..=3 {
             let range = Range { ordinals: Some((Ordinal(from), Ordinal(from + len))), ..Range::ALL };
             let plan = reader.plan(&Selection { streams: vec![StreamId(stream)], range }).unwrap();
             let told = plan.expired_ordinals.iter().flat_map(|(_, from, end)| from.0..end.0);
             let told: Vec<u64> = told.collect();
-            let wanted: Vec<u64> = gone(&maker, stream).range(from..from + len).copied().collect();
+            let wanted: Vec<u64> = gone(&test_ring, stream).range(from..from + len).copied().collect();
             prop_assert_eq!(told, wanted, "stream {}, {}..{}: {:?}", stream, from, from + len, plan.expired_ordinals);
         }
     }
@@ -64,20 +62,20 @@ proptest! {
         rare in 0..500_usize,
         looked in 0..500_usize,
     ) {
-        let mut maker = Maker::new(64 << 10, 10, 3);
-        maker.held = held;
+        let mut test_ring = TestRing::new(64 << 10, 10, 3);
+        test_ring.held = held;
         let looked = looked.min(elements.len() - 1);
         let (mut slot, mut next) = (Sequence(0), [0; 3]);
         for (number, (stream, size)) in elements.iter().enumerate() {
             let stream = if number > rare { *stream % 2 } else { *stream };
             let len = [20, 3_000, 20_000][usize::from(*size)];
-            maker.element(stream, 1000 + number as i64, None, b"", &bytes(number as u64, len), 1);
+            test_ring.element(stream, 1000 + number as i64, None, b"", &bytes(number as u64, len), 1);
             if number < looked {
                 next[stream] += 1;
-                slot = Sequence(maker.sequence);
+                slot = Sequence(test_ring.sequence);
             }
         }
-        let mut reader = maker.direct();
+        let mut reader = test_ring.direct();
         let reached: Vec<u64> =
             reader.streams().unwrap().iter().map(|stream| stream.counters.next_ordinal.0).collect();
         let wanted: Vec<_> = (0..3)
@@ -88,7 +86,7 @@ proptest! {
         for (stream, from, end) in wanted {
             let told = since.expired.iter().filter(|(id, ..)| *id == stream);
             let told: Vec<u64> = told.flat_map(|(_, from, end)| from.0..end.0).collect();
-            let gone: Vec<u64> = gone(&maker, stream.0).range(from.0..end.0).copied().collect();
+            let gone: Vec<u64> = gone(&test_ring, stream.0).range(from.0..end.0).copied().collect();
             prop_assert_eq!(told, gone, "stream {}, from {} in {}", stream, from, slot);
         }
         prop_assert_eq!(reader.gone(&since.there).unwrap(), vec![]);

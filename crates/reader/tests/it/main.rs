@@ -3,7 +3,6 @@
 
 mod ahead;
 mod batches;
-mod common;
 mod expired;
 mod pins;
 mod reader;

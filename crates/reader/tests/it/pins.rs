@@ -1,19 +1,16 @@
 //! A search's pins are what it asked for last, and go with it; where there are none to be had, it does without (promise 3).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
-use common::Maker;
-use common::recorder::{FakeRecorder, Mood};
 use holdfast_base::Sequence;
 use holdfast_reader::{RingReader, Selection};
+use holdfast_sim::fixture::{Behaviour, FakeRecorder, TestRing};
 
-fn maker() -> Maker {
-    let mut maker = Maker::new(64 << 10, 20, 1);
+fn test_ring() -> TestRing {
+    let mut test_ring = TestRing::new(64 << 10, 20, 1);
     for number in 0..200 {
-        maker.element(0, 1000 + number, None, b"", &[7; 3000], 1);
+        test_ring.element(0, 1000 + number, None, b"", &[7; 3000], 1);
     }
-    maker
+    test_ring
 }
 
 fn sequences(all: &[u64]) -> Vec<Sequence> {
@@ -22,7 +19,7 @@ fn sequences(all: &[u64]) -> Vec<Sequence> {
 
 #[test]
 fn pins_are_those_that_were_asked_for_last_and_end_with_the_connection() {
-    let recorder = FakeRecorder::start(maker(), Mood { pins: Some(3), ..Mood::default() });
+    let recorder = FakeRecorder::start(test_ring(), Behaviour { pins: Some(3), ..Behaviour::default() });
     let pinned = || recorder.pinned.lock().unwrap().values().cloned().collect::<Vec<_>>();
     let mut reader = RingReader::connect(recorder.socket()).unwrap();
     assert!(!reader.plan(&Selection::ALL).unwrap().slots.is_empty());
@@ -40,10 +37,10 @@ fn pins_are_those_that_were_asked_for_last_and_end_with_the_connection() {
 
 #[test]
 fn without_a_recorder_that_knows_of_pins_there_are_none_and_nothing_fails() {
-    let recorder = FakeRecorder::start(maker(), Mood::default());
+    let recorder = FakeRecorder::start(test_ring(), Behaviour::default());
     let mut pins = RingReader::connect(recorder.socket()).unwrap().into_pins();
     assert_eq!((pins.keep(sequences(&[4])), pins.is_open()), (0, false));
     assert_eq!(pins.keep(sequences(&[4])), 0);
-    let mut pins = maker().direct().into_pins();
+    let mut pins = test_ring().direct().into_pins();
     assert_eq!((pins.is_open(), pins.keep(sequences(&[4]))), (false, 0));
 }

@@ -2,13 +2,11 @@
 //! figures are the same everywhere.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
-use common::{Maker, bytes};
 use holdfast_base::{Clock, ManualClock, Ordinal, Timestamp};
 use holdfast_media::drive::{AccessKind, Drive, DriveModel, EmulatedDisk, Payload};
 use holdfast_media::{Completion, Disk, DiskInfo, Image, Op, Request, Seed};
 use holdfast_reader::{RingReader, Selection};
+use holdfast_sim::fixture::{TestRing, bytes};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,16 +55,16 @@ impl Disk for Noted {
 
 /// A ring of full slots with elements of `size` bytes, as they come; how many there are.
 fn ring(size: usize) -> (Image, u64) {
-    let mut maker = Maker::new(SLOT, SLOTS + 2, 1);
+    let mut test_ring = TestRing::new(SLOT, SLOTS + 2, 1);
     let data = bytes(1, size);
     let (mut elements, mut arrival, mut seed) = (0, 0, Seed::new(1));
-    while maker.sequence <= SLOTS {
+    while test_ring.sequence <= SLOTS {
         arrival += seed.below(100_000) as i64;
-        maker.element(0, arrival, None, b"", &data, 1);
-        maker.recorded.clear();
+        test_ring.element(0, arrival, None, b"", &data, 1);
+        test_ring.recorded.clear();
         elements += 1;
     }
-    (maker.lane(), elements)
+    (test_ring.lane(), elements)
 }
 
 /// How often the arm goes elsewhere while everything is read, the time, and how many elements came.
@@ -104,12 +102,12 @@ fn the_arm_does_not_go_back_and_forth_for_what_describes_small_elements() {
 #[test]
 fn a_plan_by_ordinals_waits_for_few_answers() {
     let (slot, slots) = (64 << 10, 200);
-    let mut maker = Maker::new(slot, slots, 1);
+    let mut test_ring = TestRing::new(slot, slots, 1);
     let data = bytes(1, 1000);
-    while maker.sequence <= slots {
-        maker.element(0, 0, None, b"", &data, 1);
+    while test_ring.sequence <= slots {
+        test_ring.element(0, 0, None, b"", &data, 1);
     }
-    let (image, all) = (maker.lane(), maker.counters(0).next_ordinal.0);
+    let (image, all) = (test_ring.lane(), test_ring.counters(0).next_ordinal.0);
     for (first, end) in [(all / 3, all / 2), (0, 1), (all / 2, all), (all - 1, all)] {
         let model = DriveModel::paper().part(0.3, image.bytes());
         let clock = ManualClock::new(Timestamp(0));

@@ -1,42 +1,39 @@
 //! What a recorder's bird's-eye view tells is checked like what is read, and what does not pass is read (promise 5).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crate::common;
-
-use common::recorder::{FakeRecorder, Mood, Spoil};
-use common::{Given, Maker, bytes, read};
 use holdfast_base::{Ordinal, Timestamp};
 use holdfast_format::{Cause, Gap, SlotState};
 use holdfast_reader::{Item, RingReader, Selection};
 use holdfast_ring::Range;
+use holdfast_sim::fixture::{Behaviour, FakeRecorder, OwnedItem, Spoil, TestRing, bytes, read};
 use std::ops::ControlFlow;
 
 /// A ring with elements of three streams, large ones among them, and gaps; arrivals rise by ten.
-fn mixed() -> Maker {
-    let mut maker = Maker::new(64 << 10, 200, 3);
+fn mixed() -> TestRing {
+    let mut test_ring = TestRing::new(64 << 10, 200, 3);
     for number in 0..300 {
         let at = 1000 + number as i64 * 10;
         let (first, last) = (Timestamp(at), Timestamp(at + 1));
         let gap =
             Gap { ordinals: 3, elements: Some(3), bytes: None, first, last, cause: Cause::NoBuffer, note: 0 };
         match number % 16 {
-            5 => maker.element(1, at, None, b"", &bytes(number, 32 << 10), 1),
-            9 => maker.gap(0, at, gap),
-            _ => maker.element((number % 3) as usize, at, None, b"", &bytes(number, 20), 1),
+            5 => test_ring.element(1, at, None, b"", &bytes(number, 32 << 10), 1),
+            9 => test_ring.gap(0, at, gap),
+            _ => test_ring.element((number % 3) as usize, at, None, b"", &bytes(number, 20), 1),
         }
     }
-    maker
+    test_ring
 }
 
 #[test]
 fn what_the_view_tells_is_not_read_and_what_it_tells_wrongly_is() {
     let make = || mixed();
-    let maker = make();
-    let slots = maker.table.iter().filter(|entry| entry.state == SlotState::Data).count();
+    let test_ring = make();
+    let slots = test_ring.table.iter().filter(|entry| entry.state == SlotState::Data).count();
     let gaps = |reader: &mut RingReader| {
         let mut given = Vec::new();
         let mut sink = |item: Item<'_>| {
-            given.extend(Given::of(&item));
+            given.extend(OwnedItem::of(&item));
             ControlFlow::Continue(())
         };
         let report = reader.gaps(&Selection::ALL, &mut sink).unwrap();
@@ -46,8 +43,8 @@ fn what_the_view_tells_is_not_read_and_what_it_tells_wrongly_is() {
         range: Range { ordinals: Some((Ordinal(first), Ordinal(end))), ..Range::ALL },
         ..Selection::ALL
     };
-    let wanted = (gaps(&mut maker.direct()), read(&mut maker.direct(), &Selection::ALL).unwrap());
-    let nowhere = maker.direct().sequences(&selection(1 << 40, 1 << 41)).unwrap();
+    let wanted = (gaps(&mut test_ring.direct()), read(&mut test_ring.direct(), &Selection::ALL).unwrap());
+    let nowhere = test_ring.direct().sequences(&selection(1 << 40, 1 << 41)).unwrap();
     let mut reads = Vec::new();
     let spoils: [Option<Spoil>; 6] = [
         None,
@@ -59,7 +56,7 @@ fn what_the_view_tells_is_not_read_and_what_it_tells_wrongly_is() {
         Some(|place| place[8..12].fill(0xff)),
     ];
     for view in spoils {
-        let recorder = FakeRecorder::start(make(), Mood { view, ..Mood::default() });
+        let recorder = FakeRecorder::start(make(), Behaviour { view, ..Behaviour::default() });
         let mut live = RingReader::connect(recorder.socket()).unwrap();
         assert_eq!(live.sequences(&selection(1 << 40, 1 << 41)).unwrap(), nowhere);
         let looked = recorder.reads.lock().unwrap().len();

@@ -10,11 +10,11 @@ use holdfast_ring::{RingStatus, SlotCounts};
 use proptest::prelude::*;
 use std::time::Duration;
 
-pub fn time() -> impl Strategy<Value = Timestamp> {
+pub(crate) fn time() -> impl Strategy<Value = Timestamp> {
     any::<i64>().prop_map(Timestamp)
 }
 
-pub fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), ".{0,40}", Just("ä".repeat(500))]
 }
 
