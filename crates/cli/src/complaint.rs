@@ -10,7 +10,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use holdfast_base::failure::Failure;
 use holdfast_protocol::LinkError;
-use holdfast_query::{Lacking, in_words};
+use holdfast_query::{IncompleteAnswer, describe_type};
 
 /// What helps against slots that expire while they are asked for.
 pub(crate) const YOUNGER: &str =
@@ -69,19 +69,19 @@ pub(crate) fn failure(error: &DataFusionError, sql: &str, tables: &[String]) -> 
 }
 
 /// What cannot be had of what a question is about.
-fn lacks(lacking: &Lacking) -> Failure {
+fn lacks(lacking: &IncompleteAnswer) -> Failure {
     match lacking {
-        Lacking::Expired(slots) => Failure::failed(format_args!(
+        IncompleteAnswer::Expired(slots) => Failure::failed(format_args!(
             "{} expired while the query was at work: without what was in them the answer would be wrong",
             counted(*slots, "slot")
         ))
         .advice(YOUNGER),
-        Lacking::Partial(elements) => Failure::failed(format_args!(
+        IncompleteAnswer::Partial(elements) => Failure::failed(format_args!(
             "of {} a part could not be had: without it the answer would be wrong",
             counted(*elements, "element that was found")
         ))
         .advice("`holdfast check` lists all damage"),
-        Lacking::Damaged { slots, first } => {
+        IncompleteAnswer::Damaged { slots, first } => {
             let some: Vec<String> = slots.iter().take(SLOTS).map(ToString::to_string).collect();
             let more = if slots.len() > SLOTS { ", …" } else { "" };
             Failure::failed(format_args!(
@@ -269,7 +269,7 @@ fn value(said: &str, sql: &str) -> Complaint {
     }
     if let Some(cell) = between(said, "Cannot cast string '", "' to value of ") {
         let kind = between(said, "' to value of ", " type").unwrap_or_default();
-        return Complaint::of(format!("`{cell}` is not {}", in_words(kind))).at(text(sql, cell));
+        return Complaint::of(format!("`{cell}` is not {}", describe_type(kind))).at(text(sql, cell));
     }
     Complaint::of(said).at(quoted(said, sql))
 }
@@ -345,20 +345,20 @@ fn compared(said: &str, sql: &str) -> Option<Complaint> {
         let ((left, right), sign) =
             SIGNS.into_iter().chain(["IS DISTINCT FROM", "IS NOT DISTINCT FROM"]).find_map(both)?;
         let verb = if what == "regex" { "searched by" } else { "compared with" };
-        let what = format!("{} is not {verb} {}", in_words(left), in_words(right));
+        let what = format!("{} is not {verb} {}", describe_type(left), describe_type(right));
         return Some(advised(Complaint::of(verb_of(what)), [left, right]).at(operand(sql, &sign)));
     }
     if let Some(kinds) = said.strip_prefix("Cannot coerce arithmetic expression ") {
         let kinds = kinds.strip_suffix(" to valid types")?;
         let both = |sign: &str| Some((kinds.split_once(&format!(" {sign} "))?, sign.to_owned()));
         let ((left, right), sign) = ["+", "-", "*", "/", "%"].into_iter().find_map(both)?;
-        let what = format!("{} {sign} {} is nothing", in_words(left), in_words(right));
+        let what = format!("{} {sign} {} is nothing", describe_type(left), describe_type(right));
         return Some(advised(Complaint::of(what), [left, right]).at(operand(sql, &sign)));
     }
     if let Some(kinds) = said.strip_prefix("Cannot infer common type for bitwise operation ") {
         let both = |sign: &str| Some((kinds.split_once(&format!(" {sign} "))?, sign.to_owned()));
         let ((left, right), sign) = ["&", "|", "#", "^", "<<", ">>"].into_iter().find_map(both)?;
-        let what = format!("{} {sign} {} is nothing", in_words(left), in_words(right));
+        let what = format!("{} {sign} {} is nothing", describe_type(left), describe_type(right));
         return Some(
             Complaint::of(what)
                 .advice("numbers are written in decimals: 18, and not 0x12, which is bytes")
@@ -368,7 +368,7 @@ fn compared(said: &str, sql: &str) -> Option<Complaint> {
     if let Some((left, right)) =
         said.strip_prefix("Unsupported CAST from ").and_then(|kinds| kinds.split_once(" to "))
     {
-        let what = format!("{} is not made {} by a cast", in_words(left), in_words(right));
+        let what = format!("{} is not made {} by a cast", describe_type(left), describe_type(right));
         return Some(advised(Complaint::of(verb_of(what)), [left, right]).at(only(sql, "cast")));
     }
     let pairs = [
@@ -379,8 +379,9 @@ fn compared(said: &str, sql: &str) -> Option<Complaint> {
     ];
     pairs.into_iter().find_map(|(before, and, behind, verb, word)| {
         let (left, right) = between(said, before, behind)?.split_once(and)?;
-        let right = right.split(", ").find(|kind| in_words(kind) != in_words(left)).unwrap_or(right);
-        let what = verb_of(format!("{} is not {verb} {}", in_words(left), in_words(right)));
+        let right =
+            right.split(", ").find(|kind| describe_type(kind) != describe_type(left)).unwrap_or(right);
+        let what = verb_of(format!("{} is not {verb} {}", describe_type(left), describe_type(right)));
         Some(advised(Complaint::of(what), [left, right]).at(operand(sql, word)))
     })
 }
@@ -392,7 +393,7 @@ fn verb_of(what: String) -> String {
 
 /// With what to write instead of one of these types.
 fn advised(complaint: Complaint, kinds: [&str; 2]) -> Complaint {
-    let words = kinds.map(in_words);
+    let words = kinds.map(describe_type);
     let is = |word: &str| words.contains(&word);
     let is_like = complaint.what.contains("searched");
     match () {
@@ -434,7 +435,7 @@ fn operand(sql: &str, sign: &str) -> Option<usize> {
 fn called(said: &str, sql: &str) -> Option<Complaint> {
     if let Some(call) = between(said, "given name and argument types '", "'. ") {
         let (name, kinds) = call.strip_suffix(')')?.split_once('(')?;
-        let kinds: Vec<&str> = split_kinds(kinds).into_iter().map(in_words).collect();
+        let kinds: Vec<&str> = split_kinds(kinds).into_iter().map(describe_type).collect();
         let takes: Vec<&str> =
             said.lines().map(str::trim).filter(|line| line.starts_with(&format!("{name}("))).collect();
         let mut what = format!("`{name}` does not take ({})", kinds.join(", "));

@@ -11,7 +11,7 @@ use holdfast_base::failure::{Failure, Kind, Result, reason};
 use holdfast_base::{ByteSize, Ordinal, StreamId};
 use holdfast_ingest::packet::Preamble;
 use holdfast_query::output::{Format, Output, OutputError};
-use holdfast_query::stream::{Missed, OpenRing, Ways};
+use holdfast_query::stream::{OpenRing, ReaderPool, SkippedData};
 use holdfast_query::{Engine, Limits, RingError, answer, engine, hits};
 use holdfast_reader::{Beside, OpenSlots, RingReader};
 use std::io::{self, Write};
@@ -126,13 +126,13 @@ pub(crate) fn open(path: &Path, limits: &Limits, index: &index::Index, slots: &O
         .worker_threads(limits.threads.get())
         .build()
         .map_err(|error| Failure::failed(format_args!("cannot start threads: {}", reason(&error))))?;
-    let ways = Ways::new(&open);
-    let engine = engine(limits, &ways, &link_types).map_err(|error| match error {
+    let readers = ReaderPool::new(&open);
+    let engine = engine(limits, &readers, &link_types).map_err(|error| match error {
         RingError::Link(error) => link(&error),
         other => Failure::failed(other).at_path(path),
     })?;
     // While a question is planned by one way, another is made ready for who searches.
-    runtime.spawn_blocking(move || ways.prepare());
+    runtime.spawn_blocking(move || readers.prepare());
     Ok(Sql { runtime, engine })
 }
 
@@ -143,8 +143,8 @@ fn link_types(preamble: &[u8]) -> Vec<u16> {
 }
 
 /// What was missed, as the end of the command.
-pub(crate) fn told(missed: &Missed) -> Result<()> {
-    let Missed { expired, damaged, places, partial, .. } = missed;
+pub(crate) fn told(missed: &SkippedData) -> Result<()> {
+    let SkippedData { expired, damaged, places, partial, .. } = missed;
     let (mut said, mut advice) = (Vec::new(), None);
     if let Some(first) = places.first() {
         let damaged = counted(*damaged, "damaged slot");

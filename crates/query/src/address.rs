@@ -1,4 +1,5 @@
-//! Addresses as text: read where a query compares one with a text, shown where results are printed.
+//! Text form of addresses: parsed where a query compares an address with a text, formatted where results
+//! are printed.
 
 use holdfast_attributes::Type;
 use std::fmt::Write;
@@ -7,24 +8,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no {what}: give one such as {example}")]
-pub struct NoAddress {
+pub struct InvalidAddress {
     text: String,
     what: &'static str,
     example: &'static str,
 }
 
-fn wrong(text: &str, kind: Type) -> NoAddress {
+fn wrong(text: &str, kind: Type) -> InvalidAddress {
     let (what, example) = match kind {
         Type::Ipv4 => ("IPv4 address", "10.0.0.1"),
         Type::Mac => ("link address", "00:1b:21:3c:4d:5e"),
         Type::Ipv6 => ("IPv6 address", "2001:db8::1"),
         _ => ("IP address", "10.0.0.1 or 2001:db8::1"),
     };
-    NoAddress { text: text.chars().take(80).collect(), what, example }
+    InvalidAddress { text: text.chars().take(80).collect(), what, example }
 }
 
 /// The bytes of an address of this type.
-pub fn parse(kind: Type, text: &str) -> Result<Vec<u8>, NoAddress> {
+pub fn parse(kind: Type, text: &str) -> Result<Vec<u8>, InvalidAddress> {
     let text = text.trim();
     let bytes = match kind {
         Type::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|address| address.octets().to_vec()),
@@ -71,18 +72,18 @@ pub fn show(kind: Type, bytes: &[u8]) -> String {
     })
 }
 
-fn no_network(text: &str, kind: Type) -> NoAddress {
+fn no_network(text: &str, kind: Type) -> InvalidAddress {
     let (what, example) = match kind {
         Type::Ipv4 => ("IPv4 network", "10.0.0.0/8"),
         Type::Mac => ("group of link addresses", "00:1b:21:00:00:00/24"),
         Type::Ipv6 => ("IPv6 network", "2001:db8::/32"),
         _ => ("network", "10.0.0.0/8 or 2001:db8::/32"),
     };
-    NoAddress { what, example, ..wrong(text, kind) }
+    InvalidAddress { what, example, ..wrong(text, kind) }
 }
 
 /// First and last address of a network, as bytes, from `ADDRESS/BITS` or one address.
-pub fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), NoAddress> {
+pub fn network(kind: Type, text: &str) -> Result<(Vec<u8>, Vec<u8>), InvalidAddress> {
     let (address, bits) = match text.trim().split_once('/') {
         Some((address, bits)) => (address, Some(bits.parse::<usize>().map_err(|_| no_network(text, kind))?)),
         None => (text, None),

@@ -1,14 +1,14 @@
-//! Answers to questions, where slots may expire before they are searched, or be damaged. A list goes on without them: each of its
-//! rows is right, and who asks is told at its end what is missing. What is computed over many rows would be wrong without some of
-//! them, and so would be the first rows of an order: it ends instead.
+//! Execution of a query over slots that may expire or be damaged before they are read. A list goes on
+//! without them, and the diagnostics name them at its end. An aggregate, or the first rows of an order,
+//! would be wrong without them and ends with an error.
 
-use crate::asked::asked;
-use crate::kinds::saying;
-use crate::latest::latest;
+use crate::address_types::with_address_types;
+use crate::engine::Engine;
+use crate::latest_elements::latest;
 use crate::nearest::NearestTable;
-use crate::ring::Engine;
+use crate::retry_smaller::asked;
 use crate::session::ask;
-use crate::stream::Trouble;
+use crate::stream::ScanDiagnostics;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::source_as_provider;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// What an answer lacks that is computed over all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lacking {
+pub enum IncompleteAnswer {
     /// So many slots expired while the query was at work.
     #[error("slots that expired while the query was at work: {0}")]
     Expired(u64),
@@ -46,22 +46,25 @@ pub async fn answer(engine: &Engine, sql: &str) -> Result<SendableRecordBatchStr
     let frame = ask(&engine.context, sql).await?;
     let (state, plan) = frame.into_parts();
     let is_list = is_list(&plan)?;
-    let plan = latest(&state, &engine.trouble, plan).await?;
+    let plan = latest(&state, &engine.diagnostics, plan).await?;
     let frame = DataFrame::new(state, plan.clone());
-    let batches = saying(&plan, asked(frame, &engine.trouble).await?);
-    Ok(if is_list { batches } else { whole(batches, &engine.trouble) })
+    let batches = with_address_types(&plan, asked(frame, &engine.diagnostics).await?);
+    Ok(if is_list { batches } else { whole(batches, &engine.diagnostics) })
 }
 
-/// What is computed over all: it ends with [`Lacking`] once some of it cannot be had, and be it behind the last row.
-pub(crate) fn whole(batches: SendableRecordBatchStream, trouble: &Arc<Trouble>) -> SendableRecordBatchStream {
-    fn all_there(trouble: &Trouble) -> Result<()> {
-        match trouble.lacking() {
+/// What is computed over all: it ends with [`IncompleteAnswer`] once some of it cannot be had, and be it behind the last row.
+pub(crate) fn whole(
+    batches: SendableRecordBatchStream,
+    diagnostics: &Arc<ScanDiagnostics>,
+) -> SendableRecordBatchStream {
+    fn all_there(diagnostics: &ScanDiagnostics) -> Result<()> {
+        match diagnostics.lacking() {
             None => Ok(()),
             Some(lacking) => Err(DataFusionError::External(Box::new(lacking))),
         }
     }
-    let (schema, trouble, at_end) = (batches.schema(), Arc::clone(trouble), Arc::clone(trouble));
-    let batches = batches.map(move |batch| batch.and_then(|batch| all_there(&trouble).map(|()| batch)));
+    let (schema, diagnostics, at_end) = (batches.schema(), Arc::clone(diagnostics), Arc::clone(diagnostics));
+    let batches = batches.map(move |batch| batch.and_then(|batch| all_there(&diagnostics).map(|()| batch)));
     let end = iter([()]).filter_map(move |()| std::future::ready(all_there(&at_end).err().map(Err)));
     Box::pin(RecordBatchStreamAdapter::new(schema, batches.chain(end)))
 }

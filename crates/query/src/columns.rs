@@ -1,6 +1,7 @@
-//! The columns of a stream's table: those that every stream has, and its attributes; as Arrow fields and back.
+//! Columns of a stream's table: the columns common to all streams, and its attributes, with their Arrow
+//! fields.
 
-use crate::predicate::Find;
+use crate::predicate::ColumnLookup;
 use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef, TimeUnit};
 use holdfast_attributes::{EVENT_TIME, Schema, Type};
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ const COMMENT_KEY: &str = "comment";
 
 /// What every stream has of its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fixed {
+pub enum CommonColumn {
     /// Its number in the stream.
     Ordinal,
     /// When its last byte arrived.
@@ -34,7 +35,7 @@ pub enum Fixed {
     Payload,
 }
 
-impl Fixed {
+impl CommonColumn {
     /// All of them, in the order of the table.
     pub const ALL: [Self; 9] = [
         Self::Ordinal,
@@ -81,7 +82,7 @@ impl Fixed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Every stream has it.
-    Fixed(Fixed),
+    Common(CommonColumn),
     /// The attribute of that number. (That of the event time is a fixed one.)
     Attribute(usize),
 }
@@ -96,11 +97,13 @@ pub struct Columns {
 impl Columns {
     /// Of a stream with these attributes: payload last.
     pub fn new(schema: &Schema) -> Self {
-        let (payload, first) =
-            (Fixed::Payload, Fixed::ALL.into_iter().filter(|fixed| *fixed != Fixed::Payload));
-        let fixed = |fixed: Fixed| {
+        let (payload, first) = (
+            CommonColumn::Payload,
+            CommonColumn::ALL.into_iter().filter(|fixed| *fixed != CommonColumn::Payload),
+        );
+        let fixed = |fixed: CommonColumn| {
             let field = Field::new(fixed.name(), arrow_type(fixed.kind()), fixed.is_nullable());
-            (Column::Fixed(fixed), fixed.kind(), field)
+            (Column::Common(fixed), fixed.kind(), field)
         };
         let attributes = schema.attributes().iter().enumerate().filter(|(_, a)| a.name() != EVENT_TIME);
         let attributes = attributes.map(|(number, attribute)| {
@@ -126,11 +129,11 @@ impl Columns {
     }
 }
 
-impl Find for Columns {
+impl ColumnLookup for Columns {
     fn find(&self, name: &str) -> Option<(usize, Type)> {
         let place = self.arrow.index_of(name).ok()?;
         let (column, kind) = self.at(place)?;
-        (column != Column::Fixed(Fixed::Payload)).then_some((place, kind))
+        (column != Column::Common(CommonColumn::Payload)).then_some((place, kind))
     }
 }
 
@@ -145,7 +148,7 @@ fn field(name: &str, kind: Type, mut said: HashMap<String, String>) -> Field {
 /// The type of a field, where Arrow has none of its own for it: an address. Where it does not say so itself, the bytes of its values
 /// do, or of their items: nothing but addresses has a fixed number of them here.
 pub fn address_type(field: &Field) -> Option<Type> {
-    said_type(field).or_else(|| match field.data_type() {
+    declared_type(field).or_else(|| match field.data_type() {
         DataType::FixedSizeBinary(4) => Some(Type::Ipv4),
         DataType::FixedSizeBinary(6) => Some(Type::Mac),
         DataType::FixedSizeBinary(16) => Some(Type::Ip),
@@ -155,7 +158,7 @@ pub fn address_type(field: &Field) -> Option<Type> {
 }
 
 /// What a field says of that itself.
-pub(crate) fn said_type(field: &Field) -> Option<Type> {
+pub(crate) fn declared_type(field: &Field) -> Option<Type> {
     field.metadata().get(TYPE_KEY).and_then(|name| Type::named(name))
 }
 
@@ -176,7 +179,7 @@ pub fn arrow_type(kind: Type) -> DataType {
 }
 
 /// What values of an Arrow type are, by the name of the type, to people.
-pub fn in_words(kind: &str) -> &str {
+pub fn describe_type(kind: &str) -> &str {
     let is = |names: &[&str]| names.iter().any(|name| kind.starts_with(name));
     match kind {
         "FixedSizeBinary(4)" => "an IPv4 address",

@@ -1,11 +1,11 @@
-//! Which elements a question finds, where each row of its answer is one: so that they can be given out whole, as they were
-//! recorded. Reading them is not done here.
+//! Ordinals of the elements that a query selects, for queries of which each row is one element. Export
+//! reads the elements themselves.
 
 use crate::answer::{is_list, whole};
-use crate::asked::asked;
-use crate::columns::Fixed;
-use crate::latest::latest;
-use crate::ring::Engine;
+use crate::columns::CommonColumn;
+use crate::engine::Engine;
+use crate::latest_elements::latest;
+use crate::retry_smaller::asked;
 use crate::session::ask;
 use crate::stream::StreamTable;
 use datafusion::arrow::array::AsArray;
@@ -45,11 +45,11 @@ impl Hits {
 }
 
 /// Asks a question of which each row is an element of one stream. What slots that expired or are damaged may have made wrong ends
-/// with [`Lacking`](crate::Lacking), as an [`answer`](crate::answer) does.
+/// with [`IncompleteAnswer`](crate::IncompleteAnswer), as an [`answer`](crate::answer) does.
 pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     let frame = ask(&engine.context, sql).await?;
     let columns = frame.schema().columns();
-    let Some(place) = columns.iter().position(|column| column.name() == Fixed::Ordinal.name()) else {
+    let Some(place) = columns.iter().position(|column| column.name() == CommonColumn::Ordinal.name()) else {
         return plan_err!("elements are told by their ordinals, and the answer has no column `ordinal`");
     };
     let Some(stream) = stream(frame.logical_plan(), place) else {
@@ -60,12 +60,12 @@ pub async fn hits(engine: &Engine, sql: &str) -> Result<Hits> {
     };
     let is_list = is_list(frame.logical_plan())?;
     let (state, plan) = frame.into_parts();
-    let plan = latest(&state, &engine.trouble, plan).await?;
+    let plan = latest(&state, &engine.diagnostics, plan).await?;
     let frame = DataFrame::new(state, plan);
     let ordinal = Expr::Column(columns[place].clone());
     let sorted = frame.select(vec![ordinal.clone()])?.sort(vec![ordinal.sort(true, true)])?;
-    let ordinals = asked(sorted, &engine.trouble).await?;
-    Ok(Hits { stream, ordinals: if is_list { ordinals } else { whole(ordinals, &engine.trouble) } })
+    let ordinals = asked(sorted, &engine.diagnostics).await?;
+    Ok(Hits { stream, ordinals: if is_list { ordinals } else { whole(ordinals, &engine.diagnostics) } })
 }
 
 /// The stream of which a plan's column is the ordinal of the element that the row is.
@@ -73,7 +73,7 @@ fn stream(plan: &LogicalPlan, place: usize) -> Option<StreamId> {
     let (scan, name) = origin(plan, place)?;
     let table = source_as_provider(&scan.source).ok()?;
     let table = (table.as_ref() as &dyn Any).downcast_ref::<StreamTable>()?;
-    (name == Fixed::Ordinal.name()).then_some(table.stream())
+    (name == CommonColumn::Ordinal.name()).then_some(table.stream())
 }
 
 /// The table of which each row of a plan is one, and which of its columns one of the plan's is.

@@ -1,6 +1,6 @@
-//! Joins by other conditions than equal values. A side that does not fit into memory is gone through once more for each part of the other
-//! that does, which the engine does by itself; a search hands out each slot once, so that it is made anew for that. Joins of any kind may
-//! make any number of batches of two without a wait: they are made to let others go first once in a while.
+//! Optimizer rules for joins. `RescanRule` lets the engine read one side of a nested-loop join repeatedly,
+//! although a scan hands out each slot once. `CooperativeRule` lets other tasks run while a join produces
+//! batches, so that a query can be cancelled.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -17,11 +17,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Puts [`AgainExec`] before the side of a join that is gone through once more where it does not fit into memory.
+/// Puts [`RescanExec`] before the side of a join that is gone through once more where it does not fit into memory.
 #[derive(Debug)]
-pub(crate) struct Again;
+pub(crate) struct RescanRule;
 
-impl PhysicalOptimizerRule for Again {
+impl PhysicalOptimizerRule for RescanRule {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -33,7 +33,7 @@ impl PhysicalOptimizerRule for Again {
             }
             let mut inputs: Vec<_> = node.children().into_iter().cloned().collect();
             if let Some(kept) = inputs.first_mut() {
-                *kept = Arc::new(AgainExec { input: Arc::clone(kept), begun: AtomicBool::new(false) });
+                *kept = Arc::new(RescanExec { input: Arc::clone(kept), begun: AtomicBool::new(false) });
             }
             Ok(Transformed::yes(replace_children_if_necessary(node, inputs)?))
         };
@@ -41,7 +41,7 @@ impl PhysicalOptimizerRule for Again {
     }
 
     fn name(&self) -> &'static str {
-        "Again"
+        "RescanRule"
     }
 
     fn schema_check(&self) -> bool {
@@ -52,9 +52,9 @@ impl PhysicalOptimizerRule for Again {
 /// Puts the engine's own [`CooperativeExec`] behind what brings several inputs together. The engine itself puts it just behind what reads:
 /// a question could not be ended while a join makes much of what it has read.
 #[derive(Debug)]
-pub(crate) struct Yielding;
+pub(crate) struct CooperativeRule;
 
-impl PhysicalOptimizerRule for Yielding {
+impl PhysicalOptimizerRule for CooperativeRule {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -71,7 +71,7 @@ impl PhysicalOptimizerRule for Yielding {
     }
 
     fn name(&self) -> &'static str {
-        "Yielding"
+        "CooperativeRule"
     }
 
     fn schema_check(&self) -> bool {
@@ -81,20 +81,20 @@ impl PhysicalOptimizerRule for Yielding {
 
 /// The same rows, each time anew: a search hands out each slot once.
 #[derive(Debug)]
-struct AgainExec {
+struct RescanExec {
     input: Arc<dyn ExecutionPlan>,
     begun: AtomicBool,
 }
 
-impl DisplayAs for AgainExec {
+impl DisplayAs for RescanExec {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AgainExec")
+        write!(f, "RescanExec")
     }
 }
 
-impl ExecutionPlan for AgainExec {
+impl ExecutionPlan for RescanExec {
     fn name(&self) -> &'static str {
-        "AgainExec"
+        "RescanExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {

@@ -1,37 +1,38 @@
-//! SQL over rings: tables of elements, pruned by bounds and filters, read by index columns, with payloads only of hits.
+//! SQL over rings: tables of elements, pruned by bounds and filters, read by index columns, with payloads
+//! only of hits.
 //!
-//! What an attribute is belongs to `attributes`, how a slot is reached to `link`; the engine is `DataFusion`'s, set up for one
-//! query at a time. What a command prints beside results is the `cli` crate's.
+//! Does not belong here: extraction of attributes (`attributes`), access to slots (`link`), messages of
+//! commands (`cli`). The engine is `DataFusion`, set up for one query at a time.
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod address_literals;
+mod address_types;
 mod answer;
-mod asked;
 mod columns;
-mod failing;
-pub mod find;
+mod compact_batches;
+pub mod condition_search;
+mod engine;
+mod evaluation_failures;
 mod functions;
 mod group;
 mod hits;
 mod joins;
-mod kinds;
-mod latest;
-mod literals;
-mod memory;
+mod latest_elements;
+mod memory_pool;
 mod nearest;
 pub mod output;
 pub mod predicate;
-mod refused;
-mod ring;
+mod retry_smaller;
 mod session;
-mod sift;
 pub mod stream;
+mod streaming_filter;
 pub mod tables;
-mod tight;
+mod validation;
 
-pub use answer::{Lacking, answer};
-pub use columns::{Column, Columns, Fixed, address_type, arrow_type, in_words};
-pub use failing::{Failed, Failing, is_of_a_value};
+pub use answer::{IncompleteAnswer, answer};
+pub use columns::{Column, Columns, CommonColumn, address_type, arrow_type, describe_type};
+pub use engine::{Engine, RingError, engine};
+pub use evaluation_failures::{EvaluationFailures, FailedElements, is_value_error};
 pub use hits::{Hits, hits};
-pub use ring::{Engine, RingError, engine};
 pub use session::{Limits, Tables, ask, session};

@@ -1,16 +1,17 @@
-//! The engine, set up for one query: what it may use of the machine, and what it may not touch.
+//! DataFusion session of one query: its resource limits, tables and optimizer rules, without access to
+//! files or network.
 
-use crate::failing::Failing;
+use crate::address_literals::{AddressLiterals, as_operators};
+use crate::compact_batches::CompactBatches;
+use crate::evaluation_failures::EvaluationFailures;
 use crate::functions;
-use crate::group::Grouping;
-use crate::joins::{Again, Yielding};
-use crate::literals::{Literals, as_operators};
-use crate::memory::Pool;
-use crate::nearest::Nearest;
-use crate::refused;
-use crate::sift::Sift;
-use crate::stream::{Explained, Looks, Moment};
-use crate::tight::Tightly;
+use crate::group::GroupByRule;
+use crate::joins::{CooperativeRule, RescanRule};
+use crate::memory_pool::QueryMemoryPool;
+use crate::nearest::NearestFunction;
+use crate::stream::{ExplainOnly, ScanCutoff, StreamScans};
+use crate::streaming_filter::StreamingFilter;
+use crate::validation;
 use datafusion::catalog::{
     CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider, TableProvider,
 };
@@ -76,7 +77,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     };
     let disk =
         DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(limits.spill_bytes.0);
-    let pool = TrackConsumersPool::new(Pool::new(limits.memory.0 as usize, limits.threads), TOLD);
+    let pool = TrackConsumersPool::new(QueryMemoryPool::new(limits.memory.0 as usize, limits.threads), TOLD);
     let runtime = RuntimeEnvBuilder::new().with_disk_manager_builder(disk).with_memory_pool(Arc::new(pool));
     let runtime = runtime.build_arc()?;
     let mut config = SessionConfig::new()
@@ -84,7 +85,7 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, RING)
-        .with_extension(Arc::new(Failing::default()));
+        .with_extension(Arc::new(EvaluationFailures::default()));
     let share = limits.memory.0 as usize / limits.threads.get();
     // What is merged is held for as many rows as a batch has.
     let rows = (share / MERGED / ROW_BYTES).max(LEAST_ROWS);
@@ -104,26 +105,26 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
     execution.sort_in_place_threshold_bytes = execution.sort_in_place_threshold_bytes.min(share / SORTING);
     let most = (share / SORTING).clamp(LEAST_ROWS * ROW_BYTES / 4, LEAST_ROWS * ROW_BYTES * 16);
     let mut analyzer = Analyzer::new();
-    analyzer.rules.insert(0, Arc::new(Literals));
+    analyzer.rules.insert(0, Arc::new(AddressLiterals));
     let mut state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_analyzer_rules(analyzer.rules)
         // Asked before those of the engine, which come behind it.
-        .with_expr_planners(vec![Arc::new(Literals)])
+        .with_expr_planners(vec![Arc::new(AddressLiterals)])
         .with_default_features()
-        .with_physical_optimizer_rule(Arc::new(Again))
-        .with_physical_optimizer_rule(Arc::new(Grouping::default()))
-        .with_physical_optimizer_rule(Arc::new(Tightly { most }))
-        .with_physical_optimizer_rule(Arc::new(Sift))
-        .with_physical_optimizer_rule(Arc::new(Yielding))
+        .with_physical_optimizer_rule(Arc::new(RescanRule))
+        .with_physical_optimizer_rule(Arc::new(GroupByRule::default()))
+        .with_physical_optimizer_rule(Arc::new(CompactBatches { most }))
+        .with_physical_optimizer_rule(Arc::new(StreamingFilter))
+        .with_physical_optimizer_rule(Arc::new(CooperativeRule))
         // Nothing of what reads files.
         .with_table_factories(HashMap::new())
         .with_file_formats(Vec::new());
     let functions = state.scalar_functions().get_or_insert_default();
     functions.extend(functions::all(functions));
     let context = SessionContext::new_with_state(state.build());
-    context.register_udtf("nearest", Arc::new(Nearest::new(streams.clone())));
+    context.register_udtf("nearest", Arc::new(NearestFunction::new(streams.clone())));
     let (all, of_streams) = (MemorySchemaProvider::new(), MemorySchemaProvider::new());
     for (name, table) in streams {
         of_streams.register_table(name.clone(), Arc::clone(&table))?;
@@ -144,18 +145,18 @@ pub fn session(limits: &Limits, own: Tables, streams: Tables) -> Result<SessionC
 pub async fn ask(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let questions =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    refused::too_long(sql)?;
+    validation::too_long(sql)?;
     let mut state = context.state();
     let mut statement = state.sql_to_statement(sql, &state.config().options().sql_parser.dialect)?;
-    refused::unheeded(&statement)?;
+    validation::unheeded(&statement)?;
     as_operators(&mut statement);
     let plan = state.statement_to_plan(statement).await?;
     questions.verify_plan(&plan)?;
     if matches!(plan, LogicalPlan::Explain(_)) {
-        state.config_mut().set_extension(Arc::new(Explained));
+        state.config_mut().set_extension(Arc::new(ExplainOnly));
     }
-    let looks = Looks::of(&plan)?;
-    if let Some(moment) = Moment::of(&looks).await? {
+    let looks = StreamScans::of(&plan)?;
+    if let Some(moment) = ScanCutoff::of(&looks).await? {
         state.config_mut().set_extension(Arc::new(moment));
     }
     state.config_mut().set_extension(Arc::new(looks));

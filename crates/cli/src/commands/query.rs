@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
             exports::hits(&sql, &args.sql, &path, format, &to, out)?
         }
     };
-    sql::told(&sql.engine.trouble.take())?;
+    sql::told(&sql.engine.diagnostics.take())?;
     if rows == 0 { Err(Failure::said(Kind::Nothing)) } else { Ok(()) }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
         let ask = |question: &str| -> Result<()> {
             let sql = open()?;
             sql.answer(question, format, |_| Ok(Box::new(io::BufWriter::new(io::stdout()))))?;
-            sql::told(&sql.engine.trouble.take())
+            sql::told(&sql.engine.diagnostics.take())
         };
         return answer_all(&mut io::stdin().lock(), &ask);
     }
@@ -238,7 +238,7 @@ impl Cancel {
             }
         });
         match answered {
-            Some(Ok(_)) => return sql::told(&sql.engine.trouble.take()),
+            Some(Ok(_)) => return sql::told(&sql.engine.diagnostics.take()),
             Some(Err(failure)) if !(failure.is_quiet() && self.is_heard()) => return Err(failure),
             _ => {}
         }

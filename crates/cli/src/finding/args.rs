@@ -2,7 +2,7 @@
 
 use crate::times;
 use holdfast_base::UnitError;
-use holdfast_query::find::Sample;
+use holdfast_query::condition_search::Sample;
 use std::time::Duration;
 
 /// The options that choose by what is found.

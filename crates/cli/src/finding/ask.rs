@@ -9,8 +9,8 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, StreamId};
-use holdfast_query::find::{Among, Found, Search};
-use holdfast_query::{Failed, Limits, is_of_a_value};
+use holdfast_query::condition_search::{Search, SearchScope, SlotMatches};
+use holdfast_query::{FailedElements, Limits, is_value_error};
 use holdfast_reader::OpenSlots;
 use holdfast_ring::StreamStatus;
 use std::collections::VecDeque;
@@ -88,9 +88,9 @@ pub(super) fn ask(
     sql: &Sql,
     search: &Search,
     stream: &str,
-    among: &Among,
+    among: &SearchScope,
     passes: bool,
-) -> Result<(Vec<Found>, Option<Failing>)> {
+) -> Result<(Vec<SlotMatches>, Option<Failing>)> {
     let (mut found, mut failing, mut asked) = (Vec::new(), None::<Failing>, 0);
     let mut tell = |elements, more, ordinals, why: &DataFusionError| {
         let why = complaint::failure(why, &search.condition, &[]);
@@ -105,7 +105,7 @@ pub(super) fn ask(
         asked += 1;
         let passing = sql.engine.failing();
         passing.pass(passes.then_some(ordinals));
-        let part = Among { ordinals, ..*among };
+        let part = SearchScope { ordinals, ..*among };
         let some = sql.runtime.block_on(search.found(&sql.engine.context, stream, &part));
         passing.pass(None);
         let (first, end) = ordinals;
@@ -113,7 +113,7 @@ pub(super) fn ask(
         match (some, passing.take()) {
             (Ok(some), failed) => {
                 found.extend(some);
-                if let Some(Failed { ordinals: of, more, why }) = failed {
+                if let Some(FailedElements { ordinals: of, more, why }) = failed {
                     let last = of.last().map(|last| Ordinal(last.0 + 1));
                     let told = of.first().copied().zip(last).map(|told| (of.len() as u64, told));
                     let (elements, ordinals) = told.unwrap_or((all, ordinals));
@@ -127,7 +127,7 @@ pub(super) fn ask(
                 let middle = Ordinal(first.0.midpoint(end.0));
                 if middle > first && asked + left.len() + 2 <= MOST {
                     left.extend([(first, middle), (middle, end)]);
-                } else if is_of_a_value(&why) {
+                } else if is_value_error(&why) {
                     tell(all, false, ordinals, &why);
                 } else {
                     return Err(complaint::failure(&why, &search.condition, &[]));

@@ -11,8 +11,8 @@ use crate::sql::Sql;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_query::Limits;
-use holdfast_query::find::{Among, Found, Roll, Sample, Search, Span, merged};
-use holdfast_query::stream::Missed;
+use holdfast_query::condition_search::{Roll, Sample, Search, SearchScope, SlotMatches, Span, merged};
+use holdfast_query::stream::SkippedData;
 use holdfast_reader::{RingReader, Since};
 use holdfast_ring::StreamStatus;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ pub(super) struct Turn {
     /// The slots that are to be held, of all that is not finished with.
     pub(super) sequences: Vec<(Sequence, Sequence)>,
     /// What could not be looked into, and slots with something that was found that expired before they were held.
-    pub(super) missed: Missed,
+    pub(super) missed: SkippedData,
     /// What has come since the turn before and was not there any more.
     pub(super) unseen: Vec<Unseen>,
     /// Of what the condition fails.
@@ -374,13 +374,13 @@ impl Evaluator {
                 let wanted = [(watch.id, first, reached)];
                 since = reader.since(watch.slot, &wanted).map_err(|error| link(&error))?;
             }
-            let among = Among { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
+            let among = SearchScope { times: self.times, ordinals: (watch.next, reached), slots: watch.slot };
             let mut tries = 0;
             let asked = loop {
-                sql.engine.trouble.expect(since.there.clone());
+                sql.engine.diagnostics.expect(since.there.clone());
                 let asked = ask::ask(sql, search, &watch.name, &among, self.passes);
-                sql.engine.trouble.expect(Vec::new());
-                let missed = sql.engine.trouble.take();
+                sql.engine.diagnostics.expect(Vec::new());
+                let missed = sql.engine.diagnostics.take();
                 if missed.expired == 0 || search.when.is_none() || tries == AGAIN {
                     turn.missed.with(missed);
                     break asked;
@@ -397,9 +397,9 @@ impl Evaluator {
             };
             let elements = found.iter().map(|found| found.elements).sum::<u64>();
             self.elements += if told.is_none() { elements } else { 0 };
-            let at = |found: &Found| Some((watch.id, found.first, found.slot));
+            let at = |found: &SlotMatches| Some((watch.id, found.first, found.slot));
             // Before the next stream, which may not be within reach: what was found stays found.
-            let rolling = |found: &Found| Rolling { at: at(found), span: found.span, is_held: false };
+            let rolling = |found: &SlotMatches| Rolling { at: at(found), span: found.span, is_held: false };
             self.rolling.extend(found.iter().map(rolling));
             self.unseen.extend(unseen(known, since.expired));
             self.failing.extend(failing);

@@ -23,7 +23,7 @@ use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{ByteSize, HoldId, Timestamp};
 use holdfast_format::ConditionHold;
 use holdfast_query::Limits;
-use holdfast_query::find::{Roll, Sample, Search};
+use holdfast_query::condition_search::{Roll, Sample, Search};
 use holdfast_reader::Selection;
 use holdfast_ring::{HoldRequest, HoldStatus, Order, Outcome};
 use serde::Serialize;

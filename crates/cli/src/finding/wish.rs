@@ -11,7 +11,9 @@ use datafusion::error::DataFusionError;
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{HoldId, Ordinal, Sequence, StreamId, Timestamp};
 use holdfast_format::ConditionHold;
-use holdfast_query::find::{Among, Keep, Roll, Search, Span, last_of_slot, merged};
+use holdfast_query::condition_search::{
+    ElementSelection, Roll, Search, SearchScope, Span, last_of_slot, merged,
+};
 use holdfast_ring::{HoldStatus, Original, SlotStatus, StreamStatus};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
@@ -160,7 +162,7 @@ impl<'h> Wish<'h> {
         } else {
             (common(times, self.range), Vec::new())
         };
-        let keep = Keep { slots: &slots, times, condition, spans: needs_spans.then_some(&spans) };
+        let keep = ElementSelection { slots: &slots, times, condition, spans: needs_spans.then_some(&spans) };
         let mut bytes = 0;
         for (stream, searched) in &self.streams {
             let (found, size) = if condition.is_some() && !searched {
@@ -211,7 +213,7 @@ impl<'h> Wish<'h> {
         // What was found before or after them reaches into them, as far as a window looks back.
         let back = search.when.as_ref().map_or(Duration::ZERO, |(_, within)| *within);
         let around = (times.0 - self.roll.after, times.1 + self.roll.before + back);
-        let among = Among { times: common(around, self.range), ..Among::ALL };
+        let among = SearchScope { times: common(around, self.range), ..SearchScope::ALL };
         for (stream, _) in self.streams.iter().filter(|(_, searched)| *searched) {
             // What a condition fails of was not found either, and lies maybe far from these slots.
             let failing = sql.engine.failing();

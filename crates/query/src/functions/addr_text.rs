@@ -1,4 +1,4 @@
-//! `addr_text(address)`: an address as people write it.
+//! SQL function `addr_text(address)`: the text form of an address.
 
 use crate::address;
 use crate::columns::address_type;

@@ -1,4 +1,5 @@
-//! Bytes of a payload: as numbers, at an offset, as text, and some of them.
+//! SQL functions over payload bytes: numbers at an offset (`u16be`), text forms (`hex`, `text`), and a part
+//! of the bytes (`bytes`).
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewArray, Float64Array, Int64Array, StringViewArray, UInt64Array,
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 /// What bits stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Number {
+enum NumberKind {
     Uint,
     Int,
     Float,
@@ -23,7 +24,7 @@ enum Number {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberAt {
     name: &'static str,
-    number: Number,
+    number: NumberKind,
     bytes: usize,
     little: bool,
     signature: Signature,
@@ -31,19 +32,19 @@ struct NumberAt {
 
 /// Bytes as text.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Shown {
+struct BytesToText {
     name: &'static str,
     signature: Signature,
 }
 
 /// Some of the bytes.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Slice {
+struct BytesSlice {
     signature: Signature,
 }
 
 pub(super) fn all() -> Vec<ScalarUDF> {
-    use Number::{Float, Int, Uint};
+    use NumberKind::{Float, Int, Uint};
     let numbers = [
         ("u8", Uint, 1, false),
         ("u16be", Uint, 2, false),
@@ -68,9 +69,10 @@ pub(super) fn all() -> Vec<ScalarUDF> {
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::from(NumberAt { name, number, bytes, little, signature })
     };
-    let shown =
-        |name| ScalarUDF::from(Shown { name, signature: Signature::variadic_any(Volatility::Immutable) });
-    let slice = ScalarUDF::from(Slice { signature: Signature::variadic_any(Volatility::Immutable) });
+    let shown = |name| {
+        ScalarUDF::from(BytesToText { name, signature: Signature::variadic_any(Volatility::Immutable) })
+    };
+    let slice = ScalarUDF::from(BytesSlice { signature: Signature::variadic_any(Volatility::Immutable) });
     numbers.into_iter().map(number).chain(["hex", "text"].map(shown)).chain([slice]).collect()
 }
 
@@ -86,9 +88,9 @@ impl ScalarUDFImpl for NumberAt {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [DataType::BinaryView, offset] if offset.is_integer() => Ok(match self.number {
-                Number::Uint => DataType::UInt64,
-                Number::Int => DataType::Int64,
-                Number::Float => DataType::Float64,
+                NumberKind::Uint => DataType::UInt64,
+                NumberKind::Int => DataType::Int64,
+                NumberKind::Float => DataType::Float64,
             }),
             _ => plan_err!("{0} wants bytes and an offset, such as {0}(payload, 4)", self.name),
         }
@@ -115,14 +117,14 @@ impl ScalarUDFImpl for NumberAt {
             _ => f64::from_bits(bits),
         };
         Ok(ColumnarValue::Array(match self.number {
-            Number::Uint => Arc::new(numbers.collect::<UInt64Array>()),
-            Number::Int => Arc::new(numbers.map(|bits| bits.map(signed)).collect::<Int64Array>()),
-            Number::Float => Arc::new(numbers.map(|bits| bits.map(float)).collect::<Float64Array>()),
+            NumberKind::Uint => Arc::new(numbers.collect::<UInt64Array>()),
+            NumberKind::Int => Arc::new(numbers.map(|bits| bits.map(signed)).collect::<Int64Array>()),
+            NumberKind::Float => Arc::new(numbers.map(|bits| bits.map(float)).collect::<Float64Array>()),
         }))
     }
 }
 
-impl Shown {
+impl BytesToText {
     fn show(&self, bytes: &[u8]) -> String {
         if self.name == "text" {
             return String::from_utf8_lossy(bytes).into_owned();
@@ -135,7 +137,7 @@ impl Shown {
     }
 }
 
-impl ScalarUDFImpl for Shown {
+impl ScalarUDFImpl for BytesToText {
     fn name(&self) -> &str {
         self.name
     }
@@ -169,7 +171,7 @@ impl ScalarUDFImpl for Shown {
     }
 }
 
-impl ScalarUDFImpl for Slice {
+impl ScalarUDFImpl for BytesSlice {
     fn name(&self) -> &'static str {
         "bytes"
     }

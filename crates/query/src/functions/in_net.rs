@@ -1,10 +1,10 @@
-//! `in_net(address, '10.0.0.0/8')`: whether an address is in a network. It becomes a comparison with its edges, so that slots
-//! are passed over by it like by any other.
+//! SQL function `in_net(address, '10.0.0.0/8')`: true if a network contains the address. The optimizer
+//! replaces it by a comparison with the edges of the network, which prunes slots.
 
 use crate::address::network;
-use crate::columns::in_words;
-use crate::kinds::kind_of;
-use crate::literals::{literal, text_of};
+use crate::address_literals::{literal, text_of};
+use crate::address_types::address_type_of;
+use crate::columns::describe_type;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -43,7 +43,7 @@ impl ScalarUDFImpl for InNet {
             }
             [other, _] => plan_err!(
                 "in_net wants an address and a network, such as in_net(src, '10.0.0.0/8'): {} is no address",
-                in_words(&other.to_string())
+                describe_type(&other.to_string())
             ),
             _ => plan_err!("in_net wants an address and a network, such as in_net(src, '10.0.0.0/8')"),
         }
@@ -54,7 +54,7 @@ impl ScalarUDFImpl for InNet {
         let Some(text) = text_of(net) else {
             return plan_err!("in_net wants the network as a text, such as '10.0.0.0/8'");
         };
-        let Some(kind) = kind_of(address, info.schema()) else {
+        let Some(kind) = address_type_of(address, info.schema()) else {
             return plan_err!("in_net wants an address, such as in_net(src, '10.0.0.0/8')");
         };
         let (first, last) = match network(kind, text) {

@@ -1,4 +1,4 @@
-//! `matches(payload, 'regular expression')`: over bytes, which need not be text.
+//! SQL function `matches(payload, 'regular expression')` over bytes, which need not be text.
 
 use datafusion::arrow::array::{Array, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::DataType;

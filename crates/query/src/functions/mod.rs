@@ -1,4 +1,4 @@
-//! What SQL lacks for people who look at packets and samples.
+//! SQL functions for packets and samples, in addition to those of the engine.
 
 mod addr_text;
 mod bytes;
@@ -6,7 +6,7 @@ mod in_net;
 mod matches;
 mod one_of;
 
-use crate::kinds::ONE_OF;
+use crate::address_types::ONE_OF;
 use datafusion::logical_expr::ScalarUDF;
 use std::sync::Arc;
 

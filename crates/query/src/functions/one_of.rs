@@ -1,5 +1,5 @@
-//! The engine's functions that give one of their arguments, for addresses, too: a text among these stands for an address. All else is
-//! done by the engine's own.
+//! Wrapper for engine functions that return one of their arguments (`coalesce`, `greatest`): accepts texts
+//! beside addresses, and delegates to the engine's own function.
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, plan_err};

@@ -1,7 +1,8 @@
-//! The step: what comes is put into groups, and what is known of them is handed on when all has come, or when they are many.
+//! Physical operator of the partial aggregation: assigns elements to groups, and emits all groups at the
+//! end of the input or when the table is full.
 
-use super::places::{Kind, Places};
-use crate::stream::{Fold, StreamExec};
+use super::group_table::{GroupTable, KeyType};
+use crate::stream::{BatchFold, StreamExec};
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -25,12 +26,12 @@ use std::sync::Arc;
 /// Where there are not so many elements to a group, there is little to be gained here: they are handed on as they come.
 const LEAST_OF_A_GROUP: usize = 2;
 
-/// See the module.
+/// The partial aggregation as a step of a physical plan.
 #[derive(Clone)]
 pub(super) struct GroupExec {
     input: Arc<dyn ExecutionPlan>,
     by: Arc<dyn PhysicalExpr>,
-    kind: Kind,
+    kind: KeyType,
     functions: Vec<Arc<AggregateFunctionExpr>>,
     most: usize,
     schema: SchemaRef,
@@ -43,7 +44,7 @@ impl GroupExec {
     pub(super) fn new(
         aggregate: &AggregateExec,
         by: &Arc<dyn PhysicalExpr>,
-        kind: Kind,
+        kind: KeyType,
         most: usize,
     ) -> Self {
         Self {
@@ -103,16 +104,16 @@ impl ExecutionPlan for GroupExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let functions = self.functions.iter().map(|function| {
-            Ok(Function {
+            Ok(GroupFunction {
                 arguments: function.expressions(),
                 accumulator: function.create_groups_accumulator()?,
             })
         });
         let consumer = MemoryConsumer::new(format!("GroupExec[{partition}]"));
-        let groups = Groups {
+        let groups = GroupAccumulator {
             by: Arc::clone(&self.by),
             functions: functions.collect::<Result<_>>()?,
-            places: Places::new(self.kind.clone()),
+            places: GroupTable::new(self.kind.clone()),
             of: Vec::new(),
             elements: 0,
             most: self.most,
@@ -154,13 +155,13 @@ impl ExecutionPlan for GroupExec {
     }
 }
 
-/// What is asked of each group.
-struct Function {
+/// An aggregate function, computed for each group.
+struct GroupFunction {
     arguments: Vec<Arc<dyn PhysicalExpr>>,
     accumulator: Box<dyn GroupsAccumulator>,
 }
 
-impl Function {
+impl GroupFunction {
     fn arguments(&self, of: &RecordBatch) -> Result<Vec<ArrayRef>> {
         self.arguments.iter().map(|argument| array(argument, of)).collect()
     }
@@ -179,18 +180,18 @@ fn search(of: &Arc<dyn ExecutionPlan>) -> Option<&StreamExec> {
     }
 }
 
-/// One thread's part of the step.
-struct Groups {
+/// Groups of one thread and their aggregates.
+struct GroupAccumulator {
     by: Arc<dyn PhysicalExpr>,
-    functions: Vec<Function>,
-    places: Places,
+    functions: Vec<GroupFunction>,
+    places: GroupTable,
     /// Of the elements of a batch; reused.
     of: Vec<usize>,
     /// Elements in the groups.
     elements: usize,
-    /// Groups at most.
+    /// Maximum number of groups.
     most: usize,
-    /// Groups have few elements.
+    /// True if groups have few elements each.
     few: bool,
     ready: VecDeque<RecordBatch>,
     /// Rows of a batch.
@@ -200,7 +201,7 @@ struct Groups {
     metrics: BaselineMetrics,
 }
 
-impl Fold for Groups {
+impl BatchFold for GroupAccumulator {
     fn take(&mut self, batch: &RecordBatch) -> Result<()> {
         let time = self.metrics.elapsed_compute().clone();
         let _timer = time.timer();
@@ -243,7 +244,7 @@ impl Fold for Groups {
     }
 }
 
-impl Groups {
+impl GroupAccumulator {
     /// Hands all groups on, and begins again.
     fn hand_on(&mut self) -> Result<()> {
         let count = self.places.len();

@@ -1,11 +1,11 @@
-//! Grouping by one column, by what numbers and addresses have that other values have not: the first of the engine's two steps of
-//! an aggregate, which sees every element.
+//! Partial aggregation by one number or address column. It replaces the first of the engine's two
+//! aggregation steps, the one that sees every element.
 
 mod exec;
-mod places;
-mod scattered;
+mod group_table;
 #[cfg(test)]
 mod tests;
+mod u32_hash_table;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -14,7 +14,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use exec::GroupExec;
-use places::Kind;
+use group_table::KeyType;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -23,17 +23,17 @@ const MOST: usize = 1 << 19;
 
 /// Puts [`GroupExec`] in the place of the engine's own first step where it can do its work.
 #[derive(Debug)]
-pub(crate) struct Grouping {
+pub(crate) struct GroupByRule {
     most: usize,
 }
 
-impl Default for Grouping {
+impl Default for GroupByRule {
     fn default() -> Self {
         Self { most: MOST }
     }
 }
 
-impl PhysicalOptimizerRule for Grouping {
+impl PhysicalOptimizerRule for GroupByRule {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -48,7 +48,7 @@ impl PhysicalOptimizerRule for Grouping {
     }
 
     fn name(&self) -> &'static str {
-        "Grouping"
+        "GroupByRule"
     }
 
     fn schema_check(&self) -> bool {
@@ -56,11 +56,13 @@ impl PhysicalOptimizerRule for Grouping {
     }
 }
 
-impl Grouping {
+impl GroupByRule {
     fn grouped(&self, aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let by = aggregate.group_expr();
         let [(expression, _)] = by.expr() else { return Ok(None) };
-        let Some(kind) = Kind::of(&expression.data_type(&aggregate.input_schema())?) else { return Ok(None) };
+        let Some(kind) = KeyType::of(&expression.data_type(&aggregate.input_schema())?) else {
+            return Ok(None);
+        };
         let functions = aggregate.aggr_expr();
         let usual = by.is_single()
             && *aggregate.input_order_mode() == InputOrderMode::Linear

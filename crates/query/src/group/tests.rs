@@ -1,6 +1,6 @@
-//! The step against the engine's own.
+//! Property tests of the partial aggregation against the engine's own.
 
-use super::Grouping;
+use super::GroupByRule;
 use datafusion::arrow::array::{
     ArrayRef, FixedSizeBinaryArray, Int64Array, RecordBatch, TimestampNanosecondArray, UInt64Array,
 };
@@ -56,7 +56,7 @@ fn schema() -> Arc<Schema> {
 }
 
 /// An engine over these, with the rule or without.
-fn context(parts: &[Vec<Elements>], rule: Option<Grouping>, memory: usize) -> SessionContext {
+fn context(parts: &[Vec<Elements>], rule: Option<GroupByRule>, memory: usize) -> SessionContext {
     let pool = Arc::new(GreedyMemoryPool::new(memory));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
     let config = SessionConfig::new()
@@ -119,7 +119,7 @@ proptest! {
         let most = if scarce { usize::MAX } else { most };
         // The second step takes some, the first nearly nothing.
         let memory = if scarce { 900 << 10 } else { usize::MAX };
-        let grouped = context(&parts, Some(Grouping { most }), memory);
+        let grouped = context(&parts, Some(GroupByRule { most }), memory);
         for question in QUESTIONS {
             prop_assert_eq!(answer(&grouped, question), answer(&plain, question), "{}", question);
         }
@@ -129,7 +129,7 @@ proptest! {
 #[test]
 fn only_what_it_can_do_is_taken() {
     let parts = vec![vec![vec![(Some(1), Some(1), Some(1), Some(1))]]; 3];
-    let context = |threads: usize| context(&parts[..threads], Some(Grouping::default()), usize::MAX);
+    let context = |threads: usize| context(&parts[..threads], Some(GroupByRule::default()), usize::MAX);
     let (one, three) = (context(1), context(3));
     let takes = |sql: &str| {
         let [by_one, by_three] =

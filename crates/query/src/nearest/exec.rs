@@ -1,4 +1,4 @@
-//! The join as a step of the engine's plan: both streams come in the order of their times, and each is gone through once.
+//! Physical operator of the nearest-time join: both inputs are sorted by time and read once.
 
 use datafusion::arrow::array::{
     Array, AsArray, RecordBatch, RecordBatchOptions, TimestampNanosecondArray, new_null_array,
@@ -30,7 +30,7 @@ const KEPT: usize = 16;
 
 /// One of the two streams.
 #[derive(Clone)]
-pub(super) struct Side {
+pub(super) struct JoinSide {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// Its first columns are those that are wanted.
     pub(super) columns: usize,
@@ -39,7 +39,7 @@ pub(super) struct Side {
     pub(super) ordinal: usize,
 }
 
-impl Side {
+impl JoinSide {
     fn with(&self, plan: Arc<dyn ExecutionPlan>) -> Self {
         Self { plan, ..*self }
     }
@@ -56,15 +56,15 @@ impl Side {
 }
 
 pub(super) struct NearestExec {
-    left: Side,
-    right: Side,
+    left: JoinSide,
+    right: JoinSide,
     schema: SchemaRef,
     within: Option<i64>,
     properties: Arc<PlanProperties>,
 }
 
 impl NearestExec {
-    pub(super) fn new(left: Side, right: Side, schema: SchemaRef, within: Option<i64>) -> Self {
+    pub(super) fn new(left: JoinSide, right: JoinSide, schema: SchemaRef, within: Option<i64>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(1),
@@ -130,8 +130,8 @@ impl ExecutionPlan for NearestExec {
         let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), WAITING);
         let left = self.left.plan.execute(partition, Arc::clone(&context))?;
         let right = self.right.plan.execute(partition, context)?;
-        let join = Join {
-            right: Right::new(right, &self.right)?,
+        let join = NearestJoin {
+            right: RightInput::new(right, &self.right)?,
             columns: self.left.columns,
             time: self.left.time,
             schema: Arc::clone(&self.schema),
@@ -149,32 +149,32 @@ fn times(batch: &RecordBatch, place: usize) -> TimestampNanosecondArray {
 
 /// A row of the other stream: in which of the batches that are kept, where, and its time.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowRef {
     batch: usize,
     row: usize,
     time: i64,
 }
 
 /// The other stream, as far as it has been gone through.
-struct Right {
+struct RightInput {
     stream: SendableRecordBatchStream,
     columns: Vec<usize>,
     time: usize,
     /// Batches that may still be wanted; first one of a row that is null all over. It stands where one is wanted no more.
     kept: Vec<RecordBatch>,
-    /// The last of them that something was taken of since [`Right::take`], and those before this one are wanted no more beside it.
+    /// The last of them that something was taken of since [`RightInput::take`], and those before this one are wanted no more beside it.
     chosen: usize,
     passed: usize,
     /// The times of the last of them, and the next row of it.
     times: Option<(TimestampNanosecondArray, usize)>,
     /// The last row that is not after where the first stream is, and the first one after it.
-    before: Option<Place>,
-    after: Option<Place>,
+    before: Option<RowRef>,
+    after: Option<RowRef>,
     ended: bool,
 }
 
-impl Right {
-    fn new(stream: SendableRecordBatchStream, side: &Side) -> Result<Self> {
+impl RightInput {
+    fn new(stream: SendableRecordBatchStream, side: &JoinSide) -> Result<Self> {
         let columns: Vec<usize> = (0..side.columns).collect();
         let schema = Arc::new(side.plan.schema().project(&columns)?);
         let fields: Vec<_> =
@@ -198,7 +198,7 @@ impl Right {
     }
 
     /// The next row that has a time.
-    async fn next(&mut self) -> Result<Option<Place>> {
+    async fn next(&mut self) -> Result<Option<RowRef>> {
         while !self.ended {
             if let Some((times, row)) = &mut self.times
                 && *row < times.len()
@@ -208,7 +208,7 @@ impl Right {
                 if times.is_null(at) {
                     continue;
                 }
-                return Ok(Some(Place { batch: self.kept.len() - 1, row: at, time: times.value(at) }));
+                return Ok(Some(RowRef { batch: self.kept.len() - 1, row: at, time: times.value(at) }));
             }
             match self.stream.next().await {
                 Some(batch) => {
@@ -242,7 +242,7 @@ impl Right {
             self.before = Some(after);
             self.after = self.next().await?;
         }
-        let far = |place: &Place| place.time.abs_diff(time);
+        let far = |place: &RowRef| place.time.abs_diff(time);
         let nearest = self.before.into_iter().chain(self.after).min_by_key(far);
         let near = nearest.filter(|place| within.is_none_or(|within| far(place) <= within.unsigned_abs()));
         self.chosen = near.map_or(self.chosen, |place| place.batch.max(self.chosen));
@@ -272,8 +272,8 @@ impl Right {
     }
 }
 
-struct Join {
-    right: Right,
+struct NearestJoin {
+    right: RightInput,
     columns: usize,
     time: usize,
     schema: SchemaRef,
@@ -281,7 +281,7 @@ struct Join {
     to: Sender<Result<RecordBatch>>,
 }
 
-impl Join {
+impl NearestJoin {
     async fn run(mut self, mut left: SendableRecordBatchStream) -> Result<()> {
         while let Some(batch) = left.next().await {
             let batch = batch?;
@@ -335,9 +335,9 @@ mod tests {
             all[0].schema(),
             None,
         );
-        let side = Side { plan: plan.unwrap(), columns: 1, time: 1, ordinal: 0 };
+        let side = JoinSide { plan: plan.unwrap(), columns: 1, time: 1, ordinal: 0 };
         let stream = side.plan.execute(0, Arc::default()).unwrap();
-        let mut right = Right::new(stream, &side).unwrap();
+        let mut right = RightInput::new(stream, &side).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let wanted = [7, 12, 4000, 4001, 4990];
         let mut places = Vec::new();

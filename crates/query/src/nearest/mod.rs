@@ -1,10 +1,10 @@
-//! `nearest('trigger', 'samples', interval '20 milliseconds')`: each element of one stream beside the one of another that is
-//! nearest in time, as a table. The engine has no such join in this release.
+//! Table function `nearest('trigger', 'samples', interval '20 milliseconds')`: each element of one stream
+//! beside the element of another that is nearest in time. The engine has no such join in this release.
 
 mod exec;
 
-use crate::columns::Fixed;
-use crate::literals::text_of;
+use crate::address_literals::text_of;
+use crate::columns::CommonColumn;
 use crate::session::Tables;
 use datafusion::arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType, binary_expr, lit,
 };
 use datafusion::physical_plan::ExecutionPlan;
-use exec::{NearestExec, Side};
+use exec::{JoinSide, NearestExec};
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ const USAGE: &str = "nearest wants two streams, and perhaps how far apart elemen
 const NANOS_A_DAY: i64 = 86_400_000_000_000;
 
 /// The function.
-pub(crate) struct Nearest {
+pub(crate) struct NearestFunction {
     streams: Tables,
 }
 
-impl fmt::Debug for Nearest {
+impl fmt::Debug for NearestFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nearest").finish_non_exhaustive()
+        f.debug_struct("NearestFunction").finish_non_exhaustive()
     }
 }
 
-impl Nearest {
+impl NearestFunction {
     pub(crate) fn new(streams: Tables) -> Self {
         Self { streams }
     }
@@ -62,7 +62,7 @@ fn within(expression: &Expr) -> Result<Option<i64>> {
     }
 }
 
-impl TableFunctionImpl for Nearest {
+impl TableFunctionImpl for NearestFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         let (left, right, more) = match args.exprs() {
             [left, right, more @ ..] if more.len() <= 2 => (self.stream(left)?, self.stream(right)?, more),
@@ -70,9 +70,9 @@ impl TableFunctionImpl for Nearest {
         };
         let within = more.first().map_or(Ok(None), within)?;
         let by = match more.get(1).map(text_of) {
-            None => Fixed::Time,
-            Some(Some(name)) if name == Fixed::EventTime.name() => Fixed::EventTime,
-            Some(Some(name)) if name == Fixed::Time.name() => Fixed::Time,
+            None => CommonColumn::Time,
+            Some(Some(name)) if name == CommonColumn::EventTime.name() => CommonColumn::EventTime,
+            Some(Some(name)) if name == CommonColumn::Time.name() => CommonColumn::Time,
             _ => return plan_err!("{USAGE}"),
         };
         let mut fields: Vec<Field> =
@@ -100,7 +100,7 @@ pub(crate) struct NearestTable {
     /// The columns of the one, then those of the other.
     schema: SchemaRef,
     within: Option<i64>,
-    by: Fixed,
+    by: CommonColumn,
 }
 
 impl NearestTable {
@@ -152,9 +152,9 @@ impl NearestTable {
         wanted: Vec<usize>,
         filters: &[Expr],
         limit: Option<usize>,
-    ) -> Result<Side> {
+    ) -> Result<JoinSide> {
         let mut projection = wanted.clone();
-        let mut place = |column: Fixed| {
+        let mut place = |column: CommonColumn| {
             let wanted = table.schema().index_of(column.name())?;
             let known = projection.iter().position(|place| *place == wanted);
             Ok::<_, DataFusionError>(known.unwrap_or_else(|| {
@@ -162,9 +162,9 @@ impl NearestTable {
                 projection.len() - 1
             }))
         };
-        let (time, ordinal) = (place(self.by)?, place(Fixed::Ordinal)?);
+        let (time, ordinal) = (place(self.by)?, place(CommonColumn::Ordinal)?);
         let plan = table.scan(state, Some(&projection), filters, limit).await?;
-        Ok(Side { plan, columns: wanted.len(), time, ordinal })
+        Ok(JoinSide { plan, columns: wanted.len(), time, ordinal })
     }
 }
 

@@ -1,22 +1,22 @@
-//! Results of a query, written as they come: for people, for programs, for other engines.
+//! Writers of query results: text table, CSV, JSON lines, Arrow and Parquet.
 
-mod shown;
-mod table;
+mod display;
+mod text_table;
 
-use crate::tight::tight;
+use crate::compact_batches::compact;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvBuilder};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::arrow::json::writer::{LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
+use display::{BytesFormat, shown, shown_schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use shown::{Bytes, shown, shown_schema};
 use std::io::Write;
-use table::Table;
+use text_table::TextTable;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,13 +77,13 @@ impl From<ParquetError> for OutputError {
 
 /// Writes batches of one result.
 pub struct Output<W: Write + Send> {
-    to: To<W>,
+    to: FormatWriter<W>,
     schema: SchemaRef,
     rows: u64,
 }
 
-enum To<W: Write + Send> {
-    Table(Table<W>),
+enum FormatWriter<W: Write + Send> {
+    Table(TextTable<W>),
     Csv(Box<CsvWriter<W>>),
     Jsonl(Box<JsonWriter<W, LineDelimited>>),
     Arrow(Box<StreamWriter<W>>),
@@ -94,14 +94,16 @@ impl<W: Write + Send> Output<W> {
     /// Begins a result with these columns.
     pub fn new(format: Format, schema: &SchemaRef, to: W) -> Result<Self, OutputError> {
         let to = match format {
-            Format::Table => To::Table(Table::new(to)),
-            Format::Csv => To::Csv(Box::new(CsvBuilder::new().with_header(true).build(to))),
-            Format::Jsonl => To::Jsonl(Box::new(JsonBuilder::new().with_explicit_nulls(true).build(to))),
-            Format::Arrow => To::Arrow(Box::new(StreamWriter::try_new(to, schema)?)),
+            Format::Table => FormatWriter::Table(TextTable::new(to)),
+            Format::Csv => FormatWriter::Csv(Box::new(CsvBuilder::new().with_header(true).build(to))),
+            Format::Jsonl => {
+                FormatWriter::Jsonl(Box::new(JsonBuilder::new().with_explicit_nulls(true).build(to)))
+            }
+            Format::Arrow => FormatWriter::Arrow(Box::new(StreamWriter::try_new(to, schema)?)),
             Format::Parquet => {
                 let compression = Compression::ZSTD(ZstdLevel::default());
                 let properties = WriterProperties::builder().set_compression(compression).build();
-                To::Parquet(Box::new(ArrowWriter::try_new(to, schema.clone(), Some(properties))?))
+                FormatWriter::Parquet(Box::new(ArrowWriter::try_new(to, schema.clone(), Some(properties))?))
             }
         };
         Ok(Self { to, schema: schema.clone(), rows: 0 })
@@ -111,12 +113,12 @@ impl<W: Write + Send> Output<W> {
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), OutputError> {
         self.rows += batch.num_rows() as u64;
         match &mut self.to {
-            To::Table(table) => table.write(&shown(batch, Bytes::Short)?)?,
-            To::Csv(csv) => csv.write(&shown(batch, Bytes::Hex)?)?,
-            To::Jsonl(json) => json.write(&shown(batch, Bytes::Base64)?)?,
+            FormatWriter::Table(table) => table.write(&shown(batch, BytesFormat::Short)?)?,
+            FormatWriter::Csv(csv) => csv.write(&shown(batch, BytesFormat::Hex)?)?,
+            FormatWriter::Jsonl(json) => json.write(&shown(batch, BytesFormat::Base64)?)?,
             // An Arrow stream has all that lies in a batch's buffers. Parquet has values only.
-            To::Arrow(arrow) => arrow.write(&tight(batch)?)?,
-            To::Parquet(parquet) => parquet.write(batch)?,
+            FormatWriter::Arrow(arrow) => arrow.write(&compact(batch)?)?,
+            FormatWriter::Parquet(parquet) => parquet.write(batch)?,
         }
         Ok(())
     }
@@ -125,27 +127,27 @@ impl<W: Write + Send> Output<W> {
     pub fn finish(self) -> Result<u64, OutputError> {
         let rows = self.rows;
         match self.to {
-            To::Table(mut table) => {
+            FormatWriter::Table(mut table) => {
                 if rows == 0 {
                     table.write(&RecordBatch::new_empty(shown_schema(&self.schema)))?;
                 }
                 table.finish()?;
             }
-            To::Csv(mut csv) => {
+            FormatWriter::Csv(mut csv) => {
                 if rows == 0 {
                     csv.write(&RecordBatch::new_empty(shown_schema(&self.schema)))?;
                 }
                 csv.into_inner().flush()?;
             }
-            To::Jsonl(mut json) => {
+            FormatWriter::Jsonl(mut json) => {
                 json.finish()?;
                 json.into_inner().flush()?;
             }
-            To::Arrow(mut arrow) => {
+            FormatWriter::Arrow(mut arrow) => {
                 arrow.finish()?;
                 arrow.into_inner()?.flush()?;
             }
-            To::Parquet(parquet) => {
+            FormatWriter::Parquet(parquet) => {
                 parquet.into_inner()?.flush()?;
             }
         }

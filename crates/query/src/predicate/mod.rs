@@ -1,29 +1,32 @@
-//! What a query wants of elements, as far as index columns can tell: a tree of sets of cells. It prunes by bounds and
-//! filters, and picks cells. Where it comes from (SQL) is in `translate`, how it is shown in `shown`; cells are those of `holdfast-format`.
+//! Predicates over index columns: a tree of value sets. `translate` builds them from SQL expressions,
+//! `pruning` excludes slots and blocks by statistics, `evaluation` selects elements by their cells,
+//! `display` prints them. Cells are those of `holdfast-format`.
 
-mod pick;
-mod shown;
-mod spans;
+mod display;
+mod evaluation;
+mod interval_set;
+mod pruning;
 mod translate;
 
-pub use pick::{Facts, Look, Pick, Points, prefix};
-pub use spans::Spans;
-pub use translate::{Find, translate};
+pub use evaluation::ColumnCells;
+pub use interval_set::IntervalSet;
+pub use pruning::{ColumnStatistics, PruningStatistics, SearchedValues, prefix};
+pub use translate::{ColumnLookup, translate};
 
 use std::ops::Bound;
 
 /// Which values of a column are wanted. Cells are in the order of their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ValueSet {
     /// Words.
-    Words(Spans<u64>),
+    Words(IntervalSet<u64>),
     /// Wide words.
-    Wide(Spans<u128>),
+    Wide(IntervalSet<u128>),
     /// Texts.
-    Bytes(Spans<Vec<u8>>),
+    Bytes(IntervalSet<Vec<u8>>),
 }
 
-impl Wanted {
+impl ValueSet {
     /// What is not wanted.
     #[must_use]
     pub fn complement(&self) -> Self {
@@ -78,7 +81,7 @@ pub enum Predicate {
     /// Always, or never.
     Constant(bool),
     /// The cell of that column is among these.
-    Among(usize, Wanted),
+    Among(usize, ValueSet),
     /// The cell of that column is null, or is not.
     Null(usize, bool),
     /// All of them.
@@ -154,7 +157,7 @@ impl Predicate {
     /// Least and greatest word of a column that it may be fulfilled with; none: it does not say.
     pub fn bounds(&self, column: usize) -> (Option<u64>, Option<u64>) {
         match self {
-            Self::Among(at, Wanted::Words(spans)) if *at == column => {
+            Self::Among(at, ValueSet::Words(spans)) if *at == column => {
                 let edge = |bound: &Bound<u64>| match bound {
                     Bound::Included(word) | Bound::Excluded(word) => Some(*word),
                     Bound::Unbounded => None,

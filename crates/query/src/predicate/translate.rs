@@ -1,6 +1,7 @@
-//! SQL expressions into conditions on cells. What cannot be said of single cells is left to the engine.
+//! Translation of SQL expressions into predicates over cells. Expressions that a predicate cannot state are
+//! left to the engine.
 
-use super::{Predicate, Spans, Wanted};
+use super::{IntervalSet, Predicate, ValueSet};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
@@ -9,13 +10,13 @@ use holdfast_base::Timestamp;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// The columns that have cells: by name, their places and types.
-pub trait Find {
+pub trait ColumnLookup {
     /// The place and the type of a column; `None`: it has no cells.
     fn find(&self, name: &str) -> Option<(usize, Type)>;
 }
 
 /// The condition that an expression is; `None` where cells cannot tell. It is exact: null counts as not fulfilled.
-pub fn translate(expression: &Expr, columns: &impl Find) -> Option<Predicate> {
+pub fn translate(expression: &Expr, columns: &impl ColumnLookup) -> Option<Predicate> {
     Translator { columns }.condition(expression, true)
 }
 
@@ -23,35 +24,37 @@ pub fn translate(expression: &Expr, columns: &impl Find) -> Option<Predicate> {
 enum Literal {
     /// Nothing compares with it.
     Null,
-    Cell(Owned),
+    Cell(CellRange),
 }
 
 /// The cells that are equal to a value: from the first to the last. Most are one; of zero there are two.
-enum Owned {
+enum CellRange {
     Words(u64, u64),
     Wide(u128),
     Bytes(Vec<u8>),
 }
 
-impl Owned {
-    fn wanted(self, operator: Operator) -> Option<Wanted> {
-        fn spans<K: Ord + Clone>(first: K, last: K, operator: Operator) -> Option<Spans<K>> {
+impl CellRange {
+    fn wanted(self, operator: Operator) -> Option<ValueSet> {
+        fn spans<K: Ord + Clone>(first: K, last: K, operator: Operator) -> Option<IntervalSet<K>> {
             Some(match operator {
-                Operator::Eq | Operator::IsNotDistinctFrom => Spans::between(Included(first), Included(last)),
-                Operator::NotEq | Operator::IsDistinctFrom => {
-                    Spans::between(Included(first), Included(last)).complement()
+                Operator::Eq | Operator::IsNotDistinctFrom => {
+                    IntervalSet::between(Included(first), Included(last))
                 }
-                Operator::Lt => Spans::between(Unbounded, Excluded(first)),
-                Operator::LtEq => Spans::between(Unbounded, Included(last)),
-                Operator::Gt => Spans::between(Excluded(last), Unbounded),
-                Operator::GtEq => Spans::between(Included(first), Unbounded),
+                Operator::NotEq | Operator::IsDistinctFrom => {
+                    IntervalSet::between(Included(first), Included(last)).complement()
+                }
+                Operator::Lt => IntervalSet::between(Unbounded, Excluded(first)),
+                Operator::LtEq => IntervalSet::between(Unbounded, Included(last)),
+                Operator::Gt => IntervalSet::between(Excluded(last), Unbounded),
+                Operator::GtEq => IntervalSet::between(Included(first), Unbounded),
                 _ => return None,
             })
         }
         Some(match self {
-            Self::Words(first, last) => Wanted::Words(spans(first, last, operator)?),
-            Self::Wide(value) => Wanted::Wide(spans(value, value, operator)?),
-            Self::Bytes(value) => Wanted::Bytes(spans(value.clone(), value, operator)?),
+            Self::Words(first, last) => ValueSet::Words(spans(first, last, operator)?),
+            Self::Wide(value) => ValueSet::Wide(spans(value, value, operator)?),
+            Self::Bytes(value) => ValueSet::Bytes(spans(value.clone(), value, operator)?),
         })
     }
 }
@@ -60,7 +63,7 @@ struct Translator<'a, C> {
     columns: &'a C,
 }
 
-impl<C: Find> Translator<'_, C> {
+impl<C: ColumnLookup> Translator<'_, C> {
     /// The condition that `expression` is `is`.
     fn condition(&self, expression: &Expr, is: bool) -> Option<Predicate> {
         match expression {
@@ -76,7 +79,7 @@ impl<C: Find> Translator<'_, C> {
             Expr::Between(between) => self.between(between, is),
             Expr::Column(_) => {
                 let (column, kind) = self.column(expression)?;
-                let wanted = (kind == Type::Bool).then(|| Wanted::Words(Spans::point(u64::from(is))));
+                let wanted = (kind == Type::Bool).then(|| ValueSet::Words(IntervalSet::point(u64::from(is))));
                 wanted.map(|wanted| Predicate::Among(column, wanted))
             }
             _ => None,
@@ -123,7 +126,7 @@ impl<C: Find> Translator<'_, C> {
                 Literal::Null => return Some(Predicate::Constant(false)),
             }
         }
-        let Some(among) = Wanted::any(any) else {
+        let Some(among) = ValueSet::any(any) else {
             return Some(if wanted { Predicate::Constant(false) } else { Predicate::Null(column, false) });
         };
         Some(Predicate::Among(column, if wanted { among } else { among.complement() }))
@@ -167,7 +170,7 @@ fn literal(expression: &Expr, kind: Type) -> Option<Literal> {
         // To the engine both zeros are one.
         (Type::Float, ScalarValue::Float64(Some(value))) if *value == 0.0 => {
             return match (Value::Float(-0.0).cell(), Value::Float(0.0).cell()) {
-                (Cell::Word(first), Cell::Word(last)) => Some(Literal::Cell(Owned::Words(first, last))),
+                (Cell::Word(first), Cell::Word(last)) => Some(Literal::Cell(CellRange::Words(first, last))),
                 _ => None,
             };
         }
@@ -192,21 +195,21 @@ fn literal(expression: &Expr, kind: Type) -> Option<Literal> {
         _ => return None,
     };
     Some(Literal::Cell(match value.cell() {
-        Cell::Word(word) => Owned::Words(word, word),
-        Cell::Wide(wide) => Owned::Wide(wide),
-        Cell::Bytes(bytes) => Owned::Bytes(bytes.to_vec()),
+        Cell::Word(word) => CellRange::Words(word, word),
+        Cell::Wide(wide) => CellRange::Wide(wide),
+        Cell::Bytes(bytes) => CellRange::Bytes(bytes.to_vec()),
     }))
 }
 
 /// The cell of an address that is given by its bytes.
-fn address(kind: Type, bytes: &[u8]) -> Option<Owned> {
+fn address(kind: Type, bytes: &[u8]) -> Option<CellRange> {
     let number = |bytes: &[u8]| bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
     match (kind, bytes.len()) {
         (Type::Ipv4, 4) | (Type::Mac, 6) => {
             let word = number(bytes) as u64;
-            Some(Owned::Words(word, word))
+            Some(CellRange::Words(word, word))
         }
-        (Type::Ipv6 | Type::Ip, 16) => Some(Owned::Wide(number(bytes))),
+        (Type::Ipv6 | Type::Ip, 16) => Some(CellRange::Wide(number(bytes))),
         _ => None,
     }
 }

@@ -1,14 +1,14 @@
-//! The search as a step of the engine's plan: threads that go through slots, each with a way to the ring of its own.
+//! Physical operator of a stream scan: threads that search slots, each with its own reader.
 
-use super::chosen::Chosen;
-use super::list::SlotList;
-use super::moment::Until;
-use super::needs;
-use super::open;
-use super::slot::{Broken, ByThen, Effort, SlotSearch};
-use super::trouble::Trouble;
-use super::wants::Wants;
-use super::ways::Ways;
+use super::open_slot;
+use super::pruning_report::PruningReport;
+use super::read_plan;
+use super::reader_pool::ReaderPool;
+use super::scan_cutoff::StreamCutoff;
+use super::scan_diagnostics::ScanDiagnostics;
+use super::scan_spec::ScanSpec;
+use super::slot_queue::SlotQueue;
+use super::slot_scan::{RecordedState, ScanCounters, ScanStop, SlotScan};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
@@ -33,7 +33,7 @@ const WAITING_LARGE: usize = 2;
 
 /// What the threads of a search do with what they find, each by itself, instead of giving it away: no other thread has to be waited for,
 /// and what was found is still in the processor's own memory.
-pub(crate) trait Fold: Send {
+pub(crate) trait BatchFold: Send {
     /// Takes what was found.
     fn take(&mut self, found: &RecordBatch) -> Result<()>;
 
@@ -45,21 +45,21 @@ pub(crate) trait Fold: Send {
 }
 
 /// A search over slots, shared by the threads that carry it out.
-pub(super) struct Work {
-    pub(super) ways: Ways,
-    pub(super) wants: Wants,
+pub(super) struct ScanWork {
+    pub(super) readers: ReaderPool,
+    pub(super) spec: ScanSpec,
     /// Where nothing is to be found that came after a moment.
-    pub(super) until: Option<Until>,
-    pub(super) list: SlotList,
-    pub(super) chosen: Chosen,
-    pub(super) trouble: Arc<Trouble>,
+    pub(super) cutoff: Option<StreamCutoff>,
+    pub(super) queue: SlotQueue,
+    pub(super) report: PruningReport,
+    pub(super) diagnostics: Arc<ScanDiagnostics>,
     /// What an element's payload has in bytes on the average, where it is wanted.
     pub(super) payload: u64,
 }
 
 pub(crate) struct StreamExec {
     name: String,
-    work: Arc<Work>,
+    work: Arc<ScanWork>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -68,9 +68,9 @@ pub(crate) struct StreamExec {
 }
 
 impl StreamExec {
-    pub(super) fn new(name: &str, work: Work, threads: usize) -> Result<Self> {
-        let schema = Arc::new(work.wants.columns.arrow().project(&work.wants.projection)?);
-        let threads = threads.min(work.list.slots().len()).max(1);
+    pub(super) fn new(name: &str, work: ScanWork, threads: usize) -> Result<Self> {
+        let schema = Arc::new(work.spec.columns.arrow().project(&work.spec.projection)?);
+        let threads = threads.min(work.queue.slots().len()).max(1);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             Partitioning::UnknownPartitioning(threads),
@@ -82,7 +82,7 @@ impl StreamExec {
             schema,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            wanted: Arc::new(AtomicUsize::new(work.wants.limit.unwrap_or(usize::MAX))),
+            wanted: Arc::new(AtomicUsize::new(work.spec.limit.unwrap_or(usize::MAX))),
             work: Arc::new(work),
         })
     }
@@ -97,7 +97,7 @@ impl StreamExec {
         &self,
         partition: usize,
         schema: SchemaRef,
-        mut fold: Box<dyn Fold>,
+        mut fold: Box<dyn BatchFold>,
     ) -> SendableRecordBatchStream {
         let stream = RecordBatchReceiverStreamBuilder::new(schema, WAITING_LARGE);
         self.spawn(partition, stream, move |to, found| {
@@ -129,7 +129,7 @@ impl StreamExec {
         let counts =
             ["slots_pruned", "slots_pruned_unread", "slots_searched", "bytes_read", "bytes_read_index"]
                 .map(count);
-        let mut worker = Worker {
+        let mut worker = ScanWorker {
             work: Arc::clone(&self.work),
             schema: Arc::clone(&self.schema),
             wanted: Arc::clone(&self.wanted),
@@ -137,11 +137,11 @@ impl StreamExec {
             to: stream.tx(),
         };
         stream.spawn_blocking(move || {
-            let (mut effort, mut counted) = (Effort::default(), [0; 5]);
+            let (mut counters, mut counted) = (ScanCounters::default(), [0; 5]);
             // Counted before what was found is given: whoever has enough then asks how it was come by.
-            let mut count = |effort: &Effort, found: usize| {
+            let mut count = |counters: &ScanCounters, found: usize| {
                 rows.add(found);
-                let Effort { pruned, unread, searched, bytes, copied, .. } = *effort;
+                let ScanCounters { pruned, unread, searched, bytes, copied, .. } = *counters;
                 for ((count, so_far), amount) in
                     counts.iter().zip(&mut counted).zip([pruned, unread, searched, bytes, copied])
                 {
@@ -151,16 +151,16 @@ impl StreamExec {
             };
             let to = worker.to.clone();
             let mut failed = Ok(());
-            let mut sink = |batch: RecordBatch, effort: &Effort| {
-                count(effort, batch.num_rows());
+            let mut sink = |batch: RecordBatch, counters: &ScanCounters| {
+                count(counters, batch.num_rows());
                 give(&to, Some(batch)).unwrap_or_else(|error| {
                     failed = Err(error);
                     ControlFlow::Break(())
                 })
             };
-            let ended = worker.run(&mut effort, &mut sink);
-            worker.work.trouble.partial(effort.partial);
-            count(&effort, 0);
+            let ended = worker.run(&mut counters, &mut sink);
+            worker.work.diagnostics.partial(counters.partial);
+            count(&counters, 0);
             ended.and(failed)?;
             give(&to, None).map(|_| ())
         });
@@ -176,20 +176,20 @@ impl fmt::Debug for StreamExec {
 
 impl DisplayAs for StreamExec {
     fn fmt_as(&self, _kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Work { wants, chosen, .. } = &*self.work;
+        let ScanWork { spec, report, .. } = &*self.work;
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        let payload = if wants.payload() { " of hits" } else { "" };
+        let payload = if spec.payload() { " of hits" } else { "" };
         write!(
             f,
-            "StreamExec: stream={}, {chosen}, columns=[{}]{payload}, condition={}",
+            "StreamExec: stream={}, {report}, columns=[{}]{payload}, condition={}",
             self.name,
             names.join(", "),
-            wants.predicate.shown(&wants.columns)
+            spec.predicate.shown(&spec.columns)
         )?;
-        if let Some(rest) = &wants.rest {
-            write!(f, ", before payloads={rest}")?;
+        if let Some(residual) = &spec.residual {
+            write!(f, ", before payloads={residual}")?;
         }
-        wants.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
+        spec.limit.map_or(Ok(()), |limit| write!(f, ", limit={limit}"))
     }
 }
 
@@ -223,14 +223,14 @@ impl ExecutionPlan for StreamExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let Work { ways, wants, until, list, chosen, trouble, payload } = &*self.work;
-        let work = Work {
-            ways: ways.clone(),
-            wants: wants.clone(),
-            until: until.clone(),
-            list: list.again(),
-            chosen: *chosen,
-            trouble: Arc::clone(trouble),
+        let ScanWork { readers, spec, cutoff, queue, report, diagnostics, payload } = &*self.work;
+        let work = ScanWork {
+            readers: readers.clone(),
+            spec: spec.clone(),
+            cutoff: cutoff.clone(),
+            queue: queue.again(),
+            report: *report,
+            diagnostics: Arc::clone(diagnostics),
             payload: *payload,
         };
         Ok(Arc::new(Self::new(&self.name, work, self.properties.partitioning.partition_count())?))
@@ -253,25 +253,25 @@ impl ExecutionPlan for StreamExec {
 }
 
 /// A slot whose turn it is, or is next.
-struct Turn<'a> {
+struct QueuedSlot<'a> {
     place: usize,
     planned: &'a PlannedSlot,
     /// Whether it takes a read, where somebody has looked.
     reads: Option<bool>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> QueuedSlot<'a> {
     fn new((place, planned): (usize, &'a PlannedSlot)) -> Self {
         Self { place, planned, reads: None }
     }
 }
 
 /// Takes what is found, with what was done until then.
-type Giving<'a> = dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()> + 'a;
+type BatchSink<'a> = dyn FnMut(RecordBatch, &ScanCounters) -> ControlFlow<()> + 'a;
 
 /// One thread's part of a search.
-struct Worker {
-    work: Arc<Work>,
+struct ScanWorker {
+    work: Arc<ScanWork>,
     schema: SchemaRef,
     wanted: Arc<AtomicUsize>,
     /// How many there are.
@@ -279,11 +279,11 @@ struct Worker {
     to: Sender<Result<RecordBatch>>,
 }
 
-impl Worker {
-    fn run(&mut self, effort: &mut Effort, give: &mut Giving<'_>) -> Result<()> {
-        let ended = self.search(effort, give);
+impl ScanWorker {
+    fn run(&mut self, counters: &mut ScanCounters, give: &mut BatchSink<'_>) -> Result<()> {
+        let ended = self.search(counters, give);
         if ended.is_err() || self.is_enough() {
-            self.work.list.stop();
+            self.work.queue.stop();
         }
         ended
     }
@@ -300,20 +300,20 @@ impl Worker {
         place: usize,
         slot: &PlannedSlot,
     ) -> std::result::Result<bool, LinkError> {
-        let Work { list, wants, .. } = &*self.work;
+        let ScanWork { queue, spec, .. } = &*self.work;
         let Some(mut view) = reader.foresee(slot) else {
             // Of what is open its recorder may tell enough.
             if slot.slot.is_some() {
-                list.keep(place);
+                queue.keep(place);
             }
             return Ok(true);
         };
-        match needs::foresee(&mut view, wants, &mut || list.keep(place)) {
+        match read_plan::foresee(&mut view, spec, &mut || queue.keep(place)) {
             Ok(reads) => Ok(reads),
-            Err(Broken::NotThere(NotThere::Failed(error))) => Err(error),
+            Err(ScanStop::NotThere(NotThere::Failed(error))) => Err(error),
             // Whoever looks into it finds the same.
             Err(_) => {
-                list.keep(place);
+                queue.keep(place);
                 Ok(true)
             }
         }
@@ -324,52 +324,53 @@ impl Worker {
         &self,
         reader: &mut RingReader,
         slot: &PlannedSlot,
-        effort: &mut Effort,
-        sink: &mut dyn FnMut(RecordBatch, &Effort) -> ControlFlow<()>,
-    ) -> std::result::Result<(), Broken> {
-        let Work { wants, until, list, trouble, .. } = &*self.work;
-        let mut wanted = needs::of_open(until.as_ref().map_or(wants, |until| &until.wants));
+        counters: &mut ScanCounters,
+        sink: &mut dyn FnMut(RecordBatch, &ScanCounters) -> ControlFlow<()>,
+    ) -> std::result::Result<(), ScanStop> {
+        let ScanWork { spec, cutoff, queue, diagnostics, .. } = &*self.work;
+        let mut wanted = read_plan::of_open(cutoff.as_ref().map_or(spec, |cutoff| &cutoff.spec));
         loop {
             let mut view = reader.look_into_for(slot, &wanted)?;
-            let mut search = SlotSearch {
+            let mut search = SlotScan {
                 view: &mut view,
                 has_rows: wanted.rows || slot.slot.is_some(),
-                wants,
-                until: until.as_ref(),
-                planned: list.slots(),
-                trouble,
+                spec,
+                cutoff: cutoff.as_ref(),
+                planned: queue.slots(),
+                diagnostics,
                 schema: &self.schema,
-                effort,
+                counters,
                 sink,
                 torn: Arc::default(),
-                by_then: ByThen::default(),
+                recorded: RecordedState::default(),
             };
             let searched = search.run();
-            effort.copied += view.copied();
+            counters.copied += view.copied();
             match searched {
                 // Of what is open rows are taken only where they are needed.
-                Err(Broken::Rows) if !wanted.rows => wanted.rows = true,
+                Err(ScanStop::Rows) if !wanted.rows => wanted.rows = true,
                 searched => return searched,
             }
         }
     }
 
-    fn search(&mut self, effort: &mut Effort, give: &mut Giving<'_>) -> Result<()> {
+    fn search(&mut self, counters: &mut ScanCounters, give: &mut BatchSink<'_>) -> Result<()> {
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let mut way = self.work.ways.take().map_err(external)?;
-        let reader = &mut way.reader;
-        let list = &self.work.list;
+        let mut pooled = self.work.readers.take().map_err(external)?;
+        let reader = &mut pooled.reader;
+        let queue = &self.work.queue;
         if reader.is_live() {
-            list.open_pins(|| Ok(self.work.ways.take()?.reader.into_pins())).map_err(external)?;
+            queue.open_pins(|| Ok(self.work.readers.take()?.reader.into_pins())).map_err(external)?;
         }
-        let mut next: Option<Turn<'_>> = None;
+        let mut next: Option<QueuedSlot<'_>> = None;
         loop {
             if self.is_enough() {
                 return Ok(());
             }
-            let Some(Turn { place, planned, reads }) = next.take().or_else(|| list.take().map(Turn::new))
+            let Some(QueuedSlot { place, planned, reads }) =
+                next.take().or_else(|| queue.take().map(QueuedSlot::new))
             else {
-                self.work.ways.give(way);
+                self.work.readers.give(pooled);
                 return Ok(());
             };
             let slot = &reader.placed(planned).map_err(external)?;
@@ -379,50 +380,50 @@ impl Worker {
                 None => self.foresee(reader, place, slot).map_err(external)?,
             };
             if !reads {
-                effort.pruned += 1;
-                effort.unread += 1;
-                list.done(place, effort.back);
+                counters.pruned += 1;
+                counters.unread += 1;
+                queue.done(place, counters.back);
                 continue;
             }
             // A turn at reading goes to the next one as soon as nothing waits, and a turn is long.
             if reader.is_live()
-                && self.work.wants.limit.is_none()
-                && let Some((place, planned)) = list.take_ahead(self.threads)
+                && self.work.spec.limit.is_none()
+                && let Some((place, planned)) = queue.take_ahead(self.threads)
             {
                 let reads = Some(self.foresee(reader, place, planned).map_err(external)?);
-                next = Some(Turn { place, planned, reads });
+                next = Some(QueuedSlot { place, planned, reads });
             }
             let wanted = &self.wanted;
-            let before = effort.bytes;
+            let before = counters.bytes;
             // What is open the recorder's memory has.
             let read = |bytes: u64| if slot.slot.is_none() { before } else { bytes };
-            let mut sink = |batch: RecordBatch, so_far: &Effort| {
+            let mut sink = |batch: RecordBatch, so_far: &ScanCounters| {
                 let Some(batch) = take(wanted, batch) else { return ControlFlow::Break(()) };
-                give(batch, &Effort { bytes: read(so_far.bytes), ..*so_far })
+                give(batch, &ScanCounters { bytes: read(so_far.bytes), ..*so_far })
             };
-            let may_hold = open::may_hold(reader, &self.work.wants, slot).map_err(external)?;
+            let may_hold = open_slot::may_hold(reader, &self.work.spec, slot).map_err(external)?;
             if may_hold && slot.slot.is_none() {
-                list.keep(place);
+                queue.keep(place);
             }
             let searched = if may_hold {
-                self.look_into(reader, slot, effort, &mut sink)
+                self.look_into(reader, slot, counters, &mut sink)
             } else {
-                effort.pruned += 1;
-                effort.unread += 1;
+                counters.pruned += 1;
+                counters.unread += 1;
                 Ok(())
             };
             reader.forget_ahead(slot.sequence);
-            effort.bytes = read(effort.bytes);
-            list.done(place, effort.back);
+            counters.bytes = read(counters.bytes);
+            queue.done(place, counters.back);
             match searched {
                 Ok(()) => {}
-                Err(Broken::Enough | Broken::Rows) => return Ok(()),
-                Err(Broken::NotThere(NotThere::Failed(error))) => return Err(external(error)),
-                Err(Broken::NotThere(NotThere::Expired)) => self.work.trouble.expired([slot.sequence]),
-                Err(Broken::NotThere(NotThere::Damaged(place))) => {
-                    self.work.trouble.damaged(slot.slot, slot.sequence, &place);
+                Err(ScanStop::Enough | ScanStop::Rows) => return Ok(()),
+                Err(ScanStop::NotThere(NotThere::Failed(error))) => return Err(external(error)),
+                Err(ScanStop::NotThere(NotThere::Expired)) => self.work.diagnostics.expired([slot.sequence]),
+                Err(ScanStop::NotThere(NotThere::Damaged(place))) => {
+                    self.work.diagnostics.damaged(slot.slot, slot.sequence, &place);
                 }
-                Err(Broken::Arrow(error)) => return Err(error.into()),
+                Err(ScanStop::Arrow(error)) => return Err(error.into()),
             }
         }
     }

@@ -1,37 +1,38 @@
-//! Bytes of elements: payloads of what was found, and attributes that are made of them where a slot has no columns.
+//! Payload access of a slot scan: payloads of hits, and attributes extracted from payloads where a slot has
+//! no columns.
 
-use super::arrays::Column as Array;
-use super::rows::{Ending, Loaded, alike, with_events};
-use super::slot::{Broken, SlotSearch};
-use super::wants::Maker;
+use super::column_builder::ColumnBuilder;
+use super::rows::{ElementRow, LoadedColumn, alike, with_events};
+use super::scan_spec::AttributeMaker;
+use super::slot_scan::{ScanStop, SlotScan};
 use holdfast_attributes::{Element, Extractor, MAX_DATA};
 use holdfast_format::{CellBuffer, Cells, Flags, Kind, OwnCells, Row};
 use holdfast_reader as reader;
 use std::collections::HashMap;
 
-impl SlotSearch<'_, '_> {
+impl SlotScan<'_, '_> {
     /// Makes the cells of the attributes that are looked at from payloads.
     pub(super) fn extract(
         &mut self,
-        rows: &[Ending],
-        maker: &mut Maker,
-        loaded: &mut HashMap<usize, Loaded>,
-    ) -> Result<(), Broken> {
-        let Maker { extractor, classes, numbers } = maker;
+        rows: &[ElementRow],
+        maker: &mut AttributeMaker,
+        loaded: &mut HashMap<usize, LoadedColumn>,
+    ) -> Result<(), ScanStop> {
+        let AttributeMaker { extractor, classes, numbers } = maker;
         let texts = rows.len() * holdfast_format::MAX_TEXT;
         let mut cells: Vec<CellBuffer> =
             classes.iter().map(|class| CellBuffer::new(class, rows.len(), texts)).collect();
         if let (Some(fixed), Some((size, elements))) = (extractor.fixed(), alike(rows)) {
             let mut data = Vec::with_capacity(elements.len());
-            self.effort.bytes += elements.len() as u64;
+            self.counters.bytes += elements.len() as u64;
             self.view.payload(elements.start, elements.end, &mut data)?;
             fixed.extract_many(&data, size, &mut cells);
         } else {
             self.extract_each(rows, extractor, &mut cells)?;
         }
-        let places = self.wants.places();
-        let event = self.wants.made_event(&places, self.by_then.attributes);
-        for (place, number) in self.wants.attributes(&places).into_iter().chain(event) {
+        let places = self.spec.places();
+        let event = self.spec.made_event(&places, self.recorded.attributes);
+        for (place, number) in self.spec.attributes(&places).into_iter().chain(event) {
             let made = numbers.iter().position(|made| *made == number);
             if let Some(buffer) = made.and_then(|at| cells.get(at)) {
                 let own = match buffer.cells() {
@@ -51,10 +52,10 @@ impl SlotSearch<'_, '_> {
     /// The same one by one.
     fn extract_each(
         &mut self,
-        rows: &[Ending],
+        rows: &[ElementRow],
         extractor: &mut Extractor,
         cells: &mut [CellBuffer],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ScanStop> {
         let (mut header, mut data) = (Vec::new(), Vec::new());
         for (row, at) in rows {
             header.clear();
@@ -62,7 +63,7 @@ impl SlotSearch<'_, '_> {
             self.beginning(row, *at, &mut header, &mut data)?;
             let header = row.flags.has(Flags::HEADER).then_some(&header[..]);
             let size = row.offset + u64::from(row.len);
-            let links = self.wants.link_types.get(&self.by_then.preamble);
+            let links = self.spec.link_types.get(&self.recorded.preamble);
             let link_type = links.and_then(|links| links.get(usize::from(row.tag))).copied();
             let original_size = size + u64::from(row.extra);
             let element = Element { data: &data, size, original_size, link_type, header };
@@ -78,15 +79,15 @@ impl SlotSearch<'_, '_> {
         at: u32,
         header: &mut Vec<u8>,
         data: &mut Vec<u8>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ScanStop> {
         if row.kind == Kind::Element {
             let (at, start) = (at as usize, at as usize + usize::from(row.meta));
             if row.flags.has(Flags::HEADER) {
-                self.effort.bytes += u64::from(row.meta);
+                self.counters.bytes += u64::from(row.meta);
                 self.view.payload(at, start, header)?;
             }
             let len = (row.len as usize).min(MAX_DATA);
-            self.effort.bytes += len as u64;
+            self.counters.bytes += len as u64;
             self.view.payload(start, start + len, data)?;
             return Ok(());
         }
@@ -98,30 +99,30 @@ impl SlotSearch<'_, '_> {
     }
 
     /// An element that is in several pieces; `false`: some of them are not there any more.
-    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&reader::Element<'_>)) -> Result<bool, Broken> {
-        self.effort.bytes += row.offset + u64::from(row.len);
+    fn whole(&mut self, row: &Row, take: &mut dyn FnMut(&reader::Element<'_>)) -> Result<bool, ScanStop> {
+        self.counters.bytes += row.offset + u64::from(row.len);
         let whole =
-            !self.torn.contains(&row.ordinal) && self.view.element(self.wants.stream, row.ordinal, take)?;
+            !self.torn.contains(&row.ordinal) && self.view.element(self.spec.stream, row.ordinal, take)?;
         if !whole && !self.torn.contains(&row.ordinal) {
-            self.effort.partial += 1;
+            self.counters.partial += 1;
             // Its beginning was there when this slot was looked into, and has expired since, or it is damaged.
-            self.trouble.expired(self.view.gone(self.by_then.back, self.planned)?);
+            self.diagnostics.expired(self.view.gone(self.recorded.back, self.planned)?);
         }
         Ok(whole)
     }
 
     pub(super) fn payloads(
         &mut self,
-        rows: &[Ending],
+        rows: &[ElementRow],
         picked: &[bool],
-        array: &mut Array,
-    ) -> Result<(), Broken> {
+        array: &mut ColumnBuilder,
+    ) -> Result<(), ScanStop> {
         let mut data = Vec::new();
         for ((row, at), _) in rows.iter().zip(picked).filter(|(_, picked)| **picked) {
             data.clear();
             if row.kind == Kind::Element {
                 let start = *at as usize + usize::from(row.meta);
-                self.effort.bytes += u64::from(row.len);
+                self.counters.bytes += u64::from(row.len);
                 self.view.payload(start, start + row.len as usize, &mut data)?;
             } else if !self.whole(row, &mut |element| data.extend_from_slice(element.data))? {
                 array.push(None)?;

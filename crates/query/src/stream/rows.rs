@@ -1,22 +1,22 @@
-//! What rows of a chunk tell of the elements that end there.
+//! Common columns of the elements that end in a chunk, taken from its rows.
 
-use super::known::time;
-use crate::columns::Fixed;
+use super::pruning_stats::time;
+use crate::columns::CommonColumn;
 use holdfast_attributes::MAX_DATA;
 use holdfast_format::{Direction, Flags, Kind, OwnCells, Row};
 use std::ops::Range;
 
 /// The cells of one column of a chunk, and which are null.
-pub(super) type Loaded = (OwnCells, Option<Vec<bool>>);
+pub(super) type LoadedColumn = (OwnCells, Option<Vec<bool>>);
 
 /// An element of the stream that ends in a chunk: its last row, where that is in the payload.
-pub(super) type Ending = (Row, u32);
+pub(super) type ElementRow = (Row, u32);
 
 /// Elements of one size that lie one behind the other: the size, and where they are.
-pub(super) fn alike(rows: &[Ending]) -> Option<(usize, Range<usize>)> {
+pub(super) fn alike(rows: &[ElementRow]) -> Option<(usize, Range<usize>)> {
     let (first, start) = rows.first()?;
     let (size, start) = (first.len as usize, *start as usize);
-    let follows = |(number, (row, at)): (usize, &Ending)| {
+    let follows = |(number, (row, at)): (usize, &ElementRow)| {
         row.kind == Kind::Element
             && row.meta == 0
             && row.len == first.len
@@ -31,7 +31,7 @@ pub(super) fn alike(rows: &[Ending]) -> Option<(usize, Range<usize>)> {
 const LARGE: u64 = 4 << 20;
 
 /// What was picked, in parts of which each has no more payload than is read at once.
-pub(super) fn by_size(rows: &[Ending], picked: Vec<bool>, payload: bool) -> Vec<Vec<bool>> {
+pub(super) fn by_size(rows: &[ElementRow], picked: Vec<bool>, payload: bool) -> Vec<Vec<bool>> {
     let size = |row: &Row| row.offset + u64::from(row.len);
     let all = rows.iter().zip(&picked).filter(|(_, picked)| **picked);
     if !payload || all.map(|((row, _), _)| size(row)).sum::<u64>() <= LARGE {
@@ -52,7 +52,7 @@ pub(super) fn by_size(rows: &[Ending], picked: Vec<bool>, payload: bool) -> Vec<
 }
 
 /// Event times that were made of payloads, where the rows have none.
-pub(super) fn with_events(made: Loaded, rows: &[Ending]) -> Loaded {
+pub(super) fn with_events(made: LoadedColumn, rows: &[ElementRow]) -> LoadedColumn {
     let (OwnCells::Words(mut words), nulls) = made else { return made };
     let mut nulls = nulls.unwrap_or_else(|| vec![false; rows.len()]);
     for ((word, null), (row, _)) in words.iter_mut().zip(&mut nulls).zip(rows) {
@@ -64,21 +64,21 @@ pub(super) fn with_events(made: Loaded, rows: &[Ending]) -> Loaded {
 }
 
 /// What rows tell of a column.
-pub(super) fn of_rows(fixed: Fixed, rows: &[Ending], sequence: u64) -> Loaded {
+pub(super) fn of_rows(fixed: CommonColumn, rows: &[ElementRow], sequence: u64) -> LoadedColumn {
     let words = |of: &dyn Fn(&Row) -> u64| OwnCells::Words(rows.iter().map(|(row, _)| of(row)).collect());
     let size = |row: &Row| row.offset + u64::from(row.len);
     match fixed {
-        Fixed::Ordinal => (words(&|row| row.ordinal.0), None),
-        Fixed::Time => (words(&|row| time(row.arrival)), None),
-        Fixed::EventTime => {
+        CommonColumn::Ordinal => (words(&|row| row.ordinal.0), None),
+        CommonColumn::Time => (words(&|row| time(row.arrival)), None),
+        CommonColumn::EventTime => {
             let nulls: Vec<bool> = rows.iter().map(|(row, _)| !row.flags.has(Flags::EVENT)).collect();
             (words(&|row| time(row.event)), Some(nulls))
         }
-        Fixed::Span => (words(&|row| row.span), None),
-        Fixed::Size => (words(&size), None),
-        Fixed::OriginalSize => (words(&|row| size(row) + u64::from(row.extra)), None),
-        Fixed::Slot => (words(&|_| sequence), None),
-        Fixed::Direction => {
+        CommonColumn::Span => (words(&|row| row.span), None),
+        CommonColumn::Size => (words(&size), None),
+        CommonColumn::OriginalSize => (words(&|row| size(row) + u64::from(row.extra)), None),
+        CommonColumn::Slot => (words(&|_| sequence), None),
+        CommonColumn::Direction => {
             let word = |row: &Row| match row.flags.direction() {
                 Direction::Unknown => "",
                 Direction::In => "in",
@@ -92,6 +92,6 @@ pub(super) fn of_rows(fixed: Fixed, rows: &[Ending], sequence: u64) -> Loaded {
             let nulls = rows.iter().map(|(row, _)| word(row).is_empty()).collect();
             (OwnCells::Bytes(ends, bytes), Some(nulls))
         }
-        Fixed::Payload => (OwnCells::Bytes(vec![0; rows.len()], Vec::new()), None),
+        CommonColumn::Payload => (OwnCells::Bytes(vec![0; rows.len()], Vec::new()), None),
     }
 }

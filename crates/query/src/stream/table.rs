@@ -1,15 +1,15 @@
-//! The table of a stream: what of a query its slots can answer.
+//! Table provider of a stream: filter push-down, and the plan of a scan.
 
-use super::chosen::{Chosen, Explained, excluded};
-use super::exec::{StreamExec, Work};
-use super::known::Numbered;
-use super::list::SlotList;
-use super::moment::{Looks, Moment};
-use super::rest::{self, Rest};
-use super::trouble::Trouble;
-use super::wants::{LinkTypes, Wants};
-use super::ways::Ways;
-use crate::columns::{Columns, Fixed};
+use super::exec::{ScanWork, StreamExec};
+use super::pruning_report::{ExplainOnly, PruningReport, excluded};
+use super::pruning_stats::SequenceStatistics;
+use super::reader_pool::ReaderPool;
+use super::residual_filter::{self, ResidualFilter};
+use super::scan_cutoff::{ScanCutoff, StreamScans};
+use super::scan_diagnostics::ScanDiagnostics;
+use super::scan_spec::{LinkTypes, ScanSpec};
+use super::slot_queue::SlotQueue;
+use crate::columns::{Columns, CommonColumn};
 use crate::predicate::{Predicate, translate};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -35,8 +35,8 @@ pub struct StreamTable {
     schema: Schema,
     link_types: Arc<LinkTypes>,
     columns: Columns,
-    ways: Ways,
-    trouble: Arc<Trouble>,
+    readers: ReaderPool,
+    diagnostics: Arc<ScanDiagnostics>,
 }
 
 impl fmt::Debug for StreamTable {
@@ -52,12 +52,12 @@ impl StreamTable {
         stream: StreamId,
         schema: Schema,
         link_types: LinkTypes,
-        ways: Ways,
-        trouble: Arc<Trouble>,
+        readers: ReaderPool,
+        diagnostics: Arc<ScanDiagnostics>,
     ) -> Self {
         let columns = Columns::new(&schema);
         let link_types = Arc::new(link_types);
-        Self { name: name.to_owned(), stream, schema, link_types, columns, ways, trouble }
+        Self { name: name.to_owned(), stream, schema, link_types, columns, readers, diagnostics }
     }
 
     /// The stream.
@@ -66,8 +66,8 @@ impl StreamTable {
     }
 
     /// The ways to its ring.
-    pub(crate) fn ways(&self) -> &Ways {
-        &self.ways
+    pub(crate) fn readers(&self) -> &ReaderPool {
+        &self.readers
     }
 }
 
@@ -84,7 +84,7 @@ impl TableProvider for StreamTable {
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match translate(filter, &self.columns) {
             Some(_) => TableProviderFilterPushDown::Exact,
-            None if rest::may_be_asked(filter) => TableProviderFilterPushDown::Inexact,
+            None if residual_filter::may_be_asked(filter) => TableProviderFilterPushDown::Inexact,
             None => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
@@ -100,7 +100,7 @@ impl TableProvider for StreamTable {
         let conditions = filters.iter().filter_map(|filter| translate(filter, &self.columns));
         let predicate = Predicate::all(conditions);
         let all = || (0..self.columns.arrow().fields().len()).collect();
-        let mut wants = Wants {
+        let mut spec = ScanSpec {
             stream: self.stream,
             schema: self.schema.clone(),
             link_types: Arc::clone(&self.link_types),
@@ -108,53 +108,56 @@ impl TableProvider for StreamTable {
             projection: projection.cloned().unwrap_or_else(all),
             limit,
             predicate,
-            rest: None,
+            residual: None,
         };
-        if wants.payload() {
-            let rest = filters.iter().filter(|filter| translate(filter, &self.columns).is_none());
-            let rest = Rest::of(state, &self.columns, rest.cloned().collect());
-            let is_there =
-                |rest: &Rest| rest.columns.iter().all(|(place, _)| wants.projection.contains(place));
-            wants.rest = rest.filter(is_there);
+        if spec.payload() {
+            let residual = filters.iter().filter(|filter| translate(filter, &self.columns).is_none());
+            let residual = ResidualFilter::of(state, &self.columns, residual.cloned().collect());
+            let is_there = |residual: &ResidualFilter| {
+                residual.columns.iter().all(|(place, _)| spec.projection.contains(place))
+            };
+            spec.residual = residual.filter(is_there);
         }
-        let selection = self.selection(&wants.predicate);
-        let slot = self.columns.arrow().index_of(Fixed::Slot.name()).ok();
-        let by_slot = slot.filter(|place| wants.predicate.columns().contains(place));
-        let by_slot = by_slot.map(|place| (place, wants.predicate.clone()));
-        let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
-        let never = wants.predicate == Predicate::Constant(false);
+        let selection = self.selection(&spec.predicate);
+        let slot = self.columns.arrow().index_of(CommonColumn::Slot.name()).ok();
+        let by_slot = slot.filter(|place| spec.predicate.columns().contains(place));
+        let by_slot = by_slot.map(|place| (place, spec.predicate.clone()));
+        let (readers, diagnostics) = (self.readers.clone(), Arc::clone(&self.diagnostics));
+        let never = spec.predicate == Predicate::Constant(false);
         // Each thread that searches a ring through its recorder is a client, and so is what pins slots for them, for each of a question's
         // looks at streams: they may all be at work at once.
-        let looks = state.config().get_extension::<Looks>().map_or(1, |looks| looks.count.max(1));
-        let clients = (MOST_CLIENTS / looks).saturating_sub(1).max(1);
-        let (stream, has_payload) = (self.stream, wants.payload());
-        let explained = state.config().get_extension::<Explained>().map(|_| wants.clone());
+        let scans = state.config().get_extension::<StreamScans>().map_or(1, |scans| scans.count.max(1));
+        let clients = (MOST_CLIENTS / scans).saturating_sub(1).max(1);
+        let (stream, has_payload) = (self.stream, spec.payload());
+        let explained = state.config().get_extension::<ExplainOnly>().map(|_| spec.clone());
         let planned = tokio::task::spawn_blocking(move || {
             if never {
-                return Ok((SlotList::default(), Chosen::default(), 1, 0));
+                return Ok((SlotQueue::default(), PruningReport::default(), 1, 0));
             }
-            let mut way = ways.take()?;
-            let payload = if has_payload { mean(&way.reader.streams()?, stream) } else { 0 };
-            let Plan { mut slots, of: all, .. } = way.reader.plan(&selection)?;
-            trouble.expired(way.reader.gone(&trouble.expected())?);
+            let mut pooled = readers.take()?;
+            let payload = if has_payload { mean(&pooled.reader.streams()?, stream) } else { 0 };
+            let Plan { mut slots, of: all, .. } = pooled.reader.plan(&selection)?;
+            diagnostics.expired(pooled.reader.gone(&diagnostics.expected())?);
             if let Some((place, predicate)) = by_slot {
                 // Those that are left out are not looked at, damaged or not.
-                slots.retain(|slot| predicate.may_hold(&Numbered { place, sequence: slot.sequence.0 }));
+                slots.retain(|slot| {
+                    predicate.may_hold(&SequenceStatistics { place, sequence: slot.sequence.0 })
+                });
             }
-            let by_view = explained.and_then(|wants| excluded(&mut way.reader, &wants, &slots));
-            let chosen = Chosen { all, by_time: all - slots.len(), by_view };
-            if way.reader.is_live() {
-                return Ok((SlotList::new(slots, way.reader.into_pins()), chosen, clients, payload));
+            let by_view = explained.and_then(|spec| excluded(&mut pooled.reader, &spec, &slots));
+            let report = PruningReport { all, by_time: all - slots.len(), by_view };
+            if pooled.reader.is_live() {
+                return Ok((SlotQueue::new(slots, pooled.reader.into_pins()), report, clients, payload));
             }
-            ways.give(way);
-            Ok((SlotList::new(slots, Pins::default()), chosen, usize::MAX, payload))
+            readers.give(pooled);
+            Ok((SlotQueue::new(slots, Pins::default()), report, usize::MAX, payload))
         });
         let external = |error: LinkError| DataFusionError::External(Box::new(error));
-        let (slots, chosen, most, payload) =
+        let (slots, report, most, payload) =
             planned.await.map_err(|error| DataFusionError::External(Box::new(error)))?.map_err(external)?;
-        let (ways, trouble) = (self.ways.clone(), Arc::clone(&self.trouble));
-        let until = state.config().get_extension::<Moment>().and_then(|moment| moment.bound(&wants));
-        let work = Work { ways, wants, until, list: slots, chosen, trouble, payload };
+        let (readers, diagnostics) = (self.readers.clone(), Arc::clone(&self.diagnostics));
+        let cutoff = state.config().get_extension::<ScanCutoff>().and_then(|cutoff| cutoff.bound(&spec));
+        let work = ScanWork { readers, spec, cutoff, queue: slots, report, diagnostics, payload };
         let threads = state.config().target_partitions().min(most);
         Ok(Arc::new(StreamExec::new(&self.name, work, threads)?))
     }
@@ -163,7 +166,7 @@ impl TableProvider for StreamTable {
 impl StreamTable {
     /// Which slots may have something, by the times that are asked for.
     fn selection(&self, predicate: &Predicate) -> Selection {
-        let place = self.columns.arrow().index_of(Fixed::Time.name());
+        let place = self.columns.arrow().index_of(CommonColumn::Time.name());
         let (low, high) = place.map_or((None, None), |place| predicate.bounds(place));
         let time = |word: u64| Timestamp((word ^ 1 << 63) as i64);
         let range = Range {

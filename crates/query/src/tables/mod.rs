@@ -1,9 +1,9 @@
-//! The tables that say something of the ring: `streams`, `slots`, `holds` and `gaps`. What they hold is asked for when a query
-//! wants it, and not before.
+//! Tables about the ring itself: `streams`, `slots`, `holds` and `gaps`, read from the ring when a query
+//! scans them.
 
-mod lazy;
-mod list;
+mod lazy_table;
 mod rows;
+mod table_builder;
 
-pub use lazy::Lazy;
+pub use lazy_table::LazyTable;
 pub use rows::{gaps, holds, slots, streams};

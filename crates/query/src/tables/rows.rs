@@ -1,6 +1,6 @@
-//! What each table says of its things.
+//! Rows and columns of the tables `streams`, `slots`, `holds` and `gaps`.
 
-use super::list::List;
+use super::table_builder::TableBuilder;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::error::ArrowError;
 use holdfast_base::{Ordinal, StreamId, Timestamp};
@@ -19,7 +19,7 @@ fn name(streams: &[StreamStatus], id: StreamId) -> Option<&str> {
 
 /// The table `streams`.
 pub fn streams(streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
-    List::of(streams)
+    TableBuilder::of(streams)
         .number("id", |stream| Some(stream.id.0.into()))
         .text("name", |stream| Some(&stream.name))
         .text("kind", |stream| {
@@ -45,7 +45,7 @@ pub fn streams(streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
 
 /// The table `slots`.
 pub fn slots(slots: &[SlotStatus]) -> Result<RecordBatch, ArrowError> {
-    List::of(slots)
+    TableBuilder::of(slots)
         .number("slot", |slot| Some(slot.slot.0.into()))
         .text("state", |slot| {
             Some(match slot.look {
@@ -87,7 +87,7 @@ pub fn holds(
             .collect::<Vec<_>>()
             .join(",")
     };
-    List::of(holds)
+    TableBuilder::of(holds)
         .number("id", |hold| Some(hold.id.0))
         .time("created", |hold| Some(hold.created))
         .time("until", |hold| bound(hold.until))
@@ -127,7 +127,7 @@ pub fn holds(
 
 /// The table `gaps`.
 pub fn gaps(losses: &[Loss], streams: &[StreamStatus]) -> Result<RecordBatch, ArrowError> {
-    List::of(losses)
+    TableBuilder::of(losses)
         .text("stream", |loss| name(streams, loss.stream))
         .number("ordinal", |loss| Some(loss.ordinal.0))
         .number("ordinals", |loss| Some(loss.gap.ordinals))

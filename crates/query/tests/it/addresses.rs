@@ -1,4 +1,5 @@
-//! Addresses are compared as they are written, and shown so, wherever in a question they stand. Promise 8.
+//! Tests of addresses in queries: compared with their text form and printed in it, anywhere in a query.
+//! Promise 8.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
@@ -8,7 +9,7 @@ use futures::TryStreamExt;
 use holdfast_attributes::{Schema, Value};
 use holdfast_base::ByteSize;
 use holdfast_query::output::{Format, Output};
-use holdfast_query::stream::{ArrayColumn, Trouble};
+use holdfast_query::stream::{ColumnBuilder, ScanDiagnostics};
 use holdfast_query::{Columns, Engine, Limits, address_type, answer, session};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl World {
         let columns = Columns::new(&Schema::typed(SCHEMA).unwrap());
         let first = columns.arrow().index_of("src").unwrap();
         let array = |place: usize| -> ArrayRef {
-            let mut array = ArrayColumn::new(columns.at(place).unwrap().1);
+            let mut array = ColumnBuilder::new(columns.at(place).unwrap().1);
             for (number, row) in ROWS.iter().enumerate() {
                 let attribute = place.checked_sub(first).filter(|column| *column < SCHEMA.len());
                 let value = match attribute {
@@ -93,7 +94,7 @@ impl World {
         };
         let context = session(&limits, Vec::new(), vec![("t".to_owned(), Arc::new(table))]).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        Self { runtime, engine: Engine { context, trouble: Arc::new(Trouble::default()) } }
+        Self { runtime, engine: Engine { context, diagnostics: Arc::new(ScanDiagnostics::default()) } }
     }
 
     fn asked(&self, sql: &str) -> Result<Vec<RecordBatch>, String> {

@@ -1,4 +1,4 @@
-//! What a query's conditions come to on cells is what the engine itself makes of the same rows.
+//! Property tests of predicates over cells against the engine's own evaluation of the same rows.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch};
@@ -12,8 +12,8 @@ use datafusion::prelude::SessionContext;
 use holdfast_attributes::{Schema, Value};
 use holdfast_base::{ByteSize, Timestamp};
 use holdfast_format::{CellBuffer, Cells};
-use holdfast_query::predicate::{Look, Predicate, translate};
-use holdfast_query::stream::ArrayColumn;
+use holdfast_query::predicate::{ColumnCells, Predicate, translate};
+use holdfast_query::stream::ColumnBuilder;
 use holdfast_query::{Columns, Limits, ask, session};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroUsize;
@@ -94,7 +94,7 @@ impl World {
                 }
             }
             let nulls: Vec<bool> = buffer.valid().iter().map(|valid| !valid).collect();
-            let mut array = ArrayColumn::new(kind);
+            let mut array = ColumnBuilder::new(kind);
             array.extend(buffer.cells(), Some(&nulls), &vec![true; ROWS]).unwrap();
             arrays.push(array.finish());
             cells.push(buffer);
@@ -107,7 +107,7 @@ impl World {
     fn picked(&self, condition: &Predicate) -> Vec<u64> {
         let cells = |column: usize| {
             let cells: Cells<'_> = self.cells[column].cells();
-            Some(Look::Cells(cells, Some(self.nulls[column].as_slice())))
+            Some(ColumnCells::Cells(cells, Some(self.nulls[column].as_slice())))
         };
         let mut picked = vec![true; ROWS];
         condition.pick(&mut picked, &cells);

@@ -1,4 +1,4 @@
-//! The join by nearest time against a look at every pair.
+//! Property tests of the nearest-time join against a comparison of every pair.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, TimestampNanosecondArray};

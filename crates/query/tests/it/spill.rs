@@ -1,4 +1,4 @@
-//! Sorts and groups of more than they are given memory for: what does not fit is put aside on disk, and the answer is the same.
+//! Tests of sorts, groups and joins that exceed their memory: they spill to disk and give the same answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use datafusion::arrow::array::{ArrayRef, AsArray, BinaryViewArray, Float64Array, RecordBatch, UInt64Array};
@@ -49,7 +49,7 @@ fn within(
         threads: NonZeroUsize::new(threads).unwrap(),
     };
     let context = session(&limits, Vec::new(), vec![("t".to_owned(), Arc::new(table))]).unwrap();
-    Engine { context, trouble: Arc::default() }
+    Engine { context, diagnostics: Arc::default() }
 }
 
 fn tried(engine: &Engine, sql: &str) -> Result<Vec<RecordBatch>> {

@@ -1,12 +1,12 @@
-//! A search asks a recorder for all of a slot that it is going to read before it waits for any of that: a turn at reading is over as
-//! soon as nothing waits, and comes back when all others have had theirs. Of what it passes over it asks for nothing.
+//! Tests of the reads that a scan requests: all reads of a slot are requested before the scan waits for
+//! one, since a reading turn ends when nothing waits. A pruned slot takes no read.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use holdfast_attributes::Schema;
 use holdfast_base::{ByteSize, StreamId};
-use holdfast_query::stream::{LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, SkippedData, StreamTable};
 use holdfast_query::{Limits, ask, session};
 use holdfast_reader::RingReader;
 use holdfast_sim::fixture::{Behaviour, FakeRecorder, Spoil, TestRing, bytes};
@@ -33,9 +33,10 @@ fn asked(recorder: &FakeRecorder, question: &str) -> i64 {
 fn asked_of(recorder: &FakeRecorder, schema: Schema, question: &str) -> i64 {
     let socket = recorder.socket().to_owned();
     let ring: OpenRing = Arc::new(move || RingReader::connect(&socket));
-    let ways = Ways::new(&ring);
-    let trouble = Arc::new(Trouble::default());
-    let table = StreamTable::new("s0", StreamId(1), schema, LinkTypes::new(), ways, Arc::clone(&trouble));
+    let readers = ReaderPool::new(&ring);
+    let diagnostics = Arc::new(ScanDiagnostics::default());
+    let table =
+        StreamTable::new("s0", StreamId(1), schema, LinkTypes::new(), readers, Arc::clone(&diagnostics));
     let limits = Limits {
         memory: ByteSize::mib(64),
         spill: None,
@@ -45,7 +46,7 @@ fn asked_of(recorder: &FakeRecorder, schema: Schema, question: &str) -> i64 {
     let context = session(&limits, Vec::new(), vec![("s0".to_owned(), Arc::new(table))]).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let found = runtime.block_on(async { ask(&context, question).await?.collect().await });
-    assert_eq!(trouble.take(), Missed::default(), "{question}");
+    assert_eq!(diagnostics.take(), SkippedData::default(), "{question}");
     found.unwrap()[0].column(0).as_primitive::<Int64Type>().value(0)
 }
 

@@ -1,4 +1,5 @@
-//! What is written of an answer has the answer's rows and nothing of others, also where these lie in the same memory. Promise 5.
+//! Tests of result files: they contain the rows of the answer and no bytes of other elements that share its
+//! buffers. Promise 5.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 use datafusion::arrow::array::{

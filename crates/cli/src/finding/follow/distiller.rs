@@ -8,7 +8,7 @@ use crate::sql::Sql;
 use crate::{orders, show};
 use holdfast_base::failure::{Failure, Result};
 use holdfast_base::{Age, HoldId, Sequence, Timestamp};
-use holdfast_query::stream::Missed;
+use holdfast_query::stream::SkippedData;
 use holdfast_ring::{DistilRequest, HoldStatus, Order, Original, Outcome, Refusal, SlotStatus, StreamStatus};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -196,14 +196,14 @@ impl Distiller {
     /// What of a group of all slots the holds keep that keep some of it.
     fn keep(&self, there: &There<'_>, group: &[SlotStatus]) -> Result<Kept> {
         let Some((sql, known)) = &self.engine else { return Ok(Kept::Unseen(BTreeSet::new())) };
-        sql.engine.trouble.take();
+        sql.engine.diagnostics.take();
         // How far others have looked is known to them.
         let shared = there.holds.iter().filter(|hold| distil::keeps_of(hold, group)).count() > 1;
         let looked = if shared { Sequence(0) } else { there.looked_before };
         let going_on = distil::going_on(group, there.slots, looked);
         let kept = wish::keep(sql, known, there.holds, (group, &going_on))?;
-        let missed = sql.engine.trouble.take();
-        Ok(if missed == Missed::default() { kept } else { Kept::Unseen(missed.slots) })
+        let missed = sql.engine.diagnostics.take();
+        Ok(if missed == SkippedData::default() { kept } else { Kept::Unseen(missed.slots) })
     }
 
     /// The slots of a group of which alone it cannot be told what a hold wants.

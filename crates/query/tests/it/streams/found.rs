@@ -1,4 +1,5 @@
-//! What a condition finds, slot by slot, and what of slots a hold keeps: the same as a naive look at every element.
+//! Property tests of condition searches, and of the elements that a hold keeps, against a naive look at
+//! every element.
 
 use super::recorded::Recorded;
 use super::{SCHEMA, engine, naive};
@@ -10,8 +11,8 @@ use holdfast_attributes::Schema;
 use holdfast_base::{Ordinal, Sequence, Timestamp};
 use holdfast_media::{Image, MemoryDisk};
 use holdfast_query::ask;
-use holdfast_query::find::{Among, Keep, Roll, Search, merged};
-use holdfast_query::stream::{LinkTypes, OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::condition_search::{ElementSelection, Roll, Search, SearchScope, merged};
+use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, StreamTable};
 use holdfast_reader::RingReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,9 +37,15 @@ impl Ring {
         let shared = image.clone();
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(shared.clone()))));
-        let trouble = Arc::new(Trouble::default());
-        let table =
-            StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), Ways::new(&ring), trouble);
+        let diagnostics = Arc::new(ScanDiagnostics::default());
+        let table = StreamTable::new(
+            "log",
+            recorded.stream,
+            schema,
+            LinkTypes::new(),
+            ReaderPool::new(&ring),
+            diagnostics,
+        );
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         Self { runtime, real: engine(Arc::new(table)), plain, image, stream: recorded.stream }
     }
@@ -56,7 +63,11 @@ impl Ring {
         rows
     }
 
-    fn found(&self, search: &Search, among: &Among) -> Vec<holdfast_query::find::Found> {
+    fn found(
+        &self,
+        search: &Search,
+        among: &SearchScope,
+    ) -> Vec<holdfast_query::condition_search::SlotMatches> {
         self.runtime.block_on(search.found(&self.real, "log", among)).unwrap()
     }
 }
@@ -74,9 +85,9 @@ fn what_a_condition_finds_is_what_a_naive_look_finds() {
     let all = ring.naive("true");
     let (first, last) = (all[all.len() / 4], all[all.len() / 2]);
     let amongs = [
-        Among::ALL,
-        Among { times: (Timestamp(first.1), Timestamp(last.1)), ..Among::ALL },
-        Among { ordinals: (Ordinal(first.0), Ordinal(last.0)), ..Among::ALL },
+        SearchScope::ALL,
+        SearchScope { times: (Timestamp(first.1), Timestamp(last.1)), ..SearchScope::ALL },
+        SearchScope { ordinals: (Ordinal(first.0), Ordinal(last.0)), ..SearchScope::ALL },
     ];
     for condition in CONDITIONS {
         for among in amongs {
@@ -103,7 +114,7 @@ fn what_a_condition_finds_is_what_a_naive_look_finds() {
             assert_eq!(earliest, naive.first().map(|(ordinal, _)| *ordinal), "{condition}");
             // Each of them is in one of the slots, and all of a slot are younger than those of the one before.
             assert!(found.windows(2).all(|two| two[0].slot < two[1].slot && two[0].first < two[1].first));
-            let from = Among { slots: found.last().map_or(Sequence(0), |found| found.slot), ..among };
+            let from = SearchScope { slots: found.last().map_or(Sequence(0), |found| found.slot), ..among };
             assert_eq!(ring.found(&plain(condition), &from), found[found.len().saturating_sub(1)..]);
         }
     }
@@ -123,12 +134,12 @@ fn a_window_fires_where_there_are_enough_within_it() {
             hits.iter().filter(|(_, other)| time - back <= *other && other <= time).count() >= enough
         };
         let naive: Vec<&(u64, i64)> = hits.iter().filter(fires).collect();
-        let found = ring.found(&search, &Among::ALL);
+        let found = ring.found(&search, &SearchScope::ALL);
         assert_eq!(found.iter().map(|found| found.elements).sum::<u64>(), naive.len() as u64, "{enough}");
         assert_eq!(naive.is_empty(), enough == 9999, "{enough}");
         // Only those from an ordinal on are told, but the ones before count.
         if let Some((middle, _)) = naive.get(naive.len() / 2) {
-            let among = Among { ordinals: (Ordinal(*middle), Ordinal(u64::MAX)), ..Among::ALL };
+            let among = SearchScope { ordinals: (Ordinal(*middle), Ordinal(u64::MAX)), ..SearchScope::ALL };
             let found = ring.found(&search, &among);
             let behind = naive.iter().filter(|(ordinal, _)| ordinal >= middle).count() as u64;
             assert_eq!(found.iter().map(|found| found.elements).sum::<u64>(), behind, "{enough}");
@@ -154,7 +165,7 @@ fn what_a_window_adds_up_may_fail_of_what_its_condition_leaves_out() {
     ] {
         let search =
             Search { condition: condition.to_owned(), when: Some((when.clone(), Duration::from_micros(10))) };
-        let found = ring.found(&search, &Among::ALL);
+        let found = ring.found(&search, &SearchScope::ALL);
         assert_eq!(found.iter().map(|found| found.elements).sum::<u64>(), hits, "{when}");
     }
 }
@@ -165,12 +176,12 @@ fn what_is_kept_of_slots_is_what_was_found_in_them_or_around_it() {
     let condition = "id < 9";
     let roll = Roll { before: Duration::from_micros(300), after: Duration::from_micros(500) };
     let search = plain(condition);
-    let found = ring.found(&search, &Among::ALL);
+    let found = ring.found(&search, &SearchScope::ALL);
     let slots = (found[1].slot, found[found.len() - 2].slot);
-    let spans = ring.runtime.block_on(search.spans(&ring.real, "log", &Among::ALL, roll)).unwrap();
+    let spans = ring.runtime.block_on(search.spans(&ring.real, "log", &SearchScope::ALL, roll)).unwrap();
     let times = (Timestamp::MIN, Timestamp::MAX);
     let kept = |condition, spans| {
-        let keep = Keep { slots: &[slots], times, condition, spans };
+        let keep = ElementSelection { slots: &[slots], times, condition, spans };
         ring.runtime.block_on(keep.elements(&ring.real, "log")).unwrap().0
     };
     let inside = |kept: &[(Sequence, Ordinal)]| {
@@ -206,7 +217,7 @@ fn slots_around_spans_are_those_that_have_something_within_them() {
     let spans = [(of(early), of(early + 3)), (of(late), of(late + 40))];
     let sequences = reader.sequences_around(&[ring.stream], &BTreeMap::new(), &spans).unwrap();
     let holds = |slot: Sequence| sequences.iter().any(|(first, last)| *first <= slot && slot <= *last);
-    let found = ring.found(&plain("true"), &Among::ALL);
+    let found = ring.found(&plain("true"), &SearchScope::ALL);
     let mut held = 0;
     for slot in &found {
         let touched = spans.iter().any(|(from, to)| slot.span.0 <= *to && *from <= slot.span.1);
@@ -258,7 +269,7 @@ fn aggregates_that_cannot_slide_are_refused_when_the_question_is_read() {
         "max(size) - min(size) > size",
     ] {
         check(slides).unwrap_or_else(|error| panic!("{slides}: {error}"));
-        let found = ring.runtime.block_on(search(slides).found(&ring.real, "log", &Among::ALL));
+        let found = ring.runtime.block_on(search(slides).found(&ring.real, "log", &SearchScope::ALL));
         found.unwrap_or_else(|error| panic!("{slides}: {error}"));
     }
     for (does_not, name) in [

@@ -1,5 +1,5 @@
-//! Questions that are made up, over documents and over frames whose numbers are of every kind: what is found is what the engine
-//! finds when it looks at every element itself.
+//! Generated queries over documents and over frames with numbers of every kind: the results equal those of
+//! the engine over all elements.
 
 use super::recorded::{Content, Recorded, summaries};
 use super::{SCHEMA, engine, naive, shown};
@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 use holdfast_attributes::Schema;
 use holdfast_format::{BlockBounds, Summary};
 use holdfast_media::MemoryDisk;
-use holdfast_query::stream::{LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
+use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, SkippedData, StreamTable};
 use holdfast_reader::RingReader;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -200,7 +200,7 @@ struct World {
     runtime: Runtime,
     real: SessionContext,
     plain: SessionContext,
-    trouble: Arc<Trouble>,
+    diagnostics: Arc<ScanDiagnostics>,
     /// Of the slots.
     summaries: Vec<Summary>,
 }
@@ -214,18 +214,24 @@ impl World {
         let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-        let trouble = Arc::new(Trouble::default());
-        let ways = Ways::new(&ring);
-        let table =
-            StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::clone(&trouble));
+        let diagnostics = Arc::new(ScanDiagnostics::default());
+        let readers = ReaderPool::new(&ring);
+        let table = StreamTable::new(
+            "log",
+            recorded.stream,
+            schema,
+            LinkTypes::new(),
+            readers,
+            Arc::clone(&diagnostics),
+        );
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        Self { runtime, real: engine(Arc::new(table)), plain, trouble, summaries }
+        Self { runtime, real: engine(Arc::new(table)), plain, diagnostics, summaries }
     }
 
     fn compare(&self, sql: &str) {
         let (real, plain) = (shown(&self.runtime, &self.real, sql), shown(&self.runtime, &self.plain, sql));
         assert_eq!(real, plain, "{sql}");
-        assert_eq!(self.trouble.take(), Missed::default(), "{sql}");
+        assert_eq!(self.diagnostics.take(), SkippedData::default(), "{sql}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Streams as tables: every query finds what a naive look at every element finds, while the ring wraps, of elements in pieces,
-//! of documents that are none, and where a slot has no columns.
+//! Tests of streams as tables: every query finds what a naive look at every element finds, in a ring that
+//! wraps, for fragmented elements, invalid documents, and slots without columns.
 #![allow(clippy::unwrap_used)] // helpers of tests are tests too
 
 mod found;
@@ -18,8 +18,10 @@ use holdfast_attributes::{Element, Extractor, Schema, Value};
 use holdfast_base::{ByteSize, SlotNo};
 use holdfast_format::{CellBuffer, Flags};
 use holdfast_media::{Image, MemoryDisk};
-use holdfast_query::stream::{ArrayColumn, LinkTypes, Missed, OpenRing, StreamTable, Trouble, Ways};
-use holdfast_query::{Column, Columns, Engine, Fixed, Limits, answer, ask, hits, session};
+use holdfast_query::stream::{
+    ColumnBuilder, LinkTypes, OpenRing, ReaderPool, ScanDiagnostics, SkippedData, StreamTable,
+};
+use holdfast_query::{Column, Columns, CommonColumn, Engine, Limits, answer, ask, hits, session};
 use holdfast_reader::{IndexDrive, Item, PlannedSlot, RingReader, Selection};
 use recorded::Recorded;
 use std::num::NonZeroUsize;
@@ -57,8 +59,8 @@ fn engine_with(table: Arc<dyn TableProvider>, memory: ByteSize) -> SessionContex
 /// All elements of a stream that can be read, one by one, as a table in memory.
 fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
     let columns = Columns::new(schema);
-    let mut arrays: Vec<ArrayColumn> = (0..columns.arrow().fields().len())
-        .map(|place| ArrayColumn::new(columns.at(place).unwrap().1))
+    let mut arrays: Vec<ColumnBuilder> = (0..columns.arrow().fields().len())
+        .map(|place| ColumnBuilder::new(columns.at(place).unwrap().1))
         .collect();
     let mut reader = RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))).unwrap();
     let plan = reader.plan(&Selection { streams: vec![recorded.stream], ..Selection::ALL }).unwrap();
@@ -80,13 +82,17 @@ fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
                         array.extend(buffer.cells(), Some(&nulls), &[true]).unwrap();
                         continue;
                     }
-                    Column::Fixed(Fixed::Ordinal) => Some(Value::Uint(element.ordinal.0)),
-                    Column::Fixed(Fixed::Time) => Some(Value::Time(element.arrival)),
-                    Column::Fixed(Fixed::EventTime) => element.event.or(told.event_time).map(Value::Time),
-                    Column::Fixed(Fixed::Size | Fixed::OriginalSize) => Some(Value::Uint(size)),
-                    Column::Fixed(Fixed::Payload) => Some(Value::Binary(element.data)),
+                    Column::Common(CommonColumn::Ordinal) => Some(Value::Uint(element.ordinal.0)),
+                    Column::Common(CommonColumn::Time) => Some(Value::Time(element.arrival)),
+                    Column::Common(CommonColumn::EventTime) => {
+                        element.event.or(told.event_time).map(Value::Time)
+                    }
+                    Column::Common(CommonColumn::Size | CommonColumn::OriginalSize) => {
+                        Some(Value::Uint(size))
+                    }
+                    Column::Common(CommonColumn::Payload) => Some(Value::Binary(element.data)),
                     // Where a row lies, and how it came there, is not an element's.
-                    Column::Fixed(Fixed::Slot | Fixed::Span | Fixed::Direction) => None,
+                    Column::Common(CommonColumn::Slot | CommonColumn::Span | CommonColumn::Direction) => None,
                 };
                 array.push(value.map(|value| value.cell())).unwrap();
             }
@@ -96,7 +102,7 @@ fn naive(image: &Image, schema: &Schema, recorded: &Recorded) -> RecordBatch {
     let fields: Vec<_> =
         columns.arrow().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     let arrow = datafusion::arrow::datatypes::Schema::new(fields);
-    let arrays: Vec<ArrayRef> = arrays.into_iter().map(ArrayColumn::finish).collect();
+    let arrays: Vec<ArrayRef> = arrays.into_iter().map(ColumnBuilder::finish).collect();
     RecordBatch::try_new(Arc::new(arrow), arrays).unwrap()
 }
 
@@ -162,20 +168,20 @@ fn compare_with(image: &Image, recorded: &Recorded, schema: &Schema, queries: &[
         let disk = MemoryDisk::from_image(shared.clone());
         Ok(RingReader::over(Box::new(disk))?.with_index(folder.as_deref()))
     });
-    let trouble = Arc::new(Trouble::default());
+    let diagnostics = Arc::new(ScanDiagnostics::default());
     let table = StreamTable::new(
         "log",
         recorded.stream,
         schema.clone(),
         LinkTypes::new(),
-        Ways::new(&ring),
-        Arc::clone(&trouble),
+        ReaderPool::new(&ring),
+        Arc::clone(&diagnostics),
     );
     let real = engine(Arc::new(table));
     for sql in queries {
         assert_eq!(shown(&runtime, &real, sql), shown(&runtime, &plain, sql), "{sql}");
     }
-    assert_eq!(trouble.take(), Missed::default());
+    assert_eq!(diagnostics.take(), SkippedData::default());
 }
 
 #[test]
@@ -286,20 +292,26 @@ fn what_expires_while_a_search_is_at_work_is_counted_and_the_rest_is_found() {
         // The lists are made of what is there first; if there are two, it is told what there was before.
         let looks = question.matches("from log").count();
         let ring = changing([first.clone(), after.clone()], if looks > 1 { looks + 1 } else { 1 });
-        let trouble = Arc::new(Trouble::default());
+        let diagnostics = Arc::new(ScanDiagnostics::default());
         let (schema, links) = (schema.clone(), LinkTypes::new());
-        let table =
-            StreamTable::new("log", recorded.stream, schema, links, Ways::anew(&ring), Arc::clone(&trouble));
-        Engine { context: engine(Arc::new(table)), trouble }
+        let table = StreamTable::new(
+            "log",
+            recorded.stream,
+            schema,
+            links,
+            ReaderPool::anew(&ring),
+            Arc::clone(&diagnostics),
+        );
+        Engine { context: engine(Arc::new(table)), diagnostics }
     };
     let ask = |first: &Image| {
-        let Engine { context, trouble } = opened(first, &sql);
-        (shown(&runtime, &context, &sql), trouble.take())
+        let Engine { context, diagnostics } = opened(first, &sql);
+        (shown(&runtime, &context, &sql), diagnostics.take())
     };
     let (found, missed) = ask(&after);
-    assert_eq!(missed, Missed::default());
+    assert_eq!(missed, SkippedData::default());
     let (partly, missed) = ask(&before);
-    assert_eq!(missed, Missed { expired: expired.len() as u64, ..Missed::default() });
+    assert_eq!(missed, SkippedData { expired: expired.len() as u64, ..SkippedData::default() });
     assert!(partly == found, "{}", partly.len());
     // What is computed over all of them would be wrong, and so would be what comes first, or behind so many others.
     let computed = [
@@ -364,7 +376,7 @@ fn all_looks_of_a_question_see_what_there_was_when_it_was_asked() {
     let (after, _) = Recorded::make(5, 2600, Some(&schema));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let asked = |first: usize, question: &str| {
-        let ring = Ways::anew(&changing([before.clone(), after.clone()], first));
+        let ring = ReaderPool::anew(&changing([before.clone(), after.clone()], first));
         let table =
             StreamTable::new("log", recorded.stream, schema.clone(), LinkTypes::new(), ring, Arc::default());
         let batches =
@@ -397,11 +409,11 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
     let batch = naive(&image, &schema, &recorded);
     let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-    let trouble = Arc::new(Trouble::default());
-    let (ways, shared) = (Ways::new(&ring), Arc::clone(&trouble));
-    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, shared);
+    let diagnostics = Arc::new(ScanDiagnostics::default());
+    let (readers, shared) = (ReaderPool::new(&ring), Arc::clone(&diagnostics));
+    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), readers, shared);
     let context = engine_with(Arc::new(table), ByteSize::mib(3));
-    let little = Engine { context, trouble };
+    let little = Engine { context, diagnostics };
     let asked = |sql: &str| {
         let batches = runtime.block_on(async { answer(&little, sql).await?.try_collect::<Vec<_>>().await });
         pretty_format_batches(&batches.unwrap_or_else(|error| panic!("{sql}: {error}"))).unwrap().to_string()
@@ -415,7 +427,7 @@ fn joins_of_more_than_fits_into_memory_find_what_a_naive_look_finds() {
         let said = asked(&format!("explain analyze {sql}"));
         assert!(said.contains("spill_count=") && !said.contains("HashJoinExec"), "{said}");
     }
-    assert_eq!(little.trouble.take(), Missed::default());
+    assert_eq!(little.diagnostics.take(), SkippedData::default());
 }
 
 // Event times jump to and fro: what came late is found, too.
@@ -435,7 +447,7 @@ fn events_are_found_by_their_time_in_whatever_order_they_came() {
     for seed in [11, 12] {
         let (image, recorded) = Recorded::make(seed, 4000, Some(&schema));
         let events = naive(&image, &schema, &recorded);
-        let times = events.column_by_name(Fixed::EventTime.name()).unwrap();
+        let times = events.column_by_name(CommonColumn::EventTime.name()).unwrap();
         assert!(times.null_count() > 10 && times.len() - times.null_count() > 1000, "{times:?}");
         compare(&image, &recorded, &schema, &EVENTS);
     }
@@ -456,7 +468,7 @@ fn a_search_ends_as_soon_as_enough_is_found_and_tells_how_far_it_came() {
     let searched = |question: &str| {
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-        let ring = Ways::anew(&ring);
+        let ring = ReaderPool::anew(&ring);
         let table =
             StreamTable::new("log", recorded.stream, schema.clone(), LinkTypes::new(), ring, Arc::default());
         let said = shown(&runtime, &engine(Arc::new(table)), &format!("explain analyze {question}"));

@@ -1,4 +1,4 @@
-//! Payloads: which are read, and how much of them is in memory.
+//! Tests of payload reads: which payloads a query reads, and how much of them is in memory.
 
 use super::recorded::{Content, MakeElement, Recorded};
 use super::{engine, engine_with, naive, shown};
@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use holdfast_attributes::Schema;
 use holdfast_base::ByteSize;
 use holdfast_media::MemoryDisk;
-use holdfast_query::stream::{LinkTypes, OpenRing, StreamTable, Ways};
+use holdfast_query::stream::{LinkTypes, OpenRing, ReaderPool, StreamTable};
 use holdfast_query::{Engine, answer, ask};
 use holdfast_reader::RingReader;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ fn payloads_are_read_of_what_is_found_and_no_others() {
     };
     let (image, recorded) = Recorded::of(8, 300, Some(&schema), &large);
     let ring: OpenRing = Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-    let ways = Ways::anew(&ring);
-    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
+    let readers = ReaderPool::anew(&ring);
+    let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), readers, Arc::default());
     let context = engine(Arc::new(table));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let read = |sql: &str| {
@@ -109,10 +109,11 @@ fn large_elements_are_sorted_and_joined_with_little_memory() {
         let plain = engine(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap()));
         let ring: OpenRing =
             Arc::new(move || RingReader::over(Box::new(MemoryDisk::from_image(image.clone()))));
-        let (ways, schema) = (Ways::anew(&ring), schema.clone());
-        let table = StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), ways, Arc::default());
+        let (readers, schema) = (ReaderPool::anew(&ring), schema.clone());
+        let table =
+            StreamTable::new("log", recorded.stream, schema, LinkTypes::new(), readers, Arc::default());
         let context = engine_with(Arc::new(table), ByteSize::mib(3));
-        let little = Engine { context, trouble: Arc::default() };
+        let little = Engine { context, diagnostics: Arc::default() };
         let asked = |sql: &str| {
             let found = runtime.block_on(async { answer(&little, sql).await?.try_collect::<Vec<_>>().await });
             found.unwrap_or_else(|error| panic!("{sql}: {error}"))

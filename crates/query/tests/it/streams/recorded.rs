@@ -1,5 +1,5 @@
-//! A ring that wraps, recorded by the capture core in virtual time: JSON lines of all kinds, a few of them large, and another
-//! stream between them. What producers give is in headers beside them.
+//! Recorded ring for tests: it wraps, and the capture core fills it in virtual time with JSON lines of all
+//! kinds, some of them large, and a second stream between them. Producers give attributes in headers.
 
 use holdfast_attributes::Schema;
 use holdfast_base::{Clock, ManualClock, RingId, SlotNo, StreamId, Timestamp};

@@ -1,0 +1,75 @@
+//! Pruning statistics of the open slot, asked of its recorder: mostly enough to exclude the slot without
+//! copying its contents.
+
+use super::pruning_stats::between;
+use super::scan_spec::ScanSpec;
+use crate::columns::{Column, CommonColumn};
+use crate::predicate::{ColumnStatistics, PruningStatistics, SearchedValues};
+use holdfast_format::{Cell, OpenOutline};
+use holdfast_protocol::LinkError;
+use holdfast_protocol::wire::MAX_VALUES;
+use holdfast_reader::{PlannedSlot, RingReader};
+use std::cell::RefCell;
+
+/// Whether a slot may hold what is looked for, by what its recorder tells of it while it is open; true where nothing is told.
+pub(super) fn may_hold(
+    reader: &mut RingReader,
+    spec: &ScanSpec,
+    slot: &PlannedSlot,
+) -> Result<bool, LinkError> {
+    if slot.slot.is_some() || !reader.is_live() {
+        return Ok(true);
+    }
+    let known =
+        OpenSlotStatistics { spec, slot, reader: RefCell::new(reader), diagnostics: RefCell::new(None) };
+    // There are as many cells of each attribute as elements.
+    let is_empty = known.ask(0, Vec::new()).is_some_and(|outline| outline.cells == 0);
+    let may_hold = !is_empty && spec.predicate.may_hold(&known);
+    known.diagnostics.into_inner().map_or(Ok(may_hold), Err)
+}
+
+struct OpenSlotStatistics<'a> {
+    spec: &'a ScanSpec,
+    slot: &'a PlannedSlot,
+    reader: RefCell<&'a mut RingReader>,
+    /// Why nothing is told any more.
+    diagnostics: RefCell<Option<LinkError>>,
+}
+
+impl OpenSlotStatistics<'_> {
+    fn ask(&self, attribute: usize, values: Vec<u64>) -> Option<OpenOutline> {
+        let mut diagnostics = self.diagnostics.borrow_mut();
+        if diagnostics.is_some() || values.len() > MAX_VALUES {
+            return None;
+        }
+        let mut reader = self.reader.borrow_mut();
+        let told = reader.open_outline(self.slot, self.spec.stream, attribute as u16, values);
+        told.unwrap_or_else(|error| {
+            *diagnostics = Some(error);
+            None
+        })
+    }
+}
+
+impl PruningStatistics for OpenSlotStatistics<'_> {
+    fn statistics(&self, column: usize) -> Option<ColumnStatistics> {
+        match self.spec.columns.at(column)?.0 {
+            Column::Attribute(number) => {
+                let OpenOutline { cells, nulls, bounds, .. } = self.ask(number, Vec::new())?;
+                Some(ColumnStatistics { bounds, nulls: Some(nulls.into()), cells: cells.into() })
+            }
+            Column::Common(CommonColumn::Slot) => Some(between(self.slot.sequence.0, self.slot.sequence.0)),
+            Column::Common(_) => None,
+        }
+    }
+
+    fn may_have(&self, column: usize, values: &SearchedValues<'_>) -> bool {
+        let Some((Column::Attribute(number), _)) = self.spec.columns.at(column) else { return true };
+        let hashes = match values {
+            SearchedValues::Words(values) => values.iter().map(|value| Cell::Word(**value).hash()).collect(),
+            SearchedValues::Wide(values) => values.iter().map(|value| Cell::Wide(**value).hash()).collect(),
+            SearchedValues::Bytes(values) => values.iter().map(|value| Cell::Bytes(value).hash()).collect(),
+        };
+        self.ask(number, hashes).is_none_or(|outline| outline.may_have)
+    }
+}
