@@ -13,11 +13,11 @@
 //! 15 end of data: behind it an index, which repeats schemas and channels
 //! ```
 
-mod lz4;
 mod preamble;
 mod reader;
 
 pub use preamble::{Channels, McapPreamble, McapScanReport, scan};
+pub(crate) use reader::LZ4_BUFFERS;
 pub use reader::{MOST_RECORD, McapDamage, McapError, McapReader, Message, Record};
 
 /// What such a file begins with.

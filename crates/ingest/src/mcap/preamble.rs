@@ -152,7 +152,7 @@ pub fn scan(input: impl Read, limit: usize) -> Result<(McapPreamble, McapScanRep
         }
         report.messages += u64::from(record);
         if preamble.bytes > limit {
-            return Err(McapError::Broken { at_byte, damage: McapDamage::McapPreamble { limit } });
+            return Err(McapError::Broken { at_byte, damage: McapDamage::Preamble { limit } });
         }
     }
 }

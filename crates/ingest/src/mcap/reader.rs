@@ -1,12 +1,16 @@
 //! Sequential reader of an MCAP file. A chunk is decompressed and checked before any record of it is returned; a length
 //! is trusted only within its limit. Memory is that of the largest record and chunk.
 
-use super::{Fields, MAGIC, lz4, opcode};
+use super::{Fields, MAGIC, opcode};
+use lz4_flex::frame::FrameDecoder;
 use std::io::{self, Read};
 use std::ops::Range;
 
 /// Bytes of the largest record, and of what a chunk is unpacked to: writers make chunks of some MiB.
 pub const MOST_RECORD: usize = 32 << 20;
+
+/// Bytes of the LZ4 decoder's buffers at most: two blocks of 8 MiB, the largest that a frame may announce.
+pub(crate) const LZ4_BUFFERS: usize = 16 << 20;
 
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,7 +38,7 @@ pub enum McapDamage {
     NoChannel,
     /// Schemas and channels that are too many.
     #[error("its schemas and channels have more than {} MiB", .limit >> 20)]
-    McapPreamble {
+    Preamble {
         /// Bytes that there may be.
         limit: usize,
     },
@@ -226,7 +230,7 @@ impl<R: Read> McapReader<R> {
         let limit = size as u64 + 1;
         let unpacked = match compression {
             "" => packed.take(limit).read_to_end(&mut self.chunk).is_ok(),
-            "lz4" => lz4::unpack(packed, &mut self.chunk, size).is_some(),
+            "lz4" => decompress_lz4(packed, &mut self.chunk, limit).is_ok(),
             "zstd" => zstd::Decoder::new(packed)
                 .and_then(|decoder| decoder.take(limit).read_to_end(&mut self.chunk))
                 .is_ok(),
@@ -239,6 +243,16 @@ impl<R: Read> McapReader<R> {
         }
         Ok(())
     }
+}
+
+/// Appends the contents of all LZ4 frames in `packed` to `into`, up to `limit` bytes in all.
+fn decompress_lz4(mut packed: &[u8], into: &mut Vec<u8>, limit: u64) -> io::Result<()> {
+    // A decoder stops at the end of each frame.
+    while !packed.is_empty() && (into.len() as u64) < limit {
+        let left = limit - into.len() as u64;
+        FrameDecoder::new(&mut packed).take(left).read_to_end(into)?;
+    }
+    Ok(())
 }
 
 /// Whether records of this kind are given out.
@@ -271,4 +285,55 @@ fn chunk(content: &[u8]) -> Option<(u64, u32, &str, &[u8])> {
     let (size, crc, compression) = (fields.u64()?, fields.u32()?, fields.text()?);
     let count = usize::try_from(fields.u64()?).ok()?;
     Some((size, crc, compression, fields.take(count)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    use std::io::Write as _;
+
+    fn frame(text: &[u8], mode: BlockMode, sums: bool) -> Vec<u8> {
+        let info = FrameInfo::new()
+            .block_mode(mode)
+            .block_size(BlockSize::Max64KB)
+            .block_checksums(sums)
+            .content_checksum(sums)
+            .content_size(sums.then_some(text.len() as u64));
+        let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    // Promise 8: a chunk expands to its declared size and not beyond, however many frames it has.
+    #[test]
+    fn lz4_frames_of_all_kinds_are_decompressed_up_to_the_limit() {
+        let text: Vec<u8> = (0..300_000u32).map(|at| (at / 7 % 251) as u8).collect();
+        for mode in [BlockMode::Linked, BlockMode::Independent] {
+            for sums in [false, true] {
+                let mut packed = frame(&text, mode, sums);
+                packed.extend(frame(&text[..5], mode, sums));
+                let whole = [&text[..], &text[..5]].concat();
+                let mut out = Vec::new();
+                decompress_lz4(&packed, &mut out, whole.len() as u64 + 1).unwrap();
+                assert!(out == whole);
+                for limit in [0, 1, 70_000, 300_002] {
+                    let mut out = Vec::new();
+                    decompress_lz4(&packed, &mut out, limit).unwrap();
+                    assert!(out == whole[..limit as usize]);
+                }
+                let cut = &packed[..packed.len() - 13];
+                let mut out = Vec::new();
+                assert!(decompress_lz4(cut, &mut out, 1 << 20).is_err() || out.len() < whole.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_with_a_wrong_checksum_is_refused() {
+        let mut packed = frame(&[7; 1000], BlockMode::Independent, true);
+        let last = packed.len() - 1;
+        packed[last] ^= 1;
+        assert!(decompress_lz4(&packed, &mut Vec::new(), 1 << 20).is_err());
+    }
 }

@@ -64,7 +64,7 @@ pub(super) fn open(
         framing: Framing::Attr32,
         overload,
         notes,
-        memory: 2 * mcap::MOST_RECORD as u64,
+        memory: (2 * mcap::MOST_RECORD + mcap::LZ4_BUFFERS) as u64,
     })
 }
 
