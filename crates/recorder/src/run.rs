@@ -11,8 +11,6 @@ use crate::summary::{StreamSummary, Summary, failure_json, gained};
 use crate::voice::{complain, say};
 use holdfast_base::{Clock as _, Timestamp, many};
 use holdfast_format::Cause;
-use holdfast_ingest::packet::LinkType;
-use holdfast_ingest::packet::filter::Filter;
 use holdfast_ingest::{Parker, StopFlag, is_source_thread, spawn};
 use holdfast_media::{Disk, drop_privileges};
 use holdfast_ring::NOTHING_PROMISED;
@@ -42,12 +40,6 @@ pub fn main() -> ExitCode {
     match args::parse(std::env::args_os().skip(1)) {
         Ok(Invocation::Help) => said(args::HELP),
         Ok(Invocation::Version) => said(concat!("holdfast-recorder ", env!("CARGO_PKG_VERSION"), "\n")),
-        Ok(Invocation::Compile { link_type, expression }) => {
-            match Filter::compile(&expression, LinkType(link_type)) {
-                Ok(filter) => said(&filter.to_string()),
-                Err(error) => refuse(&error.to_string(), 2, asks_for_json()),
-            }
-        }
         Ok(Invocation::Record(settings)) => record(&settings)
             .unwrap_or_else(|error| refuse(&error.to_string(), error.exit_code(), settings.json)),
         Err(wrong) => refuse(&wrong.to_string(), 2, asks_for_json()),

@@ -1,7 +1,6 @@
 //! `holdfast read`: gets a range back, to a file or a pipe, in the form that other programs want.
 
 use crate::because::Because;
-use crate::commands::record::recorder;
 use crate::exports;
 use crate::out::{Out, counted};
 use crate::range::RangeArgs;
@@ -185,7 +184,7 @@ pub(crate) fn run(args: &Args, out: &mut Out) -> Result<()> {
 
 /// A filter for these streams. What is wrong with it is told now, for the interfaces that they have at last.
 fn filter(expression: &str, chosen: &[StreamStatus], reader: &mut RingReader) -> Result<Filter> {
-    let mut filter = Filter::new(expression, chosen, recorder())?;
+    let mut filter = Filter::new(expression, chosen)?;
     for stream in chosen {
         if let Some(bytes) = reader.preamble(stream.id, stream.preamble).map_err(|error| link(&error))? {
             filter.preamble(stream.id, &bytes)?;

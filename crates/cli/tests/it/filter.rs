@@ -138,14 +138,6 @@ fn every_form_has_what_passes_and_other_streams_are_refused() {
     assert!(!dir.join("out").exists() && !dir.join("out.part").exists());
 }
 
-/// What compiles filters brings nine libraries with it, which would be loaded at every start.
-#[test]
-fn the_program_of_all_commands_does_not_load_libpcap() {
-    let program = fs::read(env!("CARGO_BIN_EXE_holdfast")).unwrap();
-    assert!(memchr::memmem::find(&program, b"libc.so").is_some());
-    assert!(memchr::memmem::find(&program, b"libpcap.so").is_none());
-}
-
 // What a packet begins with is told by the preamble that was there when it was recorded, not by the last one.
 #[test]
 fn packets_are_read_by_the_preamble_that_they_came_with() {

@@ -27,14 +27,6 @@ pub enum BadProgram {
     /// No instruction, or too many.
     #[error("a filter program has {0} instructions; 1 to {MAX_PROGRAM} are possible")]
     Length(usize),
-    /// Its text has another number of instructions than it says.
-    #[error("the text of a filter program tells of {told} instructions and has {there}")]
-    Cut {
-        /// How many there are.
-        there: usize,
-        /// How many there should be.
-        told: usize,
-    },
     /// An instruction that does not exist, jumps out of the program, divides by zero or misses the memory.
     #[error("instruction {0} of the filter program is invalid")]
     Instruction(usize),

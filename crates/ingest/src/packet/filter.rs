@@ -2,7 +2,6 @@
 
 use super::bpf::{BadProgram, Instruction, Program};
 use super::{Interface, LinkType, Packet};
-use std::fmt;
 use std::str::FromStr;
 
 /// Longest expression that is taken; libpcap's parser works recursively.
@@ -32,7 +31,7 @@ pub enum FilterError {
     /// Too long.
     #[error("the filter has {0} bytes; at most {MAX_EXPRESSION} are taken")]
     TooLong(usize),
-    /// libpcap made something that is no program, or a text is none.
+    /// libpcap made an invalid program.
     #[error(transparent)]
     Program(#[from] BadProgram),
 }
@@ -96,34 +95,8 @@ impl Filter {
     }
 }
 
-/// As `tcpdump -ddd` writes it: the number of instructions, then each, a line for all of them.
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let instructions = self.program.instructions();
-        writeln!(f, "{}", instructions.len())?;
-        instructions.iter().try_for_each(|Instruction { code, if_true, if_false, k }| {
-            writeln!(f, "{code} {if_true} {if_false} {k}")
-        })
-    }
-}
-
-impl FromStr for Filter {
-    type Err = BadProgram;
-
-    /// Reads what [`Display`](fmt::Display) writes.
-    fn from_str(text: &str) -> Result<Self, BadProgram> {
-        let mut lines = text.lines();
-        let count = lines.next().and_then(|line| line.parse().ok()).unwrap_or(0);
-        let instructions: Vec<_> = lines.map(parse_instruction).collect::<Result<_, _>>()?;
-        if instructions.len() != count {
-            return Err(BadProgram::Cut { there: instructions.len(), told: count });
-        }
-        Ok(Self { program: Program::new(instructions)? })
-    }
-}
-
 /// Refuses an expression that is longer than [`MAX_EXPRESSION`].
-pub fn check_length(expression: &str) -> Result<(), FilterError> {
+fn check_length(expression: &str) -> Result<(), FilterError> {
     if expression.len() > MAX_EXPRESSION {
         return Err(FilterError::TooLong(expression.len()));
     }
@@ -171,14 +144,6 @@ pub struct FileFilter {
 impl FileFilter {
     /// Compiles `expression` for the packets of `interfaces`.
     pub fn compile(expression: &str, interfaces: &[Interface]) -> Result<Self, FilterError> {
-        Self::compiled_by(interfaces, |link_type| Filter::compile(expression, link_type))
-    }
-
-    /// The same where something else makes the filter of a link type.
-    pub fn compiled_by<E>(
-        interfaces: &[Interface],
-        mut compile: impl FnMut(LinkType) -> Result<Filter, E>,
-    ) -> Result<Self, E> {
         let mut link_types: Vec<LinkType> = Vec::new();
         let mut filters = Vec::new();
         let mut by_interface = Vec::new();
@@ -187,7 +152,7 @@ impl FileFilter {
             let at = if let Some(at) = known {
                 at
             } else {
-                filters.push(compile(interface.link_type)?);
+                filters.push(Filter::compile(expression, interface.link_type)?);
                 link_types.push(interface.link_type);
                 filters.len() - 1
             };

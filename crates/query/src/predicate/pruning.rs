@@ -81,8 +81,12 @@ impl Predicate {
     pub fn may_hold(&self, known: &impl PruningStatistics) -> bool {
         match self {
             Self::Constant(is) => *is,
-            Self::Null(column, true) => known.statistics(*column).is_none_or(|statistics| statistics.nulls != Some(0)),
-            Self::Null(column, false) => known.statistics(*column).is_none_or(|statistics| !statistics.all_null()),
+            Self::Null(column, true) => {
+                known.statistics(*column).is_none_or(|statistics| statistics.nulls != Some(0))
+            }
+            Self::Null(column, false) => {
+                known.statistics(*column).is_none_or(|statistics| !statistics.all_null())
+            }
             Self::Among(column, wanted) => {
                 let Some(statistics) = known.statistics(*column) else { return true };
                 if statistics.all_null() || statistics.bounds.is_some_and(|bounds| !wanted.meets(bounds)) {

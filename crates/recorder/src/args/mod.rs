@@ -33,13 +33,6 @@ pub enum Invocation {
     Help,
     /// The version.
     Version,
-    /// The program of a filter.
-    Compile {
-        /// What packets begin with.
-        link_type: u16,
-        /// In the syntax of tcpdump.
-        expression: String,
-    },
     /// A recording.
     Record(Box<Settings>),
 }

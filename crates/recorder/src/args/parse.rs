@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// Options: name, and what value it wants (none: a switch).
-const OPTIONS: [(&str, Option<&str>); 30] = [
+const OPTIONS: [(&str, Option<&str>); 29] = [
     ("--size", Some("bytes of a new ring file, such as 10GiB")),
     ("--slot", Some("bytes of its slots, such as 64MiB")),
     ("--source", Some("stdin, file:PATH, tcp:ADDR, shm:PATH, udp:ADDR, iface:NAME or replay:FILE")),
@@ -45,7 +45,6 @@ const OPTIONS: [(&str, Option<&str>); 30] = [
     ("--realtime", None),
     ("--json", None),
     ("--quiet", None),
-    ("--compile", Some("a link type and a filter, such as '1:tcp port 80'")),
     ("--help", None),
     ("--version", None),
 ];
@@ -120,9 +119,6 @@ impl Parser {
                     let Some(value) = joined.or_else(|| words.next()) else {
                         return Err(WrongUse::Missing { option, wanted });
                     };
-                    if *option == "--compile" {
-                        return compile(option, &value);
-                    }
                     self.value(option, value)?;
                 }
             }
@@ -287,14 +283,6 @@ fn wrong(option: &'static str, value: &str, why: impl Into<String>) -> WrongUse 
 
 fn read<T: FromStr<Err = impl ToString>>(option: &'static str, value: &str) -> Result<T, WrongUse> {
     value.parse().map_err(|cause: T::Err| wrong(option, value, cause.to_string()))
-}
-
-fn compile(option: &'static str, value: &str) -> Result<Invocation, WrongUse> {
-    let parts =
-        value.split_once(':').and_then(|(number, text)| Some((number.parse().ok()?, text.to_owned())));
-    let (link_type, expression) = parts
-        .ok_or_else(|| wrong(option, value, "give a link type and a filter, such as '1:tcp port 80'"))?;
-    Ok(Invocation::Compile { link_type, expression })
 }
 
 fn name(option: &'static str, value: String) -> Result<String, WrongUse> {

@@ -179,17 +179,6 @@ fn wrong_command_lines_are_told_by_the_option() {
 }
 
 #[test]
-fn a_filter_is_compiled_for_a_link_type() {
-    let wanted =
-        |link_type, expression: &str| Ok(Invocation::Compile { link_type, expression: expression.into() });
-    assert_eq!(run("--json --compile 1:udp"), wanted(1, "udp"));
-    assert_eq!(run("--compile 113:ether[6:2]=1 --colour"), wanted(113, "ether[6:2]=1"));
-    for wrong in ["--compile udp", "--compile 70000:udp", "--compile", "--compile -1:udp"] {
-        assert!(run(wrong).is_err_and(|error| error.to_string().contains("1:tcp port 80")), "{wrong}");
-    }
-}
-
-#[test]
 fn help_is_given_whatever_else_is_said_and_names_every_option() {
     assert_eq!(run("r --help --colour"), Ok(Invocation::Help));
     assert_eq!(run("-V"), Ok(Invocation::Version));
@@ -221,7 +210,6 @@ fn help_is_given_whatever_else_is_said_and_names_every_option() {
         "--realtime",
         "--json",
         "--quiet",
-        "--compile",
     ] {
         assert!(HELP.contains(option), "{option}");
     }

@@ -62,18 +62,6 @@ fn frames() -> Vec<(LinkType, Vec<u8>)> {
 }
 
 #[test]
-fn a_text_that_is_no_program_is_refused() {
-    let good = Filter::compile("udp", LinkType::ETHERNET).unwrap().to_string();
-    let cut: Vec<&str> = good.lines().collect();
-    let cut = cut[..cut.len() - 1].join("\n");
-    for bad in
-        ["", "0\n", "1\n6 0 0", "1\n6 0 0 x\n", "2\n6 0 0 1\n", "1\n6 0 0 1 9\n", "1\n255 0 0 1\n", &cut]
-    {
-        assert!(bad.parse::<Filter>().is_err(), "{bad:?}");
-    }
-}
-
-#[test]
 fn the_interpreter_answers_as_libpcap_does() {
     let frames = frames();
     let (mut accepted, mut rejected) = (0, 0);
@@ -89,7 +77,6 @@ fn the_interpreter_answers_as_libpcap_does() {
                 assert!(Filter::compile(expression, link_type).is_err());
                 continue;
             };
-            assert_eq!(ours.to_string().parse(), Ok(ours.clone()));
             // Frames of another type are as good as random bytes.
             for (_, data) in &frames {
                 let wanted = theirs.filter(data);
