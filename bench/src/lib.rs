@@ -1,8 +1,10 @@
-//! What the benches share: taking turns, tables and verdicts, places to write, other programs, a recorder in
-//! miniature, virtual links. What is measured is in `benches/`; what it came to is in `docs/performance.md`.
+//! Benches of Holdfast beside the tools that people would use instead, each a module of [`cases`], and the parts that
+//! they share: taking turns, tables and verdicts, folders, other programs, a recorder in miniature, virtual links.
+//! The programs in `benches/` only run a case. Measured figures are in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
 pub mod beside;
+pub mod cases;
 pub mod compare;
 pub mod cores;
 pub mod disturbers;
@@ -54,12 +56,7 @@ impl Scale {
 
 /// Runs a bench: says what went wrong, or why it was left out.
 pub fn run(bench: impl FnOnce(Scale) -> Result<(), Trouble>) -> std::process::ExitCode {
-    undo::sweep();
-    if let Err(cause) = undo::heed_signals() {
-        eprintln!(
-            "signals cannot be heeded ({cause}): an interrupted run leaves to the next what it has made"
-        );
-    }
+    undo::prepare();
     match bench(Scale::from_arguments()) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(Trouble::Skipped { why }) => {

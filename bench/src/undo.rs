@@ -141,6 +141,14 @@ pub fn heed_signals() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Prepares this process for benches: takes down what killed runs have left, and handles signals from here on.
+pub fn prepare() {
+    sweep();
+    if let Err(cause) = heed_signals() {
+        eprintln!("cannot handle signals ({cause}): after an interruption the next run cleans up");
+    }
+}
+
 /// Takes down what runs that were killed have left.
 pub fn sweep() {
     let gone =

@@ -96,3 +96,13 @@ fn metadata(root: &Path) -> io::Result<serde_json::Value> {
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        let findings = super::tidy(&super::root()).unwrap();
+        let list: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(list.is_empty(), "\n{}\n", list.join("\n"));
+    }
+}

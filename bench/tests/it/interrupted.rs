@@ -1,5 +1,4 @@
-//! A bench that is interrupted leaves nothing behind: neither folder, loop device, name space nor program.
-#![allow(clippy::unwrap_used)]
+//! Clean-up of an interrupted bench: it leaves neither folder, loop device, name space nor program behind.
 
 use holdfast_bench::link::Link;
 use holdfast_bench::place::{Loop, Place};
@@ -56,7 +55,7 @@ fn be_victim() {
 
 fn victim() -> (Child, Made) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "what_a_bench_has_made_is_gone_when_it_is_interrupted", "--nocapture"])
+        .args(["--exact", "interrupted::what_a_bench_has_made_is_gone_when_it_is_interrupted", "--nocapture"])
         .env(VICTIM, "1")
         .stdout(Stdio::piped())
         .spawn()

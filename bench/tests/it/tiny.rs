@@ -1,0 +1,26 @@
+//! Tiny runs of all benches, one test each. They share the process and the machine: one runs at a time.
+
+use holdfast_bench::{Scale, Trouble, cases, undo};
+use std::sync::{Mutex, Once, PoisonError};
+
+/// Runs a bench with a tiny amount; a bench that lacks something of this machine is skipped.
+fn tiny(bench: impl FnOnce(Scale) -> Result<(), Trouble>) {
+    static PREPARED: Once = Once::new();
+    static TURN: Mutex<()> = Mutex::new(());
+    PREPARED.call_once(undo::prepare);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    match bench(Scale::Tiny) {
+        Ok(()) => {}
+        Err(Trouble::Skipped { why }) => println!("skipped: {why}"),
+        Err(trouble) => panic!("{trouble}"),
+    }
+}
+
+macro_rules! tiny {
+    ($($case:ident),* $(,)?) => { $(#[test] fn $case() { tiny(cases::$case::bench); })* };
+}
+
+tiny![
+    attributes, beside, disturbers, drive, elements, hunt, memory, needle, packets, packing, producers,
+    readers, reading, search, shares, slots,
+];
